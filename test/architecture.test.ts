@@ -5,7 +5,7 @@ import ts from "typescript"
 import { assert, describe, it } from "vitest"
 import { jobKinds } from "../src/domain/words/JobKind.ts"
 
-/* docs/architecture.md as assertions: which storey may import which, and in which rooms the outside world is met. */
+/* Checks docs/architecture.md: which storey may import which, and which rooms may reach the outside world. */
 
 const src = fileURLToPath(new URL("../src", import.meta.url))
 
@@ -46,8 +46,9 @@ const storeyOf = (path: string) => storeys.findIndex((storey) => path === storey
 const roomOf = (path: string) => path.split("/").length > 2 ? path.split("/").slice(0, 2).join("/") : undefined
 
 /**
- * What may import a package or runtime module; everything not listed is refused. The modules of `effect` itself are
- * everywhere. Those of its folders are marked as unstable, so each folder has its rooms (docs/decisions/effect.md).
+ * Where a package or runtime module may be imported; everything not listed is refused. The modules of `effect` itself
+ * may be imported everywhere. The modules of its folders are marked as unstable, so each folder has its rooms
+ * (docs/decisions/effect.md).
  */
 const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "node:crypto": ["crypto", "engine/net/Connect.ts"],
@@ -121,7 +122,7 @@ describe("src", () => {
 
   it("lets operators ask what clients ask and what jobs do, clients what jobs do, and never the other way", () => {
     const rooms = ["work", "acme", "operator"].map((name) => `operations/${name}`)
-    // What lies beside the rooms is shared by them.
+    // The files beside the rooms are shared by the rooms.
     const placeOf = (path: string) => rooms.indexOf(roomOf(path) ?? "")
     const upwards = imports.filter(({ file, of }) => isOf("operations")(file) && placeOf(of) > placeOf(file))
     assert.deepStrictEqual(upwards.map(show), [])
@@ -166,7 +167,7 @@ describe("src", () => {
       const text = readFileSync(join(src, file), "utf8")
       const found =
         text.match(/\bEffect\.run(?!ForkWith\b)\w+|\bprocess\.(?:env|argv|exit|stdout|stderr|stdin|cwd|on)\b/g) ?? []
-      // Examples in documentation run themselves.
+      // Examples in documentation run by themselves.
       return found.filter((one) => !new RegExp(`^ \\* .*${one.replace(".", "\\.")}`, "m").test(text)).map((one) =>
         `${file}: ${one}`
       )
@@ -342,7 +343,7 @@ describe("src", () => {
     assert.deepStrictEqual(names.filter((name, at) => names.indexOf(name) !== at), [])
   })
 
-  /** Those of the ten longest that nobody has judged yet: does it still hold one idea? */
+  /** Functions among the ten longest that nobody has reviewed yet: does each still hold one idea? */
   const unjudged = (found: ReadonlyArray<readonly [name: string, lines: number]>, judged: ReadonlyArray<string>) =>
     [...new Set(found.toSorted(([, one], [, other]) => other - one).map(([name]) => name))].slice(0, 10)
       .filter((name) => !judged.includes(name))
@@ -403,7 +404,10 @@ describe("src", () => {
   })
 })
 
-/** What an arrow function is the value of, through the calls that it is given to: `const issue = Effect.fnUntraced(function*…)`. */
+/**
+ * The declaration whose value an arrow function is, also through the calls that wrap it: `const issue =
+ * Effect.fnUntraced(function*…)`.
+ */
 const declarationOf = (node: ts.Node): ts.NamedDeclaration | undefined => {
   const { parent } = node
   if (ts.isVariableDeclaration(parent) || ts.isPropertyAssignment(parent) || ts.isPropertyDeclaration(parent)) {

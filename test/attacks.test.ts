@@ -3,7 +3,7 @@ import { join } from "node:path"
 import ts from "typescript"
 import { assert, describe, it } from "vitest"
 
-/* Holds docs/attacks.md to the tests it names, so that none of them is renamed or removed behind its back. */
+/* Compares docs/attacks.md with the tests that it names, so that no test is renamed or removed unnoticed. */
 
 const page = readFileSync(join(import.meta.dirname, "../docs/attacks.md"), "utf8")
 
@@ -16,7 +16,7 @@ const named = page.split("\n").flatMap((line) => {
   }))
 })
 
-/** Whatever a file may name a test by: texts, the parts of templates, names of members. */
+/** Everything that can name a test in a file: texts, the parts of templates, names of members. */
 const textsOf = (path: string): ReadonlyArray<string> => {
   const texts: Array<string> = []
   const visit = (node: ts.Node): void => {

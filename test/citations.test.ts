@@ -3,8 +3,8 @@ import { dirname, join, resolve } from "node:path"
 import { assert, describe, it } from "vitest"
 
 /*
- * A comment that sends its reader to a document is worth nothing once the document or its heading is gone. So each citation
- * of a document, in code and in documents, is looked up.
+ * A comment that cites a document is useless once the document or its heading is gone. So this test looks up each
+ * citation of a document, in code and in documents.
  */
 
 const repository = resolve(import.meta.dirname, "..")
@@ -20,26 +20,32 @@ const filesBelow = (place: string): ReadonlyArray<string> =>
 
 const isDocument = (file: string): boolean => file.endsWith(".md")
 
-/** Words of a heading without its marks, by their level's `#`; what stands in a block of code is none. */
+/** Words of a heading without its marks, by the number of its `#`; lines in a block of code are not headings. */
 const headingsOf = (document: string): ReadonlyArray<string> =>
   [...document.replaceAll(/^ *```.*?^ *```$/gms, "").matchAll(/^#+ (.*)$/gm)].map(([, words = ""]) =>
     words.replaceAll("`", "").trim()
   )
 
-/** The anchor of a heading, as those who show Markdown make it. */
+/** The anchor of a heading, as programs that show Markdown make it. */
 const anchorOf = (heading: string): string =>
   heading.toLowerCase().replaceAll(/[^\p{L}\p{N}\s_-]/gu, "").replaceAll(" ", "-")
 
-/** The lines of a comment as one: what is cited may go on in the next line. */
+/** The lines of a comment joined into one: a citation may continue on the next line. */
 const joined = (source: string): string => source.replaceAll(/\n[ \t]*(?:\*(?!\/)|\/\/|#)?[ \t]*/g, " ")
 
-/** A path to a document, what a link adds to it, and the headings named behind it. A string that is a path is no citation. */
+/**
+ * A path to a document, the anchor that a link adds to it, and the headings that follow it in quotes. A string that is
+ * a path is not a citation.
+ */
 const citation = /(?<!["\w./-])([\w./-]*\w\.md)\b(#[\w-]*)?`?((?:(?:,| and) "[^"\n]{2,80}")*)/g
 
-/** A link within the document it stands in. */
+/** A link within its own document. */
 const within = /\]\((#[\w-]+)\)/g
 
-/** What of the citations in a text leads nowhere. Documents cite from where they are, everything else from the top. */
+/**
+ * The citations in a text that lead nowhere. Documents cite relative to themselves, everything else relative to the
+ * top.
+ */
 const deadCitations = (file: string, source: string): ReadonlyArray<string> => {
   const here = isDocument(file) ? dirname(file) : "."
   const found = [...joined(source).matchAll(citation)].map(([, path = "", anchor = "", named = ""]) => ({
@@ -84,7 +90,7 @@ const places = [
   "config.toml.example"
 ]
 
-// Holds samples of what is dead.
+// Contains samples of dead citations.
 const cited = places.flatMap(filesBelow).filter((file) =>
   file !== "test/citations.test.ts" && /\.(?:ts|md|yml|toml|example|service|conf|cfg|sh)$|\/[^.]*$/.test(file)
 )

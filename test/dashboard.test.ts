@@ -7,7 +7,7 @@ import { Metrics } from "../src/engine/telemetry/Metrics.ts"
 import * as Registry from "../src/engine/telemetry/Registry.ts"
 import { alertRules } from "./alerts/AlertRules.ts"
 
-/* The dashboard and the alerts ask for what the service tells, and the dashboard shows all of it. */
+/* The dashboard and the alerts ask only for series that the service has, and the dashboard shows all of them. */
 
 const read = (path: string): string => readFileSync(new URL(`../${path}`, import.meta.url), "utf8")
 
@@ -22,10 +22,10 @@ interface Dashboard {
 
 const dashboard = JSON.parse(read("deploy/grafana/acme-svc.json")) as Dashboard
 const queries = dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr))
-/** The expressions of the alerts; whether a target answers is told by Prometheus itself. */
+/** The expressions of the alerts; Prometheus itself says whether a target answers. */
 const alerts = alertRules.map(({ expr }) => expr).filter((expr) => !expr.startsWith("up{"))
 
-/** Labels a scrape adds. */
+/** Labels that a scrape adds. */
 const ofTheScrape = ["instance", "job", "le"]
 
 describe("what is scraped", () => {

@@ -4,22 +4,22 @@ import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { freshDirectory } from "./support/Databases.ts"
 
-/* `.ci/run` over an npm that only says how its programs ended: what the gate makes of it. */
+/* Runs `.ci/run` over an npm that only says how its programs ended, and checks what the gate makes of it. */
 
 interface Said {
   readonly output: string
   readonly code: number
-  /** What has to have begun before it ends. */
+  /** What must have begun before it ends. */
   readonly beside?: string
 }
 
 const green: Said = { output: "10 passed, 0 failed", code: 0 }
 const red = (failure: string): Said => ({ output: `${failure}\n9 passed, 1 failed`, code: 1 })
 
-/** Answers in turn; the last one stays. What is not named is green. */
+/** The answers in turn; the last one is repeated. What is not named succeeds. */
 type Programs = { readonly [words: string]: ReadonlyArray<Said> }
 
-/** How the gate ended over such programs, and which of them ran. */
+/** How the gate ended with such programs, and which of them ran. */
 const gate = (programs: Programs) => {
   const place = freshDirectory()
   const at = (...path: ReadonlyArray<string>) => join(place, ...path)

@@ -18,7 +18,7 @@ const { packages } = read("package-lock.json") as { readonly packages: { readonl
 type Manifest = { readonly [section: string]: { readonly [name: string]: string } }
 const manifest = read("package.json") as Manifest
 const runtime = read("runtime/package.json") as Manifest
-/** Everything that comes from a registry: neither the clone itself nor the folders in it that are packages. */
+/** Every package from a registry: neither the clone itself nor the folders in it that are packages. */
 const entries = Object.entries(packages).filter(([path, { link }]) => path.includes("node_modules/") && link !== true)
 
 describe("package-lock.json", () => {
@@ -26,7 +26,7 @@ describe("package-lock.json", () => {
     assert.deepStrictEqual(entries.filter(([, { resolved }]) => resolved !== undefined).map(([path]) => path), [])
   })
 
-  // What a registry does not hold for a platform has no digest that could be written down; it cannot be installed either.
+  // If a registry lacks the package for a platform, no digest can be recorded; the package cannot be installed either.
   it("has the digest of everything that is installed on Linux, and of everything the service runs with", () => {
     const missing = entries.filter(([, { integrity }]) => integrity === undefined)
     const offending = missing.filter(([path, { dev, optional }]) =>
@@ -39,7 +39,7 @@ describe("package-lock.json", () => {
     assert.deepStrictEqual(here.map(([path]) => path).filter((path) => !path.endsWith("musl")), [])
   })
 
-  // As dependencies of the published package they would be three times what all others weigh.
+  // As dependencies of the published package they would be three times as large as all others.
   it("brings one runtime of one version for each platform to a clone, and none with the published package", () => {
     assert.isUndefined(manifest["optionalDependencies"])
     const runtimes = Object.entries(runtime["optionalDependencies"] ?? {})
@@ -48,7 +48,7 @@ describe("package-lock.json", () => {
     for (const [name, version] of runtimes) assert.strictEqual(packages[`node_modules/${name}`]?.version, version)
   })
 
-  // npm builds whatever has a binding.gyp, unless the entry says otherwise; `npm install` leaves that out again.
+  // npm builds every package that has a binding.gyp, unless the entry says otherwise; `npm install` removes that again.
   it("has nothing built: the driver of SQLite brings its binaries", () => {
     assert.strictEqual(packages["node_modules/better-sqlite3"]?.gypfile, false)
   })

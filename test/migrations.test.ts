@@ -206,7 +206,7 @@ const shapeOfPostgres = Effect.gen(function*() {
         }`
       ).sort(),
       indexes: indexes.map((one) => {
-        // The key is looked up by its digest there, because a B-tree page does not hold the longest keys.
+        // The key is looked up by its digest there, because the longest keys do not fit into a B-tree page.
         const parts = (JSON.parse(String(one.parts)) as ReadonlyArray<string>).map((part) =>
           part.replace(/^sha256\((\w+)\)$/, "$1")
         )
@@ -291,7 +291,7 @@ describe.each(databases)("migrating on $name", ({ dialect, freshUrl }) => {
       yield* Effect.provideService(program, Database, driver)
     }))
 
-  // The service bounds every other statement by half a minute.
+  // The service limits every other statement to half a minute.
   it.live.runIf(isFull && dialect === "postgres")(
     "waits for a statement that takes longer than any other may",
     () =>

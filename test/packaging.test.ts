@@ -4,7 +4,7 @@ import { join, resolve } from "node:path"
 import { assert, describe, it } from "vitest"
 import { freshDirectory } from "./support/Databases.ts"
 
-/* What packaging says to people; what its packages do is in the run of the packages. */
+/* What packaging prints for people; the run of the packages tests its packages. */
 
 const repository = resolve(import.meta.dirname, "..")
 

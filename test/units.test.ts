@@ -15,12 +15,12 @@ import { freePort } from "./support/Ports.ts"
 import type { ProcessOptions, Server } from "./support/Server.ts"
 import { minimalConfig, runToEnd, startServer } from "./support/Server.ts"
 
-/* What deploy/systemd says of the service is what the service does; systemd itself has its say in the interop run. */
+/* The service does what deploy/systemd says about it; the interop run tests the units with systemd itself. */
 
 const repository = resolve(import.meta.dirname, "..")
 const text = (file: string): string => readFileSync(join(repository, file), "utf8")
 
-/** `Section.Key` and what is said of it; no key is used twice. */
+/** `Section.Key` and its value; no key is used twice. */
 type Unit = ReadonlyMap<string, string>
 
 const unitOf = (file: string): Unit => {
@@ -47,19 +47,22 @@ const shared = unitOf("deploy/systemd/acme-svc-acme@.service")
 const of = (key: string): string => unit.get(`Service.${key}`) ?? assert.fail(`the unit has no ${key}`)
 const wordsOf = (key: string): ReadonlyArray<string> => of(key).split(" ").filter((word) => word !== "")
 
-/** Asks for a reload by the line of the unit, with what systemd tells it, and waits for it; a process that has done one ends in peace. */
+/**
+ * Asks for a reload with the line of the unit, with the variables of systemd, and waits for it; a process that has
+ * reloaded ends normally.
+ */
 const reload = async (server: Server): Promise<void> => {
   const { status } = spawnSync("/bin/sh", ["-c", of("ExecReload")], { env: { MAINPID: `${server.pid()}` } })
   assert.strictEqual(status, 0)
   await server.waitForEvent("server_config_reloaded")
 }
 
-/** An installation as the units and the document have it, elsewhere. */
+/** An installation as in the units and the document, at another place. */
 class Host {
   readonly etc = freshDirectory()
   readonly state = freshDirectory()
 
-  /** Text with the paths of an installation, with the ones of this host. */
+  /** Text with the paths of an installation replaced by those of this host. */
   here(said: string): string {
     return [
       ["/etc/acme-svc", this.etc],
@@ -69,7 +72,7 @@ class Host {
     ].reduce<string>((before, [from = "", to = ""]) => before.replaceAll(from, to), said)
   }
 
-  /** The process a unit starts. */
+  /** The process that a unit starts. */
   process(unit: Unit, instance = ""): ProcessOptions & { readonly directory: string } {
     const start = (unit.get("Service.ExecStart") ?? "").replaceAll("%i", instance).split(" ").map((word) =>
       this.here(word)
@@ -119,7 +122,7 @@ describe("acme-svc.service", () => {
     }
     assert.strictEqual(of("ProtectSystem"), "strict")
     assert.deepStrictEqual([of("CapabilityBoundingSet"), of("AmbientCapabilities")], ["", ""])
-    // The JavaScript compiler writes code, and asks for memory protection keys before anything else.
+    // The JavaScript compiler writes code, and first requests memory protection keys.
     assert.isFalse(unit.has("Service.MemoryDenyWriteExecute"))
     assert.deepStrictEqual(wordsOf("SystemCallFilter"), ["@system-service", "@pkey"])
   })
@@ -213,7 +216,7 @@ describe("acme-svc@.service", () => {
     const host = new Host()
     writeFileSync(join(host.etc, "config.toml"), minimalConfig)
     const worker = await startServer({ ...host.process(template, "worker"), startedBy: "job_runner_started" })
-    // What InaccessiblePaths= puts in its place: nothing anybody but root could open.
+    // What InaccessiblePaths= puts in its place: a file that only root could open.
     writeFileSync(join(host.state, "ca.key"), "")
     chmodSync(join(host.state, "ca.key"), 0)
     const acme = await startServer(host.process(template, "acme"))
@@ -243,7 +246,7 @@ describe("acme-svc-acme@.service", () => {
     const [port, servers] = [await freePort(), new Array<Server>()]
     const start = async (from: Unit, instance: string, startedBy: string): Promise<Server> => {
       const { env, ...process } = host.process(from, instance)
-      // The numbered ports of the units are other tests' here.
+      // The numbered ports of the units belong to other tests here.
       const metrics = { ACME_SVC_METRICS__BIND_ADDRESS: `127.0.0.1:${await freePort()}` }
       const server = await startServer({ ...process, port, startedBy, env: { ...env, ...metrics } })
       servers.push(server)
@@ -262,7 +265,7 @@ describe("acme-svc-acme@.service", () => {
 })
 
 describe("acme-svc, the command for root", () => {
-  /** The command on a host, but for the user a test cannot become, called in a directory. */
+  /** The command on a host, called in a directory; only the user differs, because a test cannot become that user. */
   const commandOn = (host: Host, cwd: string) => {
     const bin = join(host.etc, "bin")
     mkdirSync(bin)
@@ -338,7 +341,7 @@ describe("acme-svc, the command for root", () => {
 })
 
 describe("docs/operations.md", () => {
-  // Where a line ends says nothing.
+  // Line ends have no meaning.
   const document = text("docs/operations.md").replaceAll(/\s+/g, " ")
 
   it("names every file there is", () => {
@@ -359,7 +362,7 @@ describe("docs/operations.md", () => {
 
 describe("nix/module.nix", () => {
   const module = text("nix/module.nix")
-  /** What the module says with names of its own. */
+  /** The keys that the module writes in its own words. */
   const apart = [
     "ExecStart",
     "ExecReload",

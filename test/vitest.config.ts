@@ -6,7 +6,7 @@ import LongestFirst from "./support/LongestFirst.ts"
 
 const support = (file: string): string => fileURLToPath(new URL(`support/${file}`, import.meta.url))
 
-/** Whatever is about statements. */
+/** Tests about statements. */
 const store = ["migrations.test.ts", "{engine/sql,engine/queue,services/nonce,store}/**/*.test.ts"]
 
 /** Whatever starts programs. */
@@ -20,7 +20,8 @@ const project = (name: string, files: { readonly include: Array<string>; readonl
     ...files,
     setupFiles: [support("setup.ts")],
     provide: { everyDatabase: isFull || name === "store" },
-    // Only a test that hangs meets these: how long one takes says how busy the machine is, or how much it was asked for.
+    // Only a test that hangs reaches these: the time of a test depends on the load of the machine and on the requested
+    // extent.
     testTimeout: process.env["FUZZ_RUNS"] === undefined ? 600_000 : 0,
     hookTimeout: 600_000
   }
@@ -40,8 +41,8 @@ export default defineConfig({
     reporters: ["default", new CountReporter()],
     sequence: { sequencer: LongestFirst },
     pool: "forks",
-    // Files share a process, and with it what is imported; what a file leaves is taken away by setup.ts. More processes
-    // than cores, because those that start programs mostly wait.
+    // Files share a process, and with it imported modules; setup.ts removes what a file leaves. There are more
+    // processes than cores, because those that start programs mostly wait.
     maxWorkers: 5,
     isolate: false,
     teardownTimeout: 20_000

@@ -1,13 +1,13 @@
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "vitest"
 
-/* The hosted gate does what `.ci/run` does, on the runtimes that it names. */
+/* The hosted gate does the same as `.ci/run`, on the runtimes that it names. */
 
 const text = (name: string): string => readFileSync(new URL(`../${name}`, import.meta.url), "utf8")
 const workflow = text(".github/workflows/gate.yml")
 const gate = text(".ci/run")
 
-/** The words behind a line's `npm test -- `. */
+/** The words after `npm test -- ` in a line. */
 const smokeOf = (file: string): string | undefined => /^.*ACME_TEST_NODE=.* npm test -- (.*)$/m.exec(file)?.[1]
 
 describe(".github/workflows/gate.yml", () => {

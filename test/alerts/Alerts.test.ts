@@ -7,7 +7,10 @@ import { alertRules, familiesIn } from "./AlertRules.ts"
 import { crossings } from "./Crossings.ts"
 import { Recording } from "./Recording.ts"
 
-/* The alerts, their pages and the recordings; whether they fire is what promtool is asked (`npm run alerts`). */
+/*
+ * Tests the alerts, their pages and the recordings. Whether the alerts fire is the question of promtool (`npm run
+ * alerts`).
+ */
 
 interface Recorded {
   readonly tests: ReadonlyArray<{
@@ -60,7 +63,7 @@ describe("the alerts", () => {
       const [named = ""] = /^\*\*Alert:\*\* .*$/m.exec(text(annotations.runbook)) ?? []
       assert.include(named, `\`${alert}\``)
       assert.include(["info", "warning", "critical"], labels["severity"])
-      // A label that the expression does not leave would be written as nothing.
+      // Prometheus writes nothing for a label that the expression drops.
       for (const [, label = ""] of annotations.summary.matchAll(/\$labels\.(\w+)/g)) {
         const kept = /\bby \(([^)]*)\)/.exec(expr)?.[1]?.split(", ") ??
           (expr.startsWith("up{") ? ["instance", "job"] : [])
@@ -98,7 +101,7 @@ describe("the recordings", () => {
     assert.isAtLeast(moments.length, 3)
     for (const moment of moments) {
       const of = expected.filter(({ eval_time }) => eval_time === moment)
-      // What is not asked about could fire.
+      // An alert that is not named here could fire unnoticed.
       assert.sameMembers(of.map(({ alertname }) => alertname), alertRules.map(({ alert }) => alert), moment)
       const isEdge = moment === moments[0] || moment === moments.at(-1)
       const firing = of.filter(({ exp_alerts }) => exp_alerts.length > 0)

@@ -2,13 +2,13 @@ import type { AlertRule } from "./AlertRules.ts"
 import { alertRules, rendered } from "./AlertRules.ts"
 
 /*
- * Series that cross the bounds of those rules that fire in no recording. Without them, nobody would notice a rule that
- * can never fire because a bound or a label in it is wrong.
+ * Series that cross the bounds of the rules that fire in no recording. Without these series, nobody would notice a rule
+ * that can never fire because a bound or a label in it is wrong.
  */
 
-/** At `quiet` the alert does not fire, at `fires` it does, with these labels. */
+/** At `quiet` the alert does not fire, at `fires` it fires, with these labels. */
 interface Crossing {
-  /** A sample for each minute, in the notation of promtool. */
+  /** One sample for each minute, in the notation of promtool. */
   readonly series: Readonly<Record<string, string>>
   readonly quiet: string
   readonly fires: string

@@ -1,10 +1,10 @@
 import type { Scene } from "./Scene.ts"
 
-/** An incident that is played: its name is that of its page below docs/operate/runbooks, and of its recording. */
+/** An incident that is played. Its name is the name of its page below docs/operate/runbooks, and of its recording. */
 export interface Incident {
   readonly name: string
-  /** `config.toml` of its processes, but for metrics. */
+  /** `config.toml` of its processes, without the section for metrics. */
   readonly config: string
-  /** Plays it: a healthy service, what goes wrong, and how it is mended, with the alerts of each. */
+  /** Plays the incident: a healthy service, the failure and the repair, with the alerts of each. */
   readonly play: (scene: Scene) => Promise<void>
 }

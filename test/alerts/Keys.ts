@@ -13,7 +13,7 @@ import { minimalConfig } from "../support/Server.ts"
 import type { Incident } from "./Incident.ts"
 import type { Member, Scene } from "./Scene.ts"
 
-/* Incidents of keys: of certificates, operators and CAs; and of a database that went back. */
+/* Incidents about keys of certificates, operators and CAs, and about a database that went back to an older state. */
 
 const serialOf = (chain: string): string => new X509Certificate(chain).serialNumber
 
@@ -125,7 +125,7 @@ const restore: Incident = {
 const daySeconds = 86_400
 const caLifeSeconds = 3653 * daySeconds
 
-/** A CA that ends so many seconds from now, in the files of the scene. */
+/** Makes a CA that expires after this many seconds, in the files of the scene. */
 const layCa = async (scene: Scene, secondsLeft: number, name = "ca") => {
   const subject = {
     organization: "",
@@ -146,7 +146,7 @@ const layCa = async (scene: Scene, secondsLeft: number, name = "ca") => {
   rmSync(join(scene.directory, `${name}.crl`), { force: true })
 }
 
-/** Orders at a process whose clock has been moved far on, and whose account there is new therefore. */
+/** Places orders at a process whose clock is far ahead. The account is therefore new at that process. */
 const issueAnew = async (scene: Scene, main: Member, name: string) => scene.issue(await scene.account(main), name)
 
 const caEnds: Incident = {
@@ -166,7 +166,7 @@ const caEnds: Incident = {
     await scene.minutes(10)
     scene.expect("it has half a day left", { AuthorityEndsIn1Day: [{ issuer: "ca-1" }] })
     scene.skip(daySeconds)
-    // A worker says so every few seconds, and counts while it was seen within half a minute.
+    // A worker reports itself every few seconds, and counts as present if it was seen within half a minute.
     await main.server.waitForEvent("profile_degraded")
     await scene.degraded(main, "default")
     await scene.still(10)
@@ -183,7 +183,7 @@ const caEnds: Incident = {
   }
 }
 
-/** A profile with the files of a CA of its own. */
+/** A profile with its own CA files. */
 const withCa = (profile: string, name: string): string =>
   `[profiles.${profile}.signer.local_ca]
 cert_path = "${name}.pem"

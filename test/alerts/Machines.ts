@@ -22,9 +22,9 @@ const diskFull: Incident = {
     disk.fill(262_144)
     const order = () =>
       session.postOnce(session.directory.newOrder, { identifiers: [{ type: "dns", value: "during.example" }] })
-    // The free rest of the database takes some orders, until one of them needs the disk.
+    // Some orders fit into the free part of the database file, until one needs more disk.
     for (let status = 201; status === 201;) status = (await order()).status
-    // Every answer that fails costs the client its nonce, and none is handed out any more.
+    // Every failed answer costs the client its nonce, and the service gives out no new nonce.
     await scene.minutes(8, () => order().catch(() => undefined))
     scene.expect("the disk of the database is full, and a client goes on", {
       DiskFull: [{ instance: main.instance }]
@@ -37,7 +37,7 @@ const diskFull: Incident = {
   }
 }
 
-/** A night without a request: nobody but the alert notices. */
+/** In a night without requests only the alert notices the failure. */
 const databaseAway: Incident = {
   name: "database-away",
   config: minimalConfig,

@@ -1,7 +1,7 @@
 import type { AlertRule } from "./AlertRules.ts"
 import { alertRules, rendered } from "./AlertRules.ts"
 
-/** The alerts that fire at a moment, by name, each with the labels that the rule's expression gives it. */
+/** The alerts that fire at a moment, by name, each with the labels that its rule's expression produces. */
 export type Firing = Readonly<Record<string, ReadonlyArray<Readonly<Record<string, string>>>>>
 
 interface Moment {
@@ -12,7 +12,10 @@ interface Moment {
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`
 
-/** A series in promtool's notation: runs of samples with the same distance, `_` where there is none, `stale` where it ended. */
+/**
+ * A series in promtool's notation: runs of samples with the same distance, `_` for a missing sample, `stale` where the
+ * series ended.
+ */
 const valuesOf = (samples: ReadonlyArray<number | undefined>): string => {
   const words: Array<string> = []
   for (let at = 0; at < samples.length;) {
@@ -20,14 +23,14 @@ const valuesOf = (samples: ReadonlyArray<number | undefined>): string => {
     let length = 1
     if (value === undefined) {
       while (at + length < samples.length && samples[at + length] === undefined) length++
-      // Prometheus marks a series that a scrape no longer has.
+      // Prometheus marks a series that is missing from a scrape.
       const missing = at === 0 ? length : length - 1
       if (at > 0) words.push("stale")
       if (missing > 0) words.push(missing === 1 ? "_" : `_x${missing}`)
     } else {
       const step = next === undefined ? 0 : next - value
       while (at + length < samples.length && samples[at + length] === value + step * length) length++
-      // A run of two with a distance is no run.
+      // Two samples do not count as a run.
       if (length === 2 && step !== 0) length = 1
       words.push(length === 1 ? `${value}` : `${value}${step < 0 ? "-" : "+"}${Math.abs(step)}x${length - 1}`)
     }
@@ -57,7 +60,10 @@ const expectationOf = (rule: AlertRule, { firing, minute }: Moment): ReadonlyArr
   ]
 }
 
-/** What was scraped in the course of an incident, a sample of each series for each minute, and which alerts are to fire when. */
+/**
+ * The samples that were scraped during an incident, one for each series and minute, and the alerts that must fire at
+ * certain minutes.
+ */
 export class Recording {
   readonly #series = new Map<string, Array<number | undefined>>()
   readonly #moments: Array<Moment> = []
@@ -72,14 +78,14 @@ export class Recording {
     this.#minutes++
   }
 
-  /** At the minute that was added last these alerts fire, and no other. */
+  /** Records that at the minute added last these alerts fire, and no other. */
   expect(what: string, firing: Firing): void {
     const unknown = Object.keys(firing).filter((name) => !alertRules.some(({ alert }) => alert === name))
     if (unknown.length > 0) throw new Error(`no such alerts: ${unknown.join(", ")}`)
     this.#moments.push({ minute: this.#minutes - 1, what, firing })
   }
 
-  /** A file of `promtool test rules`; `rules` is the path of the rules from there. */
+  /** Returns a file for `promtool test rules`; `rules` is the path of the rules relative to that file. */
   text(title: string, rules: string): string {
     return [
       `# Recorded by \`npm run alerts -- --record ${title}\`; not written by hand.`,

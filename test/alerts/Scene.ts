@@ -16,7 +16,7 @@ import { Issuers, readScrape, textOf } from "./Scraped.ts"
 /** A process of the service that is scraped. */
 export interface Member {
   readonly server: Server
-  /** What Prometheus calls it. */
+  /** The name that Prometheus has for the process. */
   readonly instance: string
 }
 
@@ -32,15 +32,15 @@ export interface MemberOptions extends Pick<ServerOptions, "databaseUrl" | "env"
 
 const clock = new URL("../support/ShiftedClock.ts", import.meta.url).pathname
 
-/** The processes look for the time every 20 ms; what is due then has to be done before the scrape. */
+/** The processes check the time every 20 ms; work that is then due must be done before the scrape. */
 const pauseMillis = 150
 const minuteMillis = 60_000
 const job = "acme-svc"
 const scrapeTimeoutMillis = 10_000
 
 /**
- * Where an incident is played. A scene has processes of the built service, whose clocks it moves, and a recording of
- * their metrics, which it scrapes once for each minute of those clocks.
+ * The place where an incident is played. A scene has processes of the built service and moves their clocks. It scrapes
+ * their metrics once for each minute of those clocks, and records them.
  */
 export class Scene {
   readonly recording = new Recording()
@@ -61,7 +61,7 @@ export class Scene {
     this.#set()
   }
 
-  /** Opens one with this `config.toml`. */
+  /** Opens a scene with this `config.toml`. */
   static async open(config: string): Promise<Scene> {
     const directory = mkdtempSync(join(tmpdir(), "acme-alerts-"))
     const scene = new Scene(directory, await startWorld())
@@ -71,7 +71,7 @@ export class Scene {
     return scene
   }
 
-  /** Writes `config.toml`, to which metrics are added; a process reads it when it starts. */
+  /** Writes `config.toml` and adds metrics to it; a process reads the file when it starts. */
   configure(config: string): void {
     writeFileSync(join(this.directory, "config.toml"), `[metrics]\nenabled = true\n${config}`)
   }
@@ -80,7 +80,7 @@ export class Scene {
     writeFileSync(join(this.#home, "ahead"), `${this.#ahead}`)
   }
 
-  /** What the environment of a process has to say, so that its clock is the scene's. */
+  /** The environment variables that give a process the clock of the scene. */
   get env(): Readonly<Record<string, string>> {
     return {
       ...this.world.env,
@@ -95,12 +95,12 @@ export class Scene {
     return Math.floor((Date.now() + this.#ahead) / 1000)
   }
 
-  /** Undone at the end, last first. */
+  /** Clean-up that runs at the end, last first. */
   atEnd(undo: () => Promise<void> | void): void {
     this.#ends.unshift(undo)
   }
 
-  /** Starts a process that is scraped as `<name>:3002`. */
+  /** Starts a process that Prometheus scrapes as `<name>:3002`. */
   async start(name: string, options: MemberOptions = {}): Promise<Member> {
     const port = await freePort()
     const server = await startServer({
@@ -115,7 +115,7 @@ export class Scene {
     return member
   }
 
-  /** An acme process and a worker over one database, as two hosts would have them. */
+  /** Starts an acme process and a worker over one database, as on two hosts. */
   async startApart(options: MemberOptions = {}): Promise<{ readonly acme: Member; readonly worker: Member }> {
     const worker = await this.start("worker", {
       ...options,
@@ -133,12 +133,12 @@ export class Scene {
     return session
   }
 
-  /** Has a certificate issued to an account; answers its chain. */
+  /** Gets a certificate for an account; returns the chain. */
   async issue(session: AcmeSession, name: string): Promise<string> {
     return (await session.issue([name], this.world.responder.tokens)).chain
   }
 
-  /** Runs a command beside the service, which has to succeed; answers its output. */
+  /** Runs a command beside the service, which has to succeed; returns its output. */
   async command(words: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}): Promise<string> {
     const { code, stderr, stdout } = await runToEnd(words, {
       config: null,
@@ -170,8 +170,8 @@ export class Scene {
   }
 
   /**
-   * Scrapes so many times, once for each minute, while the clocks stand: for what a process tells of every few seconds, and
-   * what would be too old by a clock that leaps.
+   * Scrapes this many times, once for each minute, while the clocks stand still. This is for what a process reports
+   * every few seconds, and for what would be too old if the clock jumped.
    */
   async still(count: number): Promise<void> {
     for (let minute = 0; minute < count; minute++) await this.#record()
@@ -182,7 +182,7 @@ export class Scene {
     this.recording.add(new Map(scraped.flatMap((one) => [...one])))
   }
 
-  /** Lets so many minutes pass, with something done at the begin of each and a scrape at its end. */
+  /** Lets this many minutes pass. Does something at the beginning of each and scrapes at its end. */
   async minutes(count: number, during: (minute: number) => Promise<unknown> = () => Promise.resolve()): Promise<void> {
     for (let minute = 0; minute < count; minute++) {
       this.#ahead += minuteMillis
@@ -193,7 +193,7 @@ export class Scene {
     }
   }
 
-  /** Waits until a process tells that nobody can sign for a profile. */
+  /** Waits until a process reports that nobody can sign for a profile. */
   async degraded({ instance }: Member, profile: string): Promise<void> {
     const target = this.#members.find((member) => member.instance === instance)
     if (target === undefined) throw new Error(`${instance} is not scraped`)
@@ -205,7 +205,7 @@ export class Scene {
     }
   }
 
-  /** Now these alerts fire, and no other. */
+  /** Records that these alerts fire now, and no other. */
   expect(what: string, firing: Firing = {}): void {
     this.recording.expect(what, firing)
   }

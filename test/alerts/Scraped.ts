@@ -1,6 +1,9 @@
 import { alertRules, familiesIn } from "./AlertRules.ts"
 
-/* A scrape as it is recorded: the series that the rules ask for, without what no two runs have in common. */
+/*
+ * A scrape in the form in which it is recorded: only the series that the rules ask for, without values that differ in
+ * every run.
+ */
 
 /** One series: its name, and its labels in the sequence of their names. */
 export interface Series {
@@ -9,7 +12,7 @@ export interface Series {
 }
 
 /**
- * Durations of requests are those of the machine, and are not recorded: the alert on slow requests is quiet in every
+ * Durations of requests depend on the machine, and are not recorded: the alert on slow requests is quiet in every
  * recording.
  */
 const recorded = new Set(alertRules.flatMap(({ expr }) => familiesIn(expr)).filter((name) => !name.endsWith("_bucket")))
@@ -18,7 +21,7 @@ const recorded = new Set(alertRules.flatMap(({ expr }) => familiesIn(expr)).filt
 export class Issuers {
   readonly #known = new Map<string, string>()
 
-  /** A name that lasts: `ca-1` for the first CA that was seen, and so on. */
+  /** A stable name: `ca-1` for the first CA that was seen, and so on. */
   nameOf(id: string): string {
     const name = this.#known.get(id) ?? `ca-${this.#known.size + 1}`
     this.#known.set(id, name)
@@ -26,7 +29,7 @@ export class Issuers {
   }
 }
 
-/** Ages and times that are left are recorded in whole minutes. */
+/** Ages and remaining times are recorded in whole minutes. */
 const steady = (name: string, value: number): number => name.endsWith("_seconds") ? Math.round(value / 60) * 60 : value
 
 /** The text of a series, which is the same for the same labels. */

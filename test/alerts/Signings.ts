@@ -6,9 +6,9 @@ import { minimalConfig, startServer } from "../support/Server.ts"
 import type { Incident } from "./Incident.ts"
 import type { Scene } from "./Scene.ts"
 
-/* Incidents of those who sign, and of clients. */
+/* Incidents of signers and of clients. */
 
-/** An order that is finalized, whatever becomes of it then; answers its URL. */
+/** Finalizes an order, whatever happens to it then; returns its URL. */
 const finalized = async (scene: Scene, session: AcmeSession, name: string): Promise<string> => {
   const { body, url } = await session.newOrder([name])
   await session.authorize(body, scene.world.responder.tokens)
@@ -33,7 +33,7 @@ poll_timeout_secs = 7200
 challenge_strategy = "bypass"
 `,
   play: async (scene) => {
-    // It trusts whoever asks.
+    // This upstream trusts every client.
     const upstream = await startServer({ config: "[profiles.default.challenge]\nbypass = true\n", env: scene.env })
     scene.atEnd(() => upstream.dispose())
     const main = await scene.start("main", {
@@ -56,7 +56,7 @@ challenge_strategy = "bypass"
   }
 }
 
-/** A signer that hangs while there is a file `hang`, and says there which process it is. */
+/** A signer that hangs while the file `hang` exists, and writes its process id there. */
 const hangingSigner = (timeoutMillis: number): string =>
   `[profiles.default.signer]
 backend = "custom"
@@ -79,7 +79,7 @@ const layHangingSigner = (scene: Scene) => {
   return {
     hang: () => writeFileSync(at("hang"), ""),
     mend: () => rmSync(at("hang")),
-    /** Ends the process that hangs, as an operator does. */
+    /** Ends the hanging program, as an operator would. */
     kill: () => process.kill(Number(readFileSync(at("pid"), "utf8")), "SIGKILL"),
     isHanging: () => existsSync(at("pid"))
   }

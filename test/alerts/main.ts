@@ -15,24 +15,24 @@ import { Scene } from "./Scene.ts"
 import { signings } from "./Signings.ts"
 
 /*
- * `npm run alerts`: has promtool check the alerts, and tell by the recordings of incidents whether they fire when they are to. Those
- * that no incident has fire are held to series that are made up.
- * `--record` plays the incidents against the built service first, those with one of the words in their names or all, and writes
- * their recordings anew. See docs/development.md, "The alerts".
+ * `npm run alerts` runs promtool, which checks the alerts and, with the recordings of incidents, whether they fire when
+ * they should. Alerts that no incident fires are tested with invented series. `--record` first plays the incidents
+ * against the built service and writes their recordings again: those with one of the words in their names, or all. See
+ * docs/development.md, "The alerts".
  */
 
 const incidents: ReadonlyArray<Incident> = [...machines, ...signings, ...keys]
 const folder = resolve(import.meta.dirname, "recorded")
 const rules = "../../../deploy/prometheus/alerts.yml"
 
-/** Most of their time they wait. */
+/** Incidents wait most of the time. */
 const width = 2
 
 const say = (text: string): void => {
   process.stdout.write(`${text}\n`)
 }
 
-/** Plays one and writes its recording, also when something went wrong after all was recorded that there is. */
+/** Plays an incident and writes its recording, even if something failed after everything was recorded. */
 const record = async ({ config, name, play }: Incident): Promise<string | undefined> => {
   const begun = performance.now()
   const scene = await Scene.open(config)
@@ -68,7 +68,7 @@ const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
   try {
     await install(["promtool"], say)
   } catch (error) {
-    // Where Debian's packages cannot be had, what was recorded is held to the rules elsewhere.
+    // If Debian's packages cannot be installed, the recordings are checked on another machine.
     say(`not checked: ${String(error)}`)
     return failed.length === 0
   }

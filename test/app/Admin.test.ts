@@ -25,7 +25,7 @@ const ready = Effect.gen(function*() {
   return place
 })
 
-/** A file that its owner alone may read. */
+/** A file that only its owner may read. */
 const fileOf = ({ directory }: Place, text: string, mode = 0o600): string => {
   const path = join(directory, "password.txt")
   writeFileSync(path, text)

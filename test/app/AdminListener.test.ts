@@ -8,7 +8,7 @@ import { makeHttpClient } from "../support/Http.ts"
 import { freshPlace } from "../support/RunCommand.ts"
 import { onSystemClock, useTests } from "../support/UseTests.ts"
 
-/* The listener of operators as `serve` has it, in this process and on real sockets. */
+/* Tests the listener of operators as `serve` starts it, in this process and on real sockets. */
 
 const { test } = useTests()
 
@@ -37,7 +37,7 @@ interface Heard {
   readonly detail?: string
 }
 
-/** A service that serves operators; `admin` is what its section says beside that. */
+/** A service that serves operators; `admin` holds the further keys of its section. */
 const serving = Effect.fnUntraced(function*(admin: (directory: string) => string) {
   const place = freshPlace((directory) => configIn(directory, admin(directory)))
   const said: Array<Heard> = []
@@ -154,7 +154,7 @@ then = "allow"
       )
       const url = `http://${yield* address}`
       const { send } = yield* client
-      // Whoever asks for readiness needs no credential, and is asked for no policy.
+      // A request for readiness needs no credential, and no policy applies to it.
       assert.strictEqual((yield* Effect.promise(() => send(`${url}/ready`))).status, 200)
       for (const path of ["/health", "/api/orders"]) {
         const told = yield* Effect.promise(() => send(`${url}${path}`))

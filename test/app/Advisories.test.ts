@@ -14,9 +14,12 @@ import { databases, freshDirectory } from "../support/Databases.ts"
 import { sql } from "../support/Graph.ts"
 import { enrolled, enter, keyboard, made, useOperators } from "../support/Operators.ts"
 
-/* What an operator is told at start and at a reload: posture, of which each piece is said, and said where it is so alone. */
+/*
+ * What an operator is told at a start and at a reload: each advisory about the configuration appears, and appears only
+ * when it applies.
+ */
 
-/** Behind these lines nothing is left to be said. */
+/** After these lines nothing is left to report. */
 const quiet = `[server]
 base_url = "https://acme.example"
 tls.enabled = true
@@ -101,7 +104,7 @@ describe("advisories", () => {
       assert.deepStrictEqual(yield* told(plain, ["worker"]), [], "which serves nobody")
       const http = quiet.replace("https://acme", "http://acme")
       assert.deepStrictEqual(yield* told(http), [{ ...mismatch, base_url: "http://acme.example" }])
-      // A proxy that is trusted may well end TLS, or begin it.
+      // A trusted proxy may terminate TLS, or begin it.
       const behind = "filter.trusted_proxies = [\"127.0.0.1\"]\n"
       assert.deepStrictEqual(yield* told(`${behind}${plain}`), [disabled])
       assert.deepStrictEqual(yield* told(`${plain}${behind}`), [disabled], "of a profile alone")
@@ -120,7 +123,7 @@ describe("advisories", () => {
       const behind = "[admin.filter]\ntrusted_proxies = [\"127.0.0.1\"]\n"
       assert.deepStrictEqual(yield* told(`${plain}${behind}`), [])
       assert.deepStrictEqual(yield* told(admin("")), [])
-      // One that is trusted elsewhere says nothing of this listener.
+      // A proxy that another listener trusts says nothing about this listener.
       const elsewhere = `filter.trusted_proxies = ["127.0.0.1"]\n${plain}`
       assert.deepStrictEqual(yield* told(elsewhere), [{ ...mismatch, base_url: "https://admin.example" }])
     }))

@@ -12,7 +12,10 @@ import type { Ended, Place } from "../support/RunCommand.ts"
 import { freshPlace } from "../support/RunCommand.ts"
 import { onSystemClock, useTests } from "../support/UseTests.ts"
 
-/* Command lines run in this process, over a host of the test's own: nothing is started, and the clock is the test's. */
+/*
+ * Command lines that run in this process, over a host of the test's own: no process is started, and the clock is the
+ * test's.
+ */
 
 const startsAt = 1_800_000_000
 const at = "2027-01-15T08:00:00Z"

@@ -10,7 +10,7 @@ import { Metrics } from "../../src/engine/telemetry/Metrics.ts"
 import * as Registry from "../../src/engine/telemetry/Registry.ts"
 import { configOf } from "../support/Graph.ts"
 
-/** How many samples each counter has, and what they come to. */
+/** The number of samples of each counter, and their sum. */
 const begunOf = (roles: ReadonlyArray<Role>, text: string) =>
   Effect.gen(function*() {
     yield* beginCounters(new Set(roles), configOf(text))

@@ -4,7 +4,7 @@ import { freshPlace } from "../support/RunCommand.ts"
 import { shellScript } from "../support/Script.ts"
 import { useTests } from "../support/UseTests.ts"
 
-/* `filter explain` tells of every stage, whatever the one before says. */
+/* `filter explain` reports every stage, whatever the previous one says. */
 
 const { test } = useTests({ startsAt: 1_800_000_000 })
 

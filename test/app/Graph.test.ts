@@ -18,8 +18,8 @@ import { dnsAnswerer } from "../support/DnsAnswerer.ts"
 import { configOf } from "../support/Graph.ts"
 
 /*
- * A layer that is provided within another is built once for both where it is the same value. So the graph makes its layers
- * by functions: a generation is built while the one before it is in force, and shares nothing with it that it does not take on
+ * A layer that two others provide is built once for both if it is the same value. So the graph makes its layers by
+ * functions. A generation is built while the previous one is in force, and must share with it only what it takes on
  * purpose.
  */
 describe("the graph", () => {

@@ -8,7 +8,10 @@ import { minimalConfig } from "../support/Server.ts"
 
 /* The command that asks a listener for its health. */
 
-/** The port of a server on loopback of IPv4 alone, which answers everything alike: by default that it is healthy. */
+/**
+ * Returns the port of a server on loopback of IPv4 only. The server gives every request the same answer, by default
+ * that it is healthy.
+ */
 const answering = (status = 200, body = `{"healthy":true}`) =>
   Effect.map(
     Effect.acquireRelease(

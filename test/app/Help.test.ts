@@ -11,7 +11,7 @@ import { unpainted } from "../../src/surfaces/cli/Paint.ts"
 import { committed } from "../support/Committed.ts"
 import { freshPlace } from "../support/RunCommand.ts"
 
-/* The help, the parser and docs/cli.md are made from one tree: what one of them says, the others say. */
+/* The help, the parser and docs/cli.md are made from one tree, so all of them say the same. */
 
 const root = await Effect.runPromise(whole)
 const nodesOf = (node: CommandNode): ReadonlyArray<CommandNode> => [node, ...node.children.flatMap(nodesOf)]

@@ -6,7 +6,7 @@ import { freshPlace } from "../support/RunCommand.ts"
 import { minimalConfig } from "../support/Server.ts"
 import { useTests } from "../support/UseTests.ts"
 
-/* Faults of what is off: they are told where advisories are, and keep nobody from anything but the work on them. */
+/* Faults in parts that are off are reported with the advisories. They prevent nothing except work on those parts. */
 
 const { records, test } = useTests({ startsAt: 1_800_000_000 })
 

@@ -12,7 +12,7 @@ import { configOf } from "../support/Graph.ts"
 import { freshPlace } from "../support/RunCommand.ts"
 import { onSystemClock, useTests } from "../support/UseTests.ts"
 
-/* The pairs that listeners have of their own, as `serve` renews them, on real sockets. */
+/* Tests how `serve` renews the pairs that listeners made for themselves, on real sockets. */
 
 const { test } = useTests()
 
@@ -43,7 +43,7 @@ interface Heard {
 
 const daySeconds = 86_400
 
-/** The fingerprint of the certificate that a new connection is shown. */
+/** Returns the fingerprint of the certificate that a new connection gets. */
 const shown = (address: string) =>
   Effect.callback<string | undefined>((resume) => {
     const port = Number(address.slice(address.lastIndexOf(":") + 1))
@@ -56,7 +56,7 @@ const shown = (address: string) =>
 const fingerprintOf = (certificate: X509Certificate | undefined) =>
   certificate?.fingerprint256.replaceAll(":", "").toLowerCase()
 
-/** Serves over pairs whose time comes so many seconds from now. */
+/** Serves over pairs that are due for renewal after this many seconds. */
 const serving = Effect.fnUntraced(function*(seconds: number) {
   const place = freshPlace(config)
   const heard: Array<Heard> = []
@@ -97,7 +97,7 @@ const serving = Effect.fnUntraced(function*(seconds: number) {
 test("are renewed while both listeners serve, and shown from then on", () =>
   onSystemClock(Effect.gen(function*() {
     const files = { acme: "server", admin: "admin" } as const
-    // A start that takes longer finds that their time has come, and has another try.
+    // If the start takes longer, the pairs are already due, and it tries again.
     for (const seconds of [3, 3, 10, 60]) {
       const { ended, once, place, stop } = yield* serving(seconds)
       const read = (name: string) => new X509Certificate(readFileSync(join(place.directory, `${name}.pem`)))

@@ -7,7 +7,7 @@ import { freshPlace } from "../support/RunCommand.ts"
 import { shellScript } from "../support/Script.ts"
 import { useTests } from "../support/UseTests.ts"
 
-/* `notify test`, to receivers that are there. */
+/* Tests `notify test` with real receivers. */
 
 const { test } = useTests({ startsAt: 1_800_000_000 })
 

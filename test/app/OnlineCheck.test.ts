@@ -13,11 +13,11 @@ import type { Around, Place } from "../support/RunCommand.ts"
 import { freshPlace } from "../support/RunCommand.ts"
 import { minimalConfig } from "../support/Server.ts"
 
-/* `config check --online`: what the configuration names is tried, and nothing is changed there. */
+/* Tests `config check --online`: it tries what the configuration names, and changes nothing there. */
 
 const check = ({ run }: Place, around: Around = {}) => run(["config", "check", "--online"], around)
 
-/** The rows of the table: key, what was tried, how it went and what is said of it. */
+/** The rows of the table: key, what was tried, the result and the message. */
 const rowsOf = (out: string): ReadonlyMap<string, string> =>
   new Map(
     out.split("\n").flatMap((line) => {

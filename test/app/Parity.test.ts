@@ -19,8 +19,9 @@ import { panelRoutes, patternOf } from "../support/PanelRoutes.ts"
 import { freshPlace } from "../support/RunCommand.ts"
 
 /*
- * Every act that operators have over the API, in the panel and on the command line: each way leaves the same rows of the trail and
- * the same records of the log, but for who acted and by which way (docs/decisions/audit-rows.md, "Vocabulary").
+ * Every act that operators have over the API, in the panel and on the command line. Each way leaves the same rows of
+ * the trail and the same records of the log, except for who acted and by which way (docs/decisions/audit-rows.md,
+ * "Vocabulary").
  */
 
 describe.each(databases)("an act of operators on $name", (backend) => {
@@ -39,7 +40,7 @@ describe.each(databases)("an act of operators on $name", (backend) => {
     "request_id"
   ])
 
-  /** The rows after a number, with what differs from subject to subject named alike. */
+  /** Returns the rows after a number. What differs from subject to subject gets the same name. */
   const rowsAfter = (before: string, { id, more = "" }: Subject) =>
     Effect.map(sql(`SELECT * FROM audit_log WHERE id > ${before} ORDER BY id`), (rows) =>
       rows.map((row) => {
@@ -80,7 +81,7 @@ describe.each(databases)("an act of operators on $name", (backend) => {
       Effect.gen(function*() {
         const held = yield* signedIn(api, "root", "admin")
         const panel = yield* panelOf(config)
-        /** The rows and records of one way to do it. */
+        /** The rows and records that one way of doing the act leaves. */
         const did = <E, R>(way: Way, ask: (subject: Subject) => Effect.Effect<ReadonlyArray<unknown>, E, R>) =>
           Effect.gen(function*() {
             const subject = yield* act.subject(way)
@@ -163,7 +164,7 @@ describe.each(databases)("an act of operators on $name", (backend) => {
       assert.deepStrictEqual(off.rows, reset.map((row) => row.replace("p-cli", "root").replace(":1", ":0")))
       const changed = yield* did("POST", "/api/account/password", { currentPassword: password, newPassword: chosen })
       writeFileSync(join(place.directory, "pw"), password, { mode: 0o600 })
-      // The session that changes its own password stays; the command line ends it.
+      // The session that changes its own password stays; the command line ends that session.
       assert.deepStrictEqual(changed.rows, [`operator_password_changed {"target":"root","sessions_revoked":0}`])
       const passwd = yield* typed("admin", "user", "passwd", "root", "--password-file", "pw")
       assert.deepStrictEqual(passwd, [`operator_password_changed {"target":"root","sessions_revoked":1}`])

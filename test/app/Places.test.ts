@@ -5,7 +5,7 @@ import { assert, describe } from "vitest"
 import { freshPlace } from "../support/RunCommand.ts"
 import { useTests } from "../support/UseTests.ts"
 
-/* What is wrong with a configuration is told with the line of the file, whichever step finds it. */
+/* A fault of a configuration is reported with its line of the file, whichever step finds it. */
 
 const { test } = useTests({ startsAt: 1_800_000_000 })
 

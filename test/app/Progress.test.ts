@@ -10,7 +10,9 @@ import { useTests } from "../support/UseTests.ts"
 
 const { test } = useTests({})
 
-/** What is said on standard error while work reports every 20 ms of its clock how much is done, and how it ends. */
+/**
+ * Returns what standard error shows while work reports its progress every 20 ms of its clock, and how the work ends.
+ */
 const shown = (around: Around, words: ReadonlyArray<string>, steps: number, isKnown = true) => {
   const said = { out: "", err: "" }
   const chunks: Array<string> = []

@@ -6,7 +6,7 @@ import { supervised } from "../../src/engine/Supervised.ts"
 import { requestOf } from "../support/Handle.ts"
 import { useTests } from "../support/UseTests.ts"
 
-/* Whether a process is ready, as a load balancer asks it. */
+/* Tests whether a process is ready, as a load balancer asks. */
 
 describe("readiness", () => {
   const { test } = useTests()

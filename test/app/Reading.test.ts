@@ -9,13 +9,13 @@ import type { Place } from "../support/RunCommand.ts"
 import { freshPlace } from "../support/RunCommand.ts"
 import { useTests } from "../support/UseTests.ts"
 
-/* Commands that only read change nothing: they make no file, and leave every octet of the database as it is. */
+/* Commands that only read change nothing: they make no file, and leave every octet of the database unchanged. */
 
 const { test } = useTests({ startsAt: 1_800_000_000 })
 
 const reads = ["list", "queue", "count", "export", "check"]
 
-/** The commands that read, from the tree: a new list is among them. */
+/** The commands that read, taken from the tree, so that a new list is included. */
 const reading = Effect.map(whole, (root) => [
   ...leavesOf(root).filter((leaf) => reads.includes(wordOf(leaf)) && leaf.args.length === 0)
     .map(({ path }) => path.slice(1)),

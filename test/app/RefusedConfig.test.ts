@@ -10,17 +10,20 @@ import { freshPlace } from "../support/RunCommand.ts"
 import { minimalConfig } from "../support/Server.ts"
 import { useTests } from "../support/UseTests.ts"
 
-/* A configuration that is refused, beside a service that still runs with the one before: commands over records go on. */
+/*
+ * The file has a configuration that is refused, while a service still runs with the previous one. Commands over records
+ * still work.
+ */
 
 const { test } = useTests({ startsAt: 1_800_000_000 })
 
 const nobody = "01234567-89ab-7def-8123-456789abcdef"
-/** The place gives the database by a variable, unless it is taken away. */
+/** The place sets the database by a variable, unless the test removes it. */
 const unset = { env: { ACME_SVC_DATABASE__URL: undefined } }
 
 const database = ({ directory }: { readonly directory: string }) => `[database]\nurl = "sqlite://${directory}/own.db"\n`
 
-/** A place whose database, named by its file alone, has one credential. */
+/** A place whose database has one credential, and is named only by the file. */
 const ready = Effect.gen(function*() {
   const place = freshPlace((directory) => `${database({ directory })}${minimalConfig}`)
   assert.strictEqual((yield* place.run(["migrate"], unset)).code, 0)

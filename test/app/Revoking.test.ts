@@ -22,10 +22,10 @@ const served = <A, E>({ directory }: Place, program: Effect.Effect<A, E, Databas
       program.pipe(Effect.provide(world()), Effect.provideService(Db, driver)))
   )
 
-/** A signer that is asked by a job, which nobody runs here. */
+/** A signer that only a job asks; nobody runs the job here. */
 const custom = `[signer]\nbackend = "custom"\ncustom.script_path = "sign"\n${minimalConfig}`
 
-/** A place with the certificates a1 and a2, which end in ten and in twenty days. */
+/** A place with the certificates a1 and a2, which expire in ten and in twenty days. */
 const issuedWith = (config: string) =>
   Effect.gen(function*() {
     const place = freshPlace(() => config)
@@ -47,7 +47,7 @@ const issuedWith = (config: string) =>
     return { one, place, run: place.run, two }
   })
 
-/** Has every job fail as soon as it is there. */
+/** Makes every job fail as soon as it exists. */
 const failing = sql(
   "CREATE TRIGGER fail AFTER INSERT ON jobs BEGIN UPDATE jobs SET status = 'failed' WHERE id = NEW.id; END"
 )

@@ -6,7 +6,7 @@ import { sqlAt } from "../support/OpenDatabase.ts"
 import { freshPlace } from "../support/RunCommand.ts"
 import { minimalConfig } from "../support/Server.ts"
 
-/* What a command prints of a row that it cannot read as it is. */
+/* Tests what a command prints for a row that it cannot decode. */
 
 describe("a row that cannot be read", () => {
   it.live("is in the list of a command, which names it on stderr", () =>

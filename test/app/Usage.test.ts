@@ -6,9 +6,9 @@ import { leavesOf } from "../../src/surfaces/cli/CommandTree.ts"
 import { freshPlace } from "../support/RunCommand.ts"
 
 /*
- * Walks the command tree. Everything that a command takes is given to it wrongly, and the answer has to name what is
- * wrong. The commands run in this process, over a database that has no schema, so that nothing but the command line can
- * be refused first.
+ * Walks the command tree and gives each command every flag and argument wrongly; the refusal has to name what is wrong.
+ * The commands run in this process, over a database without a schema, so that only the command line can be refused
+ * first.
  */
 
 const place = freshPlace()
@@ -16,7 +16,7 @@ const place = freshPlace()
 /** How a command line ends, and what it says. */
 const ends = (...words: ReadonlyArray<string>) => Effect.runPromise(place.run(words))
 
-/** A usage error: one sentence on stderr that names what it is about. */
+/** A usage error: one sentence on stderr that names its subject. */
 const refuses = async (words: ReadonlyArray<string>, named: string, codes = [2]) => {
   const line = JSON.stringify(words)
   const { code, err, out } = await ends(...words)
@@ -32,7 +32,7 @@ const refuses = async (words: ReadonlyArray<string>, named: string, codes = [2])
 
 const leaves = leavesOf(await Effect.runPromise(whole))
 
-/** Words that fill what a command needs, without one flag. */
+/** Words for everything a command requires, except one flag. */
 const filled = ({ args, flags, path }: CommandNode, but?: string): ReadonlyArray<string> => [
   ...path.slice(1),
   ...args.filter(({ isNeeded }) => isNeeded).map(({ words }) => words[0] ?? "x"),
@@ -61,7 +61,7 @@ describe.each(leaves.map((leaf) => ({ leaf, name: leaf.path.slice(1).join(" ") }
       for (const [at, argument] of leaf.args.filter(({ isNeeded }) => isNeeded).entries()) {
         const words = filled(leaf)
         const place = leaf.path.length - 1 + at
-        // What stands behind it moves up, and the last one is missing.
+        // The words after it move up, and the last one is missing.
         await refuses(
           words.filter((_, index) => index !== place),
           leaf.args.findLast((one) => one.isNeeded)?.name ?? ""
@@ -83,7 +83,7 @@ describe.each(leaves.map((leaf) => ({ leaf, name: leaf.path.slice(1).join(" ") }
       await refuses([...words, flag.name], flag.name)
       await refuses([...words, flag.name, ""], flag.name)
       await refuses([...words, `${flag.name}=`], flag.name)
-      // A word of a closed set that nobody knows cannot be done as asked.
+      // An unknown word of a closed set counts as "cannot be done as asked".
       await refuses([...words, flag.name, "\u0007"], flag.name, [2, 3])
       if (flag.value === "number") {
         for (const bad of ["x", "1.5", "1e3", "0x10", "--json", " "]) {

@@ -1,7 +1,7 @@
 import { documentOf } from "../../src/surfaces/operator/OpenApiDocument.ts"
 import { tableOf } from "./Markdown.ts"
 
-/* The reference of the API, from the document that the service answers. */
+/* The reference of the API, made from the document that the service serves. */
 
 interface Schema {
   readonly $ref?: string
@@ -55,7 +55,7 @@ const document: Document = JSON.parse(JSON.stringify(documentOf("", "")))
 
 const nameOf = (reference: string): string => reference.slice(reference.lastIndexOf("/") + 1)
 
-/** Names that the platform gives to what is no object of ours. */
+/** Names that the platform gives to types that are not our objects. */
 const plain: { readonly [name: string]: string } = { Int: "integer" }
 
 /** A type in words; objects with a name are links. */
@@ -86,7 +86,7 @@ const membersOf = ({ properties = {}, required = [] }: Schema): string =>
 
 const usual = ["400", "401", "403", "404", "405", "413", "415", "429", "500", "503"]
 
-/** The codes that this route has beside those that every route has. */
+/** The codes of this route in addition to those that every route has. */
 const ownCodes = ({ responses }: Operation): ReadonlyArray<string> =>
   Object.entries(responses).flatMap(([status, { $ref }]) => {
     if ($ref === undefined) return []

@@ -7,14 +7,16 @@ import { operatorRecords, recordsOf } from "../../src/domain/ProblemRecords.ts"
 import { events } from "../../src/domain/words/Log.ts"
 import { tableOf } from "./Markdown.ts"
 
-/** A record in the log: `nonce_rejected (debug; reason=expired)`, with its level where the default filter leaves it out. */
+/**
+ * A record in the log: `nonce_rejected (debug; reason=expired)`, with its level if the default filter leaves it out.
+ */
 export const recordText = ({ by, event }: Pick<CauseRecord, "by" | "event">): string => {
   const { level } = events[event]
   const more = [...level === "debug" ? ["debug"] : [], ...by === undefined ? [] : [by]].join("; ")
   return more === "" ? event : `${event} (${more})`
 }
 
-/** A cause in the words that the panel has for it, where it is one of its words. */
+/** A cause in the words of the panel, if the panel has words for it. */
 const causeText = (failure: AcmeError, cause: string): string => {
   const error = problemOf(failure)
   const known = { orderError: error, requestId: undefined }
@@ -37,7 +39,7 @@ export const renderCauses = (failures: ReadonlyArray<AcmeError>): string =>
     )
   )
 
-/** An error of operators of which nothing but the tag is known, as an example. */
+/** An example of an operator error of which only the tag is known. */
 const example = { retryAfter: 60, detail: "…", panel: "https://acme.example.org/ui/", noun: "order", id: "…", count: 1 }
 
 /** The refusals of operators that have a record. */

@@ -3,11 +3,11 @@ const end = "<!-- dprint-ignore-end -->"
 
 const cell = (text: string): string => text.replaceAll("|", "\\|").replaceAll("<", "\\<")
 
-/** A table, whatever stands in its cells. */
+/** A table, whatever its cells contain. */
 export const tableOf = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>): string =>
   [head, head.map(() => "---"), ...rows.map((row) => row.map(cell))].map((row) => `| ${row.join(" | ")} |`).join("\n")
 
-/** What stands between the marks of a document, replaced. */
+/** Replaces the text between the marks of a document. */
 export const replaced = (document: string, text: string): string => {
   const [from, to] = [document.indexOf(start), document.indexOf(end)]
   if (from < 0 || to < from) throw new Error(`There is no ${start} with ${end} behind it.`)

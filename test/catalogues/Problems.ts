@@ -8,12 +8,12 @@ import * as Http from "../../src/engine/http/HttpRefused.ts"
 import { recordText, renderCauses, renderOperatorRecords } from "./Causes.ts"
 import { tableOf } from "./Markdown.ts"
 
-/** What a sentence says that is written where the failure is made. */
+/** Stands for a sentence that is written where the failure is made. */
 const ownWords = "…"
 
 const identifier = { type: "dns", value: "www.example.org" }
 
-/** What a failure may be made of, as an example. */
+/** Example members of failures. */
 const example = {
   detail: ownWords,
   allow: "GET, HEAD",
@@ -51,14 +51,14 @@ const classes = Object.entries({ ...Acme, ...Http, ...Jose } as { readonly [name
   (entry): entry is [string, FailureClass] => typeof entry[1] === "function" && entry[1].prototype instanceof Error
 ).toSorted(([one], [other]) => one < other ? -1 : 1)
 
-/** The records of a failure: where it has several causes, their events, and the causes have a table of their own. */
+/** The records of a failure. If it has several causes, these are the events, and a separate table has the causes. */
 const recordsText = ({ _tag }: AcmeError): string => {
   const records = recordsOf(_tag)
   const hasCauses = records.some(({ cause }) => cause !== undefined)
   return [...new Set(records.map((record) => hasCauses ? record.event : recordText(record)))].join(", ")
 }
 
-/** A time that the failure carries differs each time; one that does not is the same for another example. */
+/** A time that the failure carries differs between two examples; a fixed time is the same in both. */
 const retryOf = (one: AcmeError, other: AcmeError): string => {
   const seconds = retryAfter(one)
   if (seconds === undefined) return ""
@@ -83,7 +83,10 @@ const rowsOf = ([tag, Failure]: [string, FailureClass]): ReadonlyArray<ReadonlyA
   })
 }
 
-/** The catalogue of `docs/errors.md`: every problem document a client can be answered, or find in an order or challenge; and causes. */
+/**
+ * The catalogue of `docs/errors.md`: every problem document that a client can get as an answer, or find in an order or
+ * challenge; and the causes.
+ */
 export const renderProblems = (): string =>
   [
     tableOf(

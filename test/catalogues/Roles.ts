@@ -1,7 +1,7 @@
 import { cellOf, routes, senders } from "../support/Roles.ts"
 import { tableOf } from "./Markdown.ts"
 
-/** The table of `docs/api-roles.md`: every route, and what whoever asks is answered by the checks before it. */
+/** The table of `docs/api-roles.md`: every route, and the answer of the checks before it for each kind of caller. */
 export const renderRoles = (): string =>
   tableOf(
     ["Route", ...senders],

@@ -17,7 +17,7 @@ export const DAY = 86400
 export const CRL_URLS = ["http://ca.example.com/crl", "http://ca2.example.com/crl"]
 export const CA_URLS = ["http://ca.example.com/ca.pem"]
 
-/** A CA with everything that makes and checks its leaves. */
+/** A CA with everything needed to make and check its leaves. */
 export interface TestCa {
   readonly material: CaMaterial
   readonly privateKey: KeyObject
@@ -29,7 +29,7 @@ export interface TestCa {
 
 export const newSerial = (): Uint8Array => serialFrom(randomBytes(16))
 
-/** The same from files that exist already. */
+/** The same CA from existing files. */
 export const caOf = (
   pair: { readonly certificatePem: string; readonly privateKeyPem: string },
   urls = true

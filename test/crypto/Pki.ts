@@ -121,7 +121,7 @@ export const csrOfPrimes = (...primes: ReadonlyArray<bigint>): Buffer => {
     rsaSpki(n, e),
     der(0xa0, attribute(EXTENSION_REQUEST, seq(sanOf(dns("a.example.com")))))
   )
-  // The padding is taken from a sound key's signature over the same octets by applying its public exponent.
+  // The padding comes from a sound key's signature over the same octets, by applying its public exponent.
   const size = Math.ceil(n.toString(16).length / 2)
   const sound = rsaOfBits(size * 8)
   const padded = publicOperation(sound, sign("sha256", info, sound))
@@ -138,16 +138,22 @@ const publicOperation = (key: KeyObject, octets: Uint8Array): bigint => {
   return power(BigInt(`0x${Buffer.from(octets).toString("hex")}`), 65537n, modulus)
 }
 
-/** Runs openssl; stdout, or an error with what it said. */
+/** Runs openssl; returns stdout, or fails with its message. */
 export const openssl = (args: ReadonlyArray<string>, input?: string | Uint8Array): Buffer =>
   execFileSync("openssl", args, { input, stdio: ["pipe", "pipe", "pipe"] })
 
-/** What openssl says of a DER list's signature: `verify OK` for that CA's. It exits with 0 whatever it finds. */
+/**
+ * Returns what openssl says about the signature of a DER list: `verify OK` for a list of that CA. It exits with 0 in
+ * any case.
+ */
 export const opensslOnCrl = (caFile: string, der: Uint8Array): string =>
   spawnSync("openssl", ["crl", "-inform", "DER", "-noout", "-verify", "-CAfile", caFile], { input: der })
     .stderr.toString().trim()
 
-/** A CSR by openssl for a key, or for one it makes with `genpkey` options; `req` are further options of the request. */
+/**
+ * A CSR that openssl makes for a key, or for a new key with `genpkey` options; `req` are further options of the
+ * request.
+ */
 export const opensslCsr = (key: KeyObject | ReadonlyArray<string>, req: ReadonlyArray<string> = []): Buffer =>
   withDirectory((directory) => {
     const file = join(directory, "key.pem")
@@ -182,7 +188,7 @@ export const pem = (label: string, octets: Uint8Array): string =>
     (Buffer.from(octets).toString("base64").match(/.{1,64}/g) ?? []).join("\n")
   }\n-----END ${label}-----\n`
 
-/** Octets from a small generator with a seed: the same on every run. */
+/** Octets from a small seeded generator: the same on every run. */
 export const seeded = (seed: number): () => number => {
   let state = seed >>> 0
   return () => {

@@ -36,7 +36,7 @@ export interface Demo {
   readonly acmeUrl: string
   /** Holds the configuration, the database and the CAs. */
   readonly directory: string
-  /** An ACME session with an account of its own at an endpoint. */
+  /** An ACME session with its own account at an endpoint. */
   readonly client: (profile: string) => Promise<AcmeSession>
   /** Makes another operator. */
   readonly enlist: (operator: DemoOperator) => Promise<void>
@@ -49,9 +49,9 @@ export interface DemoOptions {
   readonly adminPort?: number
   /** Further sections of the configuration. */
   readonly toml?: string
-  /** Without a past and without certificates: what a new installation looks like. */
+  /** A demo without history and without certificates, like a new installation. */
   readonly isEmpty?: boolean
-  /** Tells how far it is. */
+  /** Reports the progress. */
   readonly tell?: (text: string) => void
 }
 
@@ -184,7 +184,7 @@ const populate = async (client: Demo["client"], tell: (text: string) => void) =>
   return { corp, issued, relayed }
 }
 
-/** Starts a demo; it is whole when this resolves. */
+/** Starts a demo; it is complete when this resolves. */
 export const startDemo = async (options: DemoOptions = {}): Promise<Demo> => {
   const { isEmpty = false, tell = () => {}, toml = "" } = options
   const upstream = await slowUpstream()

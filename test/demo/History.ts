@@ -1,6 +1,9 @@
 import Database from "better-sqlite3"
 
-/* Rows of the past, which no client can make today: a month of issuances, and orders and jobs that ended in every way. */
+/*
+ * Rows of the past, which no client can create today: a month of issuances, and orders and jobs that ended in every
+ * way.
+ */
 
 const daySeconds = 86_400
 
@@ -34,7 +37,7 @@ const statuses = {
 const problem = (type: keyof typeof statuses, detail: string): string =>
   JSON.stringify({ type: `urn:ietf:params:acme:error:${type}`, status: statuses[type], detail })
 
-/** An order that failed: what of it is kept, so that its page says why. */
+/** A failed order with the stored facts that let its page explain the failure. */
 interface Failed {
   readonly name: string
   readonly profile: string
@@ -147,14 +150,14 @@ const jobs = [
   }
 ]
 
-/** Deliveries that ended: what was told, and what the receiver answered if it did not take it. */
+/** Finished deliveries: the event, and the receiver's answer if it did not accept the event. */
 const deliveries = [
   { event: "certificate_issued", status: "done", error: null, attempts: 1 },
   { event: "certificate_revoked", status: "failed", error: "not_delivered: 404 no such channel", attempts: 1 },
   { event: "challenge_failed", status: "failed", error: "not_delivered: connection refused", attempts: 5 }
 ]
 
-/** Writes the past into a migrated SQLite database that nobody serves yet. */
+/** Writes the past into a migrated SQLite database that no service uses yet. */
 export const writeHistory = (path: string, now: number): void => {
   const database = new Database(path)
   const random = numbersFrom(7)

@@ -1,6 +1,6 @@
 import { operators, startDemo } from "./Demo.ts"
 
-/* `npm run demo`: an instance to look at, on loopback, until it is ended with Ctrl-C. `PORT` is where the panel is. */
+/* `npm run demo`: an instance to look at, on loopback, until Ctrl-C ends it. `PORT` is the port of the panel. */
 
 const say = (text: string): void => {
   process.stdout.write(`${text}\n`)

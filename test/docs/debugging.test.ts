@@ -27,7 +27,10 @@ describe("docs/debugging.md", () => {
   })
   afterAll(() => serving.stop())
 
-  /** What a line finds, once the log has it: a record comes after the answer that it is of, and through tee. */
+  /**
+   * Returns what a line finds, once the log has it: a record follows the answer that it belongs to, and passes through
+   * tee.
+   */
   const seen = (line: Line, record: RegExp): Promise<string> =>
     vi.waitFor(async () => {
       const found = await place.succeed(line)
@@ -81,7 +84,7 @@ describe("docs/debugging.md", () => {
     const served = await traced.serve("serveTraced", settled)
     await traced.issueInItsPlace(`http://localhost:${traced.port}/profile/default/directory`, "cert.pem")
     await served.stop()
-    // What is printed is heard through a second program, which ends at the same signal as the first.
+    // A second program prints the output, and the same signal ends it together with the first.
     await vi.waitFor(() => {
       const trees = collecting.said().split(/\n(?= *[\d.]+ ms {2}\S)/)
       const treeOf = (name: string) => trees.find((tree) => tree.includes(` ms  ${name}  `)) ?? ""
@@ -94,7 +97,7 @@ describe("docs/debugging.md", () => {
 
   it("names who has the database open, and who writes", async () => {
     assert.match(await place.succeed("sqliteLocks"), / READ .* 128 128$/m)
-    // The service writes now and then, if only that it is alive.
+    // The service writes now and then, if only to report that it is alive.
     await vi.waitFor(async () => assert.notMatch(await place.succeed("sqliteLocks"), / WRITE .* 120 120$/m), {
       timeout: patienceMs,
       interval: 50

@@ -8,7 +8,7 @@ import { isFull } from "../support/Full.ts"
 import { patienceMs } from "../support/Patience.ts"
 import { cloneInto, hasRunLinesOf, Place, settled } from "../support/Place.ts"
 
-/* What documents have those do who work on the service. */
+/* What documents tell developers of the service to do. */
 
 describe.runIf(isFull)("programs that take their time", () => {
   it("docs/operations.md installs what the service needs and no more", async () => {
@@ -17,7 +17,7 @@ describe.runIf(isFull)("programs that take their time", () => {
     for (const entry of ["package.json", "package-lock.json", ".npmrc", "runtime", "dist", "migrations"]) {
       cpSync(join(repository, entry), installed.at(entry), { recursive: true })
     }
-    // Links where the file system has them; removing a link removes nothing of ours.
+    // These are links if the file system has them; removing a link does not remove our files.
     const modules = join(repository, "node_modules")
     const copied = spawnSync("sh", [
       "-c",

@@ -21,7 +21,7 @@ describe("docs/eab.md", () => {
   })
   afterAll(() => serving.stop())
 
-  /** Makes a credential that stands for the document's from here on. */
+  /** Makes a credential that replaces the document's from here on. */
   const created = async (line: Line = "eabCreate"): Promise<Credential> => {
     const said = await place.succeed(line)
     const [, kid = ""] = /^kid +(\S+)$/m.exec(said) ?? []
@@ -30,7 +30,7 @@ describe("docs/eab.md", () => {
     place.stand("HMAC_KEY", key)
     return { kid, secret: Buffer.from(key, "base64url") }
   }
-  /** What the client gets, or what stands in its place when it is not installed. */
+  /** What the client gets, or a replacement if the client is not installed. */
   const issued = async (which: "certbot" | "lego", line: Line, path: string, credential: Credential) => {
     if (client[which]) await place.succeed(line)
     else await place.issueInItsPlace(`http://localhost:${place.port}/profile/default/directory`, path, credential)

@@ -8,12 +8,12 @@ import { isBenchmark, isFaultRun, isSimulation, ofTheGate } from "../support/Doc
 import { blocks, commandsOf, documents, repository, text } from "../support/Documents.ts"
 
 /*
- * Every command of the documents is run, by a file of this folder, by the cases of `test/packages`, by the guides of
+ * Every command of the documents is run: by a file of this folder, by the cases of `test/packages`, by the guides of
  * `test/interop` or by `.ci/run`.
  */
 
 describe("the documents", () => {
-  // `operators.test.ts` runs those of the other documents.
+  // `operators.test.ts` runs the commands of the other documents.
   const all = documents.filter((document) => !["docs/admin.md", "docs/api.md"].includes(document)).flatMap((document) =>
     commandsOf(document).map((command) => ({ document, command }))
   )

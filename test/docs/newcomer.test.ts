@@ -12,7 +12,7 @@ import { cloneInto, hasRunLinesOf, Place, settled, startBuilt } from "../support
 describe("README.md", () => {
   let place: Place
   beforeAll(async () => {
-    // What `init` writes has to do.
+    // The configuration that `init` writes has to suffice.
     place = await Place.make({})
     cloneInto(place)
   })

@@ -11,7 +11,10 @@ import type { Server } from "../support/Server.ts"
 import { minimalConfig, startServer } from "../support/Server.ts"
 import { watch } from "../support/Watchdog.ts"
 
-/* Every command of docs/admin.md and then of docs/api.md, in their order and as they stand but for the port, beside one service. */
+/*
+ * Runs every command of docs/admin.md and then of docs/api.md, in their order, beside one service. Only the port
+ * differs from the documents.
+ */
 
 const commandsOf = (document: string): ReadonlyArray<string> =>
   bodiesOf(document, "sh").flatMap((body) => body.split("\n")).filter((line) => line !== "")
@@ -48,7 +51,7 @@ describe("an operator's documents", () => {
       child.once("close", (code) => done({ code, said }))
     })
 
-  /** A line of the service itself needs no shell but for the file it writes. */
+  /** A line that calls the service itself needs a shell only for the file that it writes. */
   const run = async (command: string) => {
     const [, words, file] = /^acme-svc (.*?)(?: > (\S+))?$/.exec(command) ?? []
     if (words === undefined) return byShell(command)

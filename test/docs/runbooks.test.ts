@@ -7,7 +7,7 @@ import type { Serving } from "../support/Place.ts"
 import { begun, hasRunLinesOf } from "../support/Place.ts"
 import type { Place } from "../support/Place.ts"
 
-/* What the runbooks say that no other document does. */
+/* Tests the parts of the runbooks that no other document has. */
 
 describe("docs/operate/runbooks", () => {
   let place: Place
@@ -32,7 +32,7 @@ describe("docs/operate/runbooks", () => {
     await serving?.stop()
   })
 
-  /** A new certificate, whose serial number stands for SERIAL from now on. */
+  /** Gets a new certificate, whose serial number replaces SERIAL from now on. */
   const issued = async () => {
     const serial = leafOf((await session.issue(["demo.localhost"], tokens)).chain).serialNumber
     place.stand("SERIAL", serial)
@@ -74,7 +74,7 @@ describe("docs/operate/runbooks", () => {
     await place.succeed("auditOfOperators")
     for (const line of ["totpReset", "totpStatus", "endSessionsOf"] as const) {
       const { code, stderr, stdout } = await place.paste(line)
-      // There is none to take off.
+      // There is no second factor to remove.
       assert.include(line === "totpReset" ? [0, 3] : [0], code, `${line}: ${stdout}${stderr}`)
     }
   })

@@ -20,7 +20,7 @@ const mailbox = fc.tuple(fc.array(atom, { minLength: 1, maxLength: 3 }), domain)
   .map(([atoms, host]) => `${atoms.join(".")}@${host}`)
 const contact = mailbox.map((address) => `mailto:${address}`)
 
-/** What is not part of an address or would make two of one, as it is and percent-encoded. */
+/** Characters that are not part of an address or would make two of one, literally and percent-encoded. */
 const separators = [
   ",",
   "?",
@@ -62,7 +62,7 @@ describe("contacts", () => {
     [address, between, at]
   ) => {
     const index = at % (address.length + 1)
-    // Blanks around the address are taken away.
+    // Blanks around the address are removed.
     fc.pre(between !== " " || (index > 0 && index < address.length))
     assert.strictEqual(verdict(`mailto:${address.slice(0, index)}${between}${address.slice(index)}`), "invalidContact")
   })

@@ -43,7 +43,7 @@ describe("a key authorization", () => {
     Buffer.from(octets).toString("base64url")
   )
   const pair = fc.tuple(base64url, base64url)
-  /** The same pair twice, two of them, or one cut at another place. */
+  /** The same pair twice, two different pairs, or a pair that is split at another place. */
   const two = fc.oneof(
     pair.map((one) => ({ one, other: one })),
     fc.record({ one: pair, other: pair }),

@@ -81,7 +81,7 @@ describe("address sets", () => {
         (ranges, text) => {
           const entries = ranges.map(([network, prefix]) => `${network}/${prefix}`)
           const ip = comparable(text)
-          // A mapped address is IPv4 here, which ranges of IPv6 do not hold.
+          // A mapped address counts as IPv4 here, so ranges of IPv6 do not contain it.
           if (ip === undefined || text.startsWith("::ffff:")) return
           const expected = entries.some((entry) => Option.exists(parseCidr(entry), (cidr) => contains(cidr, ip.text)))
           assert.strictEqual(makeAddressSet(entries)(ip), expected)

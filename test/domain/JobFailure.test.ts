@@ -26,7 +26,7 @@ import {
 
 const read = Schema.decodeUnknownSync(Schema.fromJsonString(JobFailure))
 
-/* Each failure, the text it has in the log and in listings, and what its row keeps, which other versions read. */
+/* Each failure, its text in the log and in listings, and the text of its row, which other versions read. */
 const each: ReadonlyArray<readonly [failure: JobFailure, text: string, row: string]> = [
   [new DeadlinePassed(), "deadline passed", `{"_tag":"DeadlinePassed"}`],
   [new AttemptsUsedUp(), "the attempts are used up", `{"_tag":"AttemptsUsedUp"}`],

@@ -2,7 +2,7 @@ import { assert, describe, it } from "vitest"
 import { Busy, LiveCertificates, NoSuch, RateLimited, UnknownWord } from "../../src/domain/OperatorError.ts"
 import { isOperatorError, operatorCodes, operatorProblemOf } from "../../src/domain/OperatorProblem.ts"
 
-/* The codes are what scripts branch on (docs/decisions/admin.md, "Errors"): a change here is a break of the API. */
+/* Scripts decide by the codes (docs/decisions/admin.md, "Errors"): a change here breaks the API. */
 const decided: ReadonlyArray<readonly [number, ReadonlyArray<string>]> = [
   [400, [
     "bad_request",

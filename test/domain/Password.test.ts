@@ -72,7 +72,7 @@ describe("a new password", () => {
 
   prop("is never repeated by what refuses it", [fc.string({ maxLength: 40 })], ([password]) => {
     const said = why(password)
-    // A word of it may be said, which is one that others know too.
+    // The refusal may quote a word of the password, if others know that word too.
     if (said !== undefined && password.length > 12) assert.notInclude(said, password)
   })
 

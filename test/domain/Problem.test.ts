@@ -62,7 +62,7 @@ const refusals: fc.Arbitrary<Acme.IdentifierRefused> = fc.oneof(
   )
 )
 
-/** Everything any failure may be made of. */
+/** The members that any failure may have. */
 const parts = fc.record({
   detail: fc.string({ minLength: 1 }),
   allow: fc.constantFrom("POST", "GET, HEAD, POST"),
@@ -126,7 +126,7 @@ for (const [name, Failure] of classes) {
     prop("says when to ask again exactly where asking again helps", [parts], ([given]) => {
       const failure = new Failure(given)
       const seconds = retryAfter(failure)
-      // What is read with an order has no such header; its words say until when.
+      // A problem that is stored with an order has no such header; its sentence says until when.
       const isStored = failure._tag === "UpstreamRateLimited"
       assert.strictEqual(seconds !== undefined, !isStored && [429, 503].includes(problemOf(failure).status))
       if (seconds !== undefined) assert.isTrue(Number.isInteger(seconds) && seconds > 0)

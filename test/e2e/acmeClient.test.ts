@@ -9,7 +9,7 @@ import type { Ground } from "../support/Ground.ts"
 import { startGround } from "../support/Ground.ts"
 import { leafOf, verifyChain } from "../support/Openssl.ts"
 
-/** What a promise failed with; fails the test when it did not. */
+/** What a promise failed with; fails the test if it did not fail. */
 const failure = async (promise: Promise<unknown>): Promise<Error> => {
   const outcome = await promise.then(() => undefined, (error: unknown) => error)
   assert.instanceOf(outcome, Error)
@@ -32,7 +32,7 @@ describe.each(databases)("npm's acme-client over TLS, http-01, $name", ({ freshU
   beforeAll(async () => {
     await builtServer()
     ground = await startGround({ tls: true, databaseUrl: await freshUrl() })
-    // Trusts the pair the server generated, and nothing else.
+    // Trusts only the pair that the server generated.
     const ca = readFileSync(join(ground.server.directory, "server.pem"))
     acme.axios.defaults.httpsAgent = new Agent({ ca })
     client = await newClient(await acme.crypto.createPrivateEcdsaKey("P-256"))

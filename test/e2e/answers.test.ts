@@ -17,7 +17,7 @@ let session: AcmeSession
 
 const linksOf = (answer: HttpAnswer): string => [answer.headers["link"] ?? []].flat().join(", ")
 
-/** Sends a signed request with the nonce the last answer carried, so that each of them is proved to work. */
+/** Sends a signed request with the nonce of the last answer, so that each nonce is proved to work. */
 const post = async (url: string, payload?: object): Promise<HttpAnswer> => {
   const answer = await session.postOnce(url, payload)
   assert.match(String(answer.headers["replay-nonce"]), /^[\w-]{43}$/, url)
@@ -132,7 +132,7 @@ describe("the head of an answer", () => {
       `POST http://${host}${pathname} HTTP/1.1\r\nHost: evil.example\r\n${close}Content-Type: application/jose+json\r\n` +
         `Content-Length: ${Buffer.byteLength(jws)}\r\n\r\n${jws}`
     )
-    // The signature and its URL are good: what is refused is the order.
+    // The signature and its URL are good: the order is what is refused.
     assert.match(posted, /^HTTP\/1\.1 400 [^]*An order names at least one identifier\./)
   })
 

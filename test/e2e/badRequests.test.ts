@@ -14,8 +14,8 @@ import { makeHttpClient } from "../support/Http.ts"
 import { leafOf } from "../support/Openssl.ts"
 
 /*
- * Every way a signed request can be wrong, one at a time, and what comes back (docs/attacks.md, "JWS"; docs/protocol.md,
- * "Signed requests"). One server stands through all of it.
+ * Every way a signed request can be wrong, one at a time, and the answer to it (docs/attacks.md, "JWS";
+ * docs/protocol.md, "Signed requests"). One server runs through all of it.
  */
 
 let ground: Ground
@@ -46,7 +46,7 @@ afterAll(async () => {
 /** DER of a certificate that was not issued to anybody. */
 const caCertificate = (): Buffer => new X509Certificate(readFileSync(ground.server.caFile)).raw
 
-/** What a row of the table knows when it is tried. */
+/** What a row of the table can use when it is tried. */
 interface Target {
   readonly session: AcmeSession
   readonly url: string
@@ -60,14 +60,14 @@ interface Row {
   /** `undefined` for the answer without a problem type, 415. */
   readonly type?: string | ReadonlyArray<string>
   readonly status: number
-  /** The request may or may not have got as far as spending its nonce; without this it must not have. */
+  /** The request may or may not have spent its nonce; without this member it must not have spent it. */
   readonly maySpend?: boolean
   /** Sent by the account with the RSA key. */
   readonly rsa?: boolean
 }
 
 const malformed = (name: string, make: Row["make"]): Row => ({ name, make, type: "malformed", status: 400 })
-/** A kid that is the URL of nobody here. */
+/** A kid that is the URL of no account here. */
 const nobodys = (name: string, make: Row["make"]): Row => ({ name, make, type: "accountDoesNotExist", status: 400 })
 const badAlgorithm = (name: string, make: Row["make"]): Row => ({
   name,
@@ -101,7 +101,7 @@ const toDer = (raw: Buffer): Buffer => {
 /** The order of P-256. */
 const n = Buffer.from("ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551", "hex")
 
-/** Sets the bits base64url leaves over in the last character of a text whose length is not a multiple of four. */
+/** Sets the unused bits in the last base64url character of a text whose length is not a multiple of four. */
 const strayBits = (text: string): string => {
   const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
   assert.notStrictEqual(text.length % 4, 0)
@@ -303,7 +303,7 @@ const payloads: ReadonlyArray<Row> = [
   malformed("an empty payload", () => ({ payloadText: "" }))
 ].map((row) => ({ ...row, maySpend: true }))
 
-/** 413, whatever else is right. */
+/** 413, whatever else is right in the request. */
 function over(body: NonNullable<Deviation["body"]>): Omit<Row, "name"> {
   return { make: () => ({ body }), type: "malformed", status: 413 }
 }
@@ -398,7 +398,7 @@ const withJwk: ReadonlyArray<Row> = [
   unauthorized("the signature of another key", () => ({ key: stranger, header: { jwk: session.key.jwk } }))
 ]
 
-/** The nonce still works: a request that is right in all else is not answered badNonce. */
+/** The nonce still works: a request that is otherwise right is not answered badNonce. */
 const isUnspent = async (nonce: string, of = session): Promise<boolean> => {
   const answer = await of.postOnce(of.kid ?? "", undefined, { nonce })
   return problemType(answer) !== "badNonce"
@@ -420,7 +420,7 @@ const tryRow = async (row: Row, makeTarget: (of: AcmeSession) => Omit<Target, "n
   const fresh = answer.headers["replay-nonce"]
   assert.isString(fresh, "no fresh nonce")
   assert.isTrue(await isUnspent(String(fresh), of), "the fresh nonce does not work")
-  // A request refused before check 8 leaves its nonce.
+  // A request that is refused before check 8 does not spend its nonce.
   if (deviation.nonce === target.nonce && row.maySpend !== true) {
     assert.isTrue(await isUnspent(target.nonce, of), "the nonce was spent")
   }
@@ -507,7 +507,7 @@ describe("a signed request with one thing wrong", () => {
     })
   })
 
-  // Whatever is refused below would have changed the key: at the end it does.
+  // Every request refused below would have changed the key; the last one does change it.
   describe("at keyChange", () => {
     const movers = new Map<AcmeSession, { readonly mover: AcmeSession; readonly inner: object }>()
     beforeAll(async () => {

@@ -20,9 +20,9 @@ const usage = 2
 interface Case {
   readonly name: string
   readonly code: number
-  /** What the message on stderr has to name. */
+  /** What the message on stderr must name. */
   readonly says: ReadonlyArray<RegExp>
-  /** Lays out the working directory and says what differs from a start that would succeed. */
+  /** Prepares the working directory and returns what differs from a start that would succeed. */
   readonly with?: (directory: string) => Promise<ProcessOptions> | ProcessOptions
 }
 
@@ -32,7 +32,7 @@ const config = (...lines: ReadonlyArray<string>) => (): ProcessOptions => ({
 
 const env = (variables: Readonly<Record<string, string>>) => (): ProcessOptions => ({ env: variables })
 
-/** Files for the CA pair, written after a sound pair has been made. */
+/** Files for the CA pair, written after a sound pair was made. */
 const caPair = (spoil: (cert: string, key: string) => void) => (directory: string): ProcessOptions => {
   const [cert, key] = [join(directory, "ca.pem"), join(directory, "ca.key")]
   makeCa(cert, key, "Supplied CA")
@@ -233,7 +233,7 @@ const authority: ReadonlyArray<Case> = [
     })
   },
   {
-    // Refused to every user, root among them.
+    // Every user is refused, even root.
     name: "a CA key that cannot be opened",
     code: invalid,
     says: [/ca\.key/],

@@ -19,7 +19,10 @@ import { makeHttpClient } from "../support/Http.ts"
 import { freePort } from "../support/Ports.ts"
 import { runToEnd } from "../support/Server.ts"
 
-/* Causes that a client or an operator is told of in few words: the log has the record that docs/errors.md names for each. */
+/*
+ * Causes that a client or an operator learns only in few words: the log has the record that docs/errors.md names for
+ * each.
+ */
 
 let ground: Ground
 let http: HttpClient
@@ -78,7 +81,7 @@ afterAll(async () => {
   await ground?.dispose()
 })
 
-/** What was tried: the answer, and what a record of it is to have, such as a name. */
+/** What was tried: the answer, and what its record must contain, such as a name. */
 interface Tried {
   readonly answer: HttpAnswer
   readonly holds?: string
@@ -96,7 +99,7 @@ const at = async (profile: string): Promise<AcmeSession> => {
 let names = 0
 const freshName = (): string => `n${names++}-${randomBytes(3).toString("hex")}.example`
 
-/** Has a name validated, once the world is as `prepare` makes it for the challenge. */
+/** Validates a name, after `prepare` has set up the world for the challenge. */
 const validated = async (
   type: "http-01" | "dns-01",
   prepare: (name: string, token: string) => void
@@ -125,7 +128,7 @@ const issued = async () => {
   }
 }
 
-/** The causes of refusals of ACME, each with the failure that it is one of. */
+/** The causes of ACME refusals, each with its failure. */
 const causes: ReadonlyArray<readonly [cause: string, AcmeError["_tag"], () => Promise<Tried>]> = [
   ["a request without a nonce", "BadNonce", async () => {
     const answer = await session.postOnce(session.directory.newOrder, {}, { nonce: null })
@@ -217,7 +220,7 @@ type Validation = readonly [
 const digestOf = (token: string): string =>
   createHash("sha256").update(session.keyAuthorization(token)).digest("base64url")
 
-/** The causes of failed validations: the reason in the record, the failure, and what the name is like. */
+/** The causes of failed validations: the reason in the record, the failure, and a name of that kind. */
 const validations: ReadonlyArray<Validation> = [
   ["body_mismatch", "ChallengeMismatched", "http-01", (_, token) => ground.responder.tokens.set(token, "another")],
   [
@@ -271,7 +274,7 @@ const entered = async (username: string) => {
   return { cookie, csrf: (answer.json as { readonly csrfToken: string }).csrfToken }
 }
 
-/** The causes of refusals of operators, each with the refusal that it is one of. */
+/** The causes of refusals of operators, each with its refusal. */
 const refusals: ReadonlyArray<readonly [cause: string, OperatorError["_tag"], () => Promise<Tried>]> = [
   ["a name of nobody", "InvalidCredentials", async () => ({
     answer: await signIn("nobody", password),
@@ -308,7 +311,9 @@ const refusals: ReadonlyArray<readonly [cause: string, OperatorError["_tag"], ()
   }]
 ]
 
-/** The record that the log has of an answer, by the request's name; it fails where there is none of those declared. */
+/**
+ * The record that the log has about an answer, by the request's name; fails if there is none of the declared records.
+ */
 const recorded = async (answer: HttpAnswer, told: ReadonlyArray<Told>, holds = "") => {
   const id = String(answer.headers["x-request-id"])
   const events = new Set<string>(told.map(({ event }) => event))
@@ -346,7 +351,7 @@ describe("the log has the record that is documented", () => {
       where: ({ fields }) => fields["identifier"] === name
     })
     assert.strictEqual(record.fields["reason"], reason)
-    // The client is told what the failure has for all its causes, an operator which of them it was.
+    // The client gets the same text for all causes of a failure; an operator learns which cause it was.
     assert.include(order.error?.detail ?? "", name)
     const detail = await http.send(`${admin}/api/orders/${url.split("/").at(-1)}`, { headers: { cookie } })
     const { challenges, explanation } = detail.json as {

@@ -10,7 +10,7 @@ import { renderCompletions, shells } from "../../src/surfaces/cli/Completions.ts
 import { globalFlags } from "../../src/surfaces/cli/Globals.ts"
 import { freshDirectory } from "../support/Databases.ts"
 
-/* The scripts, run by the shells that are installed. bash is on every machine the tests run on. */
+/* Runs the scripts in the shells that are installed. bash is on every machine that runs the tests. */
 
 const root = await Effect.runPromise(whole)
 const nodesOf = (node: CommandNode): ReadonlyArray<CommandNode> => [node, ...node.children.flatMap(nodesOf)]
@@ -30,7 +30,7 @@ const runIn = (shell: string, program: string): ReadonlyArray<string> => {
   return stdout.split("\n").filter((line) => line !== "")
 }
 
-/** What one bash offers behind each of some words, of which the last is not complete; `=` is a word of its own there. */
+/** What one bash offers after each of some word lists whose last word is not complete; `=` is a separate word there. */
 const offersOfBash = (asked: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<ReadonlyArray<string>> => {
   const asks = asked.map((words) => {
     const line = words.map((word) => `'${word}'`).join(" ")
@@ -46,7 +46,7 @@ const offersOfBash = (asked: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArra
   return offered.slice(0, -1)
 }
 
-/** What bash offers behind words. */
+/** What bash offers after these words. */
 const offeredByBash = (...words: ReadonlyArray<string>): ReadonlyArray<string> => offersOfBash([words])[0] ?? []
 
 describe("in bash", () => {
@@ -86,7 +86,7 @@ describe("in bash", () => {
   })
 })
 
-/** The script of a shell without what only its editor has, which asks a function of ours. */
+/** The script of a shell without the parts that only its editor has, which asks a function of ours. */
 const offeredByElvish = (...words: ReadonlyArray<string>): ReadonlyArray<string> => {
   const script = readFileSync(join(directory, "elvish"), "utf8").split("\nset edit:")[0] ?? ""
   const line = words.map((word) => `'${word}'`).join(" ")

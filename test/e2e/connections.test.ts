@@ -11,7 +11,9 @@ import { drip, open } from "../support/RawClient.ts"
 
 /* Slow heads, slow bodies, 5000 idle connections and the like (docs/attacks.md, "HTTP surface"). */
 
-/** Most of it is waiting for the service's times, which are the same over TLS: that is the full run's. */
+/**
+ * Most of this test waits for the service's time limits, which are the same over TLS, so TLS belongs to the full run.
+ */
 const ways = isFull ? [{ tls: false }, { tls: true }] : [{ tls: false }]
 
 describe.each(ways)("connections, TLS $tls", ({ tls }) => {
@@ -25,7 +27,7 @@ describe.each(ways)("connections, TLS $tls", ({ tls }) => {
 
   beforeAll(async () => {
     await builtServer()
-    // Fewer bodies at a time than there are slow ones below: 4 for each request in flight.
+    // Fewer bodies at a time than the slow ones below: 4 for each request in flight.
     ground = await startGround({ tls, env: { ACME_SVC_SERVER__MAX_CONCURRENT_REQUESTS: "10" } })
     session = await AcmeSession.open(ground.server.directoryUrl)
     await session.register()
@@ -42,7 +44,7 @@ describe.each(ways)("connections, TLS $tls", ({ tls }) => {
     await Promise.all(silent.map(({ ended }) => ended))
   })
 
-  // What is sent before any TLS says nothing of HTTP: these hold for plain connections only.
+  // Octets sent before TLS say nothing about HTTP, so these tests are only for plain connections.
   const plainIt = tls ? () => undefined : it
 
   plainIt("closes who sends head or body too slowly, while others are served", async () => {
@@ -68,7 +70,7 @@ describe.each(ways)("connections, TLS $tls", ({ tls }) => {
   it("bears 5000 idle connections; who has a connection is served, and everybody is afterwards", async () => {
     const idle: Array<Raw> = []
     const flood = async () => {
-      // In waves, each accepted before the next: what overflows the kernel's queue is closed by nobody.
+      // In waves, each accepted before the next: nothing closes connections that overflow the kernel's queue.
       for (let wave = 0; wave < 50; wave++) {
         const more = Array.from({ length: 100 }, () => open(ground.server.port))
         await Promise.all(more.map(({ socket }) => new Promise((done) => socket.once("connect", done))))

@@ -13,11 +13,11 @@ import type { Ground } from "../support/Ground.ts"
 import { startGround } from "../support/Ground.ts"
 import { shellScript } from "../support/Script.ts"
 
-/* `signer.backend = "custom"`: the script of docs/recipes, and scripts that misbehave in every way. */
+/* Tests `signer.backend = "custom"` with the script of docs/recipes, and with scripts that misbehave in every way. */
 
 const recipe = resolve(import.meta.dirname, "../../docs/recipes/sign-with-openssl.sh")
 
-/** Files to print, by which some scripts go wrong: made once for a key and a name of the test. */
+/** Files that some misbehaving scripts print: made once for a key and a name of the test. */
 const wrongKeyChain = (): string => {
   const directory = freshDirectory()
   const [key, chain] = [join(directory, "key"), join(directory, "chain")]
@@ -44,11 +44,11 @@ const wrongKeyChain = (): string => {
 /** A program that waits long enough to be found, and that no other test starts. */
 const sleeping = `sleep 600.${process.pid}`
 
-/** What a script does when it is to issue, and what becomes of the order. */
+/** What a script does when it should issue, and what happens to the order. */
 const misbehaviours: ReadonlyArray<{
   readonly name: string
   readonly body: string
-  /** Of the order, suffix of the problem type, and what its log says of each attempt. */
+  /** The status of the order, the suffix of the problem type, and what its log says about each attempt. */
   readonly ends: readonly [status: OrderBody["status"], problem: string, log: string]
 }> = [
   { name: "hangs", body: "trap '' TERM; while :; do sleep 1; done", ends: ["invalid", "serverInternal", "timeout"] },
@@ -130,7 +130,7 @@ describe.each(databases)("a script that signs on $name", (backend) => {
         shellScript(`[ "$ACME_SIGNER_HOOK" = revoke ] || echo Signed:; exec '${recipe}' '${third}'`)
       ),
       profileFor("slow", shellScript(`[ "$ACME_SIGNER_HOOK" = revoke ] || sleep 2; exec '${recipe}' '${third}'`)),
-      // Only what never ends is to meet its limit.
+      // Only a script that never ends must reach its limit.
       ...misbehaviours.map(({ body, ends: [, , log], name }) =>
         profileFor(name, shellScript(body), log === "timeout" ? "timeout_ms = 1000" : "")
       )
@@ -150,7 +150,7 @@ describe.each(databases)("a script that signs on $name", (backend) => {
     const { body, url } = await session.newOrder(names)
     await session.authorize(body, ground.responder.tokens)
     await session.awaitOrder(url, ["ready"])
-    // As clients make it that know nothing better: a version of certificates', and a name in the subject alone.
+    // As ignorant clients make it: with the version of certificates, and with a name only in the subject.
     const [commonName = "", ...others] = names
     const { csr } = makeCsr({
       names: others,
@@ -200,7 +200,7 @@ describe.each(databases)("a script that signs on $name", (backend) => {
     const leaf = new X509Certificate(await session.download(order.certificate ?? ""))
     writeFileSync(fails, "")
     const revoke = { certificate: leaf.raw.toString("base64url") }
-    // A slow machine may be told first that it goes on.
+    // On a slow machine the client may first learn that the revocation is still in progress.
     const ask = () => session.post(session.directory.revokeCert ?? "", revoke)
     let refused = await ask()
     for (let more = 5; more > 0 && refused.status === 503; more--) refused = await ask()

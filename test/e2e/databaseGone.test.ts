@@ -17,7 +17,7 @@ import { runToEnd } from "../support/Server.ts"
 interface Taken {
   readonly ground: Ground
   readonly operators: Operators
-  /** Takes the database from under the running server. */
+  /** Removes the database from the running server. */
   readonly take: () => Promise<void> | void
   /** Gives it back. */
   readonly giveBack: () => Promise<void> | void
@@ -27,7 +27,7 @@ interface Taken {
 /** Where operators are served, and how commands reach the same database. */
 interface Operators {
   readonly origin: string
-  /** Where the process tells of itself. */
+  /** Where the process reports about itself. */
   readonly metrics: string
   readonly env: Readonly<Record<string, string>>
 }
@@ -65,7 +65,7 @@ const withPostgres = async (): Promise<Taken> => {
   }
 }
 
-/** A SQLite file is taken away by a writer that does not let go. */
+/** The SQLite file is made unusable by a writer that does not release its lock. */
 const withSqlite = async (): Promise<Taken> => {
   const operators = await operatorsOn("sqlite://acme.db")
   const ground = await startGround({ env: operators.env })
@@ -90,12 +90,12 @@ const withSqlite = async (): Promise<Taken> => {
   }
 }
 
-/** Words of the inside, which no answer has. */
+/** Internal words, which must appear in no answer. */
 const inside = /sql|select|insert|postgres|sqlite|ECONN|locked|node:|\bat \w+ \(/i
 
 const password = "Wrocław tramway, 4 stops"
 
-/** An operator with a session: what the API and the panel answer to them, one after another. */
+/** What the API and the panel answer to an operator with a session, one request after another. */
 const operatorOf = async ({ ground: { server }, operators: { env, origin } }: Taken) => {
   writeFileSync(join(server.directory, "password"), `${password}\n`, { mode: 0o600 })
   const words = ["admin", "user", "create", "ann", "--password-file", "password"]
@@ -130,7 +130,7 @@ const assertInternal = (answer: HttpAnswer): void => {
 
 describe.each([
   { name: "PostgreSQL, stopped and started", open: withPostgres, answers: 0, cause: "away" },
-  // Who holds the lock of the file lets others read.
+  // A process that holds the lock of the file still lets others read.
   { name: "SQLite, locked and released", open: withSqlite, answers: 1, cause: "locked" }
 ])("the database gone in mid-service: $name", ({ answers, cause, open }) => {
   let taken: Taken
@@ -188,7 +188,7 @@ describe.each([
       session.postOnce(pending.url, undefined, { nonce: nonces[2] })
     ])
     for (const answer of during) assertInternal(answer)
-    // What was stored ahead is handed out; what cannot be stored is not.
+    // Nonces that were stored ahead are handed out; a nonce that cannot be stored is not.
     const isWithout = ({ headers }: HttpAnswer) => headers["replay-nonce"] === undefined
     const without = await session.poll(() => session.get(session.directory.newNonce), isWithout)
     assertInternal(without)

@@ -13,7 +13,10 @@ import { startGround } from "../support/Ground.ts"
 import { makeHttpClient } from "../support/Http.ts"
 import { patienceMs } from "../support/Patience.ts"
 
-/* A profile whose CA has ended or is gone is served without issuance, and the others as ever (docs/decisions/degraded-profiles.md). */
+/*
+ * A profile whose CA has expired or is missing is served without issuance, and the others as usual
+ * (docs/decisions/degraded-profiles.md).
+ */
 
 const config = `
 [metrics]
@@ -79,7 +82,7 @@ describe.each(databases)("profiles that the world keeps from issuing, on $name",
       assert.match(String(fields["error"]), profile === "ended" ? /ended at/ : /only .*ca\.pem exists/)
     }
     const { address } = (await ground.server.waitForEvent("metrics_listening")).fields
-    // A scrape that finds the machine busy leaves out what it could not sample in time.
+    // A scrape on a busy machine leaves out what it could not sample in time.
     await vi.waitFor(async () => {
       const { text } = await http.send(`http://${String(address)}/metrics`)
       assert.include(text, `acme_svc_profile_degraded{profile="default"} 0`)

@@ -27,7 +27,7 @@ interface Created {
   readonly accounts: number
 }
 
-/** The commands of one database, and everything they ever said. */
+/** The commands of one database, and everything they ever printed. */
 class Commands {
   readonly said: Array<string> = []
   private readonly env: Readonly<Record<string, string | undefined>>
@@ -48,14 +48,14 @@ class Commands {
     return stdout
   }
 
-  /** What a command says that is refused with an exit code. */
+  /** What a command prints that is refused with an exit code. */
   async refused(code: number, ...words: ReadonlyArray<string>): Promise<string> {
     const ended = await this.run(...words)
     assert.deepStrictEqual([ended.code, ended.stdout], [code, ""], `${words.join(" ")}: ${ended.stderr}`)
     return ended.stderr
   }
 
-  /** A new credential, whose secret is not kept among what was said. */
+  /** A new credential; its secret is not kept with the recorded output. */
   async create(...words: ReadonlyArray<string>): Promise<Created> {
     const stdout = await this.succeed("eab", "create", "--json", ...words)
     this.said.splice(this.said.indexOf(stdout), 1)
@@ -66,7 +66,7 @@ class Commands {
     return (JSON.parse(await this.succeed("eab", "show", kid, "--json")) as Created).status
   }
 
-  /** Runs a command on a terminal of its own, where somebody types; `undefined` goes away without a word. */
+  /** Runs a command on its own terminal, where somebody types; `undefined` closes it without typing. */
   onTerminal(typed: string | undefined, ...words: ReadonlyArray<string>): Promise<{ code: number; screen: string }> {
     const command = [runtime, program, ...words].map((word) => `'${word}'`).join(" ")
     const child = spawn("script", ["--quiet", "--return", "--echo", "never", "--command", command, "/dev/null"], {

@@ -10,7 +10,7 @@ import { commandLine } from "../support/CommandLine.ts"
 import { builtServer, freshDirectory } from "../support/Databases.ts"
 import { runtime } from "../support/Server.ts"
 
-/* How commands end that nobody lets come to their end. */
+/* Tests how commands end that are interrupted. */
 
 const program = resolve(import.meta.dirname, "../../dist/main.js")
 

@@ -7,7 +7,7 @@ import type { Fault } from "../faults/Stage.ts"
 import { NotPossible } from "../faults/Stage.ts"
 import { builtServer, freshPostgresUrl } from "../support/Databases.ts"
 
-/* What `npm run faults` does at length, a little of it. The gate runs every fault on each database it is for. */
+/* A short version of `npm run faults`. The gate runs every fault on each of its databases. */
 
 const little: ReadonlyArray<readonly [Fault, DatabaseName, rounds: number]> = [
   [killApart, "PostgreSQL", 2],
@@ -30,7 +30,7 @@ describe.concurrent("nothing acknowledged is lost and nothing happens twice", ()
       freshPostgresUrl,
       say: (text) => said.push(text)
     }).catch((error: unknown) => {
-      // A disk cannot be filled where nothing can be mounted; `npm run faults` says so in its table.
+      // Without the right to mount, a disk cannot be filled; `npm run faults` says so in its table.
       if (error instanceof NotPossible) {
         process.stdout.write(`not run: ${fault.name} on ${database}, because ${error.message}\n`)
         return undefined

@@ -13,13 +13,16 @@ import type { HttpClient } from "../support/Http.ts"
 import { makeHttpClient } from "../support/Http.ts"
 import { leafOf } from "../support/Openssl.ts"
 
-/** How often the server is killed. */
+/** The number of kills. */
 const rounds = Number(process.env["KILL9_ROUNDS"] ?? (isFull ? "5" : "2"))
 /** Printed with the result, so that a run can be repeated. */
 const seed = process.env["KILL9_SEED"] ?? `${randomInt(1_000_000)}`
 const clients = isFull ? 100 : 40
 
-/** How long the last interrupted job may take to be done: the next process has it at once, and retries wait their turn. */
+/**
+ * How long the last interrupted job may take until it is done: the next process takes it at once, and retries wait
+ * their turn.
+ */
 const settleMs = 120_000
 
 /** What a client knows about one of its orders: only what the server has told it. */
@@ -35,7 +38,7 @@ interface Ledger {
   chain: string | undefined
 }
 
-/** Every order of the run in the order of its 201, and how many answers came back in all. */
+/** Every order of the run in the order of its 201, and the number of all answers. */
 interface Book {
   readonly orders: Array<Ledger>
   answers: number
@@ -51,7 +54,7 @@ const counting = (http: HttpClient, book: Book): HttpClient => ({
   }
 })
 
-/** An order that ends `invalid` has to say why, itself or by its authorization. */
+/** An order that ends `invalid` has to say why, either itself or in its authorization. */
 const isReasoned = async (session: AcmeSession, order: OrderBody): Promise<boolean> => {
   if (order.error?.type !== undefined) return true
   const authorizations: Array<AuthorizationBody> = []
@@ -61,7 +64,9 @@ const isReasoned = async (session: AcmeSession, order: OrderBody): Promise<boole
   )
 }
 
-/** One issuance as a real client does it: everything is repeated until it is answered, and then believed. */
+/**
+ * One issuance as a real client does it: it repeats every request until it gets an answer, and then trusts the answer.
+ */
 const issueOne = async (session: AcmeSession, name: string, book: Book, tokens: Map<string, string>): Promise<void> => {
   const placed = await session.newOrder([name])
   const ledger: Ledger = { name, session, url: placed.url, body: placed.body, acknowledged: false, chain: undefined }
@@ -79,7 +84,7 @@ const issueOne = async (session: AcmeSession, name: string, book: Book, tokens: 
 
   const { csr } = makeCsr({ names: [name] })
   const finalized = await session.finalize(placed.body, csr)
-  // A finalize whose answer was lost has taken the order out of `ready`: the repetition is told so.
+  // A finalize whose answer was lost has moved the order out of `ready`; the repeated request gets that answer.
   if (finalized.status !== 200 && problemType(finalized) !== "orderNotReady") {
     throw new UnexpectedAnswer("finalize", finalized)
   }
@@ -88,7 +93,10 @@ const issueOne = async (session: AcmeSession, name: string, book: Book, tokens: 
   if (done.certificate !== undefined) ledger.chain = await session.download(done.certificate)
 }
 
-/** Kills and restarts the server at moments drawn from the seed, counted in answers so that they fall into the work. */
+/**
+ * Kills and restarts the server at moments drawn from the seed. The moments are counted in answers, so that they fall
+ * into the work.
+ */
 const killer = async (ground: Ground, book: Book): Promise<void> => {
   const moments = Effect.runSync(
     Random.withSeed(
@@ -122,9 +130,9 @@ const run = async (ground: Ground): Promise<void> => {
   }
   try {
     const working = Promise.all(Array.from({ length: clients }, (_, index) => work(index)))
-    // Heard below; when the killer fails first, nobody listens any more.
+    // Its failure is awaited below; if the killer fails first, nobody waits for it any more.
     working.catch(() => undefined)
-    // The sooner of both: a client that fails ends the run at once.
+    // Whichever is sooner: a client that fails ends the run at once.
     await Promise.race([killer(ground, book), working.then(() => undefined)])
     book.stopping = true
     await working

@@ -7,7 +7,7 @@ import { builtServer, freshDirectory } from "../support/Databases.ts"
 import { freePort } from "../support/Ports.ts"
 import { runtime } from "../support/Server.ts"
 
-/* A log that cannot be written cannot say so itself: readiness and metrics do. */
+/* A log that cannot be written cannot report that itself; readiness and metrics do. */
 
 const program = resolve(import.meta.dirname, "../../dist/main.js")
 

@@ -4,7 +4,10 @@ import { assert, describe, it } from "vitest"
 import { freshDirectory } from "../support/Databases.ts"
 import { startServer } from "../support/Server.ts"
 
-/* A process whose background work keeps dying; its bound is lower than the service's, so that nobody waits for minutes. */
+/*
+ * A process whose background work keeps dying. Its bound is lower than the service's, so that the test does not wait
+ * for minutes.
+ */
 
 describe("background work that cannot be helped", () => {
   it("ends the process in order, with 1 and the name of the work", async () => {

@@ -26,7 +26,9 @@ const samplesOf = (text: string): ReadonlyMap<string, number> =>
     })
   )
 
-/** Without what time changes, and what is read from the database, which is left out where the machine is too busy for it. */
+/**
+ * Leaves out what time changes, and what is read from the database, which is missing if the machine is too busy for it.
+ */
 const steady = (samples: ReadonlyMap<string, number>) =>
   [...samples].filter(([name]) =>
     !/^acme_svc_(?:jobs|job_oldest|database_pool|certificates_expiring|crl_next|authority_not_after)/.test(name)
@@ -158,7 +160,7 @@ describe.each(databases)("the metrics listener on $name", ({ freshUrl }) => {
       ground.server.signal("SIGHUP")
       await ground.server.waitForEvent(event)
     }
-    // The log may be heard before the end of a connection that was kept.
+    // The log may arrive before the end of a connection that was kept open.
     const closed = (at: number) =>
       vi.waitFor(async () => assert.match(await ask("/metrics", "GET", at).then(String, String), /ECONNREFUSED/), {
         timeout: patienceMs,

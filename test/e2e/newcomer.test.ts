@@ -9,7 +9,10 @@ import { verifyChain } from "../support/Openssl.ts"
 import { freePort } from "../support/Ports.ts"
 import { startServer } from "../support/Server.ts"
 
-/** Contents and times of the files that must never be written again: all but the database and the revocation list with its record. */
+/**
+ * Contents and times of the files that must never be written again: all except the database and the revocation list
+ * with its record.
+ */
 const keptFiles = (directory: string) =>
   readdirSync(directory).filter((name) => !/^(?:sqlite\.db|ca\.crl)/.test(name)).toSorted().map((name) => {
     const path = join(directory, name)
@@ -28,7 +31,7 @@ describe.each(cases)("what npm start does in an empty folder, $name, TLS $tls", 
     const [port, httpPort] = [await freePort(), await freePort()]
     const baseUrl = `${tls ? "https" : "http"}://localhost:${port}`
     const env = {
-      // Logged for people: only then is there a welcome.
+      // The log is for people here: only then is there a welcome.
       ACME_SVC_LOGGING__JSON_FORMAT: undefined,
       ACME_SVC_SERVER__BIND_ADDRESS: `127.0.0.1:${port}`,
       ACME_SVC_SERVER__BASE_URL: baseUrl,

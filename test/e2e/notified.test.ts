@@ -23,8 +23,8 @@ import { surfaces } from "../support/ToldWay.ts"
 import { ways } from "../support/ToldWays.ts"
 
 /*
- * A table of every event by every way in that causes it, and of the backends that it has to come to: through the built
- * service to receivers that are real. The run prints it. `ACME_TEST_LETTERS` names a folder for the mails.
+ * A table of every event by every way to cause it, with the backends that must get it, through the built service to
+ * real receivers. The run prints it. `ACME_TEST_LETTERS` names a folder for the mails.
  */
 
 const chosen = ways.filter(({ isShort }) => isFull || isShort)
@@ -35,14 +35,14 @@ const nameOf = ({ entry, event, says, surface, what }: Way): string =>
 const backendsOf = ({ event }: Pick<Expected, "event">): ReadonlyArray<NotificationBackend> =>
   event === "expiry_reminder" ? ["email"] : ["webhook", "email", "custom"]
 
-/** The members of an event that only it has. What follows from its time is judged here, and left out. */
+/** The members that only this event has. Members that depend on its time are checked here, and left out. */
 const membersOf = (
   { at, certificates, delivery_id: _id, generated_at, hook: _hook, profile: _profile, ...rest }: Payload
 ) => {
   if (certificates === undefined) return rest
   const listed = certificates as ReadonlyArray<{ readonly days_remaining: number; readonly not_after: number }>
   const generatedAt = Number(generated_at)
-  // The list is read first, and the event is queued with it.
+  // The list is read first, and the event is queued in the same transaction.
   assert.isTrue(at - 60 < generatedAt && generatedAt <= at, `generated at ${generatedAt}, told at ${at}`)
   return {
     ...rest,
@@ -76,7 +76,7 @@ const variablesOf = (fields: Payload): Readonly<Record<string, string>> => {
 
 describe("the table of what is told", () => {
   it("has a row for each way in that tells, and knows the others", async () => {
-    // An act that reads tells nobody, as a GET does not.
+    // An act that only reads notifies nobody, like a GET.
     const reading = new Set(
       nouns.flatMap(({ acts }) =>
         acts.flatMap(({ cli, http }) => cli !== undefined && http?.route.startsWith("GET ") ? [cli.command] : [])
@@ -153,7 +153,7 @@ describe.each(databases)("what happens on $name", (backend) => {
   const refused = (of: NotificationBackend, id: string) =>
     attempts.filter((one) => one.backend === of && one.id === id && one.isRefused).length
 
-  /** The occurrence that was told as it was expected. */
+  /** The occurrence that arrived as expected. */
   const found = (expected: Expected): string => {
     const { event, members, scope, since } = expected
     const fits = event === "expiry_reminder"

@@ -6,7 +6,10 @@ import type { Window } from "../support/Browser.ts"
 import { openWindow, operatorOf, signInAs, startBrowser } from "../support/Browser.ts"
 import { builtServer } from "../support/Databases.ts"
 
-/* The main path through the panel, in a real browser and over a real service. The whole of it is `panelWhole.test.ts`, its forms are in `panelForms.test.ts`. */
+/*
+ * The main path through the panel, in a real browser and over a real service. `panelWhole.test.ts` tests the rest,
+ * `panelForms.test.ts` the forms.
+ */
 
 describe("the panel in a browser", () => {
   let demo: Demo
@@ -40,7 +43,7 @@ describe("the panel in a browser", () => {
     await page.reload()
     await page.click("tbody a")
     await page.waitForSelector("h1:has-text('Order')")
-    // What follows is seen without anybody reloading the page.
+    // What follows appears without a reload of the page.
     await page.waitForSelector("#order[data-poll]")
     const issued = await client.issue(["second.corp.example"], new Map())
     assert.include(issued.chain, "BEGIN CERTIFICATE")
@@ -49,7 +52,7 @@ describe("the panel in a browser", () => {
     await page.goto(`${demo.url}/ui/orders?identifier=second.corp.example`)
     await page.click("tbody a")
     await page.waitForSelector("text=BEGIN CERTIFICATE")
-    // Another tab shows the order as it is before.
+    // Another tab shows the order in its earlier state.
     const other = await context.newPage()
     await other.goto(page.url())
     await page.click("summary:has-text('Revoke')")

@@ -24,8 +24,8 @@ import { patternOf, patternsOf } from "../support/PanelRoutes.ts"
 import { qrTextOf } from "../support/Qr.ts"
 
 /*
- * Every form of the panel that changes something, in a real browser. The gate runs it. A form without a case in
- * `PanelForms.ts` fails already in the short run.
+ * Every form of the panel that changes something, in a real browser. The gate runs it. The short run already fails if a
+ * form has no case in `PanelForms.ts`.
  */
 
 it("knows a case for every form of the panel", () => {
@@ -78,19 +78,19 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     await Promise.all([demo?.stop(), strict?.stop()])
   })
 
-  /** Sessions that windows share: how one signs in is not what most forms are about, and it is made to cost. */
+  /** Sessions that windows share: most forms are not about signing in, and signing in is made costly on purpose. */
   const sessions = new Map<DemoOperator, Awaited<ReturnType<Window["context"]["cookies"]>>>()
 
-  /** A window of the operator who fills in a form, and that operator as they were made. */
+  /** A window of the operator who fills in a form, and that operator as created. */
   const windowFor = async (isOwn = false) => {
     ground.write(
       "UPDATE admin_users SET totp_secret = NULL, totp_pending_secret = NULL, status = 'active' WHERE username = 'cora'"
     )
-    // One session serves many forms, each of which is given a wrong password; the fifth would end it.
+    // One session serves many forms, and each form gets a wrong password once; the fifth would end the session.
     ground.write("UPDATE admin_sessions SET mfa_attempts = 0")
     const [window, operator] = [await open(), isOwn ? cora : ann]
     await window.context.addCookies(sessions.get(operator) ?? [])
-    // Some forms end it.
+    // Some forms end the session.
     const answer = await window.page.request.get(`${demo.url}/ui/account`, { maxRedirects: 0 })
     if (answer.status() !== 200) await signInAs(window.page, demo.url, operator)
     sessions.set(operator, await window.context.cookies())
@@ -182,7 +182,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     assert.strictEqual(secret, (await page.locator(".key code").innerText()).replaceAll(" ", ""))
     await press("/ui/login/enrol/confirm", { code: "000000" })
     await says(page, "invalid_credentials")
-    // The key is shown once: not with the refusal, and not by loading the page again.
+    // The key is shown once: it is not shown with the refusal, nor when the page is loaded again.
     assert.strictEqual(await page.locator("svg.qr, .key").count(), 0)
     await press("/ui/login/enrol/confirm", { code: totpNow(secret) })
     await says(page, "They are shown once.")
@@ -190,7 +190,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     assert.lengthOf(codes, 10)
     await page.click("text=I have them")
     await page.waitForURL("**/ui/jobs?status=failed")
-    // The browser has not kept the answer to the form, and does not send the form again by itself.
+    // The browser has not stored the answer to the form, and does not send the form again by itself.
     await page.goBack().catch((error: Error) => assert.include(error.message, "ERR_CACHE_MISS"))
     await page.waitForURL("chrome-error://**")
 
@@ -202,7 +202,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     await buttonOf(verify).click()
     await says(second.page, "invalid_credentials")
     await fill(await formOf(second.page, "/ui/login/verify"), { code: codes[0] ?? "" })
-    // The second of two requests would find the code used.
+    // A second request would find that the code is used.
     await buttonOf(await formOf(second.page, "/ui/login/verify")).dblclick()
     await second.page.waitForURL("**/ui/")
     assert.lengthOf(secondPosts, 2)
@@ -222,12 +222,12 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     await close()
   })
 
-  /** What is done first, what is done on the page of before, and what that page says then. */
+  /** What is done first, what is then done on the earlier page, and what that page says. */
   const conflicts: ReadonlyArray<{
     readonly form: string
     readonly isOwn?: boolean
     readonly ready: () => Promise<{ readonly path: string; readonly meanwhile?: () => Promise<void> | void }>
-    /** The form that is sent in the other tab; the same one, unless something else happens meanwhile. */
+    /** The form that is sent in the other tab; it is the same form unless something else happens meanwhile. */
     readonly first?: string
     readonly fields?: Fields
     readonly code: string
@@ -351,7 +351,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
       const [card = ""] = await page.locator("main").allInnerTexts()
       assert.include(card, code)
       assert.include(card.replaceAll(/\s+/g, " "), now)
-      // It is a page like any other: it can be reloaded, and its forms can be sent.
+      // The page is like any other: it can be reloaded, and its forms can be sent.
       assert.strictEqual(new URL(page.url()).pathname, path)
       assert.strictEqual(await page.locator("main").count(), 1)
       if (code === "name_taken") {
@@ -380,7 +380,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     await buttonOf(form).click()
     await page.waitForURL("**/ui/login?next=**")
     assert.strictEqual(ground.records(), before)
-    // The fields of a form that was not sent are not in the URL, and the page that is gone back to has none of them.
+    // The fields of a form that was not sent are not in the URL, and after going back the page has none of them.
     assert.notInclude(page.url(), "half")
     await fill(page.locator("form"), { username: ann.username, password: ann.password })
     await buttonOf(page.locator("form")).click()
@@ -416,11 +416,11 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
       const { pathname, searchParams } = new URL(request.url())
       if (pathname === path && searchParams.has("poll")) polls.push(request.headers()["x-panel-refresh"] ?? "")
     })
-    // Its time stands still but for what is passed here: however long the test takes, no poll comes of itself.
+    // Its time advances only by what is passed here: however long the test takes, no poll comes by itself.
     await page.clock.install({ time: 0 })
     await page.clock.pauseAt(1000)
     await at(page, path)
-    /** Lets time pass to the next poll. The page begins to wait for it only when it has read the answer before. */
+    /** Lets time pass until the next poll. The page begins to wait for it only when it has read the previous answer. */
     const polled = async () => {
       const waiting = { isOver: false }
       const answered = page.waitForResponse((answer) => answer.url().includes("poll="))
@@ -466,7 +466,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
   it("has an order revoked, and is signed out of, with the keyboard alone", async () => {
     const path = await ground.issued()
     const { close, page } = await open()
-    /** Presses Tab until something has the focus; no page has as many controls. */
+    /** Presses Tab until something has the focus; this is more often than any page has controls. */
     const tabTo = async (selector: string) => {
       for (let presses = 0; presses < 200; presses++) {
         await page.keyboard.press("Tab")

@@ -12,8 +12,8 @@ import { nameOf, readers, rows } from "../support/PanelPages.ts"
 import { patternOf } from "../support/PanelRoutes.ts"
 
 /*
- * A table of every page of the panel and of everything that it has to be. The run prints it. `Table.test.ts` fails where
- * a page has no row.
+ * A table of every page of the panel with everything that it must fulfil. The run prints it. `Table.test.ts` fails if a
+ * page has no row.
  */
 
 const columns = [...readers, "empty", "populated", "360 px", "keyboard", "light", "dark", "no script", "html"] as const
@@ -28,7 +28,7 @@ const outcome = (answer: APIResponse): string => {
   return pathname === "/ui/login" ? "sign-in" : pathname === "/ui/login/verify" ? "verify" : `to ${pathname}`
 }
 
-/** What a reader is to be answered. */
+/** The status that a reader must get. */
 const expectedFor = (row: Row, reader: Reader): string => {
   const rank = (one: Reader) => readers.indexOf(one)
   const given = row.kind === "way" ? `to ${row.to}` : String(row.kind === "page" ? row.status ?? 200 : 200)
@@ -68,7 +68,10 @@ describe.runIf(isFull)("every page of the panel", () => {
   const get = (name: Reader | "new", path: string, headers = {}) =>
     windowOf(name).page.request.get(`${name === "new" ? empty.url : demo.url}${path}`, { maxRedirects: 0, headers })
 
-  /** A session that lacks its second factor lives five minutes (docs/decisions/admin.md, "Sign-in"), less than all pages take. */
+  /**
+   * A session that lacks its second factor lives five minutes (docs/decisions/admin.md, "Sign-in"), which is too short
+   * for all pages.
+   */
   let halfSince = -Infinity
   const keepHalf = async (): Promise<void> => {
     if (performance.now() - halfSince < 120_000) return
@@ -103,7 +106,7 @@ describe.runIf(isFull)("every page of the panel", () => {
     }
     await signInAs((await open("plain", { hasScripts: false })).page, demo.url, operatorOf("admin"))
     await signInAs((await open("new")).page, empty.url, operatorOf("admin"))
-    // What is shown stays as it is while it is judged.
+    // The page must not change while it is checked.
     for (const window of windows.values()) {
       await window.page.route(/[?&]poll=/, (route) => route.fulfill({ status: 204 }))
     }
@@ -114,7 +117,7 @@ describe.runIf(isFull)("every page of the panel", () => {
     await Promise.all([demo?.stop(), empty?.stop()])
   })
 
-  /** Notes a cell; whatever is wrong is told when the row is done. */
+  /** Notes a cell; faults are reported when the row is done. */
   const noting = (row: Row) => {
     const faults: Array<string> = []
     const noted = new Map<Column, string>(columns.map((column) => [column, "–"]))
@@ -159,7 +162,7 @@ describe.runIf(isFull)("every page of the panel", () => {
       ...lacks(await page.locator("main").textContent() ?? "", row.says)
     ])
     note("light", "ok", await accessFaults(page))
-    // A change of colours is no change of the page, but buttons would take their time over it.
+    // A change of colours does not change the page, but buttons would animate it.
     await page.emulateMedia({ colorScheme: "dark", reducedMotion: "reduce" })
     note("dark", "ok", await accessFaults(page))
     await page.emulateMedia({ colorScheme: "light", reducedMotion: null })
@@ -171,7 +174,7 @@ describe.runIf(isFull)("every page of the panel", () => {
     note("360 px", "ok", [...differs(await page.evaluate(overflow), 0), ...await accessFaults(page)])
     await page.setViewportSize({ width: 1280, height: 800 })
 
-    // What a role may not do is not shown, but for what everybody may do to their own account.
+    // Actions that a role may not do are not shown, except actions on one's own account.
     if (row.from === "viewer" && row.pattern !== "/ui/account") {
       const forms = (await (await get("viewer", path)).text()).match(/hx-post="(?!\/ui\/logout)[^"]*"/g) ?? []
       note("viewer", String(status), forms.map((form) => `shows ${form}`))
@@ -192,7 +195,8 @@ describe.runIf(isFull)("every page of the panel", () => {
       ...differs(fragment.includes("<html"), false)
     ])
 
-    // Sessions that lack their second factor, and strangers, have no window without scripts: they borrow the cookies.
+    // Sessions that lack their second factor, and strangers, have no window without scripts: they use the cookies of
+    // another window.
     const plain = windowOf("plain")
     const kept = await plain.context.cookies()
     await plain.context.clearCookies()

@@ -13,8 +13,8 @@ import { isFull } from "../support/Full.ts"
 import { qrTextOf } from "../support/Qr.ts"
 
 /*
- * What happens between pages of the panel, in a real browser. The gate runs it. The main path is in `panel.test.ts`, each
- * page by itself in `panelPages.test.ts`.
+ * Tests what happens between pages of the panel, in a real browser. The gate runs it. `panel.test.ts` has the main
+ * path, `panelPages.test.ts` each page by itself.
  */
 
 /** Every page that needs no id, with who sees it first. */
@@ -41,7 +41,7 @@ const pages = [
   "/ui/search?q=corp.example"
 ]
 
-/** Pages of one record: the list, and what leads to the record there. */
+/** Pages of one record: the list, and the link that leads to the record there. */
 const records = [
   ["/ui/orders?status=valid", "/ui/orders/"],
   ["/ui/orders?status=invalid", "/ui/orders/"],
@@ -119,7 +119,7 @@ describe.runIf(isFull)("every page of the panel in a browser", () => {
   })
 
   it("is reached by a link of another site, with the session if there is one, and otherwise after a sign-in", async () => {
-    // By its other name this host is another site to a browser.
+    // Under its other name, this host is another site for a browser.
     const elsewhere = createServer((_, answer) => {
       answer.setHeader("content-type", "text/html").end(`<a href="${demo.url}/ui/orders?status=valid">A ticket</a>`)
     })

@@ -6,12 +6,14 @@ import { builtServer, databases } from "../support/Databases.ts"
 import type { Ground } from "../support/Ground.ts"
 import { startGround } from "../support/Ground.ts"
 
-/* The table of docs/attacks.md, "Orders and races", as far as it needs no second server: see twoServers.test.ts. */
+/*
+ * The table of docs/attacks.md, "Orders and races", for the attacks that need no second server: see twoServers.test.ts.
+ */
 
 describe.each(databases)("many at once, $name", ({ freshUrl }) => {
   let ground: Ground
   let session: Session
-  /** While set, the web server keeps its answers to itself. */
+  /** While this is set, the web server holds back its answers. */
   let gate: Promise<void> | undefined
 
   const held = (): () => void => {
@@ -76,7 +78,7 @@ describe.each(databases)("many at once, $name", ({ freshUrl }) => {
       assert.strictEqual(problemType(answer), "rateLimited")
       assert.strictEqual(answer.headers["retry-after"], "5")
     }
-    // The refused one was not harmed: it is triggered again and the order gets ready.
+    // The refused challenge was not harmed: it is triggered again and the order becomes ready.
     await session.poll(
       () => Promise.all(order.body.authorizations.map((url) => session.authorization(url))),
       (all) => all.filter(({ status }) => status === "valid").length === 32

@@ -23,7 +23,7 @@ import { startServer } from "../support/Server.ts"
 
 const secret = Buffer.from("0123456789abcdef0123456789abcdef").toString("base64")
 
-/** What the upstream is, and what signs for a profile that relays to it. */
+/** The kind of the upstream, and the signer of a profile that relays to it. */
 const upstreamConfig = (port: number): string =>
   [
     "[challenge]\nenabled = [\"http-01\", \"dns-01\"]",
@@ -84,7 +84,7 @@ describe.each(databases)("a relay on $name", (backend) => {
       port,
       config: [
         "[challenge]\nbypass = true\nenabled = [\"http-01\", \"dns-01\"]",
-        // Every kill is an attempt of each order that was under way.
+        // Every kill uses up an attempt of each order in progress.
         "[jobs]\nmax_attempts = 20",
         relaying("default", at("trusting")),
         relaying("web", at("web"), "challenge_strategy = \"http01\""),

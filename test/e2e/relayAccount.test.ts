@@ -11,7 +11,7 @@ import { freePort } from "../support/Ports.ts"
 import type { Server } from "../support/Server.ts"
 import { startServer } from "../support/Server.ts"
 
-/* What becomes of a relay whose account's files come back from a backup in part, as docs/operations.md has it. */
+/* What happens to a relay if only some of its account's files come back from a backup, as docs/operations.md says. */
 
 describe("a relay's account", () => {
   let upstream: Server
@@ -28,8 +28,8 @@ describe("a relay's account", () => {
   afterAll(() => upstream.dispose())
 
   /**
-   * One start to its end, with or without the credential; answers the account's URL, or what was said instead. `init` looks
-   * for the account as a start does; only in full it is the service that starts.
+   * One start to its end, with or without the credential; returns the account's URL, or the message. `init` looks up
+   * the account as a start does; only the full run starts the service.
    */
   const started = async (directory: string, profile: string, bound = false): Promise<string> => {
     const config = [

@@ -16,7 +16,7 @@ import { patienceMs } from "../support/Patience.ts"
 import { freePort } from "../support/Ports.ts"
 import { talk } from "../support/Talk.ts"
 
-/* SIGHUP: one configuration after the other over a running process (docs/decisions/process.md, "Reload"). */
+/* SIGHUP: a running process gets one configuration after the other (docs/decisions/process.md, "Reload"). */
 
 interface Settings {
   readonly port: number
@@ -35,7 +35,7 @@ const configOf = ({ baseUrl, limits, more, port, profiles, tls }: Settings): str
     ...profiles.map((name) => `[profiles.${name}]\nenabled = true`)
   ].join("\n\n")
 
-/** Nothing of the address is in the environment, which would outrank the file. */
+/** The environment has no address, because it would override the file. */
 const fromFile = {
   ACME_SVC_SERVER__BIND_ADDRESS: undefined,
   ACME_SVC_SERVER__BASE_URL: undefined,
@@ -62,7 +62,7 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
       typeof settings === "string" ? settings : configOf({ ...first, ...settings })
     )
 
-  /** Reloads with other settings; what was logged of it. */
+  /** Reloads with other settings; returns what was logged about it. */
   const reload = async (settings: Partial<Settings> = {}) => {
     write(settings)
     const next = ++generation
@@ -73,7 +73,7 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     return fields
   }
 
-  /** Reloads with what is refused; the text of the refusal. */
+  /** Reloads with a configuration that is refused; returns the text of the refusal. */
   const refused = async (settings: Partial<Settings> | string, event = "server_config_reload_refused") => {
     write(settings)
     const before = ground.server.records().filter(({ fields }) => fields["event"] === event).length
@@ -222,7 +222,7 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     assert.match(held, /HTTP\/1\.1 400 /)
     assert.strictEqual(await statusOf(`http://127.0.0.1:${port}/health`), 200)
     const old = () => statusOf(`http://127.0.0.1:${first.port}/health`).then(String, String)
-    // A connection that was kept may not have heard yet that it has ended.
+    // A connection that was kept open may not have noticed yet that it has ended.
     await vi.waitFor(async () => assert.match(await old(), /ECONNREFUSED/), { timeout: patienceMs, interval: 50 })
     const listening = await ground.server.waitForEvent("server_listening", {
       where: ({ fields }) => fields["address"] === `127.0.0.1:${port}`
@@ -249,7 +249,7 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     assert.strictEqual(await statusOf(`${first.baseUrl}/health`), 200)
     assert.deepInclude(await reload({ tls: true, baseUrl: secure }), { listeners_rebound: 0 })
     assert.strictEqual(await statusOverTls(first.port, "/health"), 200)
-    // A connection that was open gets its answer, and then has to begin anew.
+    // An open connection gets its answer, and must then be opened again.
     assert.strictEqual(await statusOf(`${first.baseUrl}/health`), 200)
     assert.match(await statusOf(`${first.baseUrl}/health`).then(String, String), /Error|ECONNRESET/)
     assert.deepInclude(await reload(), { listeners_rebound: 0 })

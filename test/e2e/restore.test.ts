@@ -12,12 +12,12 @@ import { freePort } from "../support/Ports.ts"
 import type { Server } from "../support/Server.ts"
 import { minimalConfig, startServer } from "../support/Server.ts"
 
-/* What docs/backup.md says of a database that is put back: what the service sees to by itself, and what operators repeat. */
+/* What docs/backup.md says about a restored database: what the service does by itself, and what operators repeat. */
 
 const config = `${minimalConfig}[challenge]\nbypass = true\n[admin]\nenabled = true\n`
 const password = "Wrocław tramway, 4 stops"
 
-/** What a database holds now, as a database of its own: by `VACUUM INTO`, or as a template. */
+/** The present content of a database, as a separate database: by `VACUUM INTO`, or as a template. */
 const copyOf = async (url: string): Promise<string> => {
   if (url.startsWith("sqlite://")) {
     const path = join(freshDirectory(), "backup.db")
@@ -117,7 +117,7 @@ describe.each(databases)("a database that was put back, $name", ({ freshUrl }) =
     assert.deepStrictEqual(before.serials.toSorted(), revoked)
     await server.stop()
 
-    // By itself: what was revoked is revoked again before anything is served, and the numbers rise.
+    // By itself: revoked certificates are revoked again before anything is served, and the numbers rise.
     await serve(backup)
     const first = await list()
     assert.isAbove(first.number, before.number)
@@ -128,14 +128,14 @@ describe.each(databases)("a database that was put back, $name", ({ freshUrl }) =
     assert.strictEqual((JSON.parse(trail) as { readonly total: number }).total, 2)
     assert.include(await ends(3, "order", "revoke", id), "revoked already")
 
-    // Whatever was ended since the backup has come back.
+    // Everything that was ended since the backup has come back.
     assert.deepStrictEqual([await asked({ cookie }), await asked({ authorization: `Bearer ${token}` })], [200, 200])
     await ends(0, "admin", "session", "revoke", "--all", "--yes")
     await ends(0, "admin", "token", "revoke", tokenId, "--yes")
     assert.deepStrictEqual([await asked({ cookie }), await asked({ authorization: `Bearer ${token}` })], [401, 401])
     await ends(0, "eab", "revoke", kid)
 
-    // What was made since is unknown: the certificate, its renewal information, and the account.
+    // Everything made since is unknown: the certificate, its renewal information, and the account.
     const info = `${session.directory.renewalInfo ?? ""}/${renewalIdOf(late.chain)}`
     assert.strictEqual((await session.get(info)).status, 404)
     assert.strictEqual(problemType(await newcomer.post(newcomer.kid ?? "")), "accountDoesNotExist")
@@ -144,7 +144,7 @@ describe.each(databases)("a database that was put back, $name", ({ freshUrl }) =
     const renewed = await session.issue(["late.example"], new Map())
     assert.notStrictEqual(serialOf(renewed.chain), serialOf(late.chain))
 
-    // A certificate that is unknown is revoked by its serial.
+    // An unknown certificate is revoked by its serial number.
     const serial = serialOf(late.chain)
     assert.include(await ends(2, "crl", "revoke", issuer, serial), "--yes")
     assert.include(await ends(0, "crl", "revoke", issuer, serial, "--reason", "4", "--yes"), "is revoked")

@@ -56,7 +56,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       env: { ACME_SVC_DATABASE__URL: databaseUrl, ACME_SVC_SERVER__BASE_URL: ground.server.baseUrl, USER: "olga" }
     })
 
-  /** A command that must end with this exit code; answers what it said where it belongs. */
+  /** Runs a command that must end with this exit code; returns its output from the stream where it belongs. */
   const ends = async (code: number, ...words: ReadonlyArray<string>): Promise<string> => {
     const ended = await command(...words)
     assert.strictEqual(ended.code, code, `${words.join(" ")}\n${ended.stdout}\n${ended.stderr}`)
@@ -89,7 +89,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
   const listWith = (...serials: ReadonlyArray<string>): Promise<Buffer> =>
     session.poll(fetchList, (list) => serials.every((serial) => serialsOf(list).includes(serial)))
 
-  /** What `openssl verify -crl_check` says. */
+  /** The output of `openssl verify -crl_check`. */
   const check = (chain: string, list: Buffer): string => {
     const directory = freshDirectory()
     const file = (name: string, text: string) => {
@@ -158,7 +158,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
     const der = openssl(["crl", "-outform", "DER"], exported)
     assert.strictEqual(opensslOnCrl(ground.server.caFile, der), "verify OK")
 
-    // A refresh: the list is due at once, and signed again by whichever worker is first.
+    // The list is due at once, and whichever worker is first signs it again.
     const { issuer } = await onlyList()
     await ends(0, "crl", "raise", issuer, "--above", String(before + 40), "--yes")
     await session.poll(fetchList, (list) => numberOf(list) > before + 40)

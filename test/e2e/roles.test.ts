@@ -53,7 +53,7 @@ describe.each(databases)("an acme and a worker process on $name", ({ dialect, fr
       startedBy: "job_runner_started"
     })
     const here = directory()
-    // The certificate of the CA, and nothing else of it.
+    // The certificate of the CA, without the rest.
     copyFileSync(worker.caFile, join(here, "ca.pem"))
     acme = await startServer({ databaseUrl, directory: here, env, flags: ["--role", "acme"] })
   })

@@ -16,7 +16,7 @@ import { startServer } from "../support/Server.ts"
 
 const sharing = { ACME_SVC_SERVER__REUSE_PORT: "true" }
 
-/** One request over a connection of its own, whose sender tries again while nobody takes it. */
+/** One request over a separate connection; its sender tries again while no process accepts it. */
 const ask = async (url: string): Promise<number> => {
   for (let attempt = 1;; attempt++) {
     const http = makeHttpClient()
@@ -45,7 +45,7 @@ describe.each(databases)("acme processes that share a port, on $name", ({ freshU
   let databaseUrl: string
   let env: Readonly<Record<string, string>>
 
-  /** A directory with the certificate of the CA, and nothing else of it. */
+  /** A directory with the certificate of the CA, without the rest. */
   const withAnchor = (): string => {
     const here = directory()
     copyFileSync(worker.caFile, join(here, "ca.pem"))

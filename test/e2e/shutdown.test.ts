@@ -15,12 +15,12 @@ import { startServer } from "../support/Server.ts"
 
 /** A request whose head the server has and whose body it waits for. */
 interface Begun {
-  /** Sends the body and answers everything that comes back until the connection ends. */
+  /** Sends the body and returns everything that is received until the connection ends. */
   readonly finish: () => Promise<string>
   readonly socket: Socket
 }
 
-/** Sends the head of a POST; the interim answer tells that the server waits for the body. */
+/** Sends the head of a POST; the interim answer shows that the server waits for the body. */
 const begin = (port: number, url: string, body: string): Promise<Begun> =>
   new Promise((resolve, reject) => {
     const socket = connect(port, "127.0.0.1")
@@ -60,7 +60,7 @@ const held = () => {
   return { open, before: () => opened }
 }
 
-/** An order whose validation has reached the web server, which keeps it waiting. */
+/** An order whose validation has reached the web server, which delays the answer. */
 const validating = async (ground: Ground, session: AcmeSession, name: string) => {
   const order = await session.newOrder([name])
   const [url = ""] = order.body.authorizations
@@ -140,7 +140,7 @@ describe.each(databases)("SIGTERM, $name", ({ freshUrl }) => {
   it("hands a job that does not finish to the next process, at once", async () => {
     const web = held()
     const ground = await startGround(
-      // Long enough to outlast the five seconds a job is given.
+      // Long enough to exceed the five seconds that a job gets.
       { databaseUrl: await freshUrl(), env: { ACME_SVC_CHALLENGE__TIMEOUT_MS: "30000" } },
       web
     )
@@ -152,7 +152,7 @@ describe.each(databases)("SIGTERM, $name", ({ freshUrl }) => {
       assert.deepInclude((await server.waitForEvent("server_shutdown_completed")).fields, { jobs_released: 1 })
       web.open()
       await server.restart()
-      // Without a wait for a lease.
+      // Without waiting for a lease.
       assert.strictEqual((await session.awaitOrder(order.url, ["ready", "invalid"], 10_000)).status, "ready")
       session.close()
     } finally {
@@ -171,7 +171,7 @@ describe.each(databases)("SIGTERM, $name", ({ freshUrl }) => {
       const issue = async (session: AcmeSession, name: string): Promise<void> => {
         const placed = await session.newOrder([name])
         await session.authorize(placed.body, ground.responder.tokens, 60_000)
-        // Finalized twice when the first answer is lost: what then counts is the order.
+        // Finalized twice if the first answer is lost: then the state of the order counts.
         await session.finalize(placed.body, makeCsr({ names: [name] }).csr)
         const order = await session.awaitOrder(placed.url, ["valid", "invalid"], 60_000)
         assert.strictEqual(order.status, "valid", JSON.stringify(order))
@@ -180,7 +180,7 @@ describe.each(databases)("SIGTERM, $name", ({ freshUrl }) => {
       const work = async (client: number): Promise<void> => {
         const session = await first.another()
         await session.register()
-        // Once at least, however long it took to register.
+        // At least once, however long the registration took.
         for (let round = 0; round === 0 || !load.stopping; round++) await issue(session, `r${round}.c${client}.example`)
       }
       const working = Promise.all(Array.from({ length: 20 }, (_, client) => work(client)))

@@ -13,7 +13,7 @@ import { leafOf, renewalIdOf } from "../support/Openssl.ts"
 import { freePort } from "../support/Ports.ts"
 import { runtime, runToEnd, startServer } from "../support/Server.ts"
 
-/* `transfer` as operators run it: two databases, the program between them, and a service on the one that was filled. */
+/* `transfer` as operators run it: two databases, the program between them, and a service on the filled database. */
 
 const config = "[profiles.default]\n[challenge]\nbypass = true\n"
 const program = resolve(import.meta.dirname, "../../dist/main.js")
@@ -32,7 +32,7 @@ const hidden = (words: ReadonlyArray<string>): ReadonlyArray<string> => {
   return [...words.slice(0, before), "--to-file", file, ...words.slice(before + 2)]
 }
 
-/** A place with a configuration, whose database is said at each command. */
+/** A place with a configuration whose database is named at each command. */
 const place = () => {
   const directory = freshDirectory()
   const command = (databaseUrl: string, ...words: ReadonlyArray<string>) =>
@@ -48,7 +48,7 @@ const place = () => {
   }
   const transfer = async (from: string, to: string): Promise<Copied> =>
     JSON.parse(await ends(0, from, "transfer", "--to", to, "--yes", "--json")) as Copied
-  /** What has to be the same on the way back: everything but the trail, which has the transfer itself too. */
+  /** What must be the same on the way back: everything except the trail, which also records the transfer. */
   const lasting = ({ tables }: Copied) => tables.filter(({ table }) => table !== "audit_log")
   return { directory, command, ends, transfer, lasting }
 }
@@ -196,11 +196,11 @@ describe("transfer", () => {
 describe.each(databases)("transfer that is killed, to $name", ({ dialect, freshUrl }) => {
   beforeAll(builtServer)
 
-  /** Done once the program has begun to write. */
+  /** Completes once the program has begun to write. */
   const writes = async (to: string): Promise<void> => {
     if (dialect === "sqlite") {
       const log = `${to.slice("sqlite://".length)}-wal`
-      // Pages of an open transaction get there once they no longer fit into memory.
+      // Pages of an open transaction reach the file once they no longer fit into memory.
       while ((statSync(log, { throwIfNoEntry: false })?.size ?? 0) < 1_000_000) await delay(1)
       return
     }

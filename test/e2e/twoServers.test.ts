@@ -9,7 +9,7 @@ import { makeHttpClient } from "../support/Http.ts"
 import { leafOf, verifyChain } from "../support/Openssl.ts"
 import type { Server } from "../support/Server.ts"
 
-/** Sends what is addressed to the first to each of them in turn, as a balancer in front of them does. */
+/** Sends requests for the first server to each server in turn, as a balancer in front of them does. */
 const balancer = (servers: readonly [Server, Server]): HttpClient => {
   const http = makeHttpClient()
   let turn = 0
@@ -28,7 +28,7 @@ describe.each(databases)("two servers on one database, $name", ({ freshUrl }) =>
   let http: HttpClient
   let session: AcmeSession
 
-  /** How often the two together logged an event about this. */
+  /** How often both servers together logged an event about this. */
   const count = (event: string, field: string, value: unknown): number =>
     servers.flatMap((server) => server.records())
       .filter(({ fields }) => fields["event"] === event && fields[field] === value).length

@@ -113,7 +113,7 @@ describe("work in the background", () => {
 describe("what keeps dying", () => {
   const { test } = useTests()
 
-  /** Work that dies as soon as it runs, until it is told to live. */
+  /** Work that dies as soon as it runs, until a test lets it live. */
   const mortal = Effect.fnUntraced(function*(loop: keyof typeof engineLoops) {
     let isMended = false
     yield* supervised(loop, Effect.suspend(() => isMended ? Effect.never : Effect.die("planted")))

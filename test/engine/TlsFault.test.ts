@@ -2,7 +2,7 @@ import { assert, describe, it } from "vitest"
 import { withRemedy } from "../../src/engine/sql/Remedies.ts"
 import { tlsFault } from "../../src/engine/TlsFault.ts"
 
-/* Messages of Node.js 24, which end with advice about options of its own. */
+/* Messages of Node.js 24, which end with advice about its own options. */
 
 const advice = "if the root CA is installed locally, try running Node.js with --use-system-ca"
 

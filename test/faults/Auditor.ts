@@ -22,7 +22,9 @@ export interface Findings {
 
 const idOf = (url: string): string => url.slice(url.lastIndexOf("/") + 1)
 
-/** More than a day: a job that was written by a clock a day ahead is one to wait for, in the same second too. */
+/**
+ * More than a day: a job that was written by a clock a day ahead counts as one to wait for, even in the same second.
+ */
 const farSeconds = 90_000
 
 /** Waits until the queue holds only periodic jobs; this includes the jobs a dead process held. */

@@ -7,7 +7,7 @@ import { siteOn, under } from "./Stage.ts"
 
 const dayMillis = 86_400_000
 
-/** How long an order may need once the clock is right again, a retry of a client included. */
+/** How long an order may take once the clock is right again, including a retry of a client. */
 const promisedSeconds = 20
 
 const shim = pathToFileURL(join(import.meta.dirname, "../support/ShiftedClock.ts")).href

@@ -22,7 +22,7 @@ const at = (times: ReadonlyArray<number>, fraction: number): number =>
 const telling = (
   answerMillis: number,
   inject: (stage: Stage, receivers: Receivers) => Promise<number>,
-  /** Looks at what arrived, once everything has. */
+  /** Checks what arrived, once everything has. */
   arrived: (receivers: Receivers, measured: Stage["measured"]) => void = () => {}
 ) =>
 async (means: Means) => {
@@ -82,7 +82,7 @@ export const receiversAway: Fault = {
 
 const slowMillis = 300
 
-/** `kill -9` of the only process while a webhook has been told and has not answered. */
+/** `kill -9` of the only process while a webhook has got a notification and has not answered. */
 export const killWhileDelivering: Fault = {
   name: "kill -9 while delivering",
   databases: ["SQLite", "PostgreSQL"],

@@ -20,7 +20,7 @@ export const databaseFileGone: Fault = {
       const file = fileOf(site.databaseUrl)
       for (let round = 0; round < rounds; round++) {
         await load.ledger.acknowledged.more(clients)
-        // Work that has begun ends in the open files, and these are put back.
+        // Work that has begun ends in the open files, and these files are put back.
         for (const suffix of ["", "-wal", "-shm"]) {
           if (existsSync(file + suffix)) renameSync(file + suffix, `${file}.away${suffix}`)
         }

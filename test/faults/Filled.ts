@@ -12,7 +12,7 @@ import type { Site } from "./Site.ts"
 /** The profile of a filled service that asks for credentials, and validates nothing. */
 export const boundProfile = "[profiles.bound.eab]\nenabled = true\n[profiles.bound.challenge]\nbypass = true\n"
 
-/** Runs a command of a build beside the service, and answers what it printed; fails unless it ends with `code`. */
+/** Runs a command of a build beside the service, and returns its output; fails unless it ends with `code`. */
 export const command = async (
   { acme: { directory }, databaseUrl }: Site,
   build: string,
@@ -78,8 +78,8 @@ const fillOrders = async ({ world: { responder: { tokens } } }: Site, another: (
 }
 
 /**
- * Puts into a service, with a build of its version, what a running one has besides the load: an account that a credential
- * has bound, orders that are pending, ready and valid. Answers what has to hold of them later.
+ * Puts data into a service, with a build of its version, as a running service has beside the load: an account that a
+ * credential has bound, and orders that are pending, ready and valid. Returns what must hold for them later.
  */
 export const fill = async (
   site: Site,
@@ -92,7 +92,10 @@ export const fill = async (
   }
 }
 
-/** An operator with a session, and a token for a program, made with a build of its version. Answers what has to hold later. */
+/**
+ * An operator with a session, and a token for a program, made with a build of its version. Returns what must hold
+ * later.
+ */
 export const fillOperators = async (site: Site, build: string, api: string): Promise<() => Promise<void>> => {
   const file = join(site.acme.directory, "password.txt")
   writeFileSync(file, "Wrocław tramway, 4 stops\n", { mode: 0o600 })

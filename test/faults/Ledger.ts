@@ -8,7 +8,7 @@ export interface AccountEntry {
   session: AcmeSession
   keyChanges: number
   isDeactivated: boolean
-  /** A request whose own answer never came has changed this account. */
+  /** A request that was never answered has changed this account. */
   isHearsay: boolean
 }
 
@@ -26,8 +26,8 @@ export interface OrderEntry {
 }
 
 /**
- * Everything clients were answered, recorded as the answers arrive. The service must not lose any recorded fact. It may
- * or may not have done what is not recorded.
+ * Everything that clients were told, recorded as the answers arrive. The service must not lose any recorded fact. What
+ * is not recorded may or may not have happened.
  */
 export class Ledger {
   readonly accounts: Array<AccountEntry> = []

@@ -17,7 +17,7 @@ export interface LoadOptions {
   readonly directoryUrl: string
   readonly responder: Http01Responder
   readonly clients: number
-  /** The port they use in place of the service's own. */
+  /** The port that clients use instead of the service's own. */
   readonly port?: number
   /** How long they repeat a request that fails; {@link patienceMs} when not given. */
   readonly triesForMs?: number
@@ -42,7 +42,7 @@ export interface Load {
   readonly issuances: ReadonlyArray<number>
   /** Runs `work` unless a client gives up meanwhile, which fails it. */
   readonly beside: <A>(work: Promise<A>) => Promise<A>
-  /** Lets every client finish what it is at. */
+  /** Lets every client finish its current work. */
   readonly finish: () => Promise<void>
   /** A session of another account, over the same connections. */
   readonly another: () => Promise<AcmeSession>

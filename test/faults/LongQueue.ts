@@ -56,14 +56,14 @@ const drain = async ({ load, means: { rounds, say }, site: { acme, databaseUrl }
   const left = await count("status = 'ready' AND run_at < 4000000000 AND attempts = 0")
   say(`${left} are left when clients have their first certificates`)
   const poll = await AcmeSession.open(acme.directoryUrl, { pollMs: 500 })
-  // A long one takes longer: how long says how busy the machine is.
+  // A full attempt takes longer; its time shows how busy the machine is.
   const patience = patienceMs * Math.max(1, rounds / 20_000)
   await poll.poll(() => count("status = 'done'"), (done) => done >= dueOf(rounds), patience)
   poll.close()
   // No job ran twice, and none before its time.
   const again = await count("attempts > 1")
   if (again > 0) throw new Error(`${again} jobs were begun more than once`)
-  // Where the machine is slow, those that were queued for later fall due while the others run.
+  // On a slow machine, jobs that were queued for later become due while the others run.
   const later = `CAST(substr(dedup_key, ${"queued-".length + 1}) AS integer) > ${dueOf(rounds)}`
   const early = await count(`${later} AND status <> 'ready' AND updated_at < created_at + ${laterSeconds}`)
   if (early !== 0) throw new Error(`${early} jobs ran before they were due`)
@@ -72,7 +72,7 @@ const drain = async ({ load, means: { rounds, say }, site: { acme, databaseUrl }
   return rounds
 }
 
-/** A queue that became long while no worker ran. */
+/** A queue became long while no worker ran. */
 export const longQueue: Fault = {
   name: "queued jobs",
   databases: ["SQLite", "PostgreSQL"],

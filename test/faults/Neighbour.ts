@@ -3,15 +3,15 @@ import type { TLSSocket } from "node:tls"
 import { connect as connectTls } from "node:tls"
 import { workerData } from "node:worker_threads"
 
-/* A peer that loads a listener, in a thread of its own: who measures newcomers is not slowed by it. */
+/* A peer that loads a listener, in a separate thread, so that it does not slow down whoever measures newcomers. */
 
 /** What a neighbour does. */
 export interface Neighbourly {
   readonly port: number
   readonly tls: boolean
-  /** Connections a second that are opened, say nothing and go after a moment. */
+  /** Connections a second that are opened, send nothing and close after a moment. */
   readonly connectsPerSecond: number
-  /** A whole request that so many connections send again as soon as it was answered. */
+  /** A whole request that this many connections send again as soon as it is answered. */
   readonly request: string
   readonly repeaters: number
 }

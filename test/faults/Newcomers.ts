@@ -13,7 +13,9 @@ import { siteOn, under } from "./Stage.ts"
  * (docs/decisions/shares.md). What a newcomer waits for is the accept, the handshake of TLS and one small answer.
  */
 
-/** The longest that half of the newcomers may wait; the machine has other things to do, so that the slowest proves nothing. */
+/**
+ * The longest that half of the newcomers may wait; the machine has other work, so the slowest newcomer proves nothing.
+ */
 const mostMillis = 1000
 const giveUpMillis = 15_000
 
@@ -35,7 +37,7 @@ const arrival = async (port: number, tls: boolean): Promise<number> => {
   return performance.now() - begun
 }
 
-/** Several arrivals, one after the other: what half of them waited for, and the slowest. */
+/** Several arrivals, one after the other: the wait of half of them, and of the slowest. */
 const arrivals = async (count: number, port: number, tls: boolean) => {
   const times: Array<number> = []
   for (let at = 0; at < count; at++) {
@@ -94,5 +96,5 @@ const newcomers = (tls: boolean): Fault => ({
   run: async (means) => under(means, { ...await siteOn(means), tls }, among(tls))
 })
 
-/** Newcomers among neighbours that connect and send what is refused, each as fast as they can. */
+/** Newcomers arrive among neighbours that connect and send requests that are refused, each as fast as they can. */
 export const queueing: ReadonlyArray<Fault> = [newcomers(false), newcomers(true)]

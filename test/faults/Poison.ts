@@ -8,7 +8,7 @@ import { siteOn, under } from "./Stage.ts"
 
 const preload = new URL("Poisoned.ts", import.meta.url).href
 
-/** Work that ends by itself, or that begins with an event that is not played here, or that has another database. */
+/** Work that ends by itself, that begins with an event that is not played here, or that has another database. */
 const isNotPlayed = (loop: string, { database }: Means): boolean =>
   ["crl_first_list", "generation_retired", "listener_closed", "reload_refused", "tls_expiry", "trace_export"].includes(
     loop

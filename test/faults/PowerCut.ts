@@ -27,7 +27,7 @@ interface Neighbour {
 
 /**
  * Cuts the power under load: the writing processes are stopped, the disk's content is kept, and everything is started
- * on that content. What is copied while somebody writes is the content of no moment, and a disk that never was.
+ * on that content. A copy made while processes write would be the content of no single moment.
  */
 const cutting = (disk: LoopDisk, neighbour: Neighbour) =>
 async (

@@ -21,24 +21,24 @@ interface Notice {
 /** How a webhook can be away. */
 export const absences = ["refuses connections", "answers 503", "never answers"] as const
 
-/** A webhook and a program that are told of everything, and can be away. */
+/** A webhook and a program that get every notification, and can be away. */
 export interface Receivers {
-  /** The lines of the configuration that tell them. */
+  /** The lines of the configuration that name the receivers. */
   readonly toml: string
-  /** Notifications the webhook has read; each may be unanswered yet. */
+  /** Notifications that the webhook has read; each may still be unanswered. */
   readonly arrived: Tally
   readonly leave: (how: (typeof absences)[number]) => Promise<void>
   readonly comeBack: () => Promise<void>
-  /** Compares what they were told with the database, when the queue is quiet. */
+  /** Compares what they received with the database, when the queue is quiet. */
   readonly audit: (site: Site) => Promise<Findings>
-  /** How many notifications were told again. */
+  /** The number of notifications that were sent again. */
   readonly repeats: () => number
   readonly close: () => Promise<void>
 }
 
 const keyOf = ({ account_id, hook, order_id }: Notice): string => `${hook} ${order_id ?? account_id ?? ""}`
 
-/** All that has happened, by the rows that are there. */
+/** Everything that has happened, according to the rows. */
 const happened = async ({ databaseUrl }: Site): Promise<ReadonlySet<string>> => {
   const of = async (event: string, text: string) =>
     (await sqlAt(databaseUrl, text)).map((row) => `${event} ${idText(row["id"])}`)
@@ -50,7 +50,7 @@ const happened = async ({ databaseUrl }: Site): Promise<ReadonlySet<string>> => 
   ])
 }
 
-/** What differs between what a receiver was told and what has happened. */
+/** The differences between what a receiver got and what has happened. */
 const compare = (name: string, notices: ReadonlyArray<Notice>, facts: ReadonlySet<string>): Findings => {
   const ids = new Map<string, Set<string>>()
   for (const notice of notices) {
@@ -68,7 +68,7 @@ const compare = (name: string, notices: ReadonlyArray<Notice>, facts: ReadonlySe
 export const startReceivers = async (answerMillis = 0): Promise<Receivers> => {
   const home = mkdtempSync(join(tmpdir(), "acme-receivers-"))
   const [program, away, told] = [join(home, "tell"), join(home, "away"), join(home, "told")]
-  // One write for each line, so that programs that run at once do not mix theirs.
+  // One write for each line, so that programs that run at the same time do not mix their lines.
   writeFileSync(program, `#!/bin/sh\nexec printf '%s\\n' "$(cat)" >> '${told}'\n`)
   chmodSync(program, 0o755)
   const notices: Array<Notice> = []

@@ -16,7 +16,9 @@ const breakNext = (relay: Forwarder, fits: (sent: Buffer) => boolean, isBefore: 
 
 const isCommit = (sent: Buffer): boolean => sent.includes("COMMIT")
 
-/** Connections to PostgreSQL are reset, two of three times around a COMMIT: lost on its way, or its answer is. */
+/**
+ * Connections to PostgreSQL are reset, in two of three cases around a COMMIT: either the COMMIT or its answer is lost.
+ */
 export const databaseResets: Fault = {
   name: "resets between service and database",
   databases: ["PostgreSQL"],

@@ -12,24 +12,24 @@ export type DatabaseName = "SQLite" | "PostgreSQL"
 
 /** How the service is laid out. */
 export interface SiteOptions {
-  /** A SQLite file of its own when not given. */
+  /** A separate SQLite file if not given. */
   readonly databaseUrl?: string
-  /** This many worker processes, and one that serves; one process for everything when not given. */
+  /** This many worker processes, and one process that serves; one process for everything if not given. */
   readonly workers?: number
   readonly tls?: boolean
   readonly env?: Readonly<Record<string, string>>
-  /** For one of its processes, on top of `env`: the first is the one that serves, if there are several. */
+  /** For one of its processes, in addition to `env`: the first is the one that serves, if there are several. */
   readonly envOf?: (index: number) => Readonly<Record<string, string>>
   /** The directory with the configuration, keys, and the SQLite file; a temporary one when not given. */
   readonly home?: string
   /** The text of `config.toml`; the file that is there when `null`. */
   readonly config?: string | null
   readonly web?: Http01ResponderOptions
-  /** The folder of the build its processes begin with; that of the sources when not given. */
+  /** The folder of the build that its processes start with; the folder of the sources if not given. */
   readonly build?: string
-  /** Whether its processes run what is built, or the sources; what is built when not given. */
+  /** Whether its processes run the build or the sources; the build if not given. */
   readonly from?: ServerOptions["from"]
-  /** What is done to the database before the service starts. */
+  /** A change of the database before the service starts. */
   readonly prepare?: (databaseUrl: string, directory: string) => Promise<void>
 }
 
@@ -41,7 +41,7 @@ export interface Site {
   readonly begun: number
   /** Serves ACME clients. */
   readonly acme: Server
-  /** Those that run jobs; the one that serves, when there is but one process. */
+  /** The processes that run jobs; the process that serves, if there is only one. */
   readonly workers: ReadonlyArray<Server>
   readonly processes: ReadonlyArray<Server>
   /** Starts one more process, which serves at the address of {@link acme}. */
@@ -66,7 +66,7 @@ export const startSite = async (options: SiteOptions): Promise<Site> => {
   const begun = performance.now()
   const world = await startWorld(options.web)
   const stop = async () => {
-    // A stopped process would not hear that it is to end.
+    // A stopped process would not notice that it should end.
     for (const server of processes) server.signal("SIGCONT")
     await Promise.all(processes.map((server) => server.stop()))
   }

@@ -48,7 +48,7 @@ const wave =
 const attacking = (attack: Attack, tls: boolean) => async (means: Means) =>
   under(means, { ...await siteOn(means), tls }, wave(attack))
 
-/** Heads of requests come an octet a second. */
+/** Heads of requests arrive at one octet a second. */
 export const slowHeads: Fault = {
   name: "slow-loris on heads",
   databases: ["SQLite"],
@@ -57,7 +57,7 @@ export const slowHeads: Fault = {
   run: attacking(attacks.heads, false)
 }
 
-/** Bodies of requests come an octet a second. */
+/** Bodies of requests arrive at one octet a second. */
 export const slowBodies: Fault = {
   name: "slow-loris on bodies",
   databases: ["SQLite"],
@@ -66,7 +66,7 @@ export const slowBodies: Fault = {
   run: attacking(attacks.bodies, false)
 }
 
-/** Handshakes come an octet a second. */
+/** Handshakes arrive at one octet a second. */
 export const slowHandshakes: Fault = {
   name: "slow-loris on handshakes",
   databases: ["SQLite"],

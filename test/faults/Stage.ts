@@ -9,7 +9,7 @@ import { startSite } from "./Site.ts"
 /** The input of a run of one fault. */
 export interface Means {
   readonly database: DatabaseName
-  /** How often it is injected: so many kills, resets, connections of a wave, jobs. */
+  /** How often it is injected: the number of kills, resets, connections of a wave, or jobs. */
   readonly rounds: number
   readonly seed: string
   /** Honest clients at a time. */
@@ -66,18 +66,18 @@ const chanceOf = (seed: string): (below: number) => number => {
 export const siteOn = async (means: Means): Promise<Pick<SiteOptions, "databaseUrl">> =>
   means.database === "SQLite" ? {} : { databaseUrl: await means.freshPostgresUrl() }
 
-/** Starts the service and the load, has the fault injected, and audits what is left. */
+/** Starts the service and the load, injects the fault, and audits what is left. */
 export const under = async (
   means: Means,
   options: SiteOptions & {
-    /** Honest clients go through this port, which stands for the service's own. */
+    /** Honest clients use this port, which forwards to the service's own. */
     readonly front?: (port: number) => Promise<number>
     /** How long honest clients repeat a request that fails, and rest before each order. */
     readonly manners?: Pick<LoadOptions, "triesForMs" | "restMs">
     /** Looks for further losses and duplicates, when the queue is quiet. */
     readonly afterwards?: (site: Site) => Promise<Findings>
   },
-  /** Answers how often it was injected. */
+  /** Returns how often it was injected. */
   inject: (stage: Stage) => Promise<number>
 ): Promise<Outcome> => {
   const site = await startSite(options)

@@ -53,7 +53,9 @@ const several = async (stage: Stage, label: string): Promise<number> => {
   return median(times)
 }
 
-/** Reports when everything is taken, and keeps it until it is stopped; it is never faster than its service answers. */
+/**
+ * Reports when everything is taken, and keeps it until it is stopped; it is never faster than the service's answers.
+ */
 type Attack = (stage: Stage, isOver: () => boolean, taken: () => void) => Promise<void>
 
 const compare = (attack: Attack) => async (stage: Stage): Promise<number> => {
@@ -69,7 +71,7 @@ const compare = (attack: Attack) => async (stage: Stage): Promise<number> => {
   try {
     await full
     let beside = Number.POSITIVE_INFINITY
-    // A successful attack starves the newcomer each time; other load on the machine is over by the next round.
+    // A successful attack starves the newcomer in each round; other load on the machine is over by the next round.
     for (let time = 0; time < mostLooks && beside > aimedAt * alone; time++) {
       beside = Math.min(beside, await several(stage, `beside${time}`))
     }
@@ -113,7 +115,7 @@ const silentNames: Attack = async ({ site: { acme, world: { dns } } }, isOver, t
       const { challenges } = await session.authorization(body.authorizations[0] ?? "")
       const answer = await session.post(challenges[0]?.url ?? "", {})
       if (answer.status !== 200 && answer.status !== 429) throw new Error(`a trigger: ${answer.status}`)
-      // First as many as an account may have in progress, then enough to keep it at that.
+      // First as many as an account may have in progress, then enough to keep that number.
       if (round < mostInFlight) continue
       if (round === mostInFlight && ++ready === accounts) taken()
       await delay(3750)
@@ -145,7 +147,7 @@ const hoard = (of: number, first: string): Attack => async ({ site: { acme } }, 
 const upload =
   "POST /profile/default/newOrder HTTP/1.1\r\nHost: x\r\nContent-Type: application/jose+json\r\nContent-Length: 100000\r\n\r\n{"
 
-/** Orders of a hundred names, each with the most labels of the kind that costs the most to read. */
+/** Orders of a hundred names, each with as many labels as possible of the kind that costs most to read. */
 const labelBombs: Attack = async ({ site: { acme } }, isOver, taken) => {
   const one = async () => {
     const session = await AcmeSession.open(acme.directoryUrl, { patienceMs })
@@ -168,7 +170,7 @@ const labelBombs: Attack = async ({ site: { acme } }, isOver, taken) => {
 const account = "00000000-0000-7000-8000-00000000aaaa"
 const crowd = 4000
 
-/** One account with thousands of certificates, as one that serves a whole fleet has. */
+/** One account with thousands of certificates, as an account for a whole fleet has. */
 const crowded = async (databaseUrl: string, directory: string): Promise<void> => {
   const migrated = await runToEnd(["init"], { directory, env: { ACME_SVC_DATABASE__URL: databaseUrl } })
   if (migrated.code !== 0) throw new Error(`init: ${migrated.stderr}`)

@@ -21,7 +21,7 @@ const holderOf = async ({ databaseUrl, workers }: Site, challengeId: string): Pr
   return holder
 }
 
-/** Stops it. On SQLite this is not done while it writes, because that would stop every other writer as long. */
+/** Stops it. On SQLite, not while it writes, because that would stop every other writer as well. */
 const stopIt = async (worker: Server, { databaseUrl }: Site): Promise<void> => {
   for (;;) {
     worker.signal("SIGSTOP")

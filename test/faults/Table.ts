@@ -1,7 +1,7 @@
 import type { DatabaseName } from "./Site.ts"
 import type { Outcome } from "./Stage.ts"
 
-/** How one fault went on one database. */
+/** The result of one fault on one database. */
 export interface Row {
   readonly fault: string
   readonly database: DatabaseName

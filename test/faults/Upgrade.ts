@@ -13,8 +13,8 @@ import type { Fault, Stage } from "./Stage.ts"
 import { NotPossible, siteOn, under } from "./Stage.ts"
 
 /**
- * A few clients, as between two upgrades of a real service. One that is run by hand tries for a minute; those of a timer come
- * back the next day, too.
+ * A few clients, as between two upgrades of a real service. A client that a person runs tries for a minute; a client of
+ * a timer comes back the next day.
  */
 const clients = 4
 const manners = { triesForMs: 60_000, restMs: 500 }
@@ -28,7 +28,7 @@ const earlierBuild = (): Promise<EarlierBuild> =>
 /** Lets every client be answered several times. */
 const aWhile = ({ load }: Stage) => load.beside(load.ledger.acknowledged.more(2 * clients))
 
-/** A new process that must not migrate refuses the schema before it is migrated, and says what to do. */
+/** A new process that must not migrate refuses the old schema, and says what to do. */
 const refusesOldSchema = async ({ acme: { directory }, databaseUrl }: Site, lacks: ReadonlyArray<string>) => {
   const { code, records, stderr } = await runToEnd(["serve", "--role", "acme"], {
     config: null,
@@ -47,11 +47,14 @@ const migrated = async (site: Site, { folder, lacks }: EarlierBuild) => {
   await refusesOldSchema(site, lacks)
   const applied = await command(site, thisBuild, ["migrate"])
   if (!applied.includes(`${lacks.length} migration(s) applied`)) throw new Error(`migrate said: ${applied}`)
-  // The version before knows nothing of them, and finds nothing missing.
+  // The previous version does not know these migrations, and finds nothing missing.
   await command(site, folder, ["migrate", "--check"])
 }
 
-/** One process after the other: schema, a worker, the front beside its successor, the last worker with a job in hand. */
+/**
+ * One process after the other: schema, a worker, the front beside its successor, the last worker with a job in
+ * progress.
+ */
 export const upgradedApart: Fault = {
   name: "upgrade, process by process",
   databases: ["SQLite", "PostgreSQL"],
@@ -87,13 +90,13 @@ export const upgradedApart: Fault = {
       const [first] = site.workers.filter((worker) => worker !== last)
       await first?.restart(thisBuild)
       await aWhile(stage)
-      // Both fronts listen on one address; the old one then ends what it has.
+      // Both fronts listen on one address; the old one then finishes its requests.
       await site.beside({ flags: ["--role", "acme"], build: thisBuild })
       await aWhile(stage)
       const { code } = await site.acme.stop()
       if (code !== 0) throw new Error(`the old front ended with ${code}`)
       await aWhile(stage)
-      // It hands its job back, and the worker of the new version begins it anew.
+      // It hands its job back, and the worker of the new version starts the job again.
       await last.restart(thisBuild)
       rmSync(hold)
       const { status } = await load.beside(held.session.awaitOrder(held.url, ["valid", "invalid"], patienceMs))

@@ -13,10 +13,10 @@ import { hasPassed, tableOf } from "./Table.ts"
 
 /*
  * `npm run faults`: processes of the built server are killed, stopped, cut off and overloaded while clients issue. Then
- * everything the clients were answered is looked up. See docs/faults.md.
+ * everything that clients were told is checked. See docs/faults.md.
  */
 
-/** So many run at a time: most of their time is waiting, for what times out or comes round. */
+/** So many run at a time: most of their time they wait, for time-outs or for periodic work. */
 const width = 3
 
 const say = (text: string): void => {

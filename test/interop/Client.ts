@@ -14,49 +14,52 @@ export interface Credential {
   readonly hmacKey: string
 }
 
-/** Where one client works: everything it needs to know and may write to. */
+/** Where one client works: everything that it must know and may write to. */
 export interface Workplace {
   readonly server: Server
-  /** The directory of the profile asked. */
+  /** The directory of the profile that the client uses. */
   readonly directoryUrl: string
-  /** A directory of the client's own, its home too. */
+  /** A directory of the client's own, which is also its home. */
   readonly home: string
   readonly challenge: Challenge
   /** Where the service fetches http-01 answers. */
   readonly httpPort: number
   /** Where the service makes tls-alpn-01 handshakes. */
   readonly alpnPort: number
-  /** The server of the zone, which the service asks too. */
+  /** The server of the zone, which the service also asks. */
   readonly nameServer: NameServer
-  /** The certificate the service shows as a TLS server, to be trusted by the client. */
+  /** The certificate that the service shows as a TLS server; the client has to trust it. */
   readonly trust: string
-  /** What the profile wants of whoever opens an account. */
+  /** What the profile requires of a client that opens an account. */
   readonly credential?: Credential
 }
 
-/** A real ACME client: what it can do, and how it is told to. What is left out it cannot do. */
+/** A real ACME client: what it can do, and how to make it do so. It cannot do what is left out. */
 export interface Client {
   readonly name: string
   /** The programs it consists of. */
   readonly commands: ReadonlyArray<string>
   readonly challenges: ReadonlyArray<Challenge>
-  /** What it is where it is not Debian's, and of which version. */
+  /** The client and its version, if it is not Debian's. */
   readonly pinned?: { readonly package: string; readonly version: string }
-  /** Why it cannot be had here, for want of something that is not installed for it; nothing where it can. */
+  /**
+   * Why the client is not available here, because something is missing that the run does not install; nothing if it is
+   * available.
+   */
   readonly lacks?: () => Promise<string | undefined>
-  /** Takes away whatever else stands at the name of a dns-01 record. */
+  /** Removes other records at the name of a dns-01 record. */
   readonly ownsRecords?: true
-  /** Gets a certificate, and an account first where there is none. */
+  /** Gets a certificate, and first an account if there is none. */
   readonly issue: (at: Workplace, names: Names) => Promise<unknown>
-  /** Gets another certificate in the place of one that is not due yet. */
+  /** Gets another certificate in place of one that is not due yet. */
   readonly renew: (at: Workplace, names: Names) => Promise<unknown>
-  /** Gets another certificate because renewal information says that it is time, and for no other reason. */
+  /** Gets another certificate only because renewal information says that it is time. */
   readonly renewWhenTold?: (at: Workplace, names: Names) => Promise<unknown>
   /** The chain the client keeps for a name of an order, leaf first. */
   readonly chain: (at: Workplace, names: Names, name: string) => string
   /** It can open an account with the credential of its workplace. */
   readonly binds?: true
-  /** Asks for a single name in the subject of its request alone. */
+  /** Asks for a single name that is only in the subject of its request. */
   readonly namesInSubject?: true
   /** Gives the account another address. */
   readonly updateContact?: (at: Workplace) => Promise<unknown>
@@ -70,13 +73,13 @@ export interface Client {
   readonly deactivate?: (at: Workplace) => Promise<unknown>
 }
 
-/** Who gives each account's address. */
+/** The option that gives the address of an account. */
 export const contact = "ops@corp.example"
 
 /** Who gives it where that changes. */
 export const newContact = "new@corp.example"
 
-/** Writes a script for a client to call, and answers its path. */
+/** Writes a script for a client to call, and returns its path. */
 export const scriptIn = (directory: string, name: string, ...lines: ReadonlyArray<string>): string => {
   const path = join(directory, name)
   writeFileSync(path, ["#!/bin/sh", ...lines, ""].join("\n"))

@@ -1,13 +1,13 @@
 import type { Outcome } from "./Table.ts"
 import { failuresOf, tableOf } from "./Table.ts"
 
-/* How the programs that play cases end: with a table, what failed, and the count that the gate adds up. */
+/* How the programs that play cases end: with a table, the failures, and the count that the gate adds up. */
 
 const say = (text: string): void => {
   process.stdout.write(`${text}\n`)
 }
 
-/** Says what came of all cases; whether there were any, and all of them passed. */
+/** Prints the results of all cases; returns whether there were any, and all of them passed. */
 export const tellOutcomes = (outcomes: ReadonlyArray<Outcome>, databases: ReadonlyArray<string>): boolean => {
   const failed = outcomes.filter(({ error }) => error !== undefined).length
   say(`\n${tableOf(outcomes, databases)}`)
@@ -16,7 +16,7 @@ export const tellOutcomes = (outcomes: ReadonlyArray<Outcome>, databases: Readon
   return failed === 0 && outcomes.length > 0
 }
 
-/** Sets the exit code of this process when a run has ended. A run that broke off counts as a failure. */
+/** Sets the exit code of this process when a run has ended. An aborted run counts as a failure. */
 export const endWith = (run: Promise<boolean>): Promise<void> =>
   run.then(
     (passed) => {
@@ -24,7 +24,7 @@ export const endWith = (run: Promise<boolean>): Promise<void> =>
     },
     (error: unknown) => {
       say(`${error instanceof Error ? error.message : String(error)}\n0 passed, 1 failed`)
-      // Not waiting for what was under way beside it; children end with this process.
+      // Does not wait for work in progress; children end with this process.
       process.exit(1)
     }
   )

@@ -9,13 +9,13 @@ interface Surroundings {
   readonly cwd?: string
 }
 
-/** Whatever is still running when this process ends is ended with it. */
+/** Programs that still run when this process ends are ended with it. */
 const children = new Set<ChildProcessByStdio<null, Readable, Readable>>()
 process.once("exit", () => {
   for (const child of children) child.kill("SIGKILL")
 })
 
-/** Starts a child with nothing of our environment but PATH; servers are looked for where only root's PATH leads. */
+/** Starts a child with only PATH of our environment; servers are searched in root's PATH. */
 const start = (command: string, words: ReadonlyArray<string>, { cwd, env }: Surroundings) => {
   const child = spawn(command, words, {
     ...cwd === undefined ? {} : { cwd },
@@ -27,7 +27,7 @@ const start = (command: string, words: ReadonlyArray<string>, { cwd, env }: Surr
   return child
 }
 
-/** Runs a command to its end and answers what it said; fails when it ends with anything but 0, or not in time. */
+/** Runs a command to its end and returns its output; fails if it ends with anything but 0, or not in time. */
 export const runCommand = (
   command: string,
   words: ReadonlyArray<string>,
@@ -56,22 +56,22 @@ export const runCommand = (
     })
   })
 
-/** A child that runs until it is stopped, and says on its output how far it is. */
+/** A child that runs until it is stopped, and reports its progress on its output. */
 export interface Foreground {
-  /** Waits until so many lines that match have been written, one unless said otherwise. */
+  /** Waits until this many matching lines have been written, one by default. */
   readonly waitFor: (pattern: RegExp, times?: number) => Promise<void>
   /** How many lines that match have been written. */
   readonly count: (pattern: RegExp) => number
   readonly signal: (signal: NodeJS.Signals) => void
-  /** Waits for its end and says which it was: `ended with 0`. */
+  /** Waits for its end and returns how it ended: `ended with 0`. */
   readonly ended: () => Promise<string>
   readonly stop: () => Promise<void>
 }
 
-/** How long a child in the foreground is waited for. */
+/** How long a child in the foreground may take. */
 const patienceMs = 120_000
 
-/** Starts a child and answers once it has written a line that matches `ready`. */
+/** Starts a child and returns once it has written a line that matches `ready`. */
 export const startForeground = async (
   command: string,
   words: ReadonlyArray<string>,
@@ -137,14 +137,14 @@ export const startForeground = async (
 
 const systemBundle = "/etc/ssl/certs/ca-certificates.crt"
 
-/** Puts a bundle of our own in the place of the system's for one command, in a mount namespace of that command. */
+/** Replaces the system's bundle by our own for one command, in a mount namespace of that command. */
 const trusting = (bundle: string, command: string, words: ReadonlyArray<string>): ReadonlyArray<string> => {
   const user = process.getuid?.() === 0 ? [] : ["--map-root-user"]
   const script = "mount --bind \"$0\" \"$1\" && shift && exec \"$@\""
   return ["--mount", ...user, "sh", "-c", script, bundle, systemBundle, command, ...words]
 }
 
-/** Runs a command that trusts the system's bundle and nothing else as if ours were the system's. */
+/** Runs a command that trusts only the system's bundle, with our bundle in its place. */
 export const runTrusting = (
   bundle: string,
   command: string,

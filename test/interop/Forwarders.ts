@@ -16,8 +16,8 @@ import { forwarders, forwarding } from "./Recipes.ts"
 import type { Outcome } from "./Table.ts"
 
 /*
- * The forwarder the relay's http01 needs on port 80: a service that relays to a second one, which validates through each
- * of the recipes of docs/recipes/.
+ * The forwarder that the relay's http01 needs on port 80. A service relays to a second service, which validates through
+ * each of the recipes of docs/recipes/.
  */
 
 const docs = resolve(import.meta.dirname, "../../docs")
@@ -27,16 +27,16 @@ const check = (holds: boolean, what: string): void => {
   if (!holds) throw new Error(what)
 }
 
-/** Sends a request line as it is, and answers everything that came back. */
+/** Sends a request line as it is, and returns everything that was received. */
 const raw = (port: number, line: string, headers: ReadonlyArray<string> = [], body = ""): Promise<string> => {
   const all = ["Host: www.example.org", "X-Request-Id: forged", "X-Forwarded-For: 203.0.113.9", ...headers]
   return open(port, [`${line} HTTP/1.1`, ...all, "Connection: close", "", body].join("\r\n")).ended
 }
 
-/** A service whose relay has its tokens answered through a forwarder. */
+/** A service whose relay's tokens are answered through a forwarder. */
 interface Relay {
   readonly server: Server
-  /** Where the server's certificate lies, when it speaks TLS. */
+  /** Where the server's certificate is, if it speaks TLS. */
   readonly trust: string | undefined
 }
 
@@ -61,7 +61,7 @@ const publish = async ({ relay: { server } }: Stage, token: string): Promise<voi
   )
 }
 
-/** The line of the document, said of this forwarder. */
+/** The line of the document, applied to this forwarder. */
 const documented = (port: number): string => {
   const [, line] = /^(curl .*)$/m.exec(readFileSync(join(docs, "signers.md"), "utf8")) ?? []
   if (line === undefined) throw new Error("docs/signers.md has no line for curl")
@@ -90,7 +90,7 @@ const answersTokens = async (stage: Stage): Promise<void> => {
   }
 }
 
-/** None of these may reach the service at all; `T` is a token it knows. */
+/** None of these requests may reach the service; `T` is a token that it knows. */
 const refused = [
   ...["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "get"].map((method) => `${method} ${prefix}T`),
   ...["", ".", "..", "T/", "T/x", "T.x", "T%2Fx", "T%2fx", "T;x", "T%", "T%00", "T%20", "T:x", "é"].map((path) =>
@@ -111,7 +111,7 @@ const refused = [
   `CONNECT 127.0.0.1:3000`
 ]
 
-/** These may be taken for the token they come to, and for nothing else. */
+/** These requests may count as requests for the token that they resolve to, and for nothing else. */
 const resolved = [
   `GET ${prefix}T?x=y`,
   `GET ${prefix}T?/../../../health`,
@@ -135,14 +135,14 @@ const forwardsNothingElse = async (stage: Stage): Promise<void> => {
     list.map((line) => line.replace(/T(?=$|[/.%;:?#\\])/, token).replace("/P/", `/${profile}/`))
 
   const completed = () => server.records().filter(({ fields }) => fields["event"] === "request_completed")
-  /** So far everything that reached the service has been logged; a last request says so. */
+  /** Everything that reached the service so far has been logged; a last request shows that. */
   const settled = async () => {
     const last = `${prefix}${randomBytes(16).toString("base64url")}`
     await raw(port, `GET ${last}`)
     await server.waitForEvent("request_completed", { where: ({ span }) => span["uri"] === last })
     return completed().length
   }
-  /** The lines of the service's log about requests it met while `send` ran. */
+  /** The lines of the service's log about requests that arrived while `send` ran. */
   const met = async (send: () => Promise<unknown>) => {
     const before = completed().length
     await send()
@@ -163,7 +163,7 @@ const forwardsNothingElse = async (stage: Stage): Promise<void> => {
   const bodies = [
     raw(port, known, ["Content-Length: 3"], "abc"),
     raw(port, known, [chunked], "3\r\nabc\r\n0\r\n\r\n"),
-    // Were one of the two lengths believed here and the other one there, this would be two requests.
+    // If the forwarder believed one of the two lengths and the service the other, this would be two requests.
     raw(port, known, ["Content-Length: 40", chunked], "0\r\n\r\nGET /health HTTP/1.1\r\nHost: x\r\n\r\n")
   ]
   const reached = await met(() => Promise.all([...bodies, ...lines(resolved).map((line) => raw(port, line))]))
@@ -188,7 +188,7 @@ const issues = async (stage: Stage): Promise<void> => {
   }
 }
 
-/** Nobody listens where the recipe leads to. */
+/** Nobody listens at the address of the recipe. */
 const goesWithout = async ({ forwarder, relay: { trust } }: Stage): Promise<void> => {
   const [port, backend] = [await freePort(), await freePort()]
   await forwarding(forwarder, { port, backend, trust }, async () => {
@@ -197,7 +197,7 @@ const goesWithout = async ({ forwarder, relay: { trust } }: Stage): Promise<void
   })
 }
 
-/** The service shows another certificate than the one that is trusted. */
+/** The service shows another certificate than the trusted one. */
 const trustsNobodyElse = async ({ forwarder, relay: { server }, upstream }: Stage): Promise<void> => {
   const port = await freePort()
   await forwarding(forwarder, { port, backend: server.port, trust: upstream.caFile }, async () => {
@@ -220,7 +220,7 @@ const plays: ReadonlyArray<Play> = [
   { name: "says that nobody listens", play: goesWithout }
 ]
 
-/** One after another: what the service logs meanwhile has to be about this forwarder. */
+/** One after another: the log of the service must be about this forwarder. */
 const playAll = async (stage: Stage, say: (text: string) => void): Promise<ReadonlyArray<Outcome>> => {
   const { forwarder, port, relay: { server, trust } } = stage
   const outcomes: Array<Outcome> = []
@@ -302,7 +302,7 @@ const playBehind = async (
   }
 }
 
-/** The programs of {@link playForwarders}, all of them or those that `isChosen` takes by their name. */
+/** The programs of {@link playForwarders}: all of them, or those whose names `isChosen` accepts. */
 export const forwarderCommands = (isChosen: (name: string) => boolean = () => true): ReadonlyArray<string> => {
   const commands = forwarders.filter(({ name }) => isChosen(name)).map(({ command }) => command)
   return commands.length === 0 ? [] : [...commands, "curl"]

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs"
 import { homedir } from "node:os"
 import { join } from "node:path"
 
-/* What takes minutes to compile or seconds to install is made once for each of what it is made of, and kept. */
+/* Programs that take minutes to compile or seconds to install are made once for each set of inputs, and kept. */
 
 /** The folder of all that is kept, which may be deleted at any time between two runs. */
 export const keptIn = (env: NodeJS.ProcessEnv = process.env): string =>
@@ -14,13 +14,13 @@ const folderOf = (name: string, madeOf: ReadonlyArray<string>, root: string): st
   return join(root, `${name}-${digest.slice(0, 16)}`)
 }
 
-/** Whether something is kept that was made of these. */
+/** Whether something made of these inputs is kept. */
 export const isKept = (name: string, madeOf: ReadonlyArray<string>, root: string = keptIn()): boolean =>
   existsSync(folderOf(name, madeOf, root))
 
 /**
- * The folder of something kept, which `make` fills unless it is there. `madeOf` is all that decides what is in it; with another
- * list it is made anew. Another run may make the same at the same time: the first one that is done counts.
+ * The folder of something kept; `make` fills it unless it exists. `madeOf` must determine the whole content; with
+ * another list it is made again. Another run may make the same at the same time: the first one that is done counts.
  */
 export const kept = async (
   name: string,
@@ -49,6 +49,6 @@ export const once = <A>(make: () => Promise<A>): () => Promise<A> => {
   return () => made ??= make()
 }
 
-/** The environment of whoever runs this: it says where registries are found, and whom to trust for them. */
+/** The environment of the caller: it says where registries are, and whom to trust for them. */
 export const registryEnvironment = (): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(process.env).map(([name, value]) => [name, value ?? ""]))

@@ -6,7 +6,7 @@ import { freePort } from "../support/Ports.ts"
 import { scriptIn } from "./Client.ts"
 import { runCommand, startForeground } from "./Command.ts"
 
-/** BIND on 127.0.0.1, the authority of the zone the names to be certified are in. */
+/** BIND on 127.0.0.1, the authority for the zone of the names to be certified. */
 export interface NameServer {
   /** `127.0.0.1:<port>` */
   readonly address: string
@@ -14,7 +14,7 @@ export interface NameServer {
   readonly key: { readonly name: string; readonly secret: string }
   /** The same in every algorithm a relay knows. */
   readonly tsigKeys: ReadonlyArray<TsigKeyText>
-  /** `<script> add <name> <text>` puts a TXT record into the zone, `<script> delete <name> <text>` takes it out. */
+  /** `<script> add <name> <text>` adds a TXT record to the zone, `<script> delete <name> <text>` removes it. */
   readonly script: string
   /** Changes the zone by lines of nsupdate. */
   readonly update: (...lines: ReadonlyArray<string>) => Promise<void>
@@ -36,7 +36,7 @@ export interface TsigKeyText {
 /** The zone of the names to be certified. */
 export const zone = "corp.example"
 
-/** What is to be shown for a name with the label `alias` goes below this. */
+/** The records for a name with the label `alias` go below this name. */
 export const aliases = `keys.${zone}`
 
 const keyName = "hooks"
@@ -77,7 +77,7 @@ const configuration = (
     "  recursion no;",
     "  notify no;",
     "  querylog yes;",
-    // Whatever does not fit into the smallest packet is asked for again over TCP.
+    // Whatever does not fit into the smallest packet has to be asked for again over TCP.
     "  max-udp-size 512;",
     "};",
     `zone "${zone}" { type primary; file "zone"; allow-update { ${
@@ -89,7 +89,7 @@ const configuration = (
 /** Starts the name server; the caller stops it. */
 export const startNameServer = async (): Promise<NameServer> => {
   const directory = mkdtempSync(join(tmpdir(), "acme-named-"))
-  // Clients that give up root call the script too.
+  // Clients that give up root also call the script.
   chmodSync(directory, 0o755)
   const port = await freePort()
   const secret = randomBytes(32).toString("base64")

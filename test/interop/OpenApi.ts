@@ -24,14 +24,14 @@ const password = "Wrocław tramway, 4 stops"
 const repository = resolve(import.meta.dirname, "../..")
 const programs = join(import.meta.dirname, "openapi/program")
 
-/** Every status that the program has to meet. */
+/** Every status that the program must meet. */
 const statuses = [200, 201, 204, 400, 401, 403, 404, 405, 409, 413, 415, 429, 503]
 
 const bypassing = "[challenge]\nbypass = true"
 
 interface Settings {
   readonly port: number
-  /** The directory of the service that certificates of a second profile come from. */
+  /** The directory of the service that issues the certificates of a second profile. */
   readonly upstream: string
   readonly isFactorDemanded: boolean
 }
@@ -65,7 +65,7 @@ interface Place {
   readonly server: Server
   readonly databaseUrl: string | undefined
   readonly baseUrl: string
-  /** Where the program is, with the types and whatever it writes. */
+  /** The folder of the program, with the types and everything it writes. */
   readonly home: string
 }
 
@@ -139,7 +139,7 @@ const reload = async ({ server }: Place, settings: Settings): Promise<void> => {
   await server.waitForEvent("server_config_reloaded", { where: ({ fields }) => fields["generation"] === reloads + 1 })
 }
 
-/** Holds the database for as long as `use` runs: nothing can be written, or no attempt counted. */
+/** Locks the database while `use` runs: nothing can be written, or no attempt counted. */
 const whileHeld = async <A>({ databaseUrl, server }: Place, use: () => Promise<A>): Promise<A> => {
   if (databaseUrl === undefined) {
     const database = new SqliteDatabase(join(server.directory, "sqlite.db"))
@@ -153,7 +153,7 @@ const whileHeld = async <A>({ databaseUrl, server }: Place, use: () => Promise<A
   return use().finally(() => client.end())
 }
 
-/** Holds what was answered to the document; says how much that was. */
+/** Compares the answers with the document; returns how many there were. */
 const holdAnswers = (document: OpenApiDocument, { home }: Place): string => {
   const { faultOf } = makeDocumented(document)
   const answers = readFileSync(join(home, "answers"), "utf8").trim().split("\n").map((line): Received =>

@@ -6,7 +6,7 @@ export interface Options {
   readonly parts: ReadonlyArray<string>
   /** Folders of checkouts of certbot's source, each a client of its own. */
   readonly certbots: ReadonlyArray<string>
-  /** Every fault at every upstream, and nothing else; parts of names choose the upstreams. */
+  /** Plays only the faults, every fault at every upstream; parts of names select the upstreams. */
   readonly upstreams: boolean
 }
 
@@ -21,7 +21,7 @@ zone updates, relay, upstreams, mail, systemd, openapi, and each guide of docs/c
   --help
 `
 
-/** Reads them, and fails with what is wrong; undefined where the usage was asked for, which has been printed. */
+/** Reads the words, and fails with what is wrong; undefined if the usage was requested, which has then been printed. */
 export const readOptions = (words: ReadonlyArray<string>): Options | undefined => {
   const { positionals, values } = parseArgs({
     args: [...words],

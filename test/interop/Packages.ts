@@ -1,7 +1,7 @@
 import { rmSync, writeFileSync } from "node:fs"
 import { runCommand } from "./Command.ts"
 
-/** Debian's package of every program that is not called like its package. */
+/** Debian's package of every program whose package has another name. */
 const packages: Readonly<Record<string, string>> = {
   a2enmod: "apache2",
   apache2: "apache2-bin",
@@ -28,7 +28,7 @@ const importing = (module: string) => ["/usr/bin/python3", "-c", `import ${modul
 /** Where Debian puts the sources of Go's libraries. */
 const sourceOf = (library: string) => ["test", "-d", `/usr/share/gocode/src/${library}`] as const
 
-/** How it is found out whether a library is there, which is no program. */
+/** How to find out whether a library, which is not a program, is installed. */
 const probes: Readonly<Record<string, readonly [string, ...ReadonlyArray<string>]>> = {
   "golang-github-caddyserver-certmagic-dev": sourceOf("github.com/caddyserver/certmagic"),
   "golang-golang-x-crypto-dev": sourceOf("golang.org/x/crypto/acme/autocert"),
@@ -52,10 +52,10 @@ const exists = (command: string): Promise<boolean> => {
   return runCommand(program, words).then(() => true, () => false)
 }
 
-/** Packages ask it before they start their daemons; 101 is no. */
+/** Packages ask this policy before they start their daemons; 101 means no. */
 const policy = "/usr/sbin/policy-rc.d"
 
-/** Whether the policy is ours to take away again: one that is there already is left alone. */
+/** Whether we may remove the policy again: an existing one is left alone. */
 const forbidDaemons = (): boolean => {
   try {
     writeFileSync(policy, "#!/bin/sh\nexit 101\n", { flag: "wx", mode: 0o755 })
@@ -77,7 +77,7 @@ const aptGet = async (wanted: ReadonlyArray<string>): Promise<void> => {
   }
 }
 
-/** Installs what is missing with apt-get; fails with the names of what cannot be had. */
+/** Installs missing packages with apt-get; fails with the names of those that cannot be installed. */
 export const install = async (commands: ReadonlyArray<string>, say: (text: string) => void): Promise<void> => {
   const missing = new Set<string>()
   for (const command of commands) {
@@ -96,7 +96,7 @@ export const install = async (commands: ReadonlyArray<string>, say: (text: strin
   }
 }
 
-/** What Debian knows of the packages, a line for each; nothing where it did not install them. */
+/** What Debian knows about the packages, a line for each; nothing if it did not install them. */
 export const versionsOf = (commands: ReadonlyArray<string>): Promise<string> =>
   runCommand("dpkg-query", ["--show", "--showformat=${Package} ${Version}\\n", ...new Set(commands.map(packageOf))])
     .then((text) => text.trim(), () => "")

@@ -10,13 +10,13 @@ import { startForeground } from "./Command.ts"
 /** Pebble at work as the upstream of a relay. */
 export interface Pebble {
   readonly directoryUrl: string
-  /** The certificate it shows, PEM, to be trusted by who relays to it. */
+  /** The certificate that it shows, PEM; relays to it have to trust it. */
   readonly shown: string
   /** Its root, PEM, in a file. */
   readonly rootFile: string
-  /** What it says of a certificate, by the hexadecimal serial number. */
+  /** What it says about a certificate, by the hexadecimal serial number. */
   readonly stateOf: (serial: string) => Promise<string>
-  /** How many orders it has opened, whosever they are. */
+  /** How many orders it has opened, for whatever account. */
   readonly orders: () => number
   readonly stop: () => Promise<void>
 }
@@ -27,7 +27,7 @@ export interface PebbleOptions {
   readonly nameServer: string
   /** Where http-01 answers are looked for. */
   readonly httpPort: number
-  /** It takes every challenge for met. */
+  /** It accepts every challenge without a check. */
   readonly believes: boolean
 }
 
@@ -38,10 +38,10 @@ const isListening = ({ hostname, port }: URL): Promise<boolean> =>
     socket.once("connect", () => socket.destroy())
   })
 
-/** Of a hundred nonces it makes, so many are refused when they come back. */
+/** Of a hundred nonces that it makes, this many are refused when they are used. */
 const refusedNonces = 20
 
-/** Starts one that refuses a fifth of the nonces it is given. */
+/** Starts one that refuses a fifth of the nonces that it gets. */
 export const startPebble = async ({ believes, httpPort, nameServer }: PebbleOptions): Promise<Pebble> => {
   const directory = mkdtempSync(join(tmpdir(), "acme-pebble-"))
   const files = await writePebbleFiles(directory, httpPort)
@@ -63,7 +63,7 @@ export const startPebble = async ({ believes, httpPort, nameServer }: PebbleOpti
       })
       outgoing.once("error", reject).end()
     })
-  // It says that it listens before it does, and its two listeners begin one after the other.
+  // It says that it listens before it does, and its two listeners start one after the other.
   const begun = async (url: string) => {
     for (let tries = 0; tries < 200; tries++) {
       if (await isListening(new URL(url))) return

@@ -14,8 +14,8 @@ import { runCommand, startForeground } from "./Command.ts"
 import type { Outcome } from "./Table.ts"
 
 /*
- * The reverse proxies of docs/admin.md, before the listener of operators: each with the lines of the document as they stand, but
- * for ports and files. Clients speak TLS to the proxy, from addresses of their own.
+ * The reverse proxies of docs/admin.md, in front of the listener of operators: each with the lines of the document,
+ * except for ports and files. Clients speak TLS to the proxy, from their own addresses.
  */
 
 const name = "acme-admin.example.org"
@@ -23,14 +23,14 @@ const origin = `https://${name}`
 const password = "Wrocław tramway, 4 stops"
 const document = readFileSync(resolve(import.meta.dirname, "../../docs/admin.md"), "utf8")
 
-/** Where clients come from: none of them is the proxy, and the last one is in no connection at all. */
+/** The addresses of clients: none of them is the proxy's, and no connection comes from the last one. */
 const [client, other, third, forged] = ["127.0.0.7", "127.0.0.8", "127.0.0.9", "203.0.113.9"] as const
 
 const check: (holds: boolean, what: string) => asserts holds = (holds, what) => {
   if (!holds) throw new Error(what)
 }
 
-/** The block of the document behind these words. */
+/** The block of the document after these words. */
 const blockBehind = (words: string, language: string): string => {
   const at = document.indexOf(`\n${words}`)
   const [, block] = new RegExp(`\`\`\`${language}\n([^]*?)\`\`\``).exec(at < 0 ? "" : document.slice(at)) ?? []
@@ -44,7 +44,7 @@ const edited = (text: string, edits: ReadonlyArray<readonly [from: string, to: s
     return before.replaceAll(from, to)
   }, text)
 
-/** Where a proxy and the listener are, and whatever the proxy writes. */
+/** Where a proxy and the listener are, and everything that the proxy writes. */
 interface Site {
   readonly port: number
   readonly backend: number
@@ -54,7 +54,7 @@ interface Site {
 interface Proxy {
   readonly name: string
   readonly command: string
-  /** Starts it with the lines of the document; answers it, and the file of the CA that its certificate is of. */
+  /** Starts the proxy with the lines of the document; returns it, and the file of the CA of its certificate. */
   readonly start: (site: Site) => Promise<{ readonly running: Foreground; readonly trust: string }>
 }
 
@@ -67,7 +67,7 @@ const nginx: Proxy = {
     const made = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
     await runCommand("openssl", [...made, ...subject, "-keyout", key, "-out", certificate])
     const recipe = edited(blockBehind("nginx:", "text"), [
-      // First, as the port of another place may begin with these digits.
+      // This comes first, because the port of another place may begin with these digits.
       ["127.0.0.1:3001", `127.0.0.1:${backend}`],
       ["listen 443 ssl", `listen 127.0.0.1:${port} ssl`],
       ["/etc/ssl/acme-admin.pem", certificate],
@@ -89,7 +89,7 @@ const caddy: Proxy = {
   command: "caddy",
   start: async ({ backend, directory, port }) => {
     const recipe = edited(blockBehind("Caddy:", "text"), [["127.0.0.1:3001", `127.0.0.1:${backend}`]])
-    // A certificate of its own CA, because nobody outside answers for the name, and no port but the one.
+    // A certificate of its own CA, because nobody outside answers for the name, and only this port.
     const here = [
       "{",
       "admin off",
@@ -287,7 +287,7 @@ const playBehind = async (proxy: Proxy, say: (text: string) => void): Promise<Re
   return outcomes
 }
 
-/** Until the proxy has its certificate at hand: Caddy says that it has one a moment before it shows it. */
+/** Waits until the proxy has its certificate: Caddy says that it has one a moment before it uses it. */
 const showsCertificate = async (stage: Stage): Promise<void> => {
   for (const end = Date.now() + patienceMs;;) {
     try {
@@ -302,11 +302,11 @@ const showsCertificate = async (stage: Stage): Promise<void> => {
 
 const isMeant = (isChosen: (name: string) => boolean) => (proxy: Proxy) => isChosen(`proxy ${proxy.name}`)
 
-/** The programs of {@link playProxies}, all of them or those that `isChosen` takes by their name. */
+/** The programs of {@link playProxies}: all of them, or those whose names `isChosen` accepts. */
 export const proxyCommands = (isChosen: (name: string) => boolean = () => true): ReadonlyArray<string> =>
   proxies.filter(isMeant(isChosen)).map(({ command }) => command)
 
-/** Plays every proxy of the document before a listener of its own. */
+/** Plays every proxy of the document in front of its own listener. */
 export const playProxies = async (
   say: (text: string) => void,
   isChosen: (name: string) => boolean = () => true

@@ -7,19 +7,19 @@ import type { Foreground } from "./Command.ts"
 import { startForeground } from "./Command.ts"
 
 /*
- * Programs that run the recipes of docs/recipes/ for the forwarder the relay's http01 needs on port 80: each recipe as it
- * stands, but for ports, addresses and the file of trust.
+ * Programs that run the recipes of docs/recipes/ for the forwarder that the relay's http01 needs on port 80: each
+ * recipe as it stands, except for ports, addresses and the file of trust.
  */
 
-/** What a recipe is told of this place. */
+/** The values that a recipe needs here. */
 export interface Site {
-  /** Where the forwarder listens in place of port 80. */
+  /** Where the forwarder listens instead of port 80. */
   readonly port: number
   /** The port of the service on 127.0.0.1. */
   readonly backend: number
-  /** The certificate the service has to show; without it, plain HTTP is spoken to it. */
+  /** The certificate that the service must show; without it, the forwarder speaks plain HTTP to the service. */
   readonly trust: string | undefined
-  /** For whatever the program writes. */
+  /** For everything that the program writes. */
   readonly directory: string
 }
 
@@ -30,9 +30,9 @@ export interface Forwarder {
   readonly name: string
   readonly command: string
   readonly recipe: string
-  /** What stands for port 80 and for the service's address and name. */
+  /** Replaces port 80 and the service's address and name. */
   readonly here: (site: Site) => ReadonlyArray<Edit>
-  /** What the recipe says to change where the service speaks TLS; before {@link here}. */
+  /** What the recipe says to change if the service speaks TLS; applied before {@link here}. */
   readonly overTls: ReadonlyArray<Edit>
   /** Runs it in the foreground with the text of the recipe. */
   readonly run: (recipe: string, site: Site) => Promise<Foreground>

@@ -14,17 +14,20 @@ import type { Pebble } from "./Pebble.ts"
 import { startPebble } from "./Pebble.ts"
 import type { Outcome } from "./Table.ts"
 
-/* certbot at this service, which relays to Pebble by each strategy; and the same with the service killed again and again. */
+/*
+ * certbot at this service, which relays to Pebble with each strategy; and the same while the service is killed again
+ * and again.
+ */
 
-/** What has to be there for it. */
+/** The programs that it needs. */
 export const relayCommands: ReadonlyArray<string> = ["certbot", "pebble"]
 
 const client = "certbot, relay, Pebble"
 
-/** Orders that are under way while the service is killed, and after how many of them it is. */
+/** Orders in progress while the service is killed, and after how many of them it is killed. */
 const [orders, between] = [24, 3]
 
-/** A strategy, and how certbot proves its names to this service meanwhile. */
+/** A strategy, and how certbot proves its names to this service. */
 const strategies: ReadonlyArray<{ readonly strategy: string; readonly challenge: Challenge }> = [
   { strategy: "bypass", challenge: "http-01" },
   { strategy: "http01", challenge: "http-01" },
@@ -38,7 +41,7 @@ interface Stage {
   readonly home: string
   readonly httpPort: number
   readonly nameServer: NameServer
-  /** Takes this service's word. */
+  /** Trusts this service without proof. */
   readonly believing: Pebble
   /** Looks for itself. */
   readonly looking: Pebble
@@ -67,12 +70,12 @@ const configOf = (believing: Pebble, looking: Pebble, nameServer: NameServer, ke
     `tsig_algorithm = "${algorithm}"`
   ]
   return [
-    // Every kill is an attempt of each order that is under way.
+    // Every kill uses up an attempt of each order in progress.
     "[jobs]\nmax_attempts = 50",
     profileOf("bypass", believing, "bypass"),
     profileOf("http01", looking, "http01"),
     profileOf("dns01", looking, "dns01", dns01("dns01")),
-    // The same signer as another profile's: one account at the upstream.
+    // The same signer as another profile's: both share one account at the upstream.
     "[profiles.killed.challenge]\nbypass = true",
     profileOf("killed", looking, "dns01", dns01("killed"))
   ].join("\n")
@@ -134,7 +137,7 @@ const byStrategy = async (
   })
 }
 
-/** Both databases are tried at the same time, and have one zone. */
+/** Both databases are tried at the same time, and share one zone. */
 const killedHost = (database: string): string => `killed-${database.toLowerCase()}.${zone}`
 
 /** Orders that are relayed while the service is killed: each is one order at the upstream, and ends with a certificate. */
@@ -146,7 +149,7 @@ const killedAtRandom = async ({ database, databaseUrl, looking, server }: Stage)
   if (opened !== orders) throw new Error(`${opened} orders at the upstream for ${orders} here`)
 }
 
-/** Nothing of what was published to prove names is left in the zone. */
+/** The zone has none of the records that were published to prove names. */
 const nothingLeft = async ({ database, nameServer }: Stage): Promise<void> => {
   const left = (await nameServer.transfer()).filter((line) =>
     line.startsWith("_acme-challenge.k") && line.includes(`.${killedHost(database)}.`) && line.includes(" TXT ")
@@ -162,7 +165,7 @@ const onDatabase = async (
 ): Promise<ReadonlyArray<Outcome>> => {
   const home = mkdtempSync(join(tmpdir(), "acme-relays-"))
   const [port, httpPort] = [await freePort(), await freePort()]
-  // http-01 is looked for where this service listens, as if a forwarder stood before it.
+  // http-01 is looked for at the address where this service listens, as if a forwarder stood before it.
   const upstream = { nameServer: nameServer.address, httpPort: port }
   const believing = await startPebble({ ...upstream, believes: true })
   const looking = await startPebble({ ...upstream, believes: false })

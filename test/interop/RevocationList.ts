@@ -9,7 +9,7 @@ import { runCommand } from "./Command.ts"
 
 const patienceMs = 20_000
 
-/** Reads something over HTTP, or HTTPS by the certificates of a file. */
+/** Reads a URL over HTTP, or HTTPS with the certificates of a file. */
 export const download = (url: string, trust: string): Promise<Buffer> =>
   new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(patienceMs)
@@ -28,7 +28,7 @@ export const download = (url: string, trust: string): Promise<Buffer> =>
     })
   })
 
-/** A list of revoked certificates: its number, and where it lies as PEM. */
+/** A revocation list: its number, and the path of its PEM file. */
 export interface RevocationList {
   readonly number: bigint
   readonly file: string
@@ -46,7 +46,7 @@ export const currentList = async (at: Workplace): Promise<RevocationList> => {
   return { number: BigInt(digits), file }
 }
 
-/** The first list found that is numbered above `number`. */
+/** The first list found whose number is above `number`. */
 export const listAfter = async (at: Workplace, number: bigint): Promise<RevocationList> => {
   const end = performance.now() + patienceMs
   for (;;) {

@@ -5,22 +5,22 @@ import type { Challenge, Client, Credential, Names, Workplace } from "./Client.t
 import { aliases } from "./NameServer.ts"
 import { currentList, listAfter, verifyRevoked } from "./RevocationList.ts"
 
-/** A client at work; `host` is a name nobody else is certified for. */
+/** A client at work; `host` is a name that only this client gets certificates for. */
 export interface Stage {
   readonly client: Client
   readonly at: Workplace
   readonly host: string
-  /** Runs a command of the service beside the server and answers what it printed. */
+  /** Runs a command of the service beside the server and returns its output. */
   readonly command: (...words: ReadonlyArray<string>) => Promise<string>
 }
 
-/** The profile whose accounts are bound to external ones. */
+/** The profile that requires external account bindings. */
 export const boundProfile = "bound"
 
-/** Something a client is made to do, and what has to be true after it. */
+/** Something that a client must do, and what must be true afterwards. */
 export interface Scenario {
   readonly name: string
-  /** Whether this client can do it; what is not about a challenge is done with the client's first one only. */
+  /** Whether this client can do it; scenarios that are not about a challenge use only the client's first challenge. */
   readonly isFor: (client: Client, challenge: Challenge) => boolean
   readonly play: (stage: Stage) => Promise<void>
 }
@@ -48,7 +48,7 @@ const renew = async (stage: Stage, ...names: Names): Promise<void> => {
 
 const namesOf = (host: string): Names => [host, `www.${host}`]
 
-/** A new certificate is revoked, the client's other one is not. */
+/** A new certificate is revoked, but the client's other certificate is not. */
 const revoke = async (stage: Stage, host: string, how: Client["revoke"]): Promise<void> => {
   const { at, client } = stage
   await issue(stage, host)
@@ -72,7 +72,7 @@ const byDns = (_client: Client, challenge: Challenge) => challenge === "dns-01"
 const once = (can: (client: Client) => unknown) => (client: Client, challenge: Challenge) =>
   can(client) !== undefined && client.challenges[0] === challenge
 
-/** In the order they are played in; what comes first is what the others need. */
+/** In the order in which they are played: earlier scenarios make what later ones need. */
 export const scenarios: ReadonlyArray<Scenario> = [
   {
     name: "issue",
@@ -136,7 +136,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
       const { items: [order] }: { readonly items: ReadonlyArray<{ readonly id: string }> } = JSON.parse(
         await stage.command("order", "list", "--cert-serial", serial, "--json")
       )
-      // Of what is revoked the service says that it should have been renewed already.
+      // For a revoked certificate the service says that it should have been renewed already.
       await stage.command("order", "revoke", order?.id ?? "", "--yes")
       await client.renewWhenTold?.(at, names)
       await verify(stage, names)

@@ -1,4 +1,4 @@
-/** How one scenario of one client went on one database. */
+/** The result of one scenario of one client on one database. */
 export interface Outcome {
   readonly database: string
   readonly client: string
@@ -26,7 +26,7 @@ export const tableOf = (outcomes: ReadonlyArray<Outcome>, databases: ReadonlyArr
   )
 }
 
-/** A line for each scenario that failed; `.ci/run` says them again at its end. */
+/** A line for each failed scenario; `.ci/run` repeats these lines at its end. */
 export const failuresOf = (outcomes: ReadonlyArray<Outcome>): string =>
   outcomes.flatMap(({ challenge, client, database, error, scenario }) => {
     if (error === undefined) return []

@@ -1,6 +1,6 @@
 import { runCommand } from "./Command.ts"
 
-/* Compilers that Debian has in an older version than clients of today want: they are used where they are. */
+/* Compilers that Debian has in an older version than current clients need: they are used if they are installed. */
 
 const isOlder = (here: string, wanted: string): boolean => {
   const [a, b] = [here, wanted].map((version) => version.split(".").map(Number))
@@ -11,10 +11,10 @@ const isOlder = (here: string, wanted: string): boolean => {
   return false
 }
 
-/** Why a toolchain of at least a version cannot be had: it is absent, or too old. Nothing where it can. */
+/** Why a toolchain of at least a version is not available: it is absent, or too old. Nothing if it is available. */
 export const lacks = async (command: "cargo" | "go", wanted: string): Promise<string | undefined> => {
   const words = command === "go" ? ["env", "GOVERSION"] : ["--version"]
-  // As it is: a toolchain that would fetch a newer one of itself counts as what it is now.
+  // Its own version: a toolchain that would fetch a newer one counts as what it is now.
   const env = { HOME: process.env["HOME"] ?? "/", GOTOOLCHAIN: "local" }
   const said = await runCommand(command, words, { env }).catch(() => undefined)
   const here = /\d+(?:\.\d+)+/.exec(said ?? "")?.[0]
@@ -23,8 +23,8 @@ export const lacks = async (command: "cargo" | "go", wanted: string): Promise<st
 }
 
 /**
- * Why something that is compiled cannot be had: it is not kept, and its toolchain lacks. In the gate it is not compiled, since that
- * takes minutes.
+ * Why a compiled program is not available: it is not kept, and its toolchain is missing. The gate does not compile it,
+ * since that takes minutes.
  */
 export const lacksCompiled = async (
   isKept: boolean,

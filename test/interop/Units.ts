@@ -6,7 +6,10 @@ import { freePort } from "../support/Ports.ts"
 import { runCommand, startForeground } from "./Command.ts"
 import type { Outcome } from "./Table.ts"
 
-/* What systemd and the kernel say of the units of deploy/systemd: nothing is started by systemd, which may not be running. */
+/*
+ * What systemd and the kernel say about the units of deploy/systemd. systemd starts nothing, since it may not be
+ * running.
+ */
 
 const repository = resolve(import.meta.dirname, "../..")
 const units = join(repository, "deploy/systemd")
@@ -22,7 +25,7 @@ const check = (holds: boolean, what: string): void => {
   if (!holds) throw new Error(what)
 }
 
-/** Runs `use` with a directory that is there for so long. */
+/** Runs `use` with a directory that exists only meanwhile. */
 const inDirectory = async <A>(use: (directory: string) => Promise<A>): Promise<A> => {
   const directory = mkdtempSync(join(tmpdir(), "acme-units-"))
   try {
@@ -32,7 +35,7 @@ const inDirectory = async <A>(use: (directory: string) => Promise<A>): Promise<A
   }
 }
 
-/** The unit as it is, but for the runtime's path; a template as one of its instances. */
+/** The unit as it is, except for the runtime's path; a template as one of its instances. */
 const copied = (unit: string, directory: string): string => {
   const file = join(directory, unit.replace("@.", "@worker."))
   writeFileSync(
@@ -62,7 +65,7 @@ const confines = (unit: string) => () =>
 const valuesOf = (unit: string, key: string): ReadonlyArray<string> =>
   new RegExp(`^${key}=(.*)$`, "m").exec(readFileSync(join(units, unit), "utf8"))?.[1]?.split(" ") ?? []
 
-/** The system calls of a group, those of the groups in it included. */
+/** The system calls of a group, including those of the groups in it. */
 const callsOf = async (group: string): Promise<ReadonlyArray<string>> => {
   const [, ...lines] = (await runCommand("systemd-analyze", ["syscall-filter", "--no-pager", group])).split("\n")
   const entries = lines.map((line) => line.trim()).filter((line) => line !== "" && !line.startsWith("#"))
@@ -83,12 +86,14 @@ const configuration = (directory: string): string =>
     ""
   ].join("\n")
 
-/** Every system call the service makes while it starts, signs in both ways, reloads and ends, with what it was given. */
+/**
+ * Every system call that the service makes while it starts, signs in both ways, reloads and ends, with its arguments.
+ */
 const traced = (): Promise<ReadonlyArray<string>> =>
   inDirectory(async (directory) => {
     const [port, trace] = [await freePort(), join(directory, "trace")]
     writeFileSync(join(directory, "config.toml"), configuration(directory))
-    // With -D the service is the child, and strace looks on.
+    // With -D the service is the child, and strace observes it.
     const words = [
       "-D",
       "-f",
@@ -140,7 +145,7 @@ const lets = async (): Promise<void> => {
   check(opened.has("AF_INET") && strange.length === 0, `it opens sockets of ${[...opened].join(", ")}`)
 }
 
-/** Has systemd look the units over, and the kernel tell what the service asks of it. */
+/** systemd checks the units, and the kernel reports what the service asks of it. */
 export const playUnits = async (say: (text: string) => void): Promise<ReadonlyArray<Outcome>> => {
   const plays = readdirSync(units).filter(isUnit).flatMap((unit) => [
     { name: `${unit} is sound`, play: verifies(unit) },

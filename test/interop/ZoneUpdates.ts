@@ -8,13 +8,13 @@ import type { NameServer } from "./NameServer.ts"
 import { zone } from "./NameServer.ts"
 import type { Outcome } from "./Table.ts"
 
-/* The service's own updates of a zone at BIND, signed by each algorithm. */
+/* The service's own updates of a zone at BIND, signed with each algorithm. */
 
 const layer = Layer.provide(DnsUpdate.layer, Layer.merge(Entropy.layer, Resolver.layer("127.0.0.1:53")))
 
 const hour = 3_600_000
 
-/** The clock, wrong by so many milliseconds. */
+/** The clock, wrong by this many milliseconds. */
 const wrongBy = (millis: number) => (clock: Clock.Clock): Clock.Clock =>
   Object.assign(Object.create(clock) as Clock.Clock, {
     currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() + millis,
@@ -34,7 +34,7 @@ const scenariosAt = (nameServer: NameServer, index: number) => {
   if (algorithm === "") throw new Error("there is no such key")
   const key: TsigKey = { name: `${keyName}.`, algorithm, secret: Buffer.from(secret, "base64") }
   const name = `_acme-challenge.${algorithm}.${zone}`
-  /** Empty when the update was made, else why it was not. */
+  /** Empty if the update was made, otherwise the reason why not. */
   const update = (action: "add" | "delete", value: string, more: Partial<TsigKey> = {}, clockOff = 0, at = zone) =>
     Effect.runPromise(
       Effect.flatMap(

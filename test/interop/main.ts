@@ -33,15 +33,15 @@ import { playUpstreams, upstreamCommands } from "./upstreams/Faulted.ts"
 import { playZoneUpdates } from "./ZoneUpdates.ts"
 
 /*
- * `npm run interop`: clients as Debian ships them, each through every scenario it can play, against the built server, on
- * SQLite and on PostgreSQL; names are answered by BIND. Beside them, the recipes for forwarders, the reverse proxies, mail
- * to Exim, the units for systemd, the guides and the API of operators by its document. Everything happens on loopback. Words choose by
- * a part of the name; `--help` has the rest.
+ * `npm run interop`: clients as Debian ships them, each through every scenario it can play, against the built server,
+ * on SQLite and on PostgreSQL; BIND answers for names. Beside them, it runs the recipes for forwarders, the reverse
+ * proxies, mail to Exim, the units for systemd, the guides and the API of operators against its document. Everything
+ * happens on loopback. Words select by a part of the name; `--help` has the rest.
  */
 
 const databases = ["SQLite", "PostgreSQL"] as const
 
-/** So many clients are driven at a time, each with all its challenges: most of what they do is waiting. */
+/** This many clients run at a time, each with all its challenges: most of the time they wait. */
 const width = 3
 
 const say = (text: string): void => {
@@ -54,7 +54,7 @@ const tell = (title: string, error: string, server: Server): void => {
   say(`${server.stderr().slice(-2000)}\n---`)
 }
 
-/** The scenarios of one stage in turn; nothing is tried after the first one failed, which the others build on. */
+/** The scenarios of one stage in turn; after a failure nothing else is tried, because the others build on it. */
 const playAll = async (
   stage: Stage,
   database: string,
@@ -75,7 +75,7 @@ const playAll = async (
   return outcomes
 }
 
-/** One client on a server and a database of its own; each challenge has a home and an account of its own. */
+/** One client on its own server and database; each challenge has its own home and account. */
 const drive = async (
   client: Client,
   database: string,
@@ -85,7 +85,7 @@ const drive = async (
 ): Promise<ReadonlyArray<Outcome>> => {
   const slug = client.name.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-")
   const home = mkdtempSync(join(tmpdir(), `acme-${slug}-`))
-  // Some clients give up root and still have to find what is theirs.
+  // Some clients give up root and still have to find their files.
   chmodSync(home, 0o755)
   const [httpPort, alpnPort] = [await freePort(), await freePort()]
   try {
@@ -113,7 +113,7 @@ const drive = async (
           directoryUrl: server.directoryUrl,
           home: join(home, challenge),
           challenge,
-          // Challenges are met at the same time; the service knows only these two ports.
+          // Challenges are answered at the same time; the service knows only these two ports.
           httpPort: challenge === "http-01" ? httpPort : await freePort(),
           alpnPort: challenge === "tls-alpn-01" ? alpnPort : await freePort(),
           nameServer,
@@ -133,7 +133,7 @@ const drive = async (
   }
 }
 
-/** What `certbots` are called is chosen by words like all others. */
+/** Words select among `certbots` by name as among all others. */
 const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>): Promise<boolean> => {
   const isChosen = (name: string) => parts.length === 0 || parts.some((part) => name.includes(part))
   const ready = certbots.filter(({ client: { name } }) => isChosen(name))
@@ -200,7 +200,7 @@ const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>
   }
 }
 
-/** The faults of upstreams alone: they need nothing of Debian but what their programs need. */
+/** Only the faults of upstreams: they need only the Debian packages that their programs need. */
 const playFaults = async (parts: ReadonlyArray<string>): Promise<boolean> => {
   const isChosen = (name: string) => parts.length === 0 || parts.some((part) => name.toLowerCase().includes(part))
   await install([...upstreamCommands(true), "named", "openssl"], say)

@@ -12,7 +12,7 @@ import { callerAt, column, configOf, count, orderOf, profileOf, sql } from "../s
 import { useWorld } from "../support/UseWorld.ts"
 
 /*
- * The process is killed at each statement of a deletion in bulk. The audit trail has to name everything that is gone.
+ * The process is killed at each statement of a bulk deletion. The audit trail must name everything that was deleted.
  */
 
 const startsAt = 1_800_000_000
@@ -27,7 +27,7 @@ describe.each(databases)("a deletion in bulk that is killed, on $name", (backend
       ? `(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${to}) SELECT i FROM n) AS n`
       : `generate_series(1, ${to}) AS n(i)`
 
-  /** Kills `run` at every statement in turn, over rows made anew, and compares what is left with what the trail says. */
+  /** Kills `run` at each statement in turn, over new rows, and compares the remaining rows with the trail. */
   const killed = Effect.fnUntraced(function*<E>(of: {
     readonly rows: number
     readonly make: Effect.Effect<unknown, unknown, Database>
@@ -75,7 +75,7 @@ describe.each(databases)("a deletion in bulk that is killed, on $name", (backend
     rows: 1100,
     make: Effect.suspend(() =>
       Effect.andThen(
-        // Rows of the trail are deleted by their age alone, which the run before may not have come to.
+        // Rows of the trail are deleted only by age, and the previous run may not have reached that.
         Effect.orDie(auditTrail.cleanup(operator, 10)),
         sql(
           `INSERT INTO audit_log (created_at, event, outcome, actor_kind)

@@ -24,9 +24,9 @@ import { enrolled, enter, password } from "../support/Operators.ts"
 import { useStore } from "../support/UseTests.ts"
 
 /*
- * A transaction holds statements only: while it is open, nobody waits for a host, a program, a signature or a hash
- * (docs/architecture.md, "Choices that are not obvious"). What the service asks outside of itself says here whether a transaction
- * is open, while certificates and operators come and go.
+ * A transaction contains only statements: while it is open, nobody waits for a host, a program, a signature or a hash
+ * (docs/architecture.md, "Choices that are not obvious"). Each call to the outside records whether a transaction is
+ * open, while certificates and operators are created and removed.
  */
 
 const config = configOf(`[profiles.other.signer]
@@ -62,7 +62,7 @@ describe.each(databases)("no transaction is open on $name", (backend) => {
     identifiers: () => Effect.as(asked("policy"), allowed),
     hasScriptsForNames: false
   }
-  /** The CA of the profile `default` publishes its own list; that of `other` is somebody else's. */
+  /** The CA of the profile `default` publishes its own list; the profile `other` has somebody else's CA. */
   const signers = Layer.effect(
     Signers,
     Effect.gen(function*() {

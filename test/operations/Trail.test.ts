@@ -9,7 +9,7 @@ import { databases } from "../support/Databases.ts"
 import { callerAt, column, configOf, eventsOf, newPrivateKey, orderOf, profileOf, sql } from "../support/Graph.ts"
 import { issueTo, useOwnCa, work } from "../support/Issued.ts"
 
-/* A change and the row of the audit trail that tells of it are one: neither is there without the other. */
+/* A change and its row of the audit trail belong together: neither exists without the other. */
 
 const config = configOf()
 const operator = { kind: "cli", id: "olga" } as const
@@ -49,7 +49,7 @@ describe.each(databases)("the audit trail on $name", (backend) => {
         until: () => eventsOf(records).includes("db_statement_failed")
       })
       yield* withoutRows(Effect.andThen(refused, unchanged))
-      // The settlement is insisted on, and has its way now.
+      // The settlement is tried again, and succeeds now.
       while (signing.pollUnsafe() === undefined) yield* TestClock.adjust("1 second")
       assert.deepStrictEqual(yield* column("SELECT status FROM orders"), ["valid"])
       assert.deepStrictEqual(yield* events, ["certificate_issued"])

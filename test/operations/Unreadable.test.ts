@@ -25,8 +25,8 @@ import { populate } from "../support/Populated.ts"
 import { useStore } from "../support/UseTests.ts"
 
 /*
- * A restore, a copy or a change by hand may leave a row that does not decode. The log has to name the row, and
- * everything else has to work as before (docs/decisions/unreadable-rows.md).
+ * A restore, a copy or a change by hand may leave a row that does not decode. The log must name the row, and everything
+ * else must work as before (docs/decisions/unreadable-rows.md).
  */
 
 const config = configOf(`
@@ -73,7 +73,7 @@ const lists = [
   "/account/sessions"
 ]
 
-/** The rows that are spoiled, each by itself. */
+/** The rows that are damaged, one at a time. */
 const details = [
   "/accounts/01900001-0000-7000-8000-000000000001",
   "/accounts/01900001-0000-7000-8000-000000000001/orders",
@@ -111,7 +111,7 @@ interface Ground {
   readonly held: Held
 }
 
-/** What operators, clients and workers ask meanwhile. Answers what did not go well. */
+/** The requests of operators, clients and workers meanwhile. Returns those that failed. */
 const battery = Effect.fnUntraced(function*({ api, held: { cookie }, panel }: Ground) {
   const wrong: Array<string> = []
   const wants = (path: string, status: number, text: string) => {
@@ -152,13 +152,13 @@ const battery = Effect.fnUntraced(function*({ api, held: { cookie }, panel }: Gr
 
 const ofDefects = ["request_handler_panicked", "job_run_panicked", "server_loop_failed", "db_statement_failed"] as const
 
-/** Rows of those who ask are left alone. */
+/** Rows of the callers are left alone. */
 const own: { readonly [table: string]: string } = {
   admin_users: "WHERE username = 'olga'",
   admin_sessions: "WHERE token_hash = 'h'"
 }
 
-/** Rows of the trail are changed by nobody but a hand that means it. */
+/** Rows of the trail are only changed on purpose. */
 const openTrail = Effect.flatMap(
   Database,
   ({ dialect }) =>
@@ -168,7 +168,7 @@ const openTrail = Effect.flatMap(
 const keysOf = (table: Table, dialect: "sqlite" | "postgres") =>
   table.key.map((column, index) => `${column} = ${dialect === "sqlite" ? "?" : `$${index + 1}`}`).join(" AND ")
 
-/** Spoils columns of the first row of a table. */
+/** Damages columns of the first row of a table. */
 const spoil = Effect.fnUntraced(function*(
   table: Table,
   columns: ReadonlyArray<string>,

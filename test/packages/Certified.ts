@@ -5,14 +5,14 @@ import { acmeClient, issueByHttp01 } from "../support/AcmeClient.ts"
 import type { World } from "../support/Ground.ts"
 import { leafOf, verifyChain } from "../support/Openssl.ts"
 
-/** A client with the account it has at an installed service, and a certificate of it. */
+/** A client with its account at an installed service, and a certificate of it. */
 export interface Certified {
   readonly client: Client
   readonly chain: string
   readonly serial: string
 }
 
-/** Has npm's acme-client get a certificate from a service that runs in this world; `openssl verify` has the last word. */
+/** npm's acme-client gets a certificate from a service that runs in this world; `openssl verify` checks it. */
 export const certify = async (
   baseUrl: string,
   { responder }: Pick<World, "responder">,

@@ -8,11 +8,14 @@ import { runToEnd } from "../support/Server.ts"
 import type { Installation, Site } from "./Installation.ts"
 import { check } from "./Installation.ts"
 
-/* The examples for compose are held to its schema, and their configuration to the service. Nothing is started. */
+/*
+ * The examples for compose are checked against its schema, and their configuration against the service. Nothing is
+ * started.
+ */
 
 const folder = resolve(import.meta.dirname, "../../deploy/container")
 
-/** Each example with the configuration it is for. */
+/** Each example with its configuration. */
 const examples = { "compose.yaml": "config.toml", "compose.postgres.yaml": "config.postgres.toml" } as const
 
 /** The members of a service in the examples that this test reads. */
@@ -36,18 +39,19 @@ interface Compose {
 
 const read = (file: string): Compose => parse(readFileSync(join(folder, file), "utf8"), { merge: true })
 
-/** What compose would refuse, as its schema has it; nothing if it is sound. */
+/** What compose would refuse according to its schema; nothing if the file is sound. */
 const faultsOf = (compose: Compose): string => {
   const formats = { duration: /^(?:\d+(?:us|ms|s|m|h))+$/, expose: true, ports: true, subnet_ip_address: true } as const
   const ajv = new Ajv({ allErrors: true, formats, strict: false })
-  // The schema names its dialect by an address that is none, its parts as drafts long past did, and knows no `name`.
+  // The schema names its dialect by an address that does not exist, names its parts as very old drafts did, and does
+  // not know `name`.
   ajv.removeKeyword("id")
   const known = Object.fromEntries(Object.entries(compose).filter(([key]) => key !== "name"))
   const holds = ajv.validate({ ...composeSchema, $schema: "http://json-schema.org/draft-07/schema#" }, known)
   return holds ? "" : ajv.errorsText()
 }
 
-/** Fails unless a file of compose is one, and confines everything in it. */
+/** Fails unless a compose file is valid, and confines everything in it. */
 const looksOver = (file: keyof typeof examples): void => {
   const compose = read(file)
   const faults = faultsOf(compose)
@@ -70,7 +74,7 @@ const looksOver = (file: keyof typeof examples): void => {
   }
 }
 
-/** Fails unless the service takes the configuration of an example, with the secrets of that example in place. */
+/** Fails unless the service accepts the configuration of an example, with the secrets of that example in place. */
 const configures = async (file: keyof typeof examples, directory: string): Promise<void> => {
   const secrets = join(directory, file)
   mkdirSync(secrets)

@@ -23,18 +23,18 @@ import { listsLibraries, listsRuntime, readBom } from "./Sbom.ts"
 
 /*
  * Tests the image. It is built, inspected, and run as docs/container.md says. No registry is needed. No container
- * engine is needed either, because kernels may lack the controllers that engines want: the image runs in a mount
- * namespace of our own.
+ * engine is needed either, because kernels may lack the controllers that engines need: the image runs in its own mount
+ * namespace.
  */
 
 const repository = resolve(import.meta.dirname, "../..")
 
-/** The number the service runs as. */
+/** The user id that the service runs as. */
 const nobody = 65_532
 
 /**
- * As engines do for a container that is read-only, without capabilities and with `no-new-privileges`. The number that this
- * machine has for the process is written down, for signals.
+ * As engines do for a container that is read-only, without capabilities and with `no-new-privileges`. The process id on
+ * this machine is written down, for signals.
  */
 const confine = `
 root=$1 volume=$2 data=$3 settings=$4; shift 4
@@ -50,7 +50,7 @@ exec setpriv --clear-groups --no-new-privs --bounding-set=-all,+dac_read_search,
   unshare --root="$root" --wd="$volume" --setgid="${nobody}" --setuid="${nobody}" "$@"
 `
 
-/** A container: what it is made of, and what is mounted into it. */
+/** A container: its image, and what is mounted into it. */
 interface Container {
   readonly root: string
   readonly config: ImageConfig
@@ -76,7 +76,7 @@ const run = (container: Container, line: ReadonlyArray<string>, variables?: Read
   return runCommand("unshare", words, { env })
 }
 
-/** Makes the folders that engines mount over, and a volume with the owner the image gives it. */
+/** Makes the folders that engines mount over, and a volume with the owner that the image gives it. */
 const containerOf = (root: string, config: ImageConfig, directory: string): Container => {
   const [data, settings] = [join(directory, "data"), join(directory, "settings")]
   for (const folder of [join(root, "proc"), join(root, "dev"), data, settings]) mkdirSync(folder)
@@ -112,7 +112,7 @@ const looksRight = (config: ImageConfig, version: string): void => {
   check(said === expected, `the image says ${said}, and not ${expected}`)
 }
 
-/** What an image may hold beside the service itself. */
+/** What an image may contain beside the service itself. */
 const belongs = new RegExp(
   `^(?:${
     [
@@ -146,7 +146,7 @@ const holdsNothingElse = (root: string): void => {
   check(!/\b(?:src|test|tsconfig\.json|\.npmrc)\b/.test(parts), `the service's folder holds ${parts}`)
 }
 
-/** Its list has all that can be run: the service's own packages, the runtime, and each library. */
+/** Its list names everything that can be run: the service's own packages, the runtime, and each library. */
 const listsEverything = async (root: string): Promise<void> => {
   const bom = await readBom(join(root, service, "dist/sbom.cdx.json"))
   listsRuntime(bom, process.arch)
@@ -164,10 +164,10 @@ const leavesNoTrace = async (root: string, recorded: string, secret: string): Pr
   check(found === "", `what npm was told in secret stands in ${found}`)
 }
 
-/** Has what is started be the first process of a container. */
+/** Makes the started program the first process of a container. */
 const asFirst = ["--pid", "--fork", "--kill-child"]
 
-/** What a process of the container may do, told by the container's own runtime. */
+/** What a process of the container may do, as reported by the container's own runtime. */
 const probe = `
 const { readFileSync, writeFileSync } = require("node:fs")
 const status = readFileSync("/proc/self/status", "utf8")
@@ -197,7 +197,7 @@ const serves = async (container: Container, { directory, step }: Site): Promise<
     const [, ...health] = config.Healthcheck.Test
     const { env, words } = confined(container, [...config.Entrypoint, ...config.Cmd], variables, asFirst)
     const serving = await step("serves", () => startForeground("unshare", words, { env, ready: /acme-svc is ready/ }))
-    // The commands of later steps write down their own.
+    // The commands of later steps write down their own process ids.
     const pid = Number(readFileSync(`${settings}.pid`, "utf8"))
     try {
       await step("is the first process of its container", async () => {

@@ -19,19 +19,19 @@ import { listsRuntime, readBom } from "./Sbom.ts"
 
 const repository = resolve(import.meta.dirname, "../..")
 
-/** What Debian calls this machine, the other one, and the number ELF has for each. */
+/** Debian's name for this machine and for the other one, and the ELF number of each. */
 const [native, foreign] = process.arch === "arm64" ? ["arm64", "amd64"] as const : ["amd64", "arm64"] as const
 const machines = { amd64: 0x3e, arm64: 0xb7 } as const
 
 interface Made {
   readonly architecture: string
   readonly revision: number
-  /** The sources, built; this clone unless given. */
+  /** The sources, built; this clone by default. */
   readonly of?: string
   readonly surroundings?: string
 }
 
-/** Makes a package with the program of `npm run deb`, quickly and in other surroundings; answers the file. */
+/** Makes a package with the program of `npm run deb`, quickly and in other surroundings; returns the file. */
 const build = async (
   out: string,
   { architecture, of = repository, revision, surroundings = "umask 022; export TZ=UTC" }: Made
@@ -46,8 +46,8 @@ const build = async (
 }
 
 /**
- * An older package: of the last commit that lacks two migrations, made the way packages are made now. Where the history does
- * not go back so far it is of these sources, and an upgrade from it migrates nothing.
+ * An older package: of the last commit that lacks two migrations, made the way packages are made now. If the history
+ * does not go back so far, the package is made of these sources, and an upgrade from it migrates nothing.
  */
 const buildOlder = async (out: string, say: Site["say"]): Promise<string> => {
   const made = { architecture: native, revision: 0, surroundings: "export SOURCE_DATE_EPOCH=0" }

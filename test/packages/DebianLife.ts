@@ -19,7 +19,7 @@ const unit = "acme-svc.service"
 const isReady = "acme-svc is ready"
 const hasDrained = "server_shutdown_completed"
 
-/** Instances that are there for the scripts of the package alone: each only waits. They stand in the order of a restart. */
+/** Instances that exist only for the scripts of the package: each only waits. They are in the order of a restart. */
 const instances = [
   "acme-svc@worker.service",
   "acme-svc@acme.service",
@@ -27,7 +27,7 @@ const instances = [
   "acme-svc-acme@2.service"
 ]
 
-/** What has been enabled and does not run. */
+/** Enabled units that do not run. */
 const idle = "acme-svc@admin.service"
 
 const waiting = "[Service]\nExecStart=\nExecStart=/bin/sleep infinity\n"
@@ -39,7 +39,7 @@ const propertyOf = async ({ shell }: Machine, of: string, property: string): Pro
 const isActive = async (machine: Machine, of: string): Promise<boolean> =>
   await propertyOf(machine, of, "ActiveState") === "active"
 
-/** The service with what its clients know of it. */
+/** The service with what its clients know about it. */
 interface Service {
   readonly machine: Machine
   readonly directory: string
@@ -48,7 +48,7 @@ interface Service {
   readonly issue: (name: string) => Promise<Certified>
 }
 
-/** Has the service of a machine listen at a free port and believe the names of a world; answers its URL. */
+/** Makes the service of a machine listen at a free port and use the names of a world; returns its URL. */
 export const configure = async (machine: Machine, world: World): Promise<string> => {
   const port = await freePort()
   const baseUrl = `http://127.0.0.1:${port}`
@@ -112,7 +112,7 @@ const upgrade = async ({ issue, machine }: Service, step: Site["step"]): Promise
   })
 }
 
-/** That the service still has what it had: the order, and the account, which gets a new certificate. */
+/** Checks that the service still has its data: the order, and the account, which gets a new certificate. */
 const holderOf = ({ client, serial }: Certified, { issue, machine: { shell } }: Service) => {
   const account = client.getAccountUrl()
   return async () => {
@@ -134,7 +134,7 @@ const remove = async (machine: Machine): Promise<void> => {
   await shell("test -s /etc/acme-svc/config.toml -a ! -e /usr/lib/acme-svc")
 }
 
-/** A package whose own script fails before its files are laid. */
+/** A package whose own script fails before its files are unpacked. */
 const unwilling = `
 dpkg-deb --raw-extract newer.deb unwilling
 printf '#!/bin/sh\nexit 1\n' > unwilling/DEBIAN/preinst
@@ -166,7 +166,7 @@ const survive = async (service: Service, step: Site["step"]): Promise<void> => {
   await step("runs on when an upgrade fails", async () => {
     await shell(unwilling)
     await fails(service, "dpkg --install unwilling.deb")
-    // It was started anew, after three times before.
+    // It was started again, after three times before.
     await machine.said(unit, isReady, 4)
     await service.issue("still.corp.example")
   })
@@ -200,7 +200,7 @@ export const playLife = async (machine: Machine, { directory, step }: Site): Pro
       await shell("dpkg --install newer.deb")
       check((await shell(`systemctl is-enabled ${unit}`)) === "enabled\n", "what was enabled is not any more")
       check(!await isActive(machine, unit), "it was started without being asked to")
-      // After its first start, and the one of the upgrade.
+      // After its first start, and after the start of the upgrade.
       await begin(3)
       await kept()
     })

@@ -7,8 +7,8 @@ import { check } from "./Installation.ts"
 import type { Machine } from "./Machine.ts"
 
 /*
- * Tests the units of single roles under systemd. They start before the schema exists, issue a certificate, and are
- * given a wrong configuration.
+ * Tests the units of single roles under systemd. They start before the schema exists, issue a certificate, and get a
+ * wrong configuration.
  */
 
 const worker = "acme-svc@worker.service"
@@ -51,8 +51,8 @@ const holdsToConfiguration = async (machine: Machine): Promise<void> => {
 }
 
 /**
- * docs/decisions/process.md, "Start": a check before the start would end with 3 too, and systemd asks the service alone. Of the
- * configuration the check reads what is about the database.
+ * docs/decisions/process.md, "Start": a check before the start would end with 3 too, and systemd evaluates only the
+ * service's exit code. The check reads only the part of the configuration about the database.
  */
 const checkedBefore = async (machine: Machine): Promise<void> => {
   const { shell } = machine
@@ -63,12 +63,12 @@ const checkedBefore = async (machine: Machine): Promise<void> => {
   await shell(`mkdir ${folder} && printf '%s' '${before}' > ${folder}/check.conf && systemctl daemon-reload`)
   await shell(`systemctl stop ${unit} && if systemctl start ${unit}; then exit 1; fi`)
   const state = await stateOf(machine, unit)
-  // It waits to be started again, or is.
+  // It waits to be started again, or has started.
   check(state.startsWith("activating "), `${unit} is ${state}`)
   await shell(`systemctl stop ${unit} && rm -r ${folder} && systemctl daemon-reload`)
 }
 
-/** `/root/newer.deb` of a machine that has no service, for as long as this takes. */
+/** `/root/newer.deb` of a machine without the service, for as long as this runs. */
 export const playRoles = async (machine: Machine, { directory, step }: Site): Promise<void> => {
   const { shell } = machine
   const world = await startWorld()

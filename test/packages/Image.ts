@@ -2,15 +2,15 @@ import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, write
 import { delimiter, join, resolve } from "node:path"
 import { runCommand } from "../interop/Command.ts"
 
-/* The image of `deploy/container`, built by buildah without a registry: what it starts from is made of Debian's packages. */
+/* The image of `deploy/container`, built by buildah without a registry: its base is made of Debian's packages. */
 
 const repository = resolve(import.meta.dirname, "../..")
 const containerfile = join(repository, "deploy/container/Containerfile")
 
-/** The programs it takes. */
+/** The programs it needs. */
 export const imageCommands = ["buildah", "mmdebstrap"] as const
 
-/** What an image says of how it is run. */
+/** The image's settings for how it is run. */
 export interface ImageConfig {
   readonly User: string
   readonly Env: ReadonlyArray<string>
@@ -24,7 +24,7 @@ export interface ImageConfig {
   readonly Healthcheck: { readonly Test: ReadonlyArray<string> }
 }
 
-/** A store of images of its own, below a folder. */
+/** A separate store of images, below a folder. */
 export interface Store {
   readonly buildah: (...words: ReadonlyArray<string>) => Promise<string>
 }
@@ -32,7 +32,7 @@ export interface Store {
 const everything = (): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(process.env).map(([name, value]) => [name, value ?? ""]))
 
-/** The machine's npm on the machine's Node.js: it finds its own settings by where that one is. */
+/** The machine's npm on the machine's Node.js: npm finds its own settings by the place of that Node.js. */
 const npm = async (...words: ReadonlyArray<string>): Promise<string> => {
   const others = (process.env["PATH"] ?? "").split(delimiter).filter((folder) => !folder.includes("node_modules"))
   const env = { ...everything(), PATH: others.join(delimiter), npm_config_loglevel: "error" }
@@ -42,7 +42,7 @@ const npm = async (...words: ReadonlyArray<string>): Promise<string> => {
 /** Opens it; file systems are plain folders, which works wherever root is root. */
 export const openStore = (directory: string): Store => {
   const store = ["--storage-driver", "vfs", "--root", join(directory, "store"), "--runroot", join(directory, "run")]
-  // Its warnings stand among the answers otherwise.
+  // Otherwise its warnings are mixed into the answers.
   const words = ["--log-level", "error", ...store]
   return { buildah: (...more) => runCommand("buildah", [...words, ...more], { env: everything(), timeoutMs: 600_000 }) }
 }
@@ -54,7 +54,7 @@ const baseName = (): string => {
   return name
 }
 
-/** Makes the image that is built on, under its own name: Debian with Node.js and npm where the published one has them. */
+/** Makes the base image, under its own name: Debian with Node.js and npm where the published image has them. */
 export const makeBase = async ({ buildah }: Store, directory: string): Promise<void> => {
   const name = baseName()
   const [, suite] = /:\d+-(\w+)-slim$/.exec(name) ?? []
@@ -74,7 +74,7 @@ export const makeBase = async ({ buildah }: Store, directory: string): Promise<v
   for (const made of [archive, root]) rmSync(made, { recursive: true })
 }
 
-/** Where npm's settings stand during the build, with a password that nobody has. */
+/** Where npm's settings are during the build, with an invented password. */
 const settingsOf = async (directory: string, secret: string): Promise<ReadonlyArray<string>> => {
   const [registry, cache] = [await npm("config", "get", "registry"), await npm("config", "get", "cache")]
   const certificates = [await npm("config", "get", "cafile"), process.env["NODE_EXTRA_CA_CERTS"] ?? ""].find(existsSync)
@@ -93,7 +93,7 @@ const settingsOf = async (directory: string, secret: string): Promise<ReadonlyAr
   ]
 }
 
-/** Builds the image by the Containerfile and answers its name. */
+/** Builds the image with the Containerfile and returns its name. */
 export const buildImage = async (
   { buildah }: Store,
   directory: string,
@@ -115,7 +115,7 @@ export const buildImage = async (
   return name
 }
 
-/** What the image says of itself, and everything that was recorded of its making. */
+/** The image's metadata, and everything that was recorded about its build. */
 export const inspectImage = async (
   { buildah }: Store,
   name: string

@@ -3,25 +3,25 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Outcome } from "../interop/Table.ts"
 
-/** What the cases of one run have in common. */
+/** What the cases of one run share. */
 export interface Shared {
-  /** The published package, as `npm pack` has made it of this clone, which built `dist` anew. */
+  /** The published package, as `npm pack` has made it from this clone, which rebuilt `dist`. */
   readonly tarball: string
   readonly say: (text: string) => void
 }
 
-/** What a case is given. */
+/** What a case gets. */
 export interface Site extends Shared {
-  /** A directory of its own, which everybody may enter; gone after the case. */
+  /** Its own directory, which everybody may enter; removed after the case. */
   readonly directory: string
-  /** Plays a step of the case, and takes down how it went; what a step answers, the next ones may use. */
+  /** Plays a step of the case, and records its result; later steps may use what it returns. */
   readonly step: <A>(name: string, play: () => Promise<A>) => Promise<A>
 }
 
 /** One way to install the service, from its package to a certificate. */
 export interface Installation {
   readonly name: string
-  /** Programs and libraries that have to be there first, as `test/interop/Packages.ts` knows them. */
+  /** Programs and libraries that must be installed first, as `test/interop/Packages.ts` knows them. */
   readonly commands: ReadonlyArray<string>
   /** Ends at the first step that fails. */
   readonly play: (site: Site) => Promise<void>
@@ -32,7 +32,7 @@ export const check = (holds: boolean, what: string): void => {
   if (!holds) throw new Error(what)
 }
 
-/** A case in a directory of its own; a failure outside of its steps is one of the step `set-up`. */
+/** Runs a case in its own directory; a failure outside of its steps counts as the step `set-up`. */
 export const install = async (installation: Installation, shared: Shared): Promise<ReadonlyArray<Outcome>> => {
   const { name: client, play } = installation
   const outcomes: Array<Outcome> = []

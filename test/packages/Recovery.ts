@@ -13,8 +13,8 @@ import { check } from "./Installation.ts"
 import { recoveryLines } from "./Lines.ts"
 
 /*
- * What docs/backup.md says of PostgreSQL, done with Debian's: a dump, and a base backup with archived WAL that goes back to a
- * moment. The programs are those of whoever has a server to back up; the tests' own server comes without them.
+ * What docs/backup.md says about PostgreSQL, done with Debian's: a dump, and a base backup with archived WAL that is
+ * restored to a moment. The programs are those that an operator would have; the tests' own server comes without them.
  */
 
 const debians = "/usr/lib/postgresql"
@@ -36,7 +36,7 @@ const settingsWith = (word: string): string => {
 
 const said = /recovery_target_time = '([^']+)'/
 
-/** A user that PostgreSQL runs as, where we are root: it refuses to be root. */
+/** A user for PostgreSQL if we are root: it refuses to run as root. */
 const asUser = process.getuid?.() === 0 ? ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] : []
 
 /** A PostgreSQL server of Debian's, with its folder in place of the document's `/backup`. */
@@ -61,7 +61,7 @@ class Cluster {
     return cluster
   }
 
-  /** A line of the shell as the server's user, in its folder, as one who may do everything there. */
+  /** A shell line as the server's user, in its folder, as a user with all rights there. */
   run(line: string): Promise<string> {
     const env = {
       PATH: `${programs()}:${process.env["PATH"]}`,
@@ -93,12 +93,12 @@ class Cluster {
     }
   }
 
-  /** Adds settings of the document to those of a folder of data. */
+  /** Adds settings of the document to those of a data folder. */
   set(data: string, settings: string): void {
     appendFileSync(join(this.home, data, "postgresql.auto.conf"), this.here(settings))
   }
 
-  /** Starts on a folder of data; one that recovers is ready when it takes writes. */
+  /** Starts on a data folder; a recovering server is ready when it accepts writes. */
   async start(data: string): Promise<void> {
     const settings = ["listen_addresses=127.0.0.1", "unix_socket_directories="]
     const words = ["-D", join(this.home, data), "-p", `${this.port}`, ...settings.flatMap((one) => ["-c", one])]
@@ -183,7 +183,7 @@ const play = async ({ directory, say, step }: Site): Promise<void> => {
     const recovering = settingsWith("restore_command")
     const recover = async (data: string, settings: string) => {
       await cluster.run(`cp --archive backup/base ${data} && touch ${data}/recovery.signal`)
-      // Two histories from one archive would be told apart by their numbers; here each is on its own.
+      // Two histories from one archive would be distinguished by their numbers; here each is separate.
       cluster.set(data, `${settings}archive_mode = off\n`)
       await cluster.start(data)
     }

@@ -5,7 +5,10 @@ import { runCommand } from "../interop/Command.ts"
 import type { Installation, Site } from "./Installation.ts"
 import { check } from "./Installation.ts"
 
-/* The list of what is shipped, held to its schema, to what the package brings along and to what npm installs beside it. */
+/*
+ * The list of what is shipped, checked against its schema, against the package's contents and against what npm installs
+ * beside it.
+ */
 
 const repository = resolve(import.meta.dirname, "../..")
 
@@ -28,7 +31,10 @@ export interface Bom {
   readonly dependencies: ReadonlyArray<{ readonly ref: string; readonly dependsOn?: ReadonlyArray<string> }>
 }
 
-/** Reads a list that fits the schema, has a licence for each, and hangs together from the service on. */
+/**
+ * Reads a list and checks that it fits the schema, names a licence for each component, and is connected from the
+ * service on.
+ */
 export const readBom = async (file: string): Promise<Bom> => {
   const text = readFileSync(file, "utf8")
   const faults = await new Validation.JsonStrictValidator(Spec.Version.v1dot6).validate(text)
@@ -54,7 +60,7 @@ const shippedBy = ({ components }: Bom, way: string): ReadonlyArray<Component> =
 const namesOf = (bom: Bom, way: string): ReadonlyArray<string> =>
   shippedBy(bom, way).map(({ group, name, version }) => `${group === undefined ? "" : `${group}/`}${name} ${version}`)
 
-/** Holds a list to the runtime that is shipped, which is that of the lock file, for an architecture as npm calls it. */
+/** Compares a list with the shipped runtime, which is that of the lock file, for an architecture as npm calls it. */
 export const listsRuntime = (bom: Bom, cpu: string): void => {
   const { packages }: { readonly packages: Readonly<Record<string, { readonly integrity?: string }>> } = JSON.parse(
     readFileSync(join(repository, "package-lock.json"), "utf8")
@@ -67,7 +73,10 @@ export const listsRuntime = (bom: Bom, cpu: string): void => {
   check(said === expected && others.length === 0, `the runtime is listed as ${said}, and not as ${expected}`)
 }
 
-/** Holds a list to the libraries below a folder: each file is of a package that the folder has the record and licence of. */
+/**
+ * Compares a list with the libraries below a folder: each file belongs to a package whose record and licence are in the
+ * folder.
+ */
 export const listsLibraries = (bom: Bom, root: string, files: ReadonlyArray<string>): void => {
   const libraries = shippedBy(bom, "library")
   const listed = libraries.flatMap((component) => propertiesOf(component, "acme-svc:file")).sort().join(" ")
@@ -93,7 +102,7 @@ interface Tree {
 
 const flat = ({ dependencies = {} }: Tree): ReadonlyArray<string> =>
   Object.entries(dependencies).flatMap(([name, tree]) =>
-    // What others only would like to have, and is not there, has no version.
+    // An optional package that is not installed has no version.
     tree.version === undefined ? [] : [`${name} ${tree.version}`, ...flat(tree)]
   )
 

@@ -18,14 +18,14 @@ import { recovery } from "./Recovery.ts"
 import { sbom } from "./Sbom.ts"
 
 /*
- * `npm run packages`: the service as others get it. Each package is made, put where nothing of this clone is, and asked
- * for a certificate. Words choose by a part of the name; `--help` has the rest.
+ * `npm run packages`: the service as users get it. Each package is made, installed where nothing of this clone is, and
+ * used to get a certificate. Words select by a part of the name; `--help` has the rest.
  */
 
-/** Those that take longest first. */
+/** Those that take longest come first. */
 const installations: ReadonlyArray<Installation> = [container, debian, npm, recovery, kubernetes, compose, nixos, sbom]
 
-/** So many are played at a time. */
+/** This many are played at a time. */
 const width = 2
 
 const repository = resolve(import.meta.dirname, "../..")

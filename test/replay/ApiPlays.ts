@@ -47,7 +47,7 @@ const partsOf = (text: string): ReadonlyArray<readonly [string, string]> => {
   )
 }
 
-/** The plays of a route. Those that no route decides for itself are left out unless `isFirst`. */
+/** The plays of a route. Plays that test what all routes share are left out unless `isFirst`. */
 const playsOf = (route: ApiRoute, isFirst: boolean): ReadonlyArray<RequestPlay> => {
   const [method = "GET"] = route.route.split(" ")
   const path = pathOf(route)
@@ -172,13 +172,13 @@ const playsOf = (route: ApiRoute, isFirst: boolean): ReadonlyArray<RequestPlay> 
   return plays
 }
 
-/** The plays of some routes. The first with a body, and the first without one, are asked everything. */
+/** The plays of some routes. The first route with a body, and the first without one, get every play. */
 const everyPlayOf = (routes: ReadonlyArray<ApiRoute>): ReadonlyArray<RequestPlay> => {
   const first = [routes.find(({ body }) => body !== undefined), routes.find(({ body }) => body === undefined)]
   return routes.flatMap((route) => playsOf(route, first.includes(route)))
 }
 
-/** Credentials that are wrong in some way, at one route of each noun. */
+/** Credentials with each possible fault, at one route of each noun. */
 const credentialPlays = (route: ApiRoute): ReadonlyArray<RequestPlay> => {
   const [method = "GET"] = route.route.split(" ")
   const plain = {
@@ -244,7 +244,7 @@ const values: ReadonlyArray<string> = [
   "' OR 1=1 --"
 ]
 
-/** Requests with parts drawn at random. */
+/** Requests with random parts. */
 const fuzz = (routes: ReadonlyArray<ApiRoute>, noun: string, many: number): ReadonlyArray<RequestPlay> => {
   const random = new Random("replay", noun)
   const drawn = (members: Readonly<Record<string, Member>>, any: ReadonlyArray<unknown>) =>
@@ -277,7 +277,7 @@ const fuzz = (routes: ReadonlyArray<ApiRoute>, noun: string, many: number): Read
   })
 }
 
-/** Paths that are of nothing. */
+/** Paths that lead nowhere. */
 const strays: ReadonlyArray<RequestPlay> = [
   "/api",
   "/api/",

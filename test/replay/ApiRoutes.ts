@@ -3,11 +3,11 @@ import { code, ids, sessionId } from "./Ground.ts"
 import type { Noun, Person } from "./Play.ts"
 
 /*
- * Every route of the API as plays ask for it. This list is on purpose not made of the service's own declaration: it says what
- * was there when the recordings were made.
+ * Every route of the API as plays use it. This list is deliberately not made from the service's own declaration: it
+ * says what existed when the recordings were made.
  */
 
-/** A member of a body or of a query: a value that is taken, and others that may not be. */
+/** A member of a body or of a query: an accepted value, and others that may be refused. */
 export interface Member {
   readonly good: unknown
   readonly odd?: ReadonlyArray<unknown>
@@ -17,15 +17,15 @@ export interface Member {
 export interface ApiRoute {
   readonly noun: Noun
   readonly route: string
-  /** The least role that may ask, or the seat of who asks. */
+  /** The least role that may use the route, or the seat of the caller. */
   readonly by: "viewer" | "operator" | "admin" | "nobody" | { readonly seat: string }
-  /** What stands in the place of each hole. */
+  /** The value for each hole of the path. */
   readonly at?: Readonly<Record<string, string>>
-  /** Other values of the first hole, by which it is asked in good form. */
+  /** Other values of the first hole, for requests in good form. */
   readonly others?: ReadonlyArray<string>
   readonly query?: Readonly<Record<string, Member>>
   readonly body?: Readonly<Record<string, Member>>
-  /** Parameters that the good form has. */
+  /** Parameters of the good form. */
   readonly needed?: ReadonlyArray<string>
   /** Members of the body that the good form leaves out. */
   readonly optional?: ReadonlyArray<string>

@@ -6,7 +6,7 @@ import { distinct, nouns } from "./Play.ts"
 
 /* The command lines: every command in good form, and with each of its words wrong in turn. */
 
-/** A flag with a value that is taken, and others that may not be. True where it takes none. */
+/** A flag with an accepted value, and others that may be refused. True if it takes no value. */
 type Flag = true | readonly [string, ...ReadonlyArray<string>]
 
 interface CommandEntry {
@@ -16,14 +16,14 @@ interface CommandEntry {
   readonly args?: ReadonlyArray<string>
   /** Other values of its first argument. */
   readonly others?: ReadonlyArray<string>
-  /** Flags that the good form has. */
+  /** Flags of the good form. */
   readonly needs?: Readonly<Record<string, Flag>>
   readonly flags?: Readonly<Record<string, Flag>>
-  /** Whether it asks before it changes something. */
+  /** Whether it asks before a change. */
   readonly asks?: boolean
   readonly files?: Readonly<Record<string, string>>
   readonly around?: Around
-  /** Whether it is not played in good form, since that would need a network or would not end. */
+  /** Whether its good form is not played, because that would need a network or would not end. */
   readonly isHelpOnly?: boolean
 }
 
@@ -378,7 +378,7 @@ const commands: ReadonlyArray<CommandEntry> = [
   { noun: "service", command: "help", others: ["eab", "order", "none", "admin"] }
 ]
 
-/** Words that no command of its own is behind. */
+/** Words that are not a command by themselves. */
 const others: Readonly<Partial<Record<Noun, ReadonlyArray<string>>>> = {
   credentials: ["eab", "eab --help", "eab bogus", "eab creat", "help eab", "help eab create"],
   accounts: ["account", "account --help"],

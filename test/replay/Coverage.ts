@@ -6,9 +6,9 @@ import { apiRoutes } from "./ApiRoutes.ts"
 import { playedCommands } from "./CommandPlays.ts"
 import { playedPaths } from "./PanelPlays.ts"
 
-/* What there is today and no play asks for. */
+/* What exists today but is used by no play. */
 
-/** The routes of a document that no play asks for. */
+/** The routes of a document that no play uses. */
 export const unplayedRoutes = (document: string): ReadonlyArray<string> => {
   const { paths } = JSON.parse(document) as { readonly paths: Readonly<Record<string, object>> }
   const played = new Set(apiRoutes.map(({ route }) => route))
@@ -26,7 +26,7 @@ export const unplayedCommands: Effect.Effect<ReadonlyArray<string>> = Effect.map
     leavesOf(root).map(({ path }) => path.slice(1).join(" ")).filter((command) => !playedCommands.includes(command))
 )
 
-/** The pages and forms that no play asks for. */
+/** The pages and forms that no play uses. */
 export const unplayedPages: ReadonlyArray<string> =
   ((played) => panelRoutes.map(({ method, pattern }) => `${method} ${pattern}`).filter((route) => !played.has(route)))(
     new Set(playedPaths.map(([method, path]) => `${method} ${patternOf(path) ?? ""}`))

@@ -1,7 +1,7 @@
 import type { Answer, Outcome } from "./Recording.ts"
 import { inLines, linesApart } from "./Recording.ts"
 
-/* How a difference between a recorded answer and the answer of today is told. */
+/* How a difference between a recorded answer and today's answer is printed. */
 
 const mostMembers = 6
 const mostLines = 6
@@ -11,7 +11,7 @@ const cut = (value: unknown): string => {
   return text.length > 400 ? `${text.slice(0, 400)}…` : text
 }
 
-/** Whether two values of JSON are the same. The order of members counts, since it is seen on the wire. */
+/** Whether two values of JSON are the same. The order of members counts, because clients see it. */
 const same = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
@@ -28,7 +28,7 @@ const apart = (before: unknown, now: unknown, path: string): ReadonlyArray<reado
   }
   const names = [...new Set([...Object.keys(before), ...Object.keys(now)])]
   const found = names.flatMap((name) => apart(before[name], now[name], path === "" ? name : `${path}.${name}`))
-  // Nobody goes by the order of headers.
+  // Nobody depends on the order of headers.
   const isOrdered = path === "headers" || same(Object.keys(before), Object.keys(now))
   return found.length > 0 || isOrdered
     ? found
@@ -64,7 +64,7 @@ const told = ([path, before, now]: readonly [string, unknown, unknown], outcome:
   return [`  ${path}`, `    recorded  ${cut(before)}`, `    now       ${cut(now)}`]
 }
 
-/** A difference in a few lines. Empty where there is none. */
+/** A difference in a few lines. Empty if there is none. */
 export const differenceOf = (before: Answer | undefined, outcome: Outcome): ReadonlyArray<string> => {
   if (before === undefined) return ["  It is not in the recording."]
   if (same(before, outcome.answer)) return []

@@ -1,9 +1,9 @@
 /*
- * What differs from run to run is put in the same words: what the service draws at random, the directory, and the
+ * Values that differ from run to run are replaced by fixed words: the service's random values, the directory, and the
  * digests in the names of files. Times stay, because the clock stands still.
  */
 
-/** Puts words in the place of what is random. The same text gets the same word within a play. */
+/** Replaces random values by words. The same text gets the same word within a play. */
 export const makeNormal = (directory: string): (text: string) => string => {
   const known = new Map<string, string>()
   const named = (kind: string) => (found: string): string => {

@@ -1,18 +1,18 @@
 /** What `npm run replay` is asked for. */
 export interface Options {
-  /** Writes the recordings anew in place of playing against them. */
+  /** Writes the recordings again instead of comparing with them. */
   readonly record: boolean
   /** Only groups with one of these words in their names: `credentials`, or `.cli`. */
   readonly only: ReadonlyArray<string>
-  /** Names all plays that differ alike, and not the first few alone. */
+  /** Names all plays that differ alike, not only the first few. */
   readonly all: boolean
-  /** Tells the decided differences as well. */
+  /** Also prints the decided differences. */
   readonly decided: boolean
 }
 
 const usage = "npm run replay -- [--record] [--only WORD]… [--all] [--decided]"
 
-/** Reads the words of a command line; throws, in a sentence, what is wrong with them. */
+/** Reads the words of a command line; throws a sentence that says what is wrong with them. */
 export const readOptions = (words: ReadonlyArray<string>): Options => {
   const options = { record: false, only: [] as Array<string>, all: false, decided: false }
   const rest = [...words]

@@ -23,7 +23,7 @@ interface FormEntry {
   readonly noun: Noun
   readonly path: string
   readonly by: By
-  /** The page that the form stands on. */
+  /** The page with the form. */
   readonly on: string
   readonly fields?: Values
   readonly others?: ReadonlyArray<string>
@@ -380,7 +380,7 @@ const frames: ReadonlyArray<RequestPlay> = ["vera", "olga", "anna"].map((who) =>
   ...session(who)
 }))
 
-/** The paths that are asked for, with their methods. */
+/** The paths that plays request, with their methods. */
 export const playedPaths: ReadonlyArray<readonly ["GET" | "POST", string]> = [
   ...pages.map(({ path }) => ["GET", path] as const),
   ...forms.map(({ path }) => ["POST", path] as const)

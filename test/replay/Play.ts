@@ -34,9 +34,9 @@ export type { Person } from "./Ground.ts"
 export interface RequestPlay extends Ask {
   readonly name: string
   readonly target: string
-  /** Who asks, as a name of a seat. */
+  /** The caller, as a name of a seat. */
   readonly by: string
-  /** The parts of its answer that are recorded on lines of their own. */
+  /** The parts of its answer that are recorded on separate lines. */
   readonly parts?: (text: string) => ReadonlyArray<readonly [name: string, text: string]>
 }
 
@@ -77,10 +77,10 @@ export const bearer = (seat: string): Pick<RequestPlay, "by" | "headers"> => ({
 /** No credentials. */
 export const nobody = { by: "nobody" } as const
 
-/** A role, with the seat of somebody who has it. */
+/** A role, with the seat of an operator who has it. */
 export const seatOf = { viewer: "vera", operator: "olga", admin: "anna" } as const
 
-/** The plays of a list, each of whose names has a number behind it where the same was there before. */
+/** The plays of a list; a repeated name gets a number. */
 export const distinct = <P extends { readonly name: string }>(plays: ReadonlyArray<P>): ReadonlyArray<P> => {
   const seen = new Map<string, number>()
   return plays.map((play) => {

@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto"
 
 /*
- * Recorded answers as lines of JSON. An answer that is there several times is written once: the lines of other plays name it by its
- * digest, so that a recording is small and its differences can be read.
+ * Recorded answers as lines of JSON. An answer that occurs several times is written once: the lines of other plays name
+ * it by its digest, so that a recording is small and its differences are readable.
  */
 
-/** A text that is too long to be recorded: what it was, how it begins, and what each of its lines was. */
+/** A text that is too long to be recorded: its type, its beginning, and a digest of each line. */
 interface Long {
   readonly sha256: string
   readonly begins: string
@@ -13,29 +13,29 @@ interface Long {
   readonly lines: string
 }
 
-/** JSON where the text is some, or the text. */
+/** JSON if the text is JSON, otherwise the text. */
 type Recorded = Long | string | object
 
-/** What came of a play. */
+/** The result of a play. */
 export interface Answer {
-  /** The status, or the exit code. `hangs` where there was no end. */
+  /** The status, or the exit code. `hangs` if there was no end. */
   readonly status: number | "hangs"
   readonly headers?: Readonly<Record<string, string>>
   /** The body, or standard output. */
   readonly body?: Recorded
   readonly stderr?: Recorded
-  /** The events that were logged, and those of the audit trail. */
+  /** The logged events, and the events of the audit trail. */
   readonly log?: ReadonlyArray<string>
   readonly audit?: ReadonlyArray<string>
 }
 
-/** A play and what came of it. */
+/** A play and its result. */
 export interface Outcome {
   readonly name: string
-  /** What was asked, for who reads a difference. */
+  /** The request, for people who read a difference. */
   readonly asked: string
   readonly answer: Answer
-  /** Long texts as lines, by which differences are told. */
+  /** Long texts as lines, so that differences can be shown. */
   readonly texts: Readonly<Record<string, string>>
 }
 
@@ -59,7 +59,7 @@ export const inLines = (text: string): string => {
 
 const longest = 1900
 
-/** What is recorded of a text: all of it where it is short. */
+/** The recorded form of a text: all of it if it is short. */
 export const recorded = (text: string): Recorded => {
   const json = parsed(text)
   if (text.length <= longest) return typeof json === "object" && json !== null ? json : text
@@ -67,7 +67,7 @@ export const recorded = (text: string): Recorded => {
   return { sha256: digest(text).slice(0, 32), begins: text.slice(0, 300), lines }
 }
 
-/** The lines that a long text has now and had not when it was recorded, and how many it had that are gone. */
+/** The lines that a long text did not have when it was recorded, and how many recorded lines are gone. */
 export const linesApart = (
   before: unknown,
   now: string

@@ -25,9 +25,9 @@ import type { CommandPlay, Group, RequestPlay } from "./Play.ts"
 import type { Answer, Outcome } from "./Recording.ts"
 import { recorded } from "./Recording.ts"
 
-/* Plays a group over a fresh database: clock and randomness are fixed, and after each play everything is as before it. */
+/* Plays a group over a new database: clock and randomness are fixed, and after each play everything is restored. */
 
-/** How long a play may take before it counts as one that hangs. */
+/** How long a play may take before it counts as hanging. */
 const patienceMs = 10_000
 
 const headersTold = [
@@ -67,7 +67,7 @@ const askedBy = ({ body, by, headers = {}, method = "GET", target }: RequestPlay
 const ifAny = <K extends string>(name: K, list: ReadonlyArray<string>): { readonly [_ in K]?: ReadonlyArray<string> } =>
   (list.length === 0 ? {} : { [name]: list }) as { readonly [_ in K]?: ReadonlyArray<string> }
 
-/** Ends an effect that hangs. The clock of the plays stands still, so this one is the machine's. */
+/** Ends a hanging effect. The clock of the plays stands still, so this uses the machine's clock. */
 const unlessHangs = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A | "hangs", E, R> =>
   Effect.raceFirst(
     self,
@@ -135,7 +135,7 @@ const withAudit = (outcome: Outcome, events: ReadonlyArray<string>): Outcome => 
   answer: { ...outcome.answer, ...ifAny("audit", events) }
 })
 
-/** A directory with a database, whose rows each play finds as they were. */
+/** A directory with a database whose rows are the same for each play. */
 const useGround = (template: string): Effect.Effect<
   { readonly directory: string; readonly rewind: () => ReadonlyArray<string> },
   never,

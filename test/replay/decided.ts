@@ -1,19 +1,19 @@
 /* The differences from the recordings that are decided. They are also in the changelog, as far as users notice them. */
 
-/** Plays that answer otherwise than they were recorded, and why that is right. */
+/** Plays whose answers differ from the recordings, and why that is right. */
 export interface Decided {
-  /** Found in `<group>: <name>`, as a difference is printed. */
+  /** Found in `<group>: <name>`, in the form in which a difference is printed. */
   readonly plays: RegExp
   readonly reason: string
 }
 
-/** The nouns whose acts are declared once (docs/decisions/acts.md). The others are as they were recorded. */
+/** The nouns whose acts are declared once (docs/decisions/acts.md). The others answer as recorded. */
 const acts =
   "(?:nonces|credentials|accounts|session|jobs|workers|orders|expiring|upstream|certificates|audit|notifications|operators|tokens)"
 
 const every = (plays: string, reason: string): Decided => ({ plays: new RegExp(`^${acts}\\.${plays}`), reason })
 
-/** Every decided difference. One that no longer is there is to be removed. */
+/** Every decided difference. A difference that no longer occurs has to be removed. */
 export const decided: ReadonlyArray<Decided> = [
   {
     plays: /^service\.api: GET \/api\/openapi\.json/,

@@ -12,7 +12,10 @@ import type { Answer, Outcome } from "./Recording.ts"
 import { read, written } from "./Recording.ts"
 import { playGroup, withTemplate } from "./Stage.ts"
 
-/* `npm run replay`: asks the surfaces of operators what was asked of an earlier build, and says what they answer otherwise. */
+/*
+ * `npm run replay`: sends the surfaces of operators what an earlier build was asked, and prints the differences between
+ * the answers.
+ */
 
 const folder = join(import.meta.dirname, "recordings")
 const fileOf = (name: string): string => join(folder, `${name}.jsonl`)
@@ -47,7 +50,7 @@ const record = async (options: Options): Promise<void> => {
   say(`${count} recorded`)
 }
 
-/** What was recorded of a group. */
+/** The recording of a group. */
 const recordedOf = (name: string): ReadonlyMap<string, Answer> =>
   existsSync(fileOf(name)) ? read(readFileSync(fileOf(name), "utf8")) : new Map<string, Answer>()
 
@@ -121,7 +124,7 @@ const play = async (options: Options): Promise<boolean> => {
     ...unplayedPages
   ]
   for (const one of missing) say(`No play asks for ${one}`)
-  // With some of the groups, a decision about another one says nothing.
+  // If only some groups are played, a decision about another group does not count.
   const stale = [...unused].filter(({ plays }) => options.only.length === 0 || seen.has(plays))
   for (const { plays, reason } of stale) say(`Decided, and no longer different: ${plays} (${reason})`)
   if (agreed > 0) say(`${agreed} differ as decided`)

@@ -102,7 +102,7 @@ describe("the keys in force", () => {
       assert.notInclude(text, "c2VjcmV0")
     }
     assert.deepInclude(objects("web").get("profiles.web.signer.relay.eab.hmac_key"), { value: "***", secret: true })
-    // What a program is told may be a password, and nobody can say which of its words.
+    // The arguments of a program may contain a password, and nobody can say in which word.
     const args = { value: ["***", "***", "***"], secret: true }
     assert.deepInclude(objects("web").get("profiles.web.notify.custom.told.args"), args)
     assert.strictEqual(

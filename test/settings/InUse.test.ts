@@ -22,7 +22,7 @@ const everything = {
   ACME_SVC_NOTIFY__CUSTOM__X__SCRIPT_PATH: "/bin/true"
 }
 
-/** Every key once, where entries have a name. */
+/** Every key once, even if entries have a name. */
 const keys = declaredKeys(table).map(({ facts, path: [first, , ...rest], path }) => ({
   kind: facts.kind,
   key: first === "profiles"

@@ -2,7 +2,7 @@ import { describe, it } from "@effect/vitest"
 import { assert } from "vitest"
 import { accepted, minimal, refused, refusedFor, valueAt } from "./Samples.ts"
 
-/* What is refused of a policy at start and reload: each refusal names the key. */
+/* Which policies are refused at start and reload: each refusal names the key. */
 
 const office = `[filter.check.office]
 type = "allowed_ip"

@@ -10,7 +10,7 @@ type Keys = { readonly [key: string]: Sample }
 const secret = Buffer.from("0123456789abcdef").toString("base64")
 const directory = "https://ca.example/directory"
 
-/** A relay that proves names by dns01, with every key that needs. */
+/** A relay that proves names by dns01, with every key that this needs. */
 const sound: Keys = {
   backend: "relay",
   "relay.directory_url": directory,
@@ -30,14 +30,14 @@ const lines = (keys: Keys) =>
 const fileOf = (profiles: { readonly [name: string]: Keys }) =>
   Object.entries(profiles).map(([name, keys]) => `[profiles.${name}.signer]\n${lines(keys)}\n`).join("")
 
-/** As {@link fileOf}, with what is written for every profile. */
+/** Like {@link fileOf}, with further lines for every profile. */
 const withDefaults = (keys: Keys, profiles: { readonly [name: string]: Keys } = { a: {} }) =>
   `[signer]\n${lines(keys)}\n${fileOf(profiles)}`
 
 const delaying = { "relay.dns01.propagation.mode": "delay" }
 const rfc2136 = "relay.dns01.rfc2136"
 
-/** What is changed of a sound relay, the key that is refused, and what is said of it. */
+/** A change to a sound relay, the key that is refused, and the message. */
 const refusals: ReadonlyArray<readonly [what: string, change: Keys, key: string, says: RegExp]> = [
   ["no directory", { "relay.directory_url": "" }, "relay.directory_url", /^must be set while \S+backend is "relay"$/],
   ["a directory that is no URL", { "relay.directory_url": "ca.example" }, "relay.directory_url", /http or https URL/],
@@ -141,11 +141,11 @@ describe("a relay is refused, by the key,", () => {
     it(`with ${what}`, () => {
       const keys = { ...sound, ...change }
       const own = refusedFor({ fileText: fileOf({ a: keys }) })
-      // What is refused for being left out stands process-wide, where it would be inherited from.
+      // A key that is refused because it is missing is reported process-wide, where it would be inherited from.
       const inherited = refusedFor({ fileText: withDefaults(keys) })
       assert.deepStrictEqual([own.key.replace("profiles.a.", ""), inherited.key], [`signer.${key}`, `signer.${key}`])
       for (const { message } of [own, inherited]) assert.match(message, says)
-      // Judged together with the profile's, wherever they are written.
+      // Judged together with the profile's keys, wherever they are written.
       const env = Object.assign({}, ...Object.entries(change).map(([name, value]) => envWith(`signer.${name}`, value)))
       const fromEnv = refusedFor({ fileText: withDefaults(sound), env })
       assert.strictEqual(fromEnv.key, `signer.${key}`)

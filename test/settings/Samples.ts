@@ -32,7 +32,7 @@ const only = ([fault, ...more]: ReadonlyArray<Fault>): Fault => {
 /** The only fault of the sources. */
 export const refusedFor = (sources: Partial<Sources>): Fault => only(refused(sources))
 
-/** The faults that are found, whether the sources are refused for them or they are of what is off. */
+/** The faults that are found, whether they refuse the sources or belong to parts that are off. */
 export const found = (sources: Partial<Sources>): ReadonlyArray<Fault> =>
   Result.match(resolveConfig(inputs(sources)), {
     onFailure: ({ faults }) => faults,
@@ -75,7 +75,7 @@ const milliseconds = [1, 2147483647] as const
 const port = [1, 65535] as const
 const atLeast = (least: number) => [least, 2147483647] as const
 
-/** What challenges may not reach unless it is allowed, as the documents give it. */
+/** Addresses that challenges must not reach unless allowed, as the documents list them. */
 export const deniedByDefault: ReadonlyArray<string> = [
   "0.0.0.0/8",
   "169.254.0.0/16",
@@ -98,7 +98,7 @@ export const deniedByDefault: ReadonlyArray<string> = [
   "fd20:ce::254/128"
 ]
 
-/** Keys of `[notify]`, which `[admin.notify]` has too. */
+/** Keys that `[notify]` and `[admin.notify]` share. */
 const inBoth = <A>(keys: Record<string, A>): Record<string, A> => ({
   ...keys,
   ...Object.fromEntries(Object.entries(keys).map(([key, value]) => [`admin.${key}`, value]))
@@ -462,7 +462,7 @@ export const others: Record<string, TextSamples> = {
   "signer.local_ca.subject.country": { initial: "", good: ["", "IT"], bad: ["I", "ITA", "1T"] },
   "signer.local_ca.subject.state": anything,
   "signer.local_ca.subject.locality": anything,
-  // What these say together is judged in PolicyRules.test.ts, and so are the named tables.
+  // PolicyRules.test.ts judges combinations of these, and the named tables.
   "filter.rules": { initial: [], good: [[]], bad: [["A"], ["a_b"], ["or"]] },
   "filter.default": oneOf("deny", ["allow", "deny"]),
   "filter.trusted_proxies": addresses([]),

@@ -26,7 +26,7 @@ const initials: Record<string, Sample> = {
   ...Object.fromEntries(Object.entries(others).map(([key, { initial }]) => [key, initial]))
 }
 
-/** Room for either timeout, so that only the key under test speaks. */
+/** Enough room for both timeouts, so that only the tested key matters. */
 const room = (key: string): Record<string, string> => ({
   ...key === "server.request_timeout_ms"
     ? envWith("challenge.timeout_ms", 1)
@@ -47,7 +47,7 @@ const room = (key: string): Record<string, string> => ({
     } :
     {}
 })
-/** The largest challenge timeout still has to be below the largest request timeout, and that above the least. */
+/** The largest challenge timeout must still be below the largest request timeout, and the latter above the smallest. */
 const usable = (key: string, [least, most]: readonly [number, number]): readonly [number, number] => [
   key === "server.request_timeout_ms" ? least + 1 : least,
   key === "challenge.timeout_ms" ? most - 1 : most
@@ -63,7 +63,7 @@ const same = (key: string, value: Sample) => {
 }
 
 const bad = (key: string, value: Sample) => {
-  // Whether they are refused or told of, as what is off is, is a matter of InUse.test.ts.
+  // InUse.test.ts tests whether they are refused or only reported, because their part is off.
   const inFile = foundFor({ fileText: fileWith(key, value), env: room(key) })
   const inEnv = foundFor({ env: { ...room(key), ...envWith(key, value) } })
   assert.strictEqual(inFile.key, key)

@@ -76,7 +76,7 @@ export class Client extends Session {
         }
       )
     const asking = random.chance(mischief * 2) ? keys : keys.slice(0, 1)
-    // An authorization of the names may be withdrawn while the certificate is being signed.
+    // A client may withdraw an authorization of the names while the certificate is being signed.
     const withdrawing = random.chance(mischief)
       ? Effect.andThen(this.pause(0, 20), this.post(pathOf(random.pick(authorizations)), { status: "deactivated" }))
       : Effect.void
@@ -126,7 +126,7 @@ export class Client extends Session {
     const path = this.target("/keyChange")
     const inner = signed(after, { jwk: after.jwk, url: urlOf(path) }, { account: this.kid, oldKey: before.jwk })
     const answer = yield* this.post(path, JSON.parse(inner) as object)
-    // Without an answer either key may be valid: the new one is tried, and kept if it is the account's.
+    // Without an answer either key may be valid: the client tries the new one, and keeps it if it is the account's.
     const probe = yield* this.post(this.target("/newAccount"), { onlyReturnExisting: true }, {
       key: after,
       kid: undefined

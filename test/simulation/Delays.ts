@@ -7,7 +7,7 @@ import type { Store } from "./Store.ts"
  * within a poll and the time of a claim. And no job waits for a time that only a wrong clock has set.
  */
 
-/** Milliseconds either may last while nothing else is wrong: the longest poll, and as much again. */
+/** The longest that either may last in milliseconds if nothing else is wrong: the longest poll, and as much again. */
 const longestWait = 12_000
 
 // A flooded process delivers twice at once, and there are twice as many receivers of two profiles: before one has its
@@ -24,8 +24,8 @@ const longestOf = (wait: string): number =>
 
 const lookEvery = 500
 
-// Jobs of one account wait for one another, so the wait of the account's next one is measured. Another one is next after
-// a turn, however short that was.
+// Jobs of one account wait for one another, so the wait of the account's next job is measured. After a turn, however
+// short, another job is next.
 const behindOthers = (second: number) => `
   SELECT kind || ' of ' || share || ' waits behind those of others' AS what, lower(hex(id)) AS id FROM jobs
   WHERE status = 'ready' AND share <> '' AND run_at <= ${second}
@@ -50,8 +50,8 @@ export class Delays {
   }
 
   /**
-   * Checks, if it is time. `calmClock` is the time that all clocks agree on. While there is none, every wait is
-   * measured anew.
+   * Checks, if it is time. `calmClock` is the time that all clocks agree on. While they do not agree, every wait is
+   * measured again.
    */
   look(now: number, calmClock: () => number | undefined): void {
     // Uncommitted rows are not judged.

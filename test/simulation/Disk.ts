@@ -28,7 +28,7 @@ const inFolder = <A>(use: (folder: string) => A): A => {
 
 const known = new Map<string, boolean>()
 
-/** Whether each commit to a file is synced, as the service opens it with this setting. */
+/** Whether each commit to a file is synced if the service opens it with this setting. */
 export const syncsCommits = (synchronous: SqliteOptions["synchronous"]): boolean => {
   const asked = known.get(synchronous) ?? inFolder((folder) =>
     Effect.runSync(Effect.scoped(Effect.gen(function*() {
@@ -66,7 +66,7 @@ export class Disk {
     if (this.#states.length > mostUnsynced) this.#states.shift()
   }
 
-  /** Cuts the power: takes back some of the last commits, but no synced one; returns their number. */
+  /** Cuts the power: takes back some of the last commits, but never a synced one; returns their number. */
   cut(below: (limit: number) => number): number {
     const unsynced = this.#states.length - 1
     if (unsynced < 1) return 0

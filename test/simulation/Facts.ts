@@ -1,13 +1,14 @@
 import type { Store } from "./Store.ts"
 
 /*
- * What happened, by the commits, and who was to hear of it: the audit trail and the receivers of notifications.
+ * What happened, according to the commits, and who had to be notified: the audit trail and the receivers of
+ * notifications.
  */
 
 /** A change that a commit made. */
 interface Fact {
   readonly event: string
-  /** The order, the account or the challenge, as the tables have it. */
+  /** The order, the account or the challenge, as in the tables. */
   readonly subject: string
 }
 
@@ -23,7 +24,7 @@ const told = new Set([
 const bareId = (id: unknown): string => String(id).replaceAll("-", "").toLowerCase()
 const keyOf = ({ event, subject }: Fact): string => `${event} ${subject}`
 
-/** The members of a notification that name what it is about. */
+/** The members of a notification that name its subject. */
 export interface Notice {
   readonly hook: string
   readonly delivery_id: string
@@ -41,7 +42,7 @@ export class Facts {
   readonly #happened = new Set<string>()
   /** The id of each occurrence, by what happened. */
   readonly #ids = new Map<string, string>()
-  /** Who was told, by receiver and what happened. */
+  /** Who was notified, by receiver and event. */
   readonly #told = new Set<string>()
   readonly #givenUp = new Set<string>()
   readonly #receivers: ReadonlyArray<string>
@@ -59,7 +60,7 @@ export class Facts {
     this.#happened.add(keyOf(fact))
   }
 
-  /** A receiver is told: of a change that is committed, and under the one id it has. */
+  /** A notification arrives: it must be about a committed change, under the one id of the change. */
   told(receiver: string, notice: Notice): void {
     const key = keyOf(factOf(notice))
     if (!this.#happened.has(key)) this.#violated(`${receiver} was told of ${key}, which has not happened`)
@@ -71,7 +72,7 @@ export class Facts {
     this.#told.add(`${receiver} ${key}`)
   }
 
-  /** Keeps which deliveries were given up, before their rows are swept. */
+  /** Remembers which deliveries were given up, before their rows are swept. */
   settled({ rows }: Store): void {
     const failed = rows(`SELECT payload, attempts, max_attempts, last_error FROM jobs
       WHERE kind = 'notify_deliver' AND status = 'failed'`)
@@ -86,7 +87,7 @@ export class Facts {
     }
   }
 
-  /** The audit trail tells of each change once. */
+  /** Checks that the audit trail records each change once. */
   areAudited({ rows }: Store): void {
     const written = new Map<string, number>()
     for (const { account_id, event, order_id } of rows("SELECT event, account_id, order_id FROM audit_log")) {
@@ -103,7 +104,7 @@ export class Facts {
     }
   }
 
-  /** Each receiver was told of each change, or its job says that it was given up. */
+  /** Checks that each receiver got each change, or that its job says that it was given up. */
   areTold(): void {
     for (const fact of this.#facts.filter(({ event }) => told.has(event))) {
       for (const receiver of this.#receivers) {

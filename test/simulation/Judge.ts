@@ -175,7 +175,9 @@ export class Judge {
     }
   }
 
-  /** A revocation that is on no list has a job that will sign one, or a failed job that left it to the daily sweep. */
+  /**
+   * A revocation that is on no list has a job that will sign a list, or a failed job that left it to the daily sweep.
+   */
   #checkLists(): void {
     const unlisted = this.#unlisted()
     if (unlisted.length === 0) return
@@ -195,7 +197,7 @@ export class Judge {
     })
   }
 
-  /** The serial numbers of a list, which is read once. */
+  /** The serial numbers of a list; each list is read only once. */
   #serialsOf(issuer: string, der: string): ReadonlySet<string> {
     const known = this.#lists.get(issuer)
     if (known?.der === der) return known.serials
@@ -243,7 +245,7 @@ export class Judge {
     this.#holdsOrphans()
   }
 
-  /** An authorization is lost, and not by the service. */
+  /** An authorization was lost, but not by the service. */
   forget(authorization: string): void {
     this.#known.authorizations.delete(authorization)
     for (const [key] of this.#known.challenges) {
@@ -258,7 +260,9 @@ export class Judge {
     this.#told.add(bare(serial))
   }
 
-  /** What a program signed is stored or recorded, and what was recorded is revoked, unless an order has it after all. */
+  /**
+   * What a program signed is stored or recorded, and what was recorded is revoked, unless an order has it after all.
+   */
   #holdsOrphans(): void {
     const stored = new Set([...this.#known.orders.values()].map(({ cert_serial }) => bare(cert_serial)))
     const rows = this.#store().rows("SELECT serial, status FROM orphaned_certificates")

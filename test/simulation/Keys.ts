@@ -26,5 +26,5 @@ const privateKeyOf = (name: string): KeyObject => {
   return key
 }
 
-/** The same, to sign requests with. */
+/** The same key, for signing requests. */
 export const accountKeyNamed = (name: string): AcmeKey => acmeKey(privateKeyOf(name))

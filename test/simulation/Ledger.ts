@@ -1,10 +1,10 @@
-/** The facts the service has told its clients, and so must keep. Ids are as in the URLs. */
+/** What the service has told its clients, and so must keep. Ids are as in the URLs. */
 export class Ledger {
-  /** Accounts whose making was answered. */
+  /** Accounts whose creation was answered. */
   readonly accounts = new Set<string>()
-  /** Accounts whose end was answered. */
+  /** Accounts whose deactivation was answered. */
   readonly deactivated = new Set<string>()
-  /** Orders whose making was answered, and the names they are for. */
+  /** Orders whose creation was answered, and their names. */
   readonly orders = new Map<string, ReadonlyArray<string>>()
   /** Orders whose finalize was accepted. */
   readonly finalized = new Set<string>()

@@ -3,14 +3,14 @@ import type { Row, Store } from "./Store.ts"
 import type { Known } from "./Tables.ts"
 import { bare, queries } from "./Tables.ts"
 
-/* The facts told to clients that a power cut destroyed. */
+/* Facts that clients were told and that a power cut destroyed. */
 
-/** The tables that are judged, and the nonces that are good still. */
+/** The tables that are judged, and the nonces that are still valid. */
 export type Snapshot = { readonly [table in keyof typeof queries]: Known } & { readonly nonces: ReadonlySet<string> }
 
 const byId = (rows: ReadonlyArray<Row>): Known => new Map(rows.map((row) => [String(row["id"]), row]))
 
-/** The database as it is. */
+/** The database at present. */
 export const snapshotOf = ({ rows }: Store): Snapshot => ({
   orders: byId(rows(queries.orders)),
   challenges: byId(rows(queries.challenges)),

@@ -29,7 +29,7 @@ export class Process {
   /** Milliseconds its clock is ahead of the machine's. */
   skew = 0
   isAlive = true
-  /** Milliseconds a wait of its own lasts longer than it asked for. */
+  /** Milliseconds that a wait of its own lasts longer than requested. */
   lateness: () => number = () => 0
   /** Until when, by the machine's clock, it is stopped. */
   stoppedUntil = 0
@@ -47,7 +47,7 @@ export class Process {
     this.#scheduler = {
       executionMode: "async",
       shouldYield: () => {
-        // A fiber goes on within whatever wakes it: a timer, a promise, another process. Here it waits for its step.
+        // A fiber continues inside whatever wakes it: a timer, a promise, another process. Here it waits for its step.
         if (!machine.isRunning(this)) return true
         if (this.#operations-- > 0) return false
         this.#operations = random.below(longestRun)
@@ -79,7 +79,7 @@ export class Process {
     return Effect.runFork(Effect.provideService(effect, Clock.Clock, this.clock), { scheduler: this.#scheduler })
   }
 
-  /** As kill -9: no finalizer runs, no task is left. */
+  /** Like kill -9: no finalizer runs, no task is left. */
   kill(): void {
     if (!this.isAlive) return
     this.isAlive = false
@@ -118,12 +118,12 @@ export class Machine {
     return process
   }
 
-  /** Whether this is a step of a process that lives. */
+  /** Whether this is a step of a process that is alive. */
   isRunning(process: Process): boolean {
     return this.#running === process && process.isAlive
   }
 
-  /** Tells of something that happened. */
+  /** Reports an event. */
   note(line: string): void {
     this.#digest.update(line).update("\n")
     this.#trace?.(`${String(this.steps).padStart(7)} ${new Date(this.now).toISOString()} ${line}`)
@@ -134,7 +134,7 @@ export class Machine {
     return this.#digest.copy().digest("hex")
   }
 
-  /** Calls back after milliseconds of the machine's time; the answer takes that back. */
+  /** Calls back after this many milliseconds of the machine's time; the returned function cancels that. */
   after(millis: number, fire: () => void): Effect.Effect<void> {
     const timer: Timer = { at: this.now + Math.max(millis, 0), fire }
     this.#timers.push(timer)
@@ -186,7 +186,7 @@ export class Machine {
     const uncount = countNative((give) => void this.after(this.#random.below(slowestAnswer), give))
     try {
       for (;;) {
-        // A step may begin several requests: it is over when all are answered.
+        // A step may begin several requests: it is over once all are answered.
         while (native.pending > 0) await turn()
         if (isOver()) return true
         between()

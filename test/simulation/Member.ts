@@ -41,7 +41,7 @@ import type { Receivers } from "./Receivers.ts"
 import type { Store } from "./Store.ts"
 import type { World } from "./World.ts"
 
-/** What every process of the service is started with. */
+/** What every process of the service gets when it starts. */
 export interface Installation {
   readonly seed: string
   readonly config: Config
@@ -56,9 +56,9 @@ export interface Installation {
 export interface Member {
   readonly process: Process
   readonly roles: Roles
-  /** Whether it answers requests by now. */
+  /** Whether it answers requests already. */
   readonly serves: () => boolean
-  /** Answers a request; nothing if the process ends before. Interruption is a client that hangs up. */
+  /** Answers a request; nothing if the process ends first. Interruption is a client that hangs up. */
   readonly request: (request: Request) => Effect.Effect<Answer | undefined>
   /** As SIGTERM. */
   readonly terminate: () => void
@@ -80,12 +80,12 @@ const kept = ({ config }: Installation) =>
 
 type Kept = Layer.Success<ReturnType<typeof kept>> | Database | Entropy
 
-/** How long a process that is to end waits for its requests. */
+/** How long a process that should end waits for its requests. */
 const drainMillis = 30_000
 
 type Served = (request: Request) => Effect.Effect<Answer>
 
-/** Starts one; it ends by itself, as a process does, when it cannot start. */
+/** Starts a process; it ends by itself, as a process does, if it cannot start. */
 export const startMember = (installation: Installation, process: Process, roles: Roles): Member => {
   const { config, profiles, receivers, store, world } = installation
   const owner = ownerOf({ place: undefined, begun: () => undefined }, { host: "machine", pid: 1, uuid: process.name })
@@ -133,7 +133,7 @@ export const startMember = (installation: Installation, process: Process, roles:
   const life = Effect.scoped(Effect.gen(function*() {
     const driver = yield* store.driverOf(process)
     yield* Effect.gen(function*() {
-      // As the program does where restarting does not help.
+      // As the program does if restarting does not help.
       yield* Effect.forkScoped(Effect.flatMap(Loops, ({ givenUp }) => Effect.map(givenUp, () => process.kill())))
       yield* Layer.build(workers.presence({ owner, roles: rolesText(roles), version: "0" }))
       const runner = roles.has("worker") ? yield* working : undefined

@@ -14,7 +14,7 @@ export const native = { pending: 0 }
 
 type Give = () => void
 
-/** The answers of the requests in progress. When all are there, they are given in the order of the requests. */
+/** The answers of the requests in progress. Once all have arrived, they are delivered in the order of the requests. */
 const giving: Array<Give> = []
 let giveLater: (give: Give) => void = (give) => give()
 
@@ -67,7 +67,7 @@ const opened = (open: typeof fs.open): Anything => async (...args) => {
   return file
 }
 
-/** Counts from now on, until the answer is called; `later` calls each `give` once. */
+/** Counts from now on, until the returned function is called; `later` calls each `give` once. */
 export const countNative = (later: (give: Give) => void): () => void => {
   giveLater = later
   const undo = [

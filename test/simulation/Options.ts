@@ -7,7 +7,7 @@ export interface Options {
   readonly first: boolean
   /** Prints everything that happens. */
   readonly trace: boolean
-  /** Looks for the planted bugs in place of running the tree as it is. */
+  /** Looks for the planted bugs instead of running the tree as it is. */
   readonly planted: boolean
   /** The one planted bug to look for, from 1; 0 for all. */
   readonly bug: number
@@ -19,7 +19,7 @@ export interface Options {
 const usage =
   `npm run simulate -- [--seeds N] [--from N] [--seed N] [--trace] [--first] [--planted [--bug N]] [--processes N] [--json]`
 
-/** Reads the words of a command line; throws, in a sentence, what is wrong with them. */
+/** Reads the words of a command line; throws a sentence that says what is wrong with them. */
 export const readOptions = (words: ReadonlyArray<string>): Options => {
   const options = { from: 1, seeds: 100, first: false, trace: false, planted: false, bug: 0, json: false, processes: 2 }
   const rest = [...words]

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url"
 
 /* Planted bugs that the simulation must find: each removes one guard that the service relies on. */
 
-/** A guard, as the source has it, and the source without it. */
+/** A guard, as in the source, and the source without it. */
 export interface PlantedBug {
   readonly name: string
   readonly file: string
@@ -171,7 +171,7 @@ const root = fileURLToPath(new URL("../..", import.meta.url))
 export const guardsOf = ({ file, guard }: PlantedBug): number =>
   readFileSync(join(root, file), "utf8").split(guard).length - 1
 
-/** A copy of the project with a bug in it, in a folder of its own; `remove` deletes that. */
+/** A copy of the project with a bug in it, in its own folder; `remove` deletes the folder. */
 export const plant = (bug: PlantedBug): { readonly folder: string; readonly remove: () => void } => {
   if (guardsOf(bug) !== 1) throw new Error(`${bug.file} has the guard ${guardsOf(bug)} times: ${bug.guard}`)
   const folder = mkdtempSync(join(tmpdir(), "acme-planted-"))

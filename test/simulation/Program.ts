@@ -5,11 +5,12 @@ import type { Machine, Process } from "./Machine.ts"
 import type { Random } from "./Random.ts"
 
 /*
- * A program of the operator, which signs elsewhere: it is slow now and then, so that an order ends while it signs, and it answers an
- * order that it has signed for with the same certificate. The books say what it has signed, who got that, and what it has revoked.
+ * A program of the operator that signs elsewhere. It is sometimes slow, so that an order ends while it signs. It
+ * answers an order that it has already signed for with the same certificate. Its books say what it has signed, who got
+ * that, and what it has revoked.
  */
 
-/** A certificate that a process was given. */
+/** A certificate that a process got. */
 interface Given {
   readonly order: string
   readonly serial: string
@@ -18,7 +19,7 @@ interface Given {
   readonly at: number
 }
 
-/** The time a process has to say what became of a certificate that it was given, in milliseconds. */
+/** The time in milliseconds in which a process has to report what happened to a certificate that it got. */
 const settledWithin = 120_000
 
 const bare = (serial: string): string => serial.toLowerCase().replace(/^0+/, "")
@@ -40,7 +41,7 @@ export class Program {
     this.#malice = malice
   }
 
-  /** The signer that asks it, for a process. The program signs with the CA of the signer that is given. */
+  /** The signer that asks it, for a process. The program signs with the CA of the given signer. */
   asked(signer: Extract<Signer, { readonly relay?: undefined }>, process: Process): Signer {
     process.onKilled.add(() => this.#ended.set(process, this.#machine.now))
     const passing = (least: number, most: number) =>
@@ -74,7 +75,7 @@ export class Program {
     }
   }
 
-  /** Certificates that a process was given which lived long enough to say what became of them. */
+  /** Certificates whose process lived long enough to report what happened to them. */
   settled(): ReadonlyArray<{ readonly order: string; readonly serial: string }> {
     return this.#given.filter(({ at, process }) => (this.#ended.get(process) ?? Infinity) - at > settledWithin)
   }

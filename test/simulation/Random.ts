@@ -30,17 +30,17 @@ export class Random {
     return this.#next() / 2 ** 32
   }
 
-  /** A whole number from 0, below `limit`. */
+  /** A whole number from 0 up to but not including `limit`. */
   below(limit: number): number {
     return Math.floor(this.fraction() * limit)
   }
 
-  /** A whole number within bounds, both included. */
+  /** A whole number within bounds, both inclusive. */
   between(least: number, most: number): number {
     return least + this.below(most - least + 1)
   }
 
-  /** True as often as a probability says. */
+  /** True with the given probability. */
   chance(probability: number): boolean {
     return this.fraction() < probability
   }

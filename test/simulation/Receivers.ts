@@ -7,8 +7,8 @@ import type { Random } from "./Random.ts"
 import type { World } from "./World.ts"
 
 /*
- * Whoever is told of events: webhooks that are slow, refuse for a while, or take an event and answer too late to be
- * heard, so that it is told again.
+ * The receivers of events: webhooks that are slow, refuse for a while, or accept an event but answer too late, so that
+ * it is sent again.
  */
 
 /** How long a receiver may take to answer. */
@@ -17,7 +17,7 @@ export const timeoutMillis = 5000
 /** The webhooks there are, by name. */
 export const receiverNames = ["chat", "pager"] as const
 
-/** The sections of the configuration that tell them. */
+/** The sections of the configuration that name them. */
 export const receiversToml = `
 [notify]
 enabled = ["webhook"]
@@ -25,7 +25,7 @@ webhook_enabled = ${JSON.stringify(receiverNames)}
 ${receiverNames.map((name) => `[notify.webhook.${name}]\nurl = "https://${name}.example.org/"`).join("\n")}
 `
 
-/** See above. Every event that arrives is put before the facts, also when the answer is lost. */
+/** See above. Every event that arrives is recorded as a fact, even if its answer is lost. */
 export class Receivers {
   readonly #machine: Machine
   readonly #random: Random
@@ -51,7 +51,7 @@ export class Receivers {
     return Effect.callback<void>((resume) => this.#machine.after(millis, () => resume(Effect.void)))
   })
 
-  /** The backends, which reach these receivers and nobody else. */
+  /** The backends, which reach only these receivers. */
   readonly layer = (): Layer.Layer<Deliveries> =>
     Deliveries.layerScripted(({ entry, fields }) =>
       Effect.gen({ self: this }, function*() {

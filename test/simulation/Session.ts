@@ -13,11 +13,11 @@ export interface Surroundings {
   readonly random: Random
   readonly world: World
   readonly ledger: Ledger
-  /** Sends a request to some process; nothing when no answer came. */
+  /** Sends a request to some process; nothing if no answer arrived. */
   readonly send: (request: Request) => Effect.Effect<Answer | undefined>
   readonly note: (line: string) => void
   readonly violated: (what: string) => void
-  /** How often it repeats requests, hangs up and forgets. */
+  /** How often it repeats requests, hangs up and loses its state. */
   readonly mischief: number
   /** The certificate of the CA, PEM. */
   readonly ca: string
@@ -52,16 +52,16 @@ export class Session {
     return accountKeyNamed(`${this.at.name}/${this.#keys++}`)
   }
 
-  /** Where its profile has something. */
+  /** The URL of a resource in its profile. */
   protected target(path: string): string {
     return `/profile/${this.#profile}${path}`
   }
 
-  /** Waits, between so many milliseconds. */
+  /** Waits a random time between these milliseconds. */
   protected readonly pause = (least: number, most: number) =>
     Effect.suspend(() => Effect.sleep(this.at.random.between(least, most)))
 
-  /** Reads the nonce of an answer, for any request. */
+  /** Keeps the nonce of an answer, for any request. */
   #heard(answer: Answer | undefined): void {
     const { ledger, violated } = this.at
     const nonce = answer?.headers["replay-nonce"]
@@ -82,7 +82,7 @@ export class Session {
     return undefined
   })
 
-  /** One request with the given signer; nothing if no answer came. */
+  /** One request with the given signer; nothing if no answer arrived. */
   #once(request: Request, nonce: string) {
     const { ledger, mischief, note, random, send, violated } = this.at
     const judged = Effect.map(send(request), (answer) => {
@@ -90,7 +90,7 @@ export class Session {
       this.#heard(answer)
       const isStale = String(answer.body).includes("acme:error:badNonce")
       note(`${this.at.name} ${request.path.replace(/[^/]{20,}/, "*")} ${answer.status}${isStale ? " badNonce" : ""}`)
-      // A refusal may have come before the nonce was looked at.
+      // A refusal may have come before the nonce was checked.
       if (answer.status < 300) {
         if (ledger.spent.has(nonce)) violated(`the nonce ${nonce} was accepted twice`)
         ledger.spent.add(nonce)
@@ -98,7 +98,7 @@ export class Session {
       return answer
     })
     if (random.chance(mischief)) {
-      // The same bytes twice: whatever the second answer is, the request must not be done twice.
+      // Sends the same bytes twice: whatever the second answer is, the request must not be done twice.
       return Effect.map(Effect.all([judged, judged], { concurrency: 2 }), ([one, other]) => {
         const isGood = (answer: Answer | undefined) => answer !== undefined && answer.status < 300
         return isGood(one) ? one : isGood(other) ? other : one ?? other
@@ -110,7 +110,7 @@ export class Session {
     return judged
   }
 
-  /** A signed request, until it is answered by something other than a lost connection, a stale nonce or a 5xx. */
+  /** Sends a signed request until the answer is something other than a lost connection, a stale nonce or a 5xx. */
   protected post(
     path: string,
     payload: object | undefined,
@@ -135,7 +135,7 @@ export class Session {
     })
   }
 
-  /** Has an account, if it is given one. */
+  /** Gets an account, unless the service refuses. */
   protected readonly register = Effect.gen({ self: this }, function*() {
     const answer = yield* this.post(this.target("/newAccount"), { termsOfServiceAgreed: true }, {
       key: this.key,

@@ -32,7 +32,7 @@ export interface Outcome {
   /** The same for the same seed and the same code. */
   readonly digest: string
   readonly steps: number
-  /** Answers the service was held to. */
+  /** Answers that the service has to keep. */
   readonly acknowledged: number
   readonly certificates: number
   /** Notifications that arrived, repeats left out. */
@@ -50,12 +50,12 @@ const topologies: ReadonlyArray<ReadonlyArray<string>> = [
 const mostSteps = 2_000_000
 const restMillis = 6 * 3_600_000
 const daySeconds = 86_400
-/** The least time the service is checked at the end. */
+/** The shortest time that the service is checked at the end. */
 const calmMillis = 50_000
-/** Validations of a flood for each worker, which has sixteen slots then. */
+/** Validations of a flood for each worker, which then has sixteen slots. */
 const floodOf = 20
 
-/** Makes the CA every simulation signs with; the folder it is in. */
+/** Makes the CA that every simulation signs with; returns its folder. */
 export const makeCa = async (): Promise<string> => {
   const directory = mkdtempSync(join(tmpdir(), "acme-simulation-"))
   const machine = new Machine({ now: madeAt * 1000, random: new Random("ca", "order") })
@@ -75,7 +75,7 @@ const rolesOf = (text: string) => {
 
 const records: ReadonlyArray<Record["event"]> = ["request_handler_panicked", "job_run_panicked"]
 
-/** Runs a seed. `trace` is told what happens. */
+/** Runs a seed. `trace` receives what happens. */
 export const simulate = async (
   seed: string,
   caDirectory: string,

@@ -22,7 +22,7 @@ export type Row = { readonly [column: string]: unknown }
 export interface Mishaps {
   /** The statement never arrives. */
   readonly statement: (process: Process) => boolean
-  /** Whoever sends the statement dies of a defect. */
+  /** The caller of the statement dies of a defect. */
   readonly defect: (process: Process) => boolean
   /**
    * `undone`: nothing was committed, and the process is told so. `unheard`: everything was committed, but the process
@@ -38,7 +38,7 @@ interface Turn {
   readonly resume: () => void
 }
 
-/** What a planted defect says; it is in the records of whoever dies of it. */
+/** The text of a planted defect; it is in the records of whatever dies of it. */
 export const plantedDefect = "a planted defect"
 
 const planted = new SqlError({ cause: new Error("planted"), message: "planted" })
@@ -55,7 +55,7 @@ const tablesWritten = (text: string): ReadonlyArray<string> => {
   return found
 }
 
-// RETURNING gives rows in no fixed order, whatever order the write found them in.
+// RETURNING returns rows in no fixed order, whatever order the write found them in.
 const isOrdered = (text: string): boolean => /\bORDER BY\b/.test(text) && !/\bRETURNING\b/.test(text)
 
 /** The database, migrated. */
@@ -64,9 +64,15 @@ export interface Store {
   readonly isInTransaction: () => boolean
   /** Cuts the power, when no process has a connection; returns how many transactions that took back. */
   readonly cut: (below: (limit: number) => number) => number
-  /** Leaves a job that is due at this second and whose deadline no process can read, as a hand or a bad disk may. */
+  /**
+   * Leaves a job that is due at this second and whose deadline no process can read, as a manual change or a bad disk
+   * may do.
+   */
   readonly spoil: (key: string, second: number) => void
-  /** Loses the row of an authorization of an unfinished order, as a restore of parts may; returns its id, if there is one. */
+  /**
+   * Loses the row of an authorization of an unfinished order, as a partial restore may do; returns its id, if there is
+   * one.
+   */
   readonly lose: (below: (limit: number) => number) => string | undefined
   /** Reads rows outside of any process. */
   readonly rows: (text: string) => ReadonlyArray<Row>

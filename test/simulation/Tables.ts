@@ -1,11 +1,11 @@
 import type { Row } from "./Store.ts"
 
-/* What the judge knows of the tables: how their rows may move, and how they are read. */
+/* What the judge knows about the tables: how their rows may change, and how they are read. */
 
 /** Rows by id. */
 export type Known = Map<string, Row>
 
-/** The states an order may go to, from each. */
+/** The states that an order may go to, from each state. */
 export const orderMoves: { readonly [from: string]: ReadonlyArray<string> } = {
   pending: ["ready", "invalid"],
   ready: ["pending", "processing", "invalid"],
@@ -38,13 +38,13 @@ export const uuid = (hex: string): string =>
 /** A serial number, however it was written. */
 export const bare = (serial: unknown): string => String(serial).toLowerCase().replace(/^0+/, "")
 
-/** Reads all that is judged of a table. */
+/** Reads everything that is judged about a table. */
 export const queries = {
   orders: `SELECT ${id("id")} AS id, ${
     id("account_id")
   } AS account, status, cert_serial, revoked_at, revocation_reason, created_at, json_array_length(identifiers) AS names,
     certificate IS NOT NULL AS has_certificate, error IS NOT NULL AS has_error FROM orders`,
-  // A validation that was given up is the service's own failure, of which nobody is told.
+  // A validation that was given up is the service's own failure, and nobody is notified of it.
   challenges: `SELECT ${id("id")} AS id, token, status,
     status = 'invalid' AND error NOT LIKE '%:serverInternal%' AS is_refused FROM challenges`,
   authorizations: `SELECT ${id("id")} AS id, ${id("order_id")} AS order_id, status FROM authorizations`,

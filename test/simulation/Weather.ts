@@ -11,9 +11,9 @@ const hourSeconds = 3600
 const recoveryMillis = 30_000
 /** The first processes are ready. */
 const startMillis = 3000
-/** Whoever is asked to stop drains first. */
+/** A process that is asked to stop drains first. */
 const drainMillis = 35_000
-/** The longest a wait is late. */
+/** The longest delay of a wait. */
 const latestMillis = 2000
 
 /** The weather of a seed: how often each fault occurs. */
@@ -34,7 +34,7 @@ export const climateOf = (random: Random) => {
     isUnordered: random.chance(0.5),
     late: random.chance(0.7) ? 0 : 0.3 * random.fraction()
   }
-  // A delay of all shows nothing about who waits for whom.
+  // A delay that affects everybody shows nothing about who waits for whom.
   const isCalm = climate.isFlooded && random.chance(0.6)
   return isCalm ? { ...climate, statement: 0, undone: 0, unheard: 0, defect: 0, event: 0 } : climate
 }
@@ -48,7 +48,7 @@ interface Struck {
 /** See above. */
 export class Weather implements Mishaps {
   readonly faults: { [fault: string]: number } = {}
-  /** Milliseconds the clock of the host, and so of whatever starts on it, is ahead. */
+  /** Milliseconds that the clock of the host, and so of every process that starts on it, is ahead. */
   hostSkew = 0
   isHealed = false
   readonly #climate: ReturnType<typeof climateOf>
@@ -70,9 +70,9 @@ export class Weather implements Mishaps {
     /** The live processes. */
     readonly members: () => ReadonlyArray<Struck>
     readonly cutPower: () => void
-    /** Leaves a row of this key that cannot be read; false while a transaction is open. */
+    /** Leaves an unreadable row of this key; false while a transaction is open. */
     readonly spoil: (key: string) => boolean
-    /** Loses an authorization of an unfinished order; false while a transaction is open, and where there is none. */
+    /** Loses an authorization of an unfinished order; false while a transaction is open, or if there is none. */
     readonly lose: () => boolean
   }) {
     this.#climate = given.climate
@@ -128,7 +128,7 @@ export class Weather implements Mishaps {
     return rows.flatMap(() => left.splice(this.#random.below(left.length), 1))
   }
 
-  /** Milliseconds the next wait of a process is late. */
+  /** Milliseconds by which the next wait of a process is late. */
   readonly lateness = (): number => {
     if (!this.#strikes(this.#climate.late)) return 0
     this.faults["wait late"] = (this.faults["wait late"] ?? 0) + 1
@@ -159,7 +159,7 @@ export class Weather implements Mishaps {
   #jump(process: Process): void {
     const millis = this.#random.pick([600, hourSeconds, 6 * hourSeconds, daySeconds]) * 1000
     const isAhead = this.#random.chance(0.5)
-    // Never before the certificate of the CA begins.
+    // Never before the CA's certificate is valid.
     const set = (skew: number) => Math.max(-daySeconds * 1000, Math.min(daySeconds * 1000, skew))
     const jumped = (skew: number) => set(isAhead ? skew + millis : skew - millis)
     const isHost = this.#random.chance(0.5)
@@ -201,7 +201,7 @@ export class Weather implements Mishaps {
         return this.#jump(process)
       case "cut":
         this.#struck("power cut", undefined)
-        // Then no process sees the clock being set: processes that start later find it right.
+        // Then no process sees the change of the clock: processes that start later find it right.
         if (this.#random.chance(0.5)) this.hostSkew = 0
         return this.#cutPower()
       case "spoil": {

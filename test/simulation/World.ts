@@ -19,7 +19,7 @@ import type { Random } from "./Random.ts"
 interface Proof {
   readonly name: string
   readonly keyAuthorization: string
-  /** Whether it is what the challenge asks for. */
+  /** Whether the answer is what the challenge asks for. */
   readonly isRight: boolean
 }
 
@@ -30,7 +30,7 @@ const stuckMillis = 120_000
 const hostAddress = "203.0.113.10"
 const strangerAddress = "203.0.113.66"
 
-/** See above. What was shown, and so may count as proved, is kept by token. */
+/** See above. Answers that were shown, and so may count as proofs, are kept by token. */
 export class World {
   readonly #http = new Map<string, Proof>()
   readonly #txt = new Map<
@@ -41,7 +41,7 @@ export class World {
   readonly shown = new Set<string>()
   readonly #machine: Machine
   readonly #random: Random
-  /** How often the outside misbehaves. */
+  /** How often the outside world misbehaves. */
   malice: number
   /** Signs for the profile `other`. */
   readonly program: Program
@@ -76,7 +76,8 @@ export class World {
   }
 
   /**
-   * The signers of a process, each of which takes a while, as one outside of the process does. For the profile `other` a program signs.
+   * The signers of a process, each of which takes some time, like a signer outside of the process. A program signs for
+   * the profile `other`.
    */
   readonly signing = (signers: Signers["Service"], process: Process): Signers["Service"] => ({
     ...signers,
@@ -90,7 +91,7 @@ export class World {
       })
   })
 
-  /** The outside, as the validators reach it. */
+  /** The outside world, as the validators reach it. */
   readonly layer = (): Layer.Layer<Resolver | HttpGet | AlpnPeer> => {
     const addresses: Resolver["Service"]["addresses"] = (name) =>
       this.#slowly(() => {

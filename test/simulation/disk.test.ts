@@ -18,7 +18,10 @@ describe("the disk of a simulation", () => {
   let scope: Scope.Closeable | undefined
   afterEach(() => scope && Effect.runPromise(Scope.close(scope, Exit.void)))
 
-  /** Three accounts' nonces, each committed alone, then a cut; how many commits it took back, and what is left. */
+  /**
+   * Commits the nonces of three accounts separately, then cuts the power; returns how many commits were lost, and what
+   * is left.
+   */
   const afterCut = async (synchronous: "normal" | "full") => {
     scope = await Effect.runPromise(Scope.make())
     const store = await Effect.runPromise(Scope.provide(openStore(synchronous, mishaps, () => {}), scope))

@@ -10,22 +10,22 @@ import { sql } from "../support/Graph.ts"
 import { grow } from "../support/Grown.ts"
 
 /*
- * How the engines go about every statement there is, over a database that has grown large and lopsided. A step of a
- * plan is narrow if a column in it selects one row, or the few rows that belong to one. Every other step is wide, and
- * has to be listed here together with what bounds it.
+ * How the engines execute every statement, over a database that has grown large and uneven. A step of a plan is narrow
+ * if a column in it selects one row, or the few rows that belong to one. Every other step is wide, and must be listed
+ * here together with what bounds it.
  */
 
 for (const room of ["engine/sql", "engine/queue", "domain/words", "store"]) {
   const folder = new URL(`../../src/${room}/`, import.meta.url)
   for (const file of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
-    // A program of its own is no module of statements.
+    // A separate program is not a module of statements.
     if (file.endsWith(".ts") && file !== "sqliteReader.ts") await import(new URL(file, folder).href)
   }
 }
 for (const make of makers) make()
 const statements: ReadonlyArray<Pick<Statement<never, never>, "name" | "compiled">> = [...declared]
 
-/** Columns whose one value few rows have. */
+/** Columns each of whose values few rows have. */
 const narrow = new Set(
   `id rowid order_id authz_id kid eab_kid value token owner serial cert_serial pubkey cert_pubkey name dedup_key
    upstream_order_url replaces version key token_hash user_id request_id`.split(/\s+/)
@@ -43,8 +43,9 @@ const small = new Set([
 ])
 
 /**
- * Statements with wide reads: what bounds these, and which they are on SQLite, where they may not be any. PostgreSQL takes
- * the number of rows into account, and here there are few for a plan that knows neither values nor limits.
+ * Statements with wide reads: what bounds the reads, and which they are on SQLite, where other wide reads are
+ * forbidden. PostgreSQL takes the number of rows into account, and the few rows here do not show which plan it would
+ * choose for values and limits that it does not know.
  */
 const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; readonly steps?: RegExp }> = [
   {
@@ -142,7 +143,7 @@ const isBounded = (dialect: string, statement: string, step: string): boolean =>
     names.test(statement) && (dialect === "postgres" || steps === undefined || steps.test(step))
   )
 
-/** The wide steps of a plan on SQLite, which are told of by an alias. */
+/** The wide steps of a plan on SQLite, named by their aliases. */
 const wideOnSqlite = (lines: ReadonlyArray<string>, text: string): ReadonlyArray<string> => {
   const tables = new Map<string, string>()
   for (
@@ -207,7 +208,7 @@ describe.each(databases)("every plan on $name", (backend) => {
       })
   }
 
-  /** Statement and step, of those that nothing bounds. */
+  /** Statement and step, for steps that nothing bounds. */
   const unbounded = Effect.suspend(() =>
     Effect.forEach(
       statements.filter(({ compiled, name }) =>
@@ -250,11 +251,11 @@ describe.each(databases)("every plan on $name", (backend) => {
   it.effect("meets the orders of an account newest first, without sorting all of them", () =>
     database.use(Effect.gen(function*() {
       yield* grow
-      // Few rows are sorted soon. What is asked is whether they have to be.
+      // Few rows are sorted quickly. The question is whether they have to be sorted.
       if (backend.dialect === "postgres") yield* sql("SET enable_sort = off")
       const alone =
         /WHERE o\.account_id (?:= \+\?|>= \$1 AND o\.account_id <= \$1)(?: AND \+?o\.status = 'valid')? (?:ORDER|AND o\.created_at <= )/
-      // Those of one second are sorted by their ids.
+      // Rows of one second are sorted by their ids.
       for (const name of ["order_search", "order_search_behind"]) {
         const plans = yield* stepsOf(name, alone)
         assert.isNotEmpty(plans, name)
@@ -288,7 +289,8 @@ describe.each(databases)("every plan on $name", (backend) => {
           "UPDATE orders SET status = 'invalid' WHERE created_at < (SELECT (min(created_at) + max(created_at)) / 2 FROM orders)"
         )
         yield* sql("ANALYZE orders")
-        // Another place of the table costs more than anything: the newest rows are next to each other, those of an index are not.
+        // Reading from another place of the table costs most: the newest rows are next to each other, but the rows of
+        // an index are not.
         yield* sql("SET enable_seqscan = off; SET enable_sort = off; SET random_page_cost = 1000")
       } else {
         yield* sql("ANALYZE")

@@ -1,7 +1,7 @@
 import { int, text } from "../../src/engine/sql/Column.ts"
 import { statement } from "../../src/engine/sql/Statement.ts"
 
-/* Statements on the table `nonces`, which has the fewest columns: for tests of what any statement meets. */
+/* Statements on the table `nonces`, which has the fewest columns: for tests about any statement. */
 
 /** Adds a row. */
 export const insert = statement({
@@ -11,7 +11,7 @@ export const insert = statement({
   sql: () => "INSERT INTO nonces (value, created_at) VALUES (:value, 0)"
 })
 
-/** Counts a row's time up, and gives it. */
+/** Counts up the time of a row, and returns it. */
 export const bump = statement({
   name: "test_bump",
   params: { value: text() },

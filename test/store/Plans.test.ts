@@ -12,8 +12,8 @@ import * as upstreamOrders from "../../src/store/upstream/UpstreamOrderRows.ts"
 import { sqlite, useDatabase } from "../support/Databases.ts"
 
 /*
- * How SQLite, which decides without statistics, goes about statements over tables that only ever grow: issued orders
- * are never swept, so nothing that runs often may visit all of them.
+ * How SQLite, which decides without statistics, executes statements over tables that only grow: issued orders are never
+ * swept, so nothing that runs often may visit all of them.
  */
 
 describe("plans on SQLite", () => {

@@ -417,7 +417,7 @@ describe.each(databases)("repositories on $name", (backend) => {
             yield* set("orders", order.id, status)
           }
         }
-        // What a client was told to live longer is kept.
+        // An order whose client was told a longer life is kept.
         assert.strictEqual(yield* expiredOrders.sweep("p", { createdBefore: 50, expiredBefore: 1010, limit: 3 }), 0)
         assert.strictEqual(yield* expiredOrders.sweep("p", { createdBefore: 50, expiredBefore: 2000, limit: 3 }), 3)
         assert.strictEqual(yield* expiredOrders.sweep("p", { createdBefore: 50, expiredBefore: 2000, limit: 3 }), 1)

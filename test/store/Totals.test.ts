@@ -9,7 +9,9 @@ import * as orderSearch from "../../src/store/orders/OrderSearch.ts"
 import { databases, useDatabase } from "../support/Databases.ts"
 import { sql } from "../support/Graph.ts"
 
-/* A total is often counted in another way than its list is read: it has to be the length of the list for all filters. */
+/*
+ * A total is often counted in another way than its list is read: it must equal the length of the list for all filters.
+ */
 
 const profiles = ["default", "other"]
 const accountStatuses = ["valid", "deactivated", "revoked"] as const

@@ -24,14 +24,14 @@ export interface AcmeKey {
 
 const digests = { ES256: "sha256", RS256: "sha256", ES384: "sha384", ES512: "sha512", EdDSA: null } as const
 
-/** An {@link AcmeKey} from a private key: P-256 signs ES256, RSA signs RS256. */
+/** An {@link AcmeKey} from a private key: P-256 signs with ES256, RSA with RS256. */
 export const acmeKeyFrom = async (privateKey: KeyObject): Promise<AcmeKey> => {
   const jwk = await exportJWK(createPublicKey(privateKey))
   const alg = privateKey.asymmetricKeyType === "rsa" ? "RS256" : "ES256"
   return { privateKey, jwk, alg, thumbprint: await calculateJwkThumbprint(jwk) }
 }
 
-/** A fresh key; P-256 unless RSA is asked for. */
+/** A new key; P-256 unless RSA is requested. */
 export const makeAcmeKey = (type: "ec" | "rsa" = "ec"): Promise<AcmeKey> =>
   acmeKeyFrom(
     type === "ec"
@@ -65,9 +65,9 @@ export interface Deviation {
   readonly nonce?: string | null
   /** Protected header members to set; `undefined` removes one. */
   readonly header?: Readonly<Record<string, unknown>>
-  /** The protected header's text in place of the serialised members. */
+  /** The protected header's text instead of the serialised members. */
   readonly protectedText?: (members: Readonly<Record<string, unknown>>) => string | Uint8Array
-  /** The payload's text in place of the serialised object. */
+  /** The payload's text instead of the serialised object. */
   readonly payloadText?: string | Uint8Array
   /** Changes the finished JWS; the result is serialised as JSON. */
   readonly jws?: (good: FlattenedJws) => unknown
@@ -77,9 +77,9 @@ export interface Deviation {
   readonly contentType?: string | null
   /** HTTP headers to add. */
   readonly headers?: Readonly<Record<string, string>>
-  /** Signs with this key in place of the session's. */
+  /** Signs with this key instead of the session's. */
   readonly key?: AcmeKey
-  /** How the key is named; `kid` once the session has an account. */
+  /** How the key is identified; `kid` once the session has an account. */
   readonly identify?: "jwk" | "kid" | "both" | "neither"
 }
 
@@ -148,7 +148,7 @@ export interface Issued {
 
 const problemPrefix = "urn:ietf:params:acme:error:"
 
-/** The problem type of an answer without its URN prefix; `undefined` when it is no ACME problem. */
+/** The problem type of an answer without its URN prefix; `undefined` if it is not an ACME problem. */
 export const problemType = (answer: HttpAnswer): string | undefined => {
   const type = (answer.json as ProblemBody | undefined)?.type
   return type?.startsWith(problemPrefix) === true ? type.slice(problemPrefix.length) : undefined
@@ -174,11 +174,11 @@ const header = (answer: HttpAnswer, name: string): string => {
 /** How a session behaves beyond sending what it is told. */
 export interface SessionOptions {
   readonly key?: AcmeKey
-  /** Shared by many sessions when given; {@link AcmeSession.close} then leaves it open. */
+  /** Many sessions may share it; {@link AcmeSession.close} then leaves it open. */
   readonly http?: HttpClient
   /**
-   * Repeats a request that met a dead connection, 429, 5xx or badNonce, as real clients do, for so many milliseconds.
-   * 0, the default, takes the first answer.
+   * Repeats a request after a dead connection, 429, 5xx or badNonce, as real clients do, for this many milliseconds. 0,
+   * the default, takes the first answer.
    */
   readonly patienceMs?: number
   /** Pause between two polls and between two repetitions. */
@@ -241,7 +241,7 @@ export class AcmeSession {
     if (this.ownsHttp) this.http.close()
   }
 
-  /** A nonce not used yet: the last one an answer carried, else one from newNonce. */
+  /** An unused nonce: the last one that an answer carried, otherwise one from newNonce. */
   async nonce(): Promise<string> {
     const kept = this.nonces.pop()
     if (kept !== undefined) return kept
@@ -355,7 +355,7 @@ export class AcmeSession {
     return (await this.expect([200], challengeUrl, {})).json as ChallengeBody
   }
 
-  /** Reads until `done` says so; fails after `timeoutMs`. */
+  /** Reads until `done` returns true; fails after `timeoutMs`. */
   async poll<A>(read: () => Promise<A>, done: (value: A) => boolean, timeoutMs = patienceMs): Promise<A> {
     const deadline = Date.now() + timeoutMs
     for (;;) {
@@ -366,7 +366,7 @@ export class AcmeSession {
     }
   }
 
-  /** Waits for an order in a status of `until`. */
+  /** Waits until an order has a status of `until`. */
   awaitOrder(url: string, until: ReadonlyArray<OrderBody["status"]>, timeoutMs?: number): Promise<OrderBody> {
     return this.poll(() => this.order(url), ({ status }) => until.includes(status), timeoutMs)
   }

@@ -13,10 +13,10 @@ import { enrolled, enter, keyboard, made, password, startsAt } from "./Operators
 
 /* Every act that operators have over the API, in the panel and on the command line, once for each way. */
 
-/** By which way an act is done. */
+/** The way in which an act is done. */
 export type Way = "api" | "panel" | "cli"
 
-/** What an act is about, made anew for each way. `more` is what else the ways are told. */
+/** The subject of an act, made again for each way. `more` holds further input of the ways. */
 export interface Subject {
   readonly id: string
   readonly more?: string
@@ -36,12 +36,12 @@ export interface Act {
   readonly records: ReadonlyArray<string>
 }
 
-/** What a change of operators is sent with: the password of who makes it. */
+/** What a change of operators needs: the password of the caller. */
 export const step = { password }
 
-/** The acts over a database, and what some of them are about. */
+/** The acts over a database, and the subjects of some of them. */
 export const actsOn = (dialect: Dialect, config: Config) => {
-  /** Of a credential, whose id is octets on both. */
+  /** For a credential, whose id is octets on both. */
   const octets = (kid: string) => {
     const hex = kid.replaceAll("-", "")
     return dialect === "sqlite" ? `X'${hex}'` : `'\\x${hex}'`

@@ -76,7 +76,7 @@ export const validationCertificate = (parts: ValidationCertificateParts): Buffer
   return seq(signed, parts.outerAlgorithm ?? algorithm.id, bitString(signature))
 }
 
-/** A certificate and the key it is shown with. */
+/** A certificate and its key. */
 export interface Shown {
   readonly der: Uint8Array
   readonly key: KeyObject
@@ -93,7 +93,10 @@ export interface Handshake {
 /** A TLS server on 127.0.0.1 that shows certificates by server name. */
 export interface AlpnResponder {
   readonly port: number
-  /** By server name in lower case; other names get no certificate and the handshake fails. May be changed at any time. */
+  /**
+   * By server name in lower case; other names get no certificate and the handshake fails. Tests may change it at any
+   * time.
+   */
   readonly shown: Map<string, Shown>
   readonly handshakes: Array<Handshake>
   /** The extensions of each first message, by number. */
@@ -102,16 +105,16 @@ export interface AlpnResponder {
   readonly failures: Array<string>
   /** Octets each connection sent after its handshake. */
   readonly received: Array<number>
-  /** Resolves once a first message with a server name has come in. */
+  /** Resolves once a first message with a server name has arrived. */
   readonly asked: Promise<void>
   /** Resolves once a connection has closed. */
   readonly closed: Promise<void>
 }
 
 export interface ResponderOptions {
-  /** `acme-tls/1` unless given; none is a server without ALPN. */
+  /** `acme-tls/1` by default; none is a server without ALPN. */
   readonly protocols?: Array<string>
-  /** Nothing is answered before it resolves. */
+  /** The server answers nothing before this resolves. */
   readonly hold?: Promise<void>
 }
 
@@ -213,8 +216,8 @@ const product = (factors: ReadonlyArray<bigint>): bigint => factors.reduce((all,
 const widthOf = (value: bigint): number => value.toString(2).length
 
 /**
- * A working RSA key of so many bits, a multiple of 1024. Two primes of this size would take minutes to find; products
- * of small ones stand for them, with which the arithmetic of signatures is the same.
+ * A working RSA key of this many bits, a multiple of 1024. Finding two primes of this size would take minutes; products
+ * of small primes replace them, with which the arithmetic of signatures is the same.
  */
 export const wideRsaKey = (bits: number): KeyObject => {
   const primes = Array.from({ length: bits / 1024 - 1 }, () => generatePrimeSync(1024, { bigint: true }))

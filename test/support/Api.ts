@@ -12,9 +12,9 @@ import { configOf, world } from "./Graph.ts"
 import { made, password, startsAt } from "./Operators.ts"
 import { useStore } from "./UseTests.ts"
 
-/* The API of operators without a socket: requests are handed to the app that the listener serves. */
+/* The API of operators without a socket: requests go directly to the app that the listener serves. */
 
-/** The API of a configuration, and the way to ask it. */
+/** The API of a configuration, and a function to call it. */
 export const apiOf = Effect.fnUntraced(function*(config: Config) {
   const sources = new Map<string, "default" | "file" | "env">()
   const names = yield* ReverseNames
@@ -26,7 +26,7 @@ export const apiOf = Effect.fnUntraced(function*(config: Config) {
   return { ask: asking(app, config) }
 })
 
-/** Tests over the API; `first` gives each the way to ask it. */
+/** Tests over the API; `first` gives each test the function to call it. */
 export const useApi = (backend: Backend, toml = "") => {
   const config = configOf(toml)
   return {
@@ -43,10 +43,10 @@ export const useApi = (backend: Backend, toml = "") => {
   }
 }
 
-/** What tests over the API are given. */
+/** What tests over the API get. */
 export type Asking = Effect.Success<ReturnType<typeof apiOf>>
 
-/** Makes an operator and signs them in. */
+/** Makes an operator and signs the operator in. */
 export const signedIn = Effect.fnUntraced(function*(
   { ask }: Asking,
   username: string,

@@ -4,7 +4,7 @@ import type { App, Request } from "../../src/engine/http/Message.ts"
 import type { Config } from "../../src/settings/AppConfig.ts"
 import { sessionCookie } from "../../src/surfaces/operator/gate/Credentials.ts"
 
-/* The listener of operators without a socket: requests are handed to the app that it serves. */
+/* The listener of operators without a socket: requests go directly to the app that it serves. */
 
 /** One request. */
 export interface Ask {
@@ -16,11 +16,11 @@ export interface Ask {
   readonly cookie?: string | undefined
   readonly csrf?: string | undefined
   readonly clientIp?: string
-  /** Its time is over before there is an answer. */
+  /** Its time is over before an answer. */
   readonly isLate?: boolean
 }
 
-/** Its answer; `json` is undefined where the body is none. */
+/** Its answer; `json` is undefined if the body is not JSON. */
 export interface Told {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -54,7 +54,7 @@ const parsed = (text: string): unknown => {
   }
 }
 
-/** The way to ask an app. */
+/** The function that sends requests to an app. */
 export const asking = <R>(app: App<R>, { admin }: Pick<Config, "admin">) =>
   Effect.fnUntraced(function*(target: string, asked: Ask = {}) {
     const { body, clientIp = "192.0.2.1", cookie, csrf, headers = {}, isLate = false, method = "GET" } = asked

@@ -3,8 +3,8 @@ import { TestClock } from "effect/testing"
 import { sleeps } from "./Watched.ts"
 
 /*
- * A fiber that looks at the database again and again, on a test's clock. A look takes as long as the database takes: a
- * clock that is moved meanwhile has gone by before the fiber sleeps, and nobody wakes it any more.
+ * A fiber that reads the database again and again, on a test clock. A read takes as long as the database takes. If the
+ * clock moves meanwhile, it has passed before the fiber sleeps, and nobody wakes the fiber any more.
  */
 
 /** Whether somebody sleeps, for a second at most. */
@@ -14,15 +14,15 @@ const isAsleep = Effect.zipWith(
   (now, ends) => ends.some((at) => at > now && at <= now + 1000)
 )
 
-/** Waits, in real time, until a fiber sleeps until its next look. The test has to be `watched`. */
+/** Waits, in real time, until a fiber sleeps until its next read. The test has to be `watched`. */
 export const asleep = Effect.repeat(Effect.andThen(Effect.yieldNow, isAsleep), { until: Boolean })
 
-/** The clock goes on while the fiber sleeps, and stands still while it looks, until something is so. */
+/** Advances the clock while the fiber sleeps, and stops it while the fiber reads, until a condition holds. */
 export const wakenedUntil = Effect.fnUntraced(function*(isSo: () => boolean) {
   while (!isSo()) yield* (yield* isAsleep) ? TestClock.adjust("250 millis") : Effect.yieldNow
 })
 
-/** What a fiber ends with. The clock goes on while the fiber sleeps, and stands still while it looks. */
+/** The result of a fiber. The clock advances while the fiber sleeps, and stands still while it reads. */
 export const wakened = Effect.fnUntraced(function*<A, E>(fiber: Fiber.Fiber<A, E>) {
   yield* wakenedUntil(() => fiber.pollUnsafe() !== undefined)
   return yield* Fiber.join(fiber)

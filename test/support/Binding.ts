@@ -3,7 +3,7 @@ import type { FlattenedJws } from "./AcmeSession.ts"
 
 /* External account bindings (RFC 8555 section 7.3.4) made without the server's code. */
 
-/** What `eab create` handed out. */
+/** The output of `eab create`. */
 export interface Credential {
   readonly kid: string
   readonly secret: Uint8Array
@@ -13,11 +13,11 @@ export interface Credential {
 export interface BindingDeviation {
   /** Protected header members to set; `undefined` removes one. */
   readonly header?: Readonly<Record<string, unknown>>
-  /** The protected header's text in place of the serialised members. */
+  /** The protected header's text instead of the serialised members. */
   readonly protectedText?: string
-  /** The payload's text in place of the serialised key. */
+  /** The payload's text instead of the serialised key. */
   readonly payload?: string
-  /** The key of the MAC in place of the credential's. */
+  /** The key of the MAC instead of the credential's. */
   readonly secret?: Uint8Array
   /** The digest of the MAC; SHA-256 by default, whatever the header says. */
   readonly digest?: "sha256" | "sha384" | "sha512"

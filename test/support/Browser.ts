@@ -7,14 +7,15 @@ import { operators } from "../demo/Demo.ts"
 import { totpNow } from "./Authenticator.ts"
 import { patienceMs } from "./Patience.ts"
 
-/* A real browser. It comes as an npm package, so that no system has to have one. */
+/* A real browser. It comes as an npm package, so that the system need not have one. */
 
-// The package's own list of flags switches web security off, and has one process for everything, which two windows end.
+// The package's own list of flags switches web security off, and uses one process for everything, which ends when there
+// are two windows.
 const flags = [
   "--no-sandbox",
   "--no-zygote",
   "--in-process-gpu",
-  // Pages are drawn without a model of a graphics card, which would be most of what the browser computes.
+  // Pages are drawn without an emulated graphics card, which would be most of the browser's work.
   "--disable-gpu",
   "--headless=shell"
 ]
@@ -31,7 +32,7 @@ export interface WindowOptions {
   readonly hasScripts?: boolean
 }
 
-/** A window with one page. `complaints` has whatever the browser found wrong with any page of it. */
+/** A window with one page. `complaints` has whatever the browser found wrong with any page in it. */
 export interface Window {
   readonly context: BrowserContext
   readonly page: Page
@@ -40,7 +41,7 @@ export interface Window {
   readonly close: () => Promise<void>
 }
 
-/** What the browser and htmx say of an answer that the panel refused on purpose. */
+/** What the browser and htmx report about an answer that the panel refused on purpose. */
 const isRefusal = (text: string): boolean =>
   /^(?:Failed to load resource: the server responded with a status of|Response Status Error Code) 4\d\d/.test(text)
 
@@ -87,7 +88,7 @@ export const operatorOf = (role: DemoOperator["role"]): DemoOperator => {
   return found
 }
 
-/** Signs in by the form, and waits for the page that follows. */
+/** Signs in with the form, and waits for the next page. */
 export const signInAs = async (page: Page, url: string, { password, username }: DemoOperator): Promise<void> => {
   await page.goto(`${url}/ui/login`)
   await page.fill("[name=username]", username)
@@ -96,7 +97,7 @@ export const signInAs = async (page: Page, url: string, { password, username }: 
   await page.waitForURL((at) => !at.pathname.startsWith("/ui/login") || at.pathname !== "/ui/login")
 }
 
-/** Enrols an authenticator for the operator who is signed in, without looking at the pages; answers its key. */
+/** Enrols an authenticator for the signed-in operator, without showing the pages; returns its key. */
 export const enrol = async (
   { page }: Pick<Window, "page">,
   url: string,

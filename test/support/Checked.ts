@@ -2,11 +2,11 @@ import axe from "axe-core"
 import { HtmlValidate } from "html-validate"
 import type { Page } from "playwright-core"
 
-/* Judges of pages that others wrote. */
+/* Checkers of pages that others wrote. */
 
 /** What axe finds wrong with a page, by rule and place. */
 export const accessFaults = async (page: Page): Promise<ReadonlyArray<string>> => {
-  // The policy of the page allows no inline script, and an evaluation is none.
+  // The policy of the page allows no inline script, but an evaluation is not an inline script.
   if (!await page.evaluate("'axe' in globalThis")) await page.evaluate(axe.source)
   const { violations } = (await page.evaluate("axe.run(document, { resultTypes: ['violations'] })")) as axe.AxeResults
   return violations.flatMap(({ help, id, nodes }) => nodes.map(({ target }) => `${id}: ${help}: ${target.join(" ")}`))
@@ -15,7 +15,7 @@ export const accessFaults = async (page: Page): Promise<ReadonlyArray<string>> =
 const validator = new HtmlValidate({
   extends: ["html-validate:standard"],
   rules: {
-    // Templates write what their authors find readable.
+    // Templates are formatted as their authors find readable.
     "attribute-boolean-style": "off",
     "no-trailing-whitespace": "off",
     "long-title": "off",
@@ -33,13 +33,13 @@ export const htmlFaults = async (html: string): Promise<ReadonlyArray<string>> =
   )
 }
 
-/** Opens every fold, and notes from then on what gets the focus. Answers what Tab has to reach, in order. */
+/** Opens every fold, and from then on notes what gets the focus. Returns what Tab has to reach, in order. */
 const watchFocus = `(() => {
   for (const fold of document.querySelectorAll("details")) fold.open = true
   const reachable = "a[href], button, input, select, textarea, summary, [tabindex='0']"
   const shown = [...document.querySelectorAll(reachable)].filter((one) =>
     one.checkVisibility({ visibilityProperty: true }) && !one.matches(":disabled, [type=hidden]") &&
-    // Of radio buttons only the chosen one is reached by Tab, the others by arrows.
+    // Tab reaches only the chosen one of some radio buttons; arrows reach the others.
     !one.matches("[type=radio]:not(:checked)")
   )
   const wordOf = (one) =>
@@ -51,7 +51,7 @@ const watchFocus = `(() => {
     const number = shown.indexOf(target)
     globalThis.reached.push(number < 0 ? "another " + wordOf(target) : isSeen ? String(number) : "unseen " + wordOf(target))
   })
-  // From the top, wherever the page has put the focus.
+  // Starts at the top, wherever the page has put the focus.
   document.body.tabIndex = -1
   document.body.focus()
   globalThis.reached.length = 0
@@ -59,8 +59,8 @@ const watchFocus = `(() => {
 })()`
 
 /**
- * What somebody without a mouse cannot do on a page: every control and link is reached by Tab, in the order in which it
- * stands there, and shows that it has the focus. The first three faults are told.
+ * What somebody without a mouse cannot do on a page: Tab must reach every control and link, in the order of the page,
+ * and each must show that it has the focus. Returns the first three faults.
  */
 export const keyboardFaults = async (page: Page): Promise<ReadonlyArray<string>> => {
   const expected = await page.evaluate<ReadonlyArray<string>>(watchFocus)

@@ -9,7 +9,7 @@ import { hostOf } from "./RunCommand.ts"
 import type { Finished, ProcessOptions } from "./Server.ts"
 import { prepare, recordsOf, runToEnd } from "./Server.ts"
 
-/** What a command line said, and its exit code. */
+/** The output of a command line, and its exit code. */
 export type Said = Pick<Finished, "code" | "stdout" | "stderr" | "records">
 
 const inThisProcess = async (words: ReadonlyArray<string>, options: ProcessOptions): Promise<Said> => {
@@ -40,7 +40,7 @@ const inThisProcess = async (words: ReadonlyArray<string>, options: ProcessOptio
 /** The commands that a process has run in this test file, with the kind of their database. */
 const seen = new Set<string>()
 
-/** Whether no process has run this command in this file yet: the first words name it, up to an option or an id. */
+/** Whether no process has run this command in this file yet: its first words name it, up to an option or an id. */
 const isFirst = (words: ReadonlyArray<string>, { env = {} }: ProcessOptions): boolean => {
   const end = words.findIndex((word) => !/^[a-z][a-z-]*$/.test(word))
   const scheme = (env["ACME_SVC_DATABASE__URL"] ?? "").split(":", 1)[0]
@@ -53,8 +53,8 @@ const isFirst = (words: ReadonlyArray<string>, { env = {} }: ProcessOptions): bo
 
 /**
  * Runs one command of the service to its end, beside servers that are processes. It runs in the test's process, because
- * starting one costs a hundred times what most commands do. In full, each command is a process of the built program the
- * first time that a file runs it on a database, as {@link runToEnd} has it every time.
+ * starting a process costs a hundred times what most commands do. In a full run, each command is a process of the built
+ * program the first time that a file runs it on a database, as {@link runToEnd} always does it.
  */
 export const commandLine = (words: ReadonlyArray<string>, options: ProcessOptions = {}): Promise<Said> =>
   isFull && isFirst(words, options) ? runToEnd(words, options) : inThisProcess(words, options)

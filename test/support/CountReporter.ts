@@ -16,7 +16,7 @@ export default class CountReporter implements Reporter {
   private readonly failures: Array<string> = []
 
   private tell(where: string, failure: Failure | undefined): void {
-    // What is thrown need not be an error.
+    // The thrown value need not be an error.
     const [first = ""] = String(failure?.message ?? "").split("\n", 1)
     this.failures.push(`FAILED ${where.replaceAll(/\s+/g, " ")}: ${first}\n`)
   }

@@ -3,8 +3,8 @@ import { createPublicKey, sign } from "node:crypto"
 import { newEcKey } from "./Keys.ts"
 
 /*
- * Certificate requests written byte by byte with nothing but Node's crypto: cheap enough for a benchmark, free enough
- * to be wrong on purpose, and sharing no code with the server that reads them.
+ * Certificate requests written byte by byte with only Node's crypto: cheap enough for a benchmark, free enough to be
+ * wrong on purpose, and without shared code with the server that reads them.
  */
 
 const length = (size: number): Buffer => {
@@ -48,7 +48,7 @@ const signatureAlgorithm = (key: KeyObject, digest: "sha1" | "sha256"): Buffer =
   }
 }
 
-/** A request to be written by {@link makeCsr}. */
+/** A request for {@link makeCsr} to write. */
 export interface CsrRequest {
   /** dNSName entries, as given. */
   readonly names: ReadonlyArray<string>
@@ -56,20 +56,20 @@ export interface CsrRequest {
   readonly commonNames?: ReadonlyArray<string>
   readonly key?: KeyObject
   readonly digest?: "sha1" | "sha256"
-  /** Further GeneralName elements for the SAN, ready encoded. */
+  /** Further GeneralName elements for the SAN, already encoded. */
   readonly otherNames?: ReadonlyArray<Uint8Array>
-  /** Further Extension elements, ready encoded. */
+  /** Further Extension elements, already encoded. */
   readonly extensions?: ReadonlyArray<Uint8Array>
   /** Leaves the subjectAltName out. */
   readonly withoutSan?: boolean
-  /** 0 by default, the only one there is. */
+  /** 0 by default, the only valid version. */
   readonly version?: number
 }
 
 /** A fresh P-256 private key. */
 const ecKey = (): KeyObject => newEcKey()
 
-/** A PKCS#10 request in DER and the private key it is for. */
+/** A PKCS#10 request in DER and its private key. */
 export const makeCsr = (request: CsrRequest): { readonly csr: Buffer; readonly key: KeyObject } => {
   const key = request.key ?? ecKey()
   const digest = request.digest ?? "sha256"

@@ -16,7 +16,7 @@ const askRun = async (service: "postgres" | "build"): Promise<string> => {
   return text
 }
 
-/** The URL of a PostgreSQL database nobody else uses; it is dropped when the test file has ended. */
+/** The URL of a PostgreSQL database that nobody else uses; it is dropped when the test file has ended. */
 export const freshPostgresUrl = async (): Promise<string> => {
   const adminUrl = await askRun("postgres")
   const url = await createPostgresDatabase(adminUrl)
@@ -34,7 +34,7 @@ export const freshDirectory = (): string => {
 /** The URL of a SQLite file that does not exist yet, in a temporary directory. */
 const freshSqliteUrl = (): Promise<string> => Promise.resolve(`sqlite://${join(freshDirectory(), "acme.db")}`)
 
-/** A database backend, as a test is given it. */
+/** A database backend, as a test gets it. */
 export interface Backend {
   readonly name: "SQLite" | "PostgreSQL"
   readonly dialect: "sqlite" | "postgres"
@@ -86,8 +86,8 @@ const tables = [
 ]
 
 /**
- * Empties every table. `TRUNCATE` would make PostgreSQL write every table and index anew, a hundred times the cost of
- * deleting the few rows a test leaves; all statements go in one message, which is one transaction.
+ * Empties every table. `TRUNCATE` would make PostgreSQL rewrite every table and index, a hundred times the cost of
+ * deleting the few rows of a test; all statements go in one message, which is one transaction.
  */
 const emptied = (dialect: "sqlite" | "postgres"): Effect.Effect<void, never, Database> => {
   const statements = tables.map((table) => `DELETE FROM ${table}`)
@@ -103,7 +103,7 @@ export interface TestDatabase {
   readonly driver: () => Driver
   /** Runs against the block's database. */
   readonly use: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, Exclude<R, Database>>
-  /** A second opening of the same database, as another process has it. */
+  /** A second connection to the same database, as another process has it. */
   readonly another: Effect.Effect<Driver, never, Scope.Scope>
 }
 

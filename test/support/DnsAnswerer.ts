@@ -8,7 +8,7 @@ import type { AddressInfo, Socket } from "node:net"
 import { createServer } from "node:net"
 import type { Resolver } from "../../src/engine/net/Resolver.ts"
 
-/** The answers for one name. A name with an entry but no records of the type asked for answers "no data". */
+/** The answers for one name. A name with an entry but without records of the requested type answers "no data". */
 export interface Entry {
   readonly A?: ReadonlyArray<string>
   /** Names of the address, at the entry of its `in-addr.arpa` or `ip6.arpa` name. */
@@ -18,7 +18,7 @@ export interface Entry {
   readonly AAAA?: ReadonlyArray<string>
   /** One item per record; an array is one record in several strings. */
   readonly TXT?: ReadonlyArray<string | ReadonlyArray<string>>
-  /** Followed within the zone, at most 8 steps; the chain is part of the answer. */
+  /** Followed within the zone, at most 8 steps; the answer includes the chain. */
   readonly CNAME?: string
   readonly rcode?: "NXDOMAIN" | "SERVFAIL" | "REFUSED"
   /** Queries of these types, or all of them, get no reply. */
@@ -177,7 +177,7 @@ const listenOnce = async (options: DnsAnswererOptions): Promise<DnsAnswerer> => 
   }
 }
 
-/** Starts an answerer; the caller stops it. A free TCP port whose UDP twin is taken is given up for another one. */
+/** Starts a name server; the caller stops it. If the UDP port of a free TCP port is taken, it tries another port. */
 export const startDnsAnswerer = async (options: DnsAnswererOptions = {}): Promise<DnsAnswerer> => {
   for (let attempt = 1;; attempt++) {
     try {
@@ -190,7 +190,7 @@ export const startDnsAnswerer = async (options: DnsAnswererOptions = {}): Promis
 
 const never = () => Effect.die("not asked for")
 
-/** A resolver that must not be called, for the irrelevant parts of a test double. */
+/** A resolver that must not be called, for the parts of a test double that do not matter. */
 export const unasked: Resolver["Service"] = {
   addresses: never,
   timedAddresses: never,
@@ -198,7 +198,7 @@ export const unasked: Resolver["Service"] = {
   texts: never
 }
 
-/** An answerer that lives as long as its scope. */
+/** A name server that lives as long as its scope. */
 export const dnsAnswerer = (options: DnsAnswererOptions = {}): Effect.Effect<DnsAnswerer, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.promise(() => startDnsAnswerer(options)),

@@ -28,7 +28,7 @@ export type UpdateFault =
   | "garbage"
   | "silent"
 
-/** A key as a primary knows it. */
+/** A key that a primary server knows. */
 export interface ServerKey {
   readonly name: string
   readonly algorithm: "hmac-sha256" | "hmac-sha384" | "hmac-sha512"
@@ -41,16 +41,16 @@ export interface DnsUpdateServer {
   readonly port: number
   /** TXT values by name, in lower case without a final dot. */
   readonly texts: Map<string, Array<string>>
-  /** Updates that came with a good signature, in their order. */
+  /** Updates with a good signature, in their order. */
   readonly made: ReadonlyArray<{
     readonly transport: "udp" | "tcp"
     readonly action: "add" | "delete"
     readonly name: string
     readonly value: string
   }>
-  /** Set while answers must be wrong; the zone is changed anyway. */
+  /** Set while answers must be wrong; the zone still changes. */
   fault: UpdateFault | undefined
-  /** The RCODE updates are refused with, 0 for none. */
+  /** The RCODE with which updates are refused, 0 for none. */
   refuse: number
   /** Answers over UDP are cut off. */
   truncate: boolean
@@ -68,7 +68,7 @@ const nameOf = (name: string) =>
     Buffer.of(0)
   ])
 
-/** The end of a name that is not compressed. */
+/** The end of an uncompressed name. */
 const endOfName = (octets: Buffer, at: number): number => {
   for (let next = at;;) {
     const size = octets[next] ?? 0
@@ -141,11 +141,11 @@ const withRecord = (plain: Buffer, record: Buffer): Buffer => {
   return whole
 }
 
-/** Starts one that knows these keys. */
+/** Starts a server that knows these keys. */
 export const startDnsUpdateServer = async (
   zone: string,
   keys: ReadonlyArray<ServerKey>,
-  /** Told of every change: a name and the values it has now. */
+  /** Called at every change with a name and its present values. */
   changed: (name: string, values: ReadonlyArray<string>) => void = () => {}
 ): Promise<DnsUpdateServer> => {
   const made: Array<DnsUpdateServer["made"][number]> = []

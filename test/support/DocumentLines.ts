@@ -1,6 +1,6 @@
 /*
- * The commands of the documents that are run as they stand, by the file of `test/docs` that runs them. A file may run
- * others' lines besides; its own it has to (`test/support/Place.ts`).
+ * The commands of the documents that are run as they stand, by the file of `test/docs` that runs them. A file may also
+ * run others' lines; it must run its own (`test/support/Place.ts`).
  */
 
 const http = "http://localhost:3000/profile/default/directory"

@@ -3,9 +3,9 @@ import { commandsOf, documents, text } from "./Documents.ts"
 import type { Ended } from "./Place.ts"
 import { cloneInto, Place } from "./Place.ts"
 
-/* The programs of the documents that take their time: benchmarks, faults, simulations. They are run with less to do. */
+/* The slow programs of the documents: benchmarks, faults, simulations. They run with less work. */
 
-/** Commands that install, that are the test run itself or that need the network: steps of `.ci/run`. */
+/** Commands that install something, are the test run itself or need the network: steps of `.ci/run`. */
 export const ofTheGate: ReadonlyArray<string> = [
   "npm ci",
   "npm run check",
@@ -22,35 +22,35 @@ export const ofTheGate: ReadonlyArray<string> = [
 const isRunOf = (program: string) => (command: string): boolean =>
   new RegExp(`^npm run ${program}(?: -- |$)`).test(command) && !ofTheGate.includes(command)
 
-/** Runs of the fault suite at full length, in whatever words: they are run with the least of one fault. */
+/** Runs of the fault suite at full length, in any words: they run with the least of one fault. */
 export const isFaultRun = isRunOf("faults")
 
-/** Simulations, of however many seeds: they are run with a few, and with the first of the planted bugs. */
+/** Simulations, of any number of seeds: they run with a few, and with the first of the planted bugs. */
 export const isSimulation = isRunOf("simulate")
 
-/** Benchmarks, in whatever words: they are run with a few issuances instead of a few minutes, and without the floor. */
+/** Benchmarks, in any words: they run with a few issuances instead of a few minutes, and without the floor. */
 export const isBenchmark = isRunOf("bench")
 
-/** The commands of all documents that are chosen, each once. */
+/** The selected commands of all documents, each once. */
 export const written = (chosen: (command: string) => boolean): ReadonlyArray<string> => [
   ...new Set(documents.flatMap(commandsOf).filter(chosen))
 ]
 
-/** The words behind the name of a program, without these options. */
+/** The words after the name of a program, without these options. */
 export const wordsOf = (command: string, without: RegExp): string =>
   (command.split(" -- ")[1] ?? "").replaceAll(without, "").replaceAll(/\s+/g, " ").trim()
 
 const { scripts } = JSON.parse(text("package.json")) as { readonly scripts: Readonly<Record<string, string>> }
 
-/** What `npm run` does for a program, behind the build. */
+/** What `npm run` does for a program, after the build. */
 const programOf = (name: string): string => {
   const [, program] = /^(?:npm run --silent build && )?(node \S+)$/.exec(scripts[name] ?? "") ?? []
   return program ?? assert.fail(`npm run ${name} is not a build and a program: ${scripts[name]}`)
 }
 
 /**
- * Runs a program in a clone: the first time as npm does, with the build before it, then on what was built. Commands that
- * differ in nothing but their extent come down to the same words; these are run once, and judged for each command.
+ * Runs a program in a clone: the first time as npm does, with the build before it, then on the existing build. Commands
+ * that differ only in their extent become the same words; these are run once, and judged for each command.
  */
 export const runsOf = (name: "bench" | "faults" | "simulate"): (words: string) => Promise<Ended> => {
   const runs = new Map<string, Promise<Ended>>()
@@ -78,14 +78,14 @@ const shortened = (command: string): string => {
     : /--sign-in/.test(kept)
     ? "--attempts 1"
     : ""
-  // Clients wait as long as they are told to, of a relay five seconds. Reads are beside clients for a time.
+  // Clients wait as long as they are told to, for a relay five seconds. Reads run beside clients for a time.
   const extent = /--(?:lists|pages)/.test(kept)
     ? "--seconds 0.3"
     : `--issuances ${/--(?:relay|until-certificate)/.test(kept) ? 1 : 5}`
   return `${kept} ${part} --databases sqlite --concurrency 1 ${extent} --service-only`
 }
 
-/** Runs benchmarks with little to do. */
+/** Runs benchmarks with little work. */
 export const benchmarked = (): (command: string) => Promise<Ended> => {
   const run = runsOf("bench")
   return (command) => run(shortened(command))

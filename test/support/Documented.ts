@@ -1,15 +1,15 @@
 import addFormats from "ajv-formats"
 import { Ajv2020 } from "ajv/dist/2020.js"
 
-/* Answers held to an OpenAPI document, by a validator of JSON Schema that nobody here wrote. */
+/* Compares answers with an OpenAPI document, by a JSON Schema validator of a third party. */
 
-/** An OpenAPI document as it was read. */
+/** An OpenAPI document, parsed. */
 export interface OpenApiDocument {
   readonly paths: { readonly [pattern: string]: { readonly [method: string]: Operation } }
   readonly components: { readonly [kind: string]: { readonly [name: string]: unknown } }
 }
 
-/** What the document says of a route. */
+/** What the document says about a route. */
 export interface Operation {
   readonly operationId: string
   readonly responses: { readonly [status: string]: unknown }
@@ -37,7 +37,7 @@ const pointer = (steps: ReadonlyArray<string>): string => `#${steps.map((step) =
 
 const methods = new Set(["get", "post", "put", "patch", "delete"])
 
-/** Every schema of a document that stands where OpenAPI has one, by its place. */
+/** Every schema of a document in a place where OpenAPI allows one, by its place. */
 export const schemasOf = (document: OpenApiDocument): ReadonlyArray<ReadonlyArray<string>> => {
   const found: Array<ReadonlyArray<string>> = Object.keys(document.components["schemas"] ?? {}).map((name) => [
     "components",
@@ -68,13 +68,13 @@ export const operationsOf = ({ paths }: OpenApiDocument) =>
 
 const name = "document"
 
-/** Compiles the schemas of a document. A keyword that is unknown, or an id that is there twice, is an error. */
+/** Compiles the schemas of a document. An unknown keyword, or an id that occurs twice, is an error. */
 export const makeDocumented = (document: OpenApiDocument) => {
   const ajv = new Ajv2020({ strict: true, allErrors: true })
   // The module is CommonJS: its types say less than what is exported.
   const formats = addFormats as unknown as typeof addFormats.default
   formats(ajv)
-  // To the validator the document is one large schema, whose own members say nothing.
+  // For the validator the document is one large schema, whose own members mean nothing.
   ajv.addVocabulary(Object.keys(document))
   ajv.addSchema(document, name)
 
@@ -94,7 +94,7 @@ export const makeDocumented = (document: OpenApiDocument) => {
     return [document.components[to[1] ?? ""]?.[to[2] ?? ""] as Response, to]
   }
 
-  /** What of an answer the document does not say. */
+  /** The parts of an answer that the document does not describe. */
   const faultOf = ({ headers, method, pattern, status, text }: Received): string | undefined => {
     const word = method.toLowerCase()
     const declared = document.paths[pattern]?.[word === "head" ? "get" : word]?.responses[status]

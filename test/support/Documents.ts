@@ -40,14 +40,14 @@ const blocksOf = (document: string): ReadonlyArray<Block> =>
 /** The fenced blocks of all documents. */
 export const blocks: ReadonlyArray<Block> = documents.flatMap(blocksOf)
 
-/** What stands in the blocks of a document that are in this language. */
+/** The contents of the blocks of a document in this language. */
 export const bodiesOf = (document: string, language: string): ReadonlyArray<string> =>
   blocks.filter((block) => block.document === document && block.language === language).map(({ body }) => body)
 
 /** A text in one line, with single spaces. */
 export const oneLine = (command: string): string => command.replaceAll(/\s+/g, " ").trim()
 
-/** The commands of a block in their order; `a && b` is two, and a line that ends in a backslash goes on. */
+/** The commands of a block in their order; `a && b` is two commands, and a line that ends in a backslash continues. */
 export const commandsIn = (body: string): ReadonlyArray<string> =>
   body.replaceAll(/\\\n/g, " ").split("\n")
     .flatMap((line) => line.split(" && "))

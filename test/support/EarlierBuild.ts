@@ -14,7 +14,7 @@ export class NoEarlierBuild extends Error {}
 export interface EarlierBuild {
   readonly folder: string
   readonly commit: string
-  /** The migrations it does not know yet, in order. */
+  /** The migrations that it does not know yet, in order. */
   readonly lacks: ReadonlyArray<string>
 }
 
@@ -24,7 +24,7 @@ const migrationsOf = (folder: string): ReadonlyArray<string> =>
 const git = async (...words: ReadonlyArray<string>): Promise<string> =>
   (await run("git", ["-C", thisBuild, ...words])).stdout.trim()
 
-/** The commit before the one that brought a migration. */
+/** The commit before the one that added a migration. */
 const commitBefore = async (migration: string): Promise<string> => {
   const path = `migrations/sqlite/${migration}.sql`
   const bringing = await git("log", "--diff-filter=A", "--format=%H", "--", path).catch(() => "")
@@ -50,7 +50,7 @@ const isInstalledFor = (sources: string): boolean => {
   return Object.entries({ ...isMadeWith, ...runsWith }).every(([name, version]) => installed[name] === version)
 }
 
-/** Gives the sources the packages they name: those that are installed here, or else their own. */
+/** Gives the sources the packages they name: the installed ones, or else their own. */
 const install = async (sources: string): Promise<void> => {
   if (isInstalledFor(sources)) return symlinkSync(join(thisBuild, "node_modules"), join(sources, "node_modules"))
   await run("npm", ["ci", "--ignore-scripts", "--silent"], { cwd: sources }).catch((error: Error) => {
@@ -59,7 +59,8 @@ const install = async (sources: string): Promise<void> => {
 }
 
 /**
- * Builds, in a temporary folder, the last commit that lacks two migrations of this one. The folder goes with this process.
+ * Builds, in a temporary folder, the last commit that lacks two migrations of this one. The folder is removed when this
+ * process ends.
  */
 export const buildEarlier = async (): Promise<EarlierBuild> => {
   const commit = await commitBefore(migrationsOf(thisBuild).at(-2) ?? "")

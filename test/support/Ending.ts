@@ -11,7 +11,7 @@ import { killedAfter } from "./Faults.ts"
 import { callerAt, column, handmadeChain, idLiteral, orderOf, profileOf, sql } from "./Graph.ts"
 import { daySeconds, madeAt } from "./LocalCa.ts"
 
-/* Certificates that end soon, and the workers that tell of them. */
+/* Certificates that expire soon, and the workers that report them. */
 
 /** Sets columns of an order by hand. */
 export const setOrder = Effect.fnUntraced(function*(id: OrderId, set: string) {
@@ -19,7 +19,7 @@ export const setOrder = Effect.fnUntraced(function*(id: OrderId, set: string) {
   yield* sql(`UPDATE orders SET ${set} WHERE id = ${idLiteral(dialect, id)}`)
 })
 
-/** An order of this account whose certificate ends so many days after {@link madeAt}. */
+/** An order of this account whose certificate expires this many days after {@link madeAt}. */
 export const ending = Effect.fnUntraced(function*(caller: Caller, days: number, ...names: ReadonlyArray<string>) {
   const { id } = yield* orderOf(caller, ...names)
   const end = madeAt + days * daySeconds
@@ -42,7 +42,7 @@ export const accountWith = Effect.fnUntraced(function*(
 
 const kinds = new Set(["notify_expiry_digest", "notify_expiry_reminders", "authority_expiry"])
 
-/** What comes round of a configuration, and with `delivers` the deliveries too, by a worker of its own. */
+/** The periodic work of a configuration, and with `delivers` also the deliveries, by a separate worker. */
 export const worker = (config: Config, { delivers = false, owner = "host:1:a" } = {}) =>
   Effect.provide(
     Effect.gen(function*() {
@@ -54,7 +54,7 @@ export const worker = (config: Config, { delivers = false, owner = "host:1:a" } 
     Notifier.layer(() => config)
   )
 
-/** Starts a worker and lets it do what is due. */
+/** Starts a worker and lets it do due work. */
 export const works = Effect.fnUntraced(function*(
   config: Config,
   options: { readonly delivers?: boolean; readonly owner?: string } = {}
@@ -67,7 +67,7 @@ export const works = Effect.fnUntraced(function*(
   }
 })
 
-/** A worker that is killed after so many statements; whether it came to its end before. */
+/** A worker that is killed after this many statements; returns whether it finished before. */
 export const worksUntil = Effect.fnUntraced(function*(config: Config, statements: number) {
   const { driver, killed } = yield* killedAfter(yield* Database, statements)
   const dying = Effect.gen(function*() {
@@ -86,7 +86,7 @@ export const queued = Effect.map(
     rows.map((row) => JSON.parse(row) as { readonly entry: string; readonly event: string; readonly fields: Payload })
 )
 
-/** Runs with a clock that is so many seconds ahead. */
+/** Runs with a clock that is this many seconds ahead. */
 export const ahead = (seconds: number) => <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.clockWith((clock) => {
     const lead = seconds * 1000

@@ -1,7 +1,7 @@
 import { int } from "../../src/engine/sql/Column.ts"
 import { statement } from "../../src/engine/sql/Statement.ts"
 
-/** A read that ends only when the engine is told to give it up. */
+/** A read that ends only when the engine is told to stop it. */
 export const endless = statement({
   name: "test_endless",
   params: {},

@@ -1,9 +1,9 @@
 import { Cause, Effect, Exit } from "effect"
 import type { Connection } from "../../src/engine/sql/Driver.ts"
 
-/* What an engine answers, in a form in which two connections to it can be compared. */
+/* An engine's results, in a form in which two connections to it can be compared. */
 
-/** A statement as an engine takes it. */
+/** A statement in the engine's form. */
 export type Sent = readonly [text: string, params?: ReadonlyArray<unknown>]
 
 /** The rows of each statement, or the code and text of the engine's error. */
@@ -16,7 +16,7 @@ export const answersTo =
         Effect.map(Effect.exit(connection.execute(text, params)), (exit): unknown => {
           if (Exit.isSuccess(exit)) return exit.value
           const { cause } = Cause.squash(exit.cause) as { readonly cause: Error & { readonly code?: string } }
-          // Connections name their prepared statements as they like.
+          // Connections choose names for their prepared statements freely.
           return [cause.name, cause.code, cause.message.replace(/(?<=prepared statement )"\w*"/, "of some name")]
         })
     )

@@ -33,8 +33,8 @@ export const mend = (dialect: Driver["dialect"]): Effect.Effect<void, never, Dat
 const dead = new SqlError({ cause: new Error("killed"), message: "killed" })
 
 /**
- * The driver of a process that is killed after so many statements. From then on none of its statements arrives, and its
- * open transaction is rolled back. `killed` completes at the first statement that the process could not send.
+ * The driver of a process that is killed after this many statements. From then on none of its statements arrives, and
+ * its open transaction is rolled back. `killed` completes at the first statement that the process could not send.
  */
 export const killedAfter = (driver: Driver, statements: number) =>
   Effect.map(Deferred.make<void>(), (killed): { readonly driver: Driver; readonly killed: Deferred.Deferred<void> } => {
@@ -58,8 +58,8 @@ export const killedAfter = (driver: Driver, statements: number) =>
   })
 
 /**
- * A driver whose first look-up of this text sees nothing, as if a winner were about to commit; and whether that has
- * happened.
+ * A driver whose first look-up with this text finds nothing, as if the winner of a race were about to commit; also
+ * reports whether that has happened.
  */
 export const blindOnce = (driver: Driver, text: string) => {
   let blind = true

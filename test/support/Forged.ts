@@ -1,10 +1,10 @@
 import type { Ask, Held } from "./Asked.ts"
 
-/* Requests of operators that must reach no handler, for attacks on every route of a surface. */
+/* Operator requests that must reach no handler, for attacks on every route of a surface. */
 
 /**
- * Paths that are not quite this one, which begins with `root`: `/api/` or `/ui/`. Slashes are doubled or trail, dots lead
- * away and back, letters are encoded or of another case, and the whole is in absolute form.
+ * Paths that are not quite this one, which begins with `root`: `/api/` or `/ui/`. Slashes are doubled or trail, dots
+ * lead away and back, letters are encoded or in another case, and one is in absolute form.
  */
 export const crookedPathsOf = (path: string, root: string): ReadonlyArray<string> => {
   const name = root.slice(1, -1)
@@ -26,14 +26,17 @@ export const crookedPathsOf = (path: string, root: string): ReadonlyArray<string
   ]
 }
 
-/** The same change as sites send it that are not the listener of `baseUrl`. Each has the right token. */
+/** The same change as other sites than the listener of `baseUrl` would send it. Each has the right token. */
 export const fromElsewhere = (change: Ask, held: Held, baseUrl: string): ReadonlyArray<Ask> =>
   [
     ...["https://evil.example", "null", "", `${baseUrl}.evil.example`].map((origin) => ({ origin })),
     { "sec-fetch-site": "cross-site" }
   ].map((headers) => ({ ...change, ...held, headers }))
 
-/** The same change by a session without its token: none, an empty one, another session's, a cut one, the right one twice. */
+/**
+ * The same change by a session without its token: none, an empty one, another session's, a truncated one, the right one
+ * twice.
+ */
 export const withoutToken = (change: Ask, { cookie, csrf }: Held, other: Held): ReadonlyArray<Ask> =>
   [
     {},

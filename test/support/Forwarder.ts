@@ -3,21 +3,21 @@ import type { Socket } from "node:net"
 import { connect, createServer } from "node:net"
 import { freePort } from "./Ports.ts"
 
-/** The fate of some octets: passed on, or both sides of their connection reset before or after them. */
+/** What happens to some octets: passed on, or both sides of their connection reset before or after them. */
 export type Fate = "pass" | "reset before" | "reset after"
 
-/** A TCP relay on loopback that can break what goes through it, and be pointed elsewhere. */
+/** A TCP relay on loopback that can break connections, and be pointed elsewhere. */
 export interface Forwarder {
   readonly port: number
-  /** Where connections made from now on go. */
+  /** The target of connections that are made from now on. */
   target: number
-  /** Called for each piece a client sends; without it everything passes. */
+  /** Called for each piece that a client sends; without it everything passes. */
   judge: ((sent: Buffer) => Fate) | undefined
   /** Connections that stand. */
   readonly open: () => number
   /** Connections that were reset so far. */
   readonly resets: () => number
-  /** Resets every connection that stands, in both directions. */
+  /** Resets every open connection, in both directions. */
   readonly resetAll: () => void
   readonly stop: () => Promise<void>
 }
@@ -89,7 +89,7 @@ export const startForwarder = async (target: number): Promise<Forwarder> => {
   return forwarder
 }
 
-/** The same URL by way of a relay. */
+/** The same URL through a relay. */
 export const through = (url: string, { port }: { readonly port: number }): string => {
   const parsed = new URL(url)
   parsed.port = `${port}`

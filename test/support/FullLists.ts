@@ -3,9 +3,9 @@ import type { Database } from "../../src/engine/sql/Database.ts"
 import { sql } from "./Graph.ts"
 import { startsAt } from "./Operators.ts"
 
-/* Enough of everything that every list of the panel has a full page, in words as long as they are in a company. SQLite. */
+/* Enough rows that every list of the panel has a full page, with words as long as in a company. SQLite. */
 
-/** More than a page has. */
+/** More than fits on a page. */
 const rows = 60
 
 const id = (table: number) => `unhex(printf('01933%03xd5a87c3e9f04%012x', ${table}, i * 7919))`

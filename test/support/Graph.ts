@@ -93,7 +93,7 @@ export const profileOf = (config: Config, name = "default"): ProfileConfig => {
   return profile
 }
 
-/** A signer that decides by a function; `profiles` are the ones it serves. */
+/** A signer that decides by a function; `profiles` are those that it serves. */
 const manualSigners = (signer: Signer, profiles = ["default", "other"]): Layer.Layer<Signers> =>
   Layer.succeed(Signers, {
     bySection: new Map(),
@@ -113,7 +113,7 @@ const realSigners = (profiles: ReadonlyArray<SigningProfile>) =>
     Layer.provide(Resolver.layerStatic({}))
   )
 
-/** The certificate of {@link signsAtOnce}; it is PEM, and no certificate. */
+/** The certificate of {@link signsAtOnce}; it is PEM, but not a certificate. */
 export const handmadeChain = "-----BEGIN CERTIFICATE-----\nTEFG\n-----END CERTIFICATE-----\n"
 
 /** Signs everything with a handmade chain. */
@@ -125,7 +125,7 @@ export interface Script {
   readonly validate?: Parameters<(typeof Validator)["layerScripted"]>[0]
   readonly issue?: DirectSigner["issue"]
   readonly revoke?: NonNullable<Signer["revoke"]>
-  /** Signs with these profiles' own CAs in place of `issue`. */
+  /** Signs with these profiles' own CAs instead of `issue`. */
   readonly profiles?: ReadonlyArray<SigningProfile>
   /** PTR names of addresses; without them nothing is looked up. */
   readonly names?: { readonly [address: string]: ReadonlyArray<string> | ResolveFailed }
@@ -134,12 +134,12 @@ export interface Script {
   readonly maxAttempts?: number
   readonly server?: Parameters<(typeof Waits)["layer"]>[0]
   readonly nonceTtlSeconds?: number
-  /** Takes every log record. */
+  /** Receives every log record. */
   readonly records?: Array<Record>
   readonly seed?: string
   /** Files of blocked keys. */
   readonly blocklists?: ReadonlyArray<string>
-  /** Takes what is delivered; by default everything is taken. */
+  /** Receives deliveries; by default it accepts everything. */
   readonly deliver?: Deliveries["Service"]["deliver"]
   /** The filter policies; none by default. */
   readonly policies?: Layer.Layer<Policies>
@@ -194,7 +194,7 @@ export type World = Layer.Success<ReturnType<typeof world>>
 /** A private P-256 key. */
 export const newPrivateKey = (): KeyObject => newEcKey()
 
-/** The account key of a private key, a fresh one by default. */
+/** The account key of a private key, by default a new one. */
 export const accountKeyOf = (key: KeyObject = newPrivateKey()): AccountKey =>
   importSpki(createPublicKey(key).export({ type: "spki", format: "der" }))
 
@@ -227,7 +227,7 @@ export const callerAt = Effect.fnUntraced(function*(profile: ProfileConfig, key:
   return caller
 })
 
-/** A new order for names. */
+/** A new order for these names. */
 export const orderOf = (caller: Caller, ...names: ReadonlyArray<string>) =>
   orders.create(caller, {
     identifiers: names.map((value) => ({ type: "dns", value })),
@@ -235,7 +235,7 @@ export const orderOf = (caller: Caller, ...names: ReadonlyArray<string>) =>
     notAfter: undefined
   })
 
-/** A new order, of which columns are set by hand: `status = 'valid'`. */
+/** A new order with columns set by hand: `status = 'valid'`. */
 export const orderWith = Effect.fnUntraced(function*(caller: Caller, set: string, ...names: ReadonlyArray<string>) {
   const { id } = yield* orderOf(caller, ...names.length === 0 ? ["a.example"] : names)
   const { dialect } = yield* Database

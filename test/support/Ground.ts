@@ -8,12 +8,12 @@ import type { Server, ServerOptions } from "./Server.ts"
 import { startServer } from "./Server.ts"
 import { checkStoredCertificates } from "./StoredCertificates.ts"
 
-/** What validations need: names that resolve to loopback and a web server there. */
+/** What validations need: names that resolve to loopback, and a web server there. */
 export interface World {
   /** Every name resolves to 127.0.0.1 unless the zone says otherwise. */
   readonly dns: DnsAnswerer
   readonly responder: Http01Responder
-  /** Points a process of the service at both. */
+  /** The settings that make a process of the service use both. */
   readonly env: Readonly<Record<string, string>>
   readonly stop: () => Promise<void>
 }
@@ -36,7 +36,7 @@ export const startWorld = async (web: Http01ResponderOptions = {}): Promise<Worl
 /** A running service with the world its validations need. */
 export interface Ground extends Pick<World, "dns" | "responder"> {
   readonly server: Server
-  /** Ends everything, and fails when a certificate that was stored is a bad one. */
+  /** Ends everything, and fails if a stored certificate is bad. */
   readonly dispose: () => Promise<void>
 }
 
@@ -46,7 +46,7 @@ const databaseUrlOf = ({ directory }: Server, { databaseUrl, env }: ServerOption
   return url.startsWith("sqlite://") ? `sqlite://${resolve(directory, url.slice("sqlite://".length))}` : url
 }
 
-/** Starts the answerer, the responder and a server pointed at both. */
+/** Starts the name server, the responder and a server that uses both. */
 export const startGround = async (
   options: ServerOptions = {},
   web: Http01ResponderOptions = {}
@@ -70,7 +70,7 @@ export const startGround = async (
   }
 }
 
-/** A second server on the database of a ground's, in its directory and with its world, at a port of its own. */
+/** A second server on the database of a ground, in its directory and with its world, at its own port. */
 export const startBeside = ({ dns, responder, server }: Ground, databaseUrl: string): Promise<Server> =>
   startServer({
     databaseUrl,

@@ -4,14 +4,14 @@ import { sql } from "./Graph.ts"
 
 /*
  * A database as one large client leaves it: nearly all rows belong to one profile and one account, one name is on every
- * certificate, and next to nothing is unfinished. A planner that assumes even distributions goes wrong here.
+ * certificate, and almost nothing is unfinished. A planner that assumes even distributions chooses badly here.
  */
 
 const orders = 2000
-/** Epoch seconds the newest is of. */
+/** Epoch seconds of the newest row. */
 const until = 1_800_000_000
 
-/** Fills a migrated, empty database, and has the engine gather its statistics. */
+/** Fills a migrated, empty database, and makes the engine gather its statistics. */
 export const grow: Effect.Effect<void, never, Database> = Effect.gen(function*() {
   const { dialect } = yield* Database
   const numbers = dialect === "sqlite"

@@ -26,7 +26,7 @@ export const surfaceOf = ({ filter, profiles, server }: Config, slots = 100) =>
     }))
   })
 
-/** An app that can be asked without a listener. */
+/** An app that can be called without a listener. */
 export type Asked<R> = App<R> & Pick<Routed<R>, "handle" | "late">
 
 const asked = <R>(app: App<R>): Asked<R> => ({
@@ -35,7 +35,7 @@ const asked = <R>(app: App<R>): Asked<R> => ({
   late: (request) => app.route(request).late(request)
 })
 
-/** The base URL of the profile `default`, where nothing else is configured. */
+/** The base URL of the profile `default`, unless another one is configured. */
 export const defaultBase = "http://localhost:3000/profile/default"
 
 /** A path below the profile `default`. */
@@ -44,7 +44,7 @@ export const at = (path: string): string => `/profile/default${path}`
 /** The absolute URL of a target. */
 export const urlOf = (target: string): string => `http://localhost:3000${target}`
 
-/** A request as the listener would hand it over. */
+/** A request as the listener would pass it on. */
 export const requestOf = (method: string, target: string, more: Partial<Request> = {}): Request => ({
   id: sender.request_id ?? "",
   method,
@@ -64,7 +64,7 @@ export const posted = (target: string, body: string, headers: Request["headers"]
     body: Effect.succeed(Buffer.from(body))
   })
 
-/** A key of its own, by default P-256. */
+/** Its own key, by default P-256. */
 export const acmeKey = (privateKey: KeyObject = newPrivateKey()): AcmeKey => {
   const { algorithm, key, thumbprint } = accountKeyOf(privateKey)
   const { crv = "", e = "", kty = "", n = "", x = "", y = "" } = key.export({ format: "jwk" })
@@ -90,13 +90,13 @@ export const headerOf = (answer: Answer, name: string): string => {
 /** The JSON of an answer. */
 export const bodyOf = (answer: Answer): ProblemBody => JSON.parse(String(answer.body)) as ProblemBody
 
-/** A nonce that has not been handed to anybody. */
+/** A nonce that nobody has got. */
 export const freshNonce: Effect.Effect<string, never, Nonces> = Effect.flatMap(
   Nonces,
   ({ issue }) => Effect.flatMap(issue, (nonce) => nonce === undefined ? Effect.die("no nonce") : Effect.succeed(nonce))
 )
 
-/** Registers a key; the account's URL. */
+/** Registers a key; returns the account's URL. */
 export const register = <R>(surface: Asked<R>, key: AcmeKey): Effect.Effect<string, never, R | Nonces> =>
   Effect.gen(function*() {
     const target = at("/newAccount")
@@ -114,7 +114,7 @@ export const byAccount = (
 ): Effect.Effect<Request, never, Nonces> =>
   Effect.map(freshNonce, (nonce) => posted(target, signed(key, { kid, url: urlOf(target), nonce }, payload)))
 
-/** A new account, and a function that answers its requests; `more` is added to each of them. */
+/** A new account, and a function that sends its requests; `more` is added to each of them. */
 export const newClient = <R>(app: Asked<R>, more: Partial<Request> = {}) =>
   Effect.gen(function*() {
     const key = acmeKey()

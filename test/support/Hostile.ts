@@ -1,13 +1,16 @@
 import { assert } from "vitest"
 
-/* Text that somebody else chose, as bad as it gets, and what a page may make of it. */
+/* Text that an outsider chose, as bad as possible, and what a page may make of it. */
 
-/** Markup that ends an attribute or an element, a character that turns the text beside it, and 10 000 characters. */
+/**
+ * Markup that ends an attribute or an element, a character that turns the direction of the text beside it, and 10 000
+ * characters.
+ */
 export const hostile = `"'><script>alert(1)</script><img src=x onerror=alert(1)>\u202Egro.elpmaxe ${
   "long ".repeat(1990)
 }`
 
-/** Holds a page to have escaped, isolated and cut such a text, wherever it stands in it. */
+/** Checks that a page has escaped, isolated and cut such a text, wherever it occurs. */
 export const assertHarmless = (html: string) => {
   assert.notMatch(html, /<script(?![^>]*\ssrc=)|<img src=x|"'>/)
   assert.notInclude(html, "\u202E")

@@ -8,21 +8,21 @@ export interface HttpAnswer {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly text: string
-  /** The body as JSON; `undefined` when it is none. */
+  /** The body as JSON; `undefined` if it is not JSON. */
   readonly json: unknown
 }
 
-/** One request; a body given as a list goes out chunked, without a Content-Length. */
+/** One request; a body given as a list is sent chunked, without a Content-Length. */
 interface HttpRequest {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | Uint8Array | ReadonlyArray<Uint8Array>
   readonly timeoutMs?: number
-  /** The request target exactly as sent, where the URL would be normalised. */
+  /** The request target exactly as sent; a URL would be normalised. */
   readonly path?: string
 }
 
-/** Sends requests over kept-alive connections of its own, accepting whatever certificate the server shows. */
+/** Sends requests over its own kept-alive connections, and accepts any certificate of the server. */
 export interface HttpClient {
   readonly send: (url: string, request?: HttpRequest) => Promise<HttpAnswer>
   readonly close: () => void
@@ -48,7 +48,7 @@ const piecesOf = (body: HttpRequest["body"]): ReadonlyArray<Uint8Array> => {
   return Array.from({ length: count }, (_, index) => bytes.subarray(index * piece, (index + 1) * piece))
 }
 
-/** A client on Node's own HTTP, which adds, follows and retries nothing. */
+/** A client on Node's own HTTP that adds, follows and retries nothing. */
 export const makeHttpClient = (): HttpClient => {
   const plain = new HttpAgent({ keepAlive: true })
   const secure = new HttpsAgent({ keepAlive: true, rejectUnauthorized: false })
@@ -86,7 +86,8 @@ export const makeHttpClient = (): HttpClient => {
           clearTimeout(timer)
           const text = Buffer.concat(chunks).toString("utf8")
           const answer = { status: incoming.statusCode ?? 0, headers: incoming.headers, text, json: parseJson(text) }
-          // Only then is the connection free for the next request; otherwise that would open another one.
+          // Only then is the connection free for the next request; otherwise that request would open another
+          // connection.
           outgoing.once("close", () => resolve(answer))
           if (!outgoing.writableEnded) outgoing.destroy()
         })

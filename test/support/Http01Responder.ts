@@ -6,7 +6,7 @@ import { freePort } from "./Ports.ts"
 /** A web server that answers http-01 challenges on a loopback port. */
 export interface Http01Responder {
   readonly port: number
-  /** Token to body; a token that is not in here answers 404. */
+  /** Token to body; a missing token answers 404. */
   readonly tokens: Map<string, string>
   /** Every request received, in order. */
   readonly requests: Array<{ readonly host: string; readonly path: string }>
@@ -19,9 +19,9 @@ const prefix = "/.well-known/acme-challenge/"
 export interface Http01ResponderOptions {
   /** Files in here are served by token. */
   readonly directory?: string
-  /** A free one when not given. */
+  /** A free one by default. */
   readonly port?: number
-  /** Awaited before a request of this host is answered; the request itself is on record before. */
+  /** Awaited before a request of this host is answered; the request itself is recorded before. */
   readonly before?: (host: string) => Promise<void>
 }
 

@@ -1,4 +1,4 @@
-/** Runs `work` on all items, `width` at a time, and answers in the order of the items. */
+/** Runs `work` on all items, `width` at a time, and returns the results in the order of the items. */
 export const inParallel = async <A, B>(
   items: ReadonlyArray<A>,
   width: number,

@@ -11,8 +11,8 @@ import type { Taken } from "./MailServer.ts"
 import { answering, mailServer } from "./MailServer.ts"
 
 /*
- * Whoever is told: a web server, a mail server and a program, all of them real. The first attempt of each sort of
- * notification is refused by the web server and by the mail server, so that there is a second one.
+ * The receivers: a web server, a mail server and a program, all of them real. The web server and the mail server refuse
+ * the first attempt of each sort of notification, so that there is a second one.
  */
 
 /** One attempt as its receiver saw it. */
@@ -22,7 +22,7 @@ export interface Attempt {
   readonly section: "profiles" | "operators"
   readonly id: string
   readonly isRefused: boolean
-  /** The event as it was told; a mail has only words. */
+  /** The event as received; a mail has only words. */
   readonly fields: Payload | undefined
   readonly mail: Taken | undefined
   /** Of a program. */
@@ -72,11 +72,11 @@ const members = [
 
 /** The three receivers. */
 export interface Inbox {
-  /** The sections that tell them: everything, at the top and for operators. */
+  /** The sections that name them: everything, at the top and for operators. */
   readonly toml: string
   /** What has arrived so far, in no order. */
   readonly attempts: () => ReadonlyArray<Attempt>
-  /** Takes the program away, and puts it back. */
+  /** Removes the program, and puts it back. */
   readonly withoutProgram: (act: () => Promise<void>) => Promise<void>
   readonly close: () => Promise<void>
 }
@@ -91,14 +91,14 @@ const bodyOf = `{${members.map((name) => `"${name}": {{ ${name} | tojson }}`).jo
 const present = (fields: object): Payload =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null)) as Payload
 
-/** What a mail is about, in two words, without names and ids. */
+/** The subject of a mail in two words, without names and ids. */
 const sortOf = ({ mail: { subject = "" } }: Taken): string =>
   subject.replace(/^ACME Service \S+: (?:\[\S+\] |operator \S+: )?/, "").replaceAll(/[0-9a-f]{8}-\S+ /g, "")
     .split(" ", 2).join(" ")
 
 const idOf = ({ mail: { messageId = "" } }: Taken): string => /^<([0-9a-f-]{36})@/.exec(messageId)?.[1] ?? messageId
 
-// The environment and the input are a folder of their own for each run, which gets its name when both are whole.
+// The environment and the input of each run are in a separate folder, which gets its name when both are complete.
 const script = (home: string): string =>
   `#!/bin/sh
 set -eu

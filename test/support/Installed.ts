@@ -8,10 +8,13 @@ import { text } from "./Documents.ts"
 export const isInstalled = (name: "certbot" | "curl" | "lego" | "pebble"): boolean =>
   spawnSync("sh", ["-c", `command -v ${name}`], { stdio: "ignore" }).status === 0
 
-/** Whether those of the documents are. */
+/** Whether the clients of the documents are installed. */
 export const client = { certbot: isInstalled("certbot"), curl: isInstalled("curl"), lego: isInstalled("lego") }
 
-/** A line of an absent client: the gate installs the client with its interop run, and runs the documents once more. */
+/**
+ * A line for an absent client: the gate installs the client with its interop run, and then runs the documents once
+ * more.
+ */
 export const gateComesBack = (): void =>
   assert.match(
     text(".ci/run"),

@@ -26,19 +26,19 @@ import { watched } from "./Watched.ts"
 
 /* Certificates that the service itself signed and stored, and the jobs that follow. */
 
-/** The profiles `default` and `other`, signing with one CA in a directory. */
+/** The profiles `default` and `other`, which sign with one CA in a directory. */
 export const profilesIn = (
   directory: string,
   more: Partial<LocalCaSettings> = {}
 ): ReadonlyArray<SigningProfile & { readonly name: string }> =>
   ["default", "other"].map((name) => ({ name, signer: signerOf(settingsIn(directory, more)) }))
 
-/** Where {@link profilesIn} has its revocation list exported to, and its old ledger. */
+/** The files of {@link profilesIn} for the exported revocation list and the old ledger. */
 export const filesIn = (directory: string) => ({ crl: join(directory, "ca.crl"), ledger: join(directory, "ca.json") })
 
 const config = configOf()
 
-/** Runs the jobs of some kinds that are due, until none is. */
+/** Runs due jobs of some kinds, until none is due. */
 export const work = (...kinds: ReadonlyArray<JobKind>) =>
   Effect.scoped(Effect.gen(function*() {
     const named = new Set<string>(kinds)
@@ -56,7 +56,7 @@ export const work = (...kinds: ReadonlyArray<JobKind>) =>
     }
   }))
 
-/** Tests in a world with a CA of its own that a worker has seen, from {@link madeAt} on. */
+/** Tests in a world with its own CA that a worker has seen, from {@link madeAt} on. */
 export const useOwnCa = (backend: Backend) =>
   useWorld(backend, {
     around: watched,
@@ -84,7 +84,7 @@ export const useForeignSigner = (
       ))
   })
 
-/** A certificate that is stored here. */
+/** A certificate that the service has stored. */
 export interface IssuedHere {
   readonly orderId: Effect.Success<ReturnType<typeof orderOf>>["id"]
   /** PEM, leaf first. */

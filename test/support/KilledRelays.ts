@@ -8,14 +8,14 @@ import type { Server } from "./Server.ts"
 export interface KilledRelays {
   readonly server: Server
   readonly databaseUrl: string
-  /** It bypasses its challenges, and it relays. */
+  /** Its profiles: one bypasses its challenges, and one relays. */
   readonly profile: string
   /** The name of each order. */
   readonly nameOf: (index: number) => string
-  /** The number of orders, and the number of them between two kills. */
+  /** The number of orders, and of those between two kills. */
   readonly orders: number
   readonly between: number
-  /** Every kill comes within so many milliseconds of the last finalize before it. */
+  /** Every kill comes at most this many milliseconds after the last finalize before it. */
   readonly withinMillis: number
 }
 

@@ -1,6 +1,6 @@
 import type { Taken } from "./MailServer.ts"
 
-/* Whether a mail is one that every server and every reader takes. */
+/* Whether every server and every reader accepts a mail. */
 
 const headers = [
   "auto-submitted",
@@ -15,14 +15,14 @@ const headers = [
   "to"
 ]
 
-/** The lines of a mail before its body, with those that were folded made whole. */
+/** The header lines of a mail, with folded ones unfolded. */
 const headOf = (raw: string): ReadonlyArray<readonly [name: string, value: string]> =>
   raw.slice(0, raw.indexOf("\r\n\r\n")).replaceAll(/\r\n(?=[ \t])/g, "").split("\r\n").map((line) => {
     const at = line.indexOf(":")
     return [line.slice(0, at).toLowerCase(), line.slice(at + 1).trim()] as const
   })
 
-/** Of a mail as it was sent: whatever a server might refuse or change, and whatever is not as it is documented. */
+/** The faults of a mail as it was sent: what a server might refuse or change, and what differs from the documents. */
 export const letterFaults = ({ mail, raw }: Taken): ReadonlyArray<string> => {
   const head = headOf(raw)
   const valueOf = (name: string) => head.find(([one]) => one === name)?.[1] ?? ""

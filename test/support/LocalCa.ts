@@ -29,7 +29,7 @@ import { configOf, newPrivateKey } from "./Graph.ts"
 export const madeAt = Date.UTC(2026, 0, 1) / 1000
 export const daySeconds = 86_400
 
-/** A `signer` section that signs with a local CA. */
+/** A `signer` section for a local CA. */
 export const signerOf = (local_ca: LocalCaSettings): SigningProfile["signer"] => ({
   backend: "local_ca",
   local_ca,
@@ -64,7 +64,7 @@ export const settingsIn = (directory: string, more: Partial<LocalCaSettings> = {
   ...more
 })
 
-/** A request to a backend for names, under a key of the test. */
+/** A request to a backend for these names, with a key of the test. */
 export const issueRequest = (names: ReadonlyArray<string>, more: Partial<IssueRequest> = {}): IssueRequest => ({
   orderId: "order",
   csr: Result.getOrThrow(parseCsr(csrOf({ extensions: [sanOf(...names.map((name) => dns(name)))] }))),
@@ -93,7 +93,10 @@ export interface ForeignCa {
   readonly certificatePem: string
 }
 
-/** Makes one, self-signed unless there is an issuer. `more` are further extensions, `without` those that it lacks. */
+/**
+ * Makes a CA, self-signed unless there is an issuer. `more` are further extensions, `without` are extensions that it
+ * lacks.
+ */
 export const foreignCa = (options: {
   readonly name: string
   readonly key?: KeyObject

@@ -3,8 +3,8 @@ import { Effect } from "effect"
 const mostMillis = 60_000
 
 /**
- * Makes an attempt that is ended when a time is up, and makes it again with four times as much when that was too little.
- * How far it has come by then says how busy the machine is. `attempt` answers `undefined` when it was too little.
+ * Makes an attempt that ends when its time is up, and repeats it with four times as much time if that was too little.
+ * Its progress by then shows how busy the machine is. `attempt` returns `undefined` if the time was too little.
  */
 export const longEnough = <A, E, R>(
   millis: number,

@@ -1,7 +1,10 @@
 import type { TestSpecification } from "vitest/node"
 import { BaseSequencer } from "vitest/node"
 
-/** Files that take long however little they compute, because they wait for times of the service or start programs. */
+/**
+ * Files that take long although they compute little, because they wait for time limits of the service or start
+ * programs.
+ */
 export const longest: ReadonlyArray<string> = [
   "e2e/panelForms.test.ts",
   "docs/bench.test.ts",
@@ -31,8 +34,8 @@ export const longest: ReadonlyArray<string> = [
 ]
 
 /**
- * Starts the longest files first, so that no process of a project ends long before the others. vitest knows how long a
- * file took only where it has run before, and else goes by the size of its text.
+ * Starts the longest files first, so that no process of a project ends long before the others. vitest knows the
+ * duration of a file only if it has run here before; otherwise it goes by the size of the text.
  */
 export default class LongestFirst extends BaseSequencer {
   override async sort(files: Array<TestSpecification>): Promise<Array<TestSpecification>> {

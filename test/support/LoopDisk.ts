@@ -4,12 +4,12 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { NotMountable } from "./SmallDisk.ts"
 
-/** A disk of its own, in a file, that can lose its power. */
+/** A separate disk, in a file, that can lose its power. */
 export interface LoopDisk {
   readonly directory: string
   /** Syncs everything written so far to the disk. */
   readonly sync: () => void
-  /** Copies the current content of the disk itself, without data that is only in the system's memory. */
+  /** Copies the present content of the disk itself, without data that is only in the system's memory. */
   readonly keep: () => void
   /** Replaces the disk by the copy, as after the power came back. No process may have a file of it open. */
   readonly cut: () => void
@@ -20,7 +20,7 @@ const run = (command: string, ...words: ReadonlyArray<string>): void => {
   execFileSync(command, words, { stdio: "pipe" })
 }
 
-/** Makes and mounts one, which takes root; fails with {@link NotMountable}. */
+/** Makes and mounts a disk, which needs root; fails with {@link NotMountable}. */
 export const makeLoopDisk = (megabytes: number): LoopDisk => {
   const home = mkdtempSync(join(tmpdir(), "acme-loop-"))
   const [image, kept, directory] = [join(home, "image"), join(home, "kept"), mkdtempSync(join(home, "disk-"))]

@@ -7,10 +7,10 @@ import type { AddressInfo } from "node:net"
 import type { SMTPServerOptions, SMTPServerSession } from "smtp-server"
 import { SMTPServer } from "smtp-server"
 
-/** A message as the server took it. */
+/** A message as the server received it. */
 export interface Taken {
   readonly raw: string
-  /** Read by a library that is not the one that wrote it. */
+  /** Parsed by another library than the one that wrote it. */
   readonly mail: ParsedMail
   readonly recipients: ReadonlyArray<string>
   readonly session: SMTPServerSession
@@ -27,8 +27,8 @@ export interface MailServer {
 export const answering = (code: number, words = "no"): Error => Object.assign(new Error(words), { responseCode: code })
 
 /**
- * Takes every message until the scope ends, unless the options say otherwise, or `judge`, which is shown each, answers
- * with a failure.
+ * Accepts every message until the scope ends, unless the options say otherwise, or `judge`, which sees each message,
+ * returns a failure.
  */
 export const mailServer = (
   options: SMTPServerOptions = {},

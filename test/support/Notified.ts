@@ -12,9 +12,9 @@ import type { Config } from "../../src/settings/AppConfig.ts"
 import { installationOf } from "../../src/settings/Installation.ts"
 import { configOf } from "./Graph.ts"
 
-/** What is outside of {@link deliveries}. */
+/** The outside world of {@link deliveries}. */
 interface Outside {
-  /** The addresses of names; without it, no name has any. */
+  /** The addresses of names; without it, no name has an address. */
   readonly names?: { readonly [name: string]: ReadonlyArray<string> }
 }
 
@@ -43,7 +43,7 @@ export const payload = (hook: MessageKind, members: Readonly<Record<string, unkn
   ...members
 })
 
-/** What an issuance tells. */
+/** The event of an issuance. */
 export const issued = (members: Readonly<Record<string, unknown>> = {}): Payload =>
   payload("certificate_issued", {
     order_id: "o1",

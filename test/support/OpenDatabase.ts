@@ -9,7 +9,7 @@ import { patienceMs } from "./Patience.ts"
 
 /* A database read from outside the service, by tests and by other programs. */
 
-/** A database as the service opens it. How long one waits for a connection says how busy the machine is. */
+/** A database as the service opens it. The wait for a connection depends on how busy the machine is. */
 const openDatabase = (
   url: string,
   poolMax = 10,
@@ -34,12 +34,12 @@ export const openDriver = (
 ): Effect.Effect<Driver, never, Scope.Scope> =>
   Effect.orDie(Effect.map(Layer.build(openDatabase(url, poolMax, acquireMillis, readers)), Context.get(Database)))
 
-/** A row as the engine gives it. */
+/** A row as the engine returns it. */
 export interface RawRow {
   readonly [column: string]: unknown
 }
 
-/** Rows of a statement sent as it is, undecoded. */
+/** Rows of a statement that is sent as it is, without decoding. */
 export const sql = (
   text: string,
   params: ReadonlyArray<unknown> = []
@@ -53,17 +53,17 @@ export const sql = (
       >
   ))
 
-/** {@link sql} on a database opened for it. */
+/** {@link sql} on a database that is opened for it. */
 export const sqlAt = (url: string, text: string, params?: ReadonlyArray<unknown>): Promise<ReadonlyArray<RawRow>> =>
   Effect.runPromise(Effect.scoped(
     Effect.flatMap(openDriver(url, 1), (driver) => Effect.provideService(sql(text, params), Database, driver))
   ))
 
-/** An id as it is written in a statement. */
+/** An id in the form of a statement. */
 export const idLiteral = (dialect: Driver["dialect"], id: string): string =>
   dialect === "sqlite" ? `X'${id.replaceAll("-", "")}'` : `'${id}'`
 
-/** An id as an engine stores it, as URLs and the log have it. */
+/** An id as an engine stores it, in the form of URLs and the log. */
 export const idText = (raw: unknown): string => {
   const hex = raw instanceof Uint8Array ? Buffer.from(raw).toString("hex") : String(raw).replaceAll("-", "")
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5")

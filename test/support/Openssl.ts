@@ -19,8 +19,8 @@ export const leafOf = (pem: string): X509Certificate => {
 }
 
 /**
- * `openssl verify -x509_strict` of a chain, leaf first, as a TLS server's certificate for `host` against the one
- * trust anchor in `caFile`, and under the revocation list in `crlFile` where there is one. Fails with what openssl said.
+ * `openssl verify -x509_strict` of a chain, leaf first, as a TLS server's certificate for `host` against the one trust
+ * anchor in `caFile`, and with the revocation list in `crlFile` if there is one. Fails with the output of openssl.
  */
 export const verifyChain = async (pem: string, caFile: string, host: string, crlFile?: string): Promise<void> => {
   const directory = mkdtempSync(join(tmpdir(), "acme-verify-"))
@@ -54,12 +54,12 @@ export const renewalIdOf = (pem: string): string => {
     .toString()
   const [, keyId = ""] = /^ *(?:keyid:)?((?:[0-9A-F]{2}:){19}[0-9A-F]{2})$/m.exec(said) ?? []
   const [, serial = ""] = /^serial=([0-9A-F]+)$/m.exec(said) ?? []
-  // A number of which the first bit is set has an octet of zeros before it.
+  // A number with the first bit set has a zero octet before it.
   const octets = Buffer.from(/^[89A-F]/.test(serial) ? `00${serial}` : serial, "hex")
   return `${Buffer.from(keyId.replaceAll(":", ""), "hex").toString("base64url")}.${octets.toString("base64url")}`
 }
 
-/** Writes a self-signed CA made by openssl: a pair the service did not generate. */
+/** Writes a self-signed CA made by openssl: a pair that the service did not generate. */
 export const makeCa = (certPath: string, keyPath: string, commonName: string, days = 3650): void => {
   const extensions = ["basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign,cRLSign"]
   const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", keyPath]

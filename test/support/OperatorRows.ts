@@ -37,5 +37,5 @@ export const token = {
   allowedAddresses: []
 } as const
 
-/** Whether a statement answered a row. */
+/** Whether a statement returned a row. */
 export const is = (found: unknown): boolean => found !== undefined

@@ -2,7 +2,10 @@ import { request } from "node:http"
 import { text } from "node:stream/consumers"
 import { sessionCookie } from "../../src/surfaces/operator/gate/Credentials.ts"
 
-/* What operators do about themselves and others over the API and in the panel, each by its own requests, over sockets. */
+/*
+ * What operators do about themselves and others over the API and in the panel, each with its own requests, over
+ * sockets.
+ */
 
 /** An answer, read to its end. */
 interface Answer {
@@ -11,7 +14,7 @@ interface Answer {
   readonly cookie: string | undefined
 }
 
-/** A session, and the address it is used from. */
+/** A session, and the address that uses it. */
 export interface Seat {
   readonly from: string
   readonly cookie: string
@@ -20,20 +23,20 @@ export interface Seat {
 
 type Send = (seat: Partial<Seat>, body?: object, parameters?: Readonly<Record<string, string>>) => Promise<Answer>
 
-/** What can be done by one surface: the route of each act. */
+/** What one surface can do: the route of each act. */
 export interface OperatorSurface {
   readonly name: "API" | "panel"
-  /** The route by which an act is asked for, as the surface declares it. */
+  /** The route of an act, as the surface declares it. */
   readonly routes: Readonly<Record<Act, string>>
-  /** Signs in as far as the password leads. */
+  /** Signs in with the password only. */
   readonly signIn: (username: string, password: string, from: string) => Promise<Seat>
-  /** Gives the second factor; answers the session that is whole. */
+  /** Gives the second factor; returns the whole session. */
   readonly verify: (seat: Seat, code: string) => Promise<Seat>
-  /** Begins an enrolment; answers the key of the authenticator. */
+  /** Begins an enrolment; returns the key of the authenticator. */
   readonly begin: (seat: Seat, password: string) => Promise<string>
-  /** Completes it; answers recovery codes. */
+  /** Completes the enrolment; returns recovery codes. */
   readonly confirm: (seat: Seat, code: string) => Promise<ReadonlyArray<string>>
-  /** The same where a sign-in demands it. */
+  /** The same if a sign-in demands it. */
   readonly forcedBegin: (seat: Seat) => Promise<string>
   readonly forcedConfirm: (seat: Seat, code: string) => Promise<void>
   readonly codes: (seat: Seat, password: string) => Promise<ReadonlyArray<string>>
@@ -45,7 +48,7 @@ export interface OperatorSurface {
   readonly deactivate: (seat: Seat, accountId: string) => Promise<void>
   readonly deleteCredential: (seat: Seat, kid: string) => Promise<void>
   readonly revoke: (seat: Seat, orderId: string) => Promise<void>
-  /** Asks by the route of an act and answers the status, whatever it is. */
+  /** Calls the route of an act and returns the status, whatever it is. */
   readonly attempt: (
     act: "confirm" | "contact" | "forcedConfirm" | "signIn" | "verify",
     seat: Partial<Seat>,
@@ -155,7 +158,7 @@ const keyIn = ({ text: page }: Answer): string =>
 const codesIn = ({ text: page }: Answer): ReadonlyArray<string> =>
   [...page.matchAll(/<li>([A-Z2-7]{5}-[A-Z2-7]{5})/g)].map(([, one = ""]) => one)
 
-/** The panel, as its forms are sent. */
+/** The panel, with requests as its forms send them. */
 export const panelSurface = (url: string): OperatorSurface => {
   const to = asking(url, true)
   const routes = {
@@ -179,7 +182,7 @@ export const panelSurface = (url: string): OperatorSurface => {
     body: object = {},
     parameters?: Readonly<Record<string, string>>
   ) => taken(await to(route)(seat, body, parameters), route)
-  /** A whole session finds its token in its pages; one that lacks its factor needs none. */
+  /** A whole session finds its token in its pages; a half session needs none. */
   const seated = async ({ cookie = "" }: Answer, from: string): Promise<Seat> => {
     const { text: page } = await to("GET /ui/")({ from, cookie })
     return { from, cookie, csrf: /X-CSRF-Token":"([\w-]+)"/.exec(page)?.[1] ?? "" }

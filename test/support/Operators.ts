@@ -16,15 +16,15 @@ import type { Backend } from "./Databases.ts"
 import { column, configOf, fieldsOf } from "./Graph.ts"
 import { useStore } from "./UseTests.ts"
 
-/* Operators over a database of a test's own, with hashes that cost next to nothing and are counted. */
+/* Operators over a test's own database, with hashes that cost almost nothing and are counted. */
 
 /** When tests of operators begin, in epoch seconds: in the middle of a step of thirty. */
 export const startsAt = 1_800_000_015
 
-/** A configuration with what tests of operators count on. */
+/** A configuration that tests of operators rely on. */
 export const config = configOf()
 
-/** The same, where a second factor is demanded. */
+/** The same, with a second factor required. */
 export const strict = configOf("[admin]\nrequire_mfa = true\n")
 
 /** Who makes operators. */
@@ -33,23 +33,23 @@ export const keyboard: AtKeyboard = { kind: "cli", id: "tester" }
 /** The password of every operator, unless a test says otherwise. */
 export const password = "Wrocław tramway, 4 stops"
 
-/** Another password, for those who change theirs. */
+/** Another password, for operators who change theirs. */
 export const chosen = "Gdańsk shipyard, 9 cranes"
 
 /** A password that nobody has. */
 export const wrong = "Kraków tramway, 5 stops"
 
-/** A page that has every row of a test. */
+/** A page that has room for every row of a test. */
 export const all = { limit: 50, offset: 0 }
 
-/** The keys under which an attempt is counted that was not given back. */
+/** The keys under which attempts are counted that were not given back. */
 export const counted = column("SELECT key FROM login_attempts WHERE attempts > 0")
 
-/** The tag with which an effect fails. */
+/** The tag of an effect's failure. */
 export const tagOf = <A, E extends { readonly _tag: string }, R>(self: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.flip(self), ({ _tag }) => _tag)
 
-/** A request by an address. */
+/** A request from an address. */
 export const from = (ip: string, more: Partial<Requester> = {}): Requester => ({
   client: { ip, user_agent: "test/1", request_id: "request-1" },
   surface: "api",
@@ -64,7 +64,7 @@ const iterations = 4
 /** A password as it is typed. */
 export const typed = (text: string) => Redacted.make(text)
 
-/** Tests over operators; `rounds` counts what was computed of PBKDF2. */
+/** Tests over operators; `rounds` counts the computed iterations of PBKDF2. */
 export const useOperators = (backend: Backend) => {
   const rounds = { ofPasswords: 0 }
   const counted: Derive = (text, salt, count) =>
@@ -76,9 +76,9 @@ export const useOperators = (backend: Backend) => {
   })
   return {
     ...store,
-    /** The fields of every log record of an event in the test that runs. */
+    /** The fields of every log record of an event in the running test. */
     fieldsOf: (event: Parameters<typeof fieldsOf>[1]) => fieldsOf(store.records, event),
-    /** Hashes of passwords that were computed by an effect. */
+    /** The number of password hashes that an effect computed. */
     hashesOf: <A, E, R>(self: Effect.Effect<A, E, R>) =>
       Effect.suspend(() => {
         const before = rounds.ofPasswords
@@ -98,7 +98,7 @@ export const enter = (username: string, requester: Requester = here) =>
     (signedIn) => signedIn._tag === "Active" ? Effect.succeed(signedIn) : Effect.die(new Error("a factor is asked for"))
   )
 
-/** Signs in as far as the second factor. */
+/** Signs in up to the second factor. */
 export const half = (username: string, requester: Requester = here, settings = config.admin) =>
   Effect.flatMap(
     signIn(settings, { username, password: typed(password) }, requester),
@@ -106,11 +106,11 @@ export const half = (username: string, requester: Requester = here, settings = c
       signedIn._tag === "Pending" ? Effect.succeed(signedIn) : Effect.die(new Error("no factor is asked for"))
   )
 
-/** What an authenticator shows so many seconds from now. */
+/** The code of an authenticator this many seconds from now. */
 export const codeOf = (secret: Uint8Array, later = 0) =>
   Effect.map(currentSeconds, (now) => totpCode(secret, now + later))
 
-/** Enrols an authenticator in an operator's session; its step is claimed by it. */
+/** Enrols an authenticator in an operator's session; this claims its step. */
 export const enrolled = Effect.fnUntraced(function*(identity: SessionIdentity) {
   const enrolment = yield* secondFactor.beginEnrolment(config.admin, identity, typed(password), here)
   const secret = secretOf(enrolment.secret)

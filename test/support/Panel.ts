@@ -15,7 +15,7 @@ import { useStore } from "./UseTests.ts"
 
 /* The panel without a socket and without a browser. */
 
-/** The panel of a configuration, and the way to ask it. */
+/** The panel of a configuration, and the function to call it. */
 export const panelOf = Effect.fnUntraced(function*(config: Config, admit?: CheckServices["admit"]) {
   const sources = new Map<string, "default" | "file" | "env">()
   const names = yield* ReverseNames
@@ -25,10 +25,10 @@ export const panelOf = Effect.fnUntraced(function*(config: Config, admit?: Check
   return { ask: asking(app, config) }
 })
 
-/** What tests of the panel are given. */
+/** What tests of the panel get. */
 export type AskingPanel = Effect.Success<ReturnType<typeof panelOf>>
 
-/** Tests over the panel; `first` gives each the way to ask it. */
+/** Tests over the panel; `first` gives each test the function to call it. */
 export const usePanel = (backend: Backend, toml = "") => {
   const config = configOf(toml)
   return {
@@ -45,7 +45,7 @@ export const usePanel = (backend: Backend, toml = "") => {
 /** The fields of a form. */
 export const form = (fields: Readonly<Record<string, string>>) => new URLSearchParams(fields)
 
-/** Makes an operator and signs them in; answers the session as their browser holds it. */
+/** Makes an operator and signs the operator in; returns the session as a browser holds it. */
 export const entered = Effect.fnUntraced(function*(
   { ask }: AskingPanel,
   username: string,
@@ -67,7 +67,7 @@ export const send = (
   fields: Readonly<Record<string, string>> = {}
 ) => ask(target, { method: "POST", body: form(fields), headers: { "hx-request": "true" }, ...held })
 
-/** Whether an answer puts a refusal with this code beside its form. */
+/** Whether an answer shows a refusal with this code beside its form. */
 export const isBeside = ({ headers, status, text }: Told, expected: number, code: string): boolean =>
   status === expected && headers["hx-retarget"] === "find .refusal" && text.includes(`<code>${code}</code>`)
 

@@ -9,12 +9,12 @@ import { operatorOf } from "./Browser.ts"
 import { makeCsr } from "./Csr.ts"
 import { patternOf } from "./PanelRoutes.ts"
 
-/* Every form of the panel that changes something: what it is about, how it is filled in, and what it says then. */
+/* Every form of the panel that changes something: its subject, how to fill it in, and what the page then says. */
 
-/** Who the forms of admins are about. */
+/** The subjects of the forms of admins. */
 export const bob: DemoOperator = { username: "bob", password: "Nine geese over the dam", role: "viewer" }
 
-/** Who fills in the forms of one's own account. */
+/** The operator who fills in the forms of one's own account. */
 export const cora: DemoOperator = { username: "cora", password: "A lantern for the ferry", role: "operator" }
 
 /** The texts of fields by their names. */
@@ -22,31 +22,31 @@ export interface Fields {
   readonly [name: string]: string
 }
 
-/** What forms are about. It is made for each form anew. */
+/** The subjects of forms, made again for each form. */
 export interface Ground {
   /** The path of an order with a certificate. */
   readonly issued: () => Promise<string>
-  /** The path of an order without one; `complete` gets it one. */
+  /** The path of an order without a certificate; `complete` gets it one. */
   readonly pending: () => Promise<{ readonly path: string; readonly complete: () => Promise<void> }>
   /** The path of an account without orders; `issue` gets it a certificate. */
   readonly account: () => Promise<{ readonly path: string; readonly issue: () => Promise<void> }>
   /** The path of a credential. */
   readonly credential: () => Promise<string>
-  /** Lets a credential have bound an account. */
+  /** Makes a credential bind an account. */
   readonly bind: (credential: string, account: string) => void
   /** The path of a job that waits for its time. */
   readonly job: () => string
-  /** Makes a token of an operator, and answers its id. The path is that of the page with the tokens. */
+  /** Makes a token of an operator, and returns its id. The path is the page with the tokens. */
   readonly token: (path: string, password: string) => Promise<string>
-  /** Signs an operator in elsewhere. */
+  /** Signs an operator in from another browser. */
   readonly signIn: (operator: DemoOperator) => Promise<void>
-  /** Writes to the database as nobody does by the panel. */
+  /** Changes the database in a way that the panel cannot. */
   readonly write: (statement: string, ...values: ReadonlyArray<unknown>) => void
-  /** What the forms could have changed. */
+  /** The data that the forms could have changed. */
   readonly records: () => string
 }
 
-/** Without what the service does meanwhile: relayed orders time out, and jobs that are due are run. */
+/** Without what the service does meanwhile: relayed orders time out, and due jobs run. */
 const kept = [
   "SELECT id, status, contact FROM accounts ORDER BY id",
   "SELECT id, status, revoked_at FROM orders WHERE profile <> 'public' ORDER BY id",
@@ -61,11 +61,11 @@ const kept = [
 /** The last part of a URL as the pages write it. */
 const idOf = (url: string): string => url.split("/").at(-1) ?? ""
 
-/** The token that a page has for its forms. */
+/** The token of a page for its forms. */
 const csrfOf = async (page: Page, url: string): Promise<string> =>
   /X-CSRF-Token":"([\w-]+)"/.exec(await (await page.request.get(`${url}/ui/`)).text())?.[1] ?? ""
 
-/** The ground of a demo. `page` is one of an admin. */
+/** The ground of a demo. `page` is a page of an admin. */
 export const groundOf = (demo: Demo, client: AcmeSession, page: Page): Ground => {
   const database = new SqliteDatabase(join(demo.directory, "sqlite.db"), { timeout: 10_000 })
   const send = async (path: string, form: Fields): Promise<string> => {
@@ -126,20 +126,20 @@ export const groundOf = (demo: Demo, client: AcmeSession, page: Page): Ground =>
 
 /** How one form is filled in. */
 export interface FormCase {
-  /** Who does so; an admin, unless it is one's own account. */
+  /** The operator; an admin, unless the form is about one's own account. */
   readonly isOwn?: boolean
-  /** Makes what it is about, and answers the path of its page. */
+  /** Makes its subject, and returns the path of its page. */
   readonly page: (ground: Ground) => Promise<string> | string
   /** Whether it comes with the answer to another form, which needs the script. */
   readonly isMade?: boolean
-  /** What leads to the form on its page. */
+  /** The link to the form on its page. */
   readonly lead?: (page: Page) => Promise<void>
   readonly well?: Fields | ((page: Page) => Promise<Fields>)
-  /** What is shown when it was taken. */
+  /** What is shown when it was accepted. */
   readonly says: string
-  /** What is wrong with it; a token of another session, unless it says otherwise. */
+  /** What is wrong with it; by default, a token of another session. */
   readonly badly?: Fields
-  /** The code that such a form is refused with. */
+  /** The code with which such a form is refused. */
   readonly code?: string
 }
 
@@ -167,7 +167,7 @@ export const formOf = async (page: Page, pattern: string): Promise<Locator> => {
   return page.locator("form[method=post]").nth(at)
 }
 
-/** What folds a form away. */
+/** The element that folds a form away. */
 export const foldOf = (form: Locator): Locator => form.locator("xpath=ancestor::details[1]/summary")
 
 /** Opens the fold of a form, if it has one. */
@@ -187,7 +187,7 @@ export const fill = async (form: Locator, fields: Fields): Promise<void> => {
   }
 }
 
-/** What the first button of a form sends. */
+/** The value that the first button of a form sends. */
 export const buttonOf = (form: Locator): Locator => form.locator("button[type=submit]").first()
 
 const begin = async (page: Page): Promise<void> => {
@@ -203,7 +203,7 @@ const choose = async (page: Page, link: string): Promise<void> => {
   await page.waitForSelector("#revoking button")
 }
 
-/** The forms of a sign-in, which work without scripts. The test has a story of its own for them. */
+/** The forms of a sign-in, which work without scripts. A separate part of the test is about them. */
 export const signInForms: ReadonlyArray<string> = [
   "/ui/login",
   "/ui/login/abandon",

@@ -1,35 +1,35 @@
-/* Every page, file and way of the panel, with what the tests in a browser look for there. */
+/* Every page, file and redirect of the panel, with what the tests in a browser look for there. */
 
-/** Whoever asks for a page: nobody known, a session that lacks its second factor, and the three roles. */
+/** The reader of a page: nobody known, a session that lacks its second factor, and the three roles. */
 export const readers = ["none", "half", "viewer", "operator", "admin"] as const
 
 export type Reader = typeof readers[number]
 
-/** What a row looks at. */
+/** The input of a row. */
 interface Place {
   readonly pattern: string
-  /** Which of the things that the pattern shows. */
+  /** Which of several subjects of the pattern is shown. */
   readonly what?: string
-  /** Who gets it. Pages of sign-in are for whoever has no whole session. */
+  /** The readers who get it. Pages of sign-in are for everybody without a whole session. */
   readonly from: Reader
-  /** Where it is: a path, or the first that fits of the links of a page, with `plus` behind it. */
+  /** Where it is: a path, or the first matching link of a page, with `plus` after it. */
   readonly at: string | { readonly linkedFrom: string; readonly plus?: string }
 }
 
 /** A page. */
 export interface PageRow extends Place {
   readonly kind: "page"
-  /** 200, unless it says otherwise. */
+  /** 200 by default. */
   readonly status?: number
-  /** What it says where there is something to show. */
+  /** What it says if there is something to show. */
   readonly says: string
-  /** What it says on a new installation; undefined where there is no such record. */
+  /** What it says on a new installation; undefined if there is no such record. */
   readonly saysEmpty: string | undefined
-  /** A list that has no such page there leads back to its first. */
+  /** A list without such a page leads back to its first page. */
   readonly leadsBack?: boolean
 }
 
-/** A file that is saved, or that pages are made of. */
+/** A file to be saved, or a file that pages use. */
 export interface FileRow extends Place {
   readonly kind: "file"
   readonly type: string
@@ -37,7 +37,7 @@ export interface FileRow extends Place {
   readonly isOnEmpty: boolean
 }
 
-/** A path that leads elsewhere. */
+/** A path that redirects. */
 export interface WayRow extends Place {
   readonly kind: "way"
   readonly to: string
@@ -53,7 +53,7 @@ interface More {
   readonly at?: Place["at"]
 }
 
-/** A page that is there on a new installation, too. */
+/** A page that also exists on a new installation. */
 const page = (pattern: string, says: string, saysEmpty = says, more: More = {}): PageRow => ({
   kind: "page",
   pattern,
@@ -91,7 +91,7 @@ const exported = (list: string): ReadonlyArray<FileRow> => [
   file(`${list}/export`, "application/json", { what: "json", at: `${list}/export?format=json` })
 ]
 
-/** Every row of the table: what can be asked for with GET. */
+/** Every row of the table: everything that can be requested with GET. */
 export const rows: ReadonlyArray<Row> = [
   { kind: "way", pattern: "/", from: "none", at: "/", to: "/ui/" },
   { kind: "way", pattern: "/ui", from: "none", at: "/ui", to: "/ui/" },
@@ -127,7 +127,7 @@ export const rows: ReadonlyArray<Row> = [
   record("/ui/eab/{kid}", "/ui/eab", "Edge nodes"),
   page("/ui/upstream-orders", "relayed.corp.example", "These profiles relay: public."),
   record("/ui/upstream-orders/{id}", "/ui/upstream-orders", "Order there"),
-  // The service has jobs of its own from the first moment on.
+  // The service has jobs of its own from the start.
   page("/ui/jobs", "challenge_validate", "nonce_sweep"),
   page("/ui/jobs", "signer_", "No job matches.", { what: "failed", at: "/ui/jobs?status=failed" }),
   record("/ui/jobs/{id}", "/ui/jobs?status=failed", "script_failed", "failed"),

@@ -18,12 +18,14 @@ import { freePort } from "./Ports.ts"
 import { watch } from "./Watchdog.ts"
 
 /*
- * Every command of the documents is run, in `test/docs` or by `.ci/run`: as it stands, but for ports, the database's URL
- * and the paths of an installation. In full a shell runs them all; else `acme-svc` runs in this process where a line is
- * no more than that, and `npm start` builds once.
+ * Every command of the documents is run, in `test/docs` or by `.ci/run`: as it stands, except for ports, the database's
+ * URL and the paths of an installation. In a full run a shell runs them all; otherwise a line that only calls
+ * `acme-svc` runs in this process, and `npm start` builds once.
  */
 
-/** The arguments of a line that is `acme-svc` alone, parted as a shell does it; undefined for what takes a shell. */
+/**
+ * The arguments of a line that only calls `acme-svc`, split as a shell does it; undefined if the line needs a shell.
+ */
 const argumentsOf = (command: string): ReadonlyArray<string> | undefined => {
   const word = /"([^"$`\\]*)"|'([^']*)'|([\w./:=,@%+-]+)/
   if (!new RegExp(`^acme-svc(?: (?:${word.source}))*$`).test(command)) return undefined
@@ -47,7 +49,7 @@ export interface Serving {
 const exercised = new Set<Line>()
 
 /**
- * Puts texts in the place of words. What was put there stays as it is: ports and ids may happen to hold another of the
+ * Replaces words by texts. Inserted texts are not replaced again: ports and ids may happen to contain another of the
  * words.
  */
 const replaced = (command: string, [first, ...others]: ReadonlyArray<readonly [string, string]>): string => {
@@ -56,7 +58,7 @@ const replaced = (command: string, [first, ...others]: ReadonlyArray<readonly [s
   return command.split(from).map((part) => replaced(part, others)).join(to)
 }
 
-/** A directory to paste commands into, with ports of its own and `acme-svc` on its PATH. */
+/** A directory to paste commands into, with its own ports and `acme-svc` on its PATH. */
 export class Place {
   readonly directory = freshDirectory()
   readonly replacements: Array<readonly [string, string]> = []
@@ -78,12 +80,12 @@ export class Place {
     })
   }
 
-  /** Names are this machine here: without `env`, it may be asked about them. */
+  /** Names are this machine here: with `env` left out, the machine may be asked about them. */
   static async make(env = { ACME_SVC_CHALLENGE__ALLOW_LOOPBACK: "true" } as Readonly<Record<string, string>>) {
     return new Place(await freePort(), await freePort(), env)
   }
 
-  /** Puts a text in place of a word of the documents, or of what stood there before. */
+  /** Replaces a word of the documents, or its earlier replacement, by a text. */
   stand(word: string, text: string): void {
     const others = this.replacements.filter(([from]) => from !== word)
     this.replacements.splice(0, this.replacements.length, ...others, [word, text])
@@ -98,7 +100,7 @@ export class Place {
     return {
       PATH: `${this.binaries}:${process.env["PATH"]}`,
       HOME: this.home,
-      // What dprint has compiled of its plugins.
+      // The plugins that dprint has compiled.
       DPRINT_CACHE_DIR: join(homedir(), ".cache/dprint"),
       NO_COLOR: "1",
       npm_config_update_notifier: "false",
@@ -142,14 +144,14 @@ export class Place {
     return this.run(this.rewritten(line))
   }
 
-  /** Runs a line that has to succeed; answers what it said. */
+  /** Runs a line that has to succeed; returns its output. */
   async succeed(line: Line): Promise<string> {
     const { code, stderr, stdout } = await this.paste(line)
     assert.strictEqual(code, 0, `${this.rewritten(line)}\n${stdout}\n${stderr}`)
     return stdout
   }
 
-  /** Runs a line that serves, up to the line that begins with `until`. */
+  /** Runs a line that serves, up to the output line that begins with `until`. */
   serve(line: Line, until: string): Promise<Serving> {
     exercised.add(line)
     const { child, ended, out } = this.begin(this.rewritten(line))
@@ -173,7 +175,9 @@ export class Place {
     return join(this.directory, path)
   }
 
-  /** What a client that is not installed would have left: a certificate from this server, where `path` says. */
+  /**
+   * The files that a client that is not installed would have left: a certificate from this server, where `path` says.
+   */
   async issueInItsPlace(directoryUrl: string, path: string, credential?: Credential): Promise<void> {
     const responder = await startHttp01Responder({ port: this.httpPort })
     const session = await AcmeSession.open(directoryUrl)
@@ -193,7 +197,7 @@ export class Place {
   }
 }
 
-/** What `npm start` does behind the build. */
+/** What `npm start` does after the build. */
 export const startBuilt = "sh -c 'acme-svc init && exec acme-svc serve'"
 
 /** The end of what the server prints at start. */
@@ -218,16 +222,16 @@ export const cloneInto = (place: Place): void => {
   symlinkSync(join(repository, "node_modules"), place.at("node_modules"))
 }
 
-/** Lines that take their time: they are run in full. */
+/** Slow lines: they are run only in a full run. */
 const inFull: ReadonlyArray<Line> = Object.keys(linesOf.development) as ReadonlyArray<Line>
 
-/** Whether a line is of a client that is absent. */
+/** Whether a line needs a client that is absent. */
 const isOfAbsent = (line: Line): boolean => {
   const [, name] = /^(?:\w+=\S+ )*(certbot|curl|lego) /.exec(lines[line]) ?? []
   return (name === "certbot" || name === "curl" || name === "lego") && !client[name]
 }
 
-/** Stands at the end of a file of tests: it has to have run every line that is its own. */
+/** Called at the end of a test file: the file must have run every line of its own. */
 export const hasRunLinesOf = (home: Home): void => {
   // Files share a process, and with it this module.
   beforeAll(() => exercised.clear())

@@ -5,17 +5,20 @@ import { encodeRow, insertText } from "../../src/store/transfer/CopiedTable.ts"
 import { tables } from "../../src/store/transfer/Tables.ts"
 import { sql } from "./Graph.ts"
 
-/* A database with rows in every table: values of every column, absent ones, and odd ones. */
+/* A database with rows in every table: ordinary values of every column, absent ones, and odd ones. */
 
 const idOf = (table: number, row: number): string =>
   `0190${table.toString(16).padStart(4, "0")}-0000-7000-8000-${row.toString(16).padStart(12, "0")}`
 
-/** Beyond the basic plane, combining, right to left, control characters, quotes; what both engines order by bytes. */
+/**
+ * Characters beyond the basic plane, combining, right to left, control characters, quotes; both engines order them by
+ * bytes.
+ */
 const odd = "naïve \u{1F510} e\u0301 \u05D0\u202E \u0001\t\n\r\\ ' \" ; -- \uFFFD \u00A0"
 
 type Row = { readonly [column: string]: Canonical }
 
-/** More than a page of orders, with their names; one order has everything, the others as little as there can be. */
+/** More than a page of orders, with their names; one order has everything, the others as little as possible. */
 export const orders = 1100
 
 const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
@@ -292,7 +295,7 @@ export const populate: Effect.Effect<void, never, Database> = Effect.gen(functio
       yield* sql(insertText(table, dialect, part.length), part.flat())
     }
   }
-  // A sequence goes on where the test before left it, which may be at one of the ids above.
+  // A sequence continues where the previous test left it, which may be at one of the ids above.
   if (dialect === "postgres") {
     const last = "GREATEST(nextval(pg_get_serial_sequence('audit_log', 'id')), 1 + (SELECT max(id) FROM audit_log))"
     yield* sql(`SELECT setval(pg_get_serial_sequence('audit_log', 'id'), ${last})`)
@@ -310,7 +313,7 @@ const plain = (value: unknown): unknown =>
     ? String(value)
     : value
 
-/** Every row of a table as this module reads it, alike for both engines. */
+/** Every row of a table as this module reads it, in the same form for both engines. */
 export const dump = (name: string) =>
   Effect.gen(function*() {
     const columns = tables.find((table) => table.name === name)?.columns ?? []

@@ -27,15 +27,15 @@ export interface PostgresCluster {
   /** Connects as the superuser to the maintenance database. */
   readonly adminUrl: string
   readonly port: number
-  /** The URL of a database that exists or will. */
+  /** The URL of an existing or future database. */
   readonly url: (database: string) => string
-  /** Creates an empty database, randomly named when no name is given, and answers its URL. */
+  /** Creates an empty database, randomly named if no name is given, and returns its URL. */
   readonly createDatabase: (name?: string) => Promise<string>
   /**
    * Stops the server with all its connections; the data stays for {@link resume}. `immediate`, the default, is a crash.
    */
   readonly halt: (mode?: "immediate" | "fast") => Promise<void>
-  /** Ends it and all its processes as a loss of power does, after `keep` has copied its disk while none of them ran. */
+  /** Ends it and all its processes like a loss of power, after `keep` has copied its disk while none of them ran. */
   readonly cutPower: (keep: () => void) => Promise<void>
   /** Brings a halted server back on the same port with the same data. */
   readonly resume: () => Promise<void>
@@ -60,13 +60,15 @@ export interface PostgresFollower {
 
 /** How {@link startPostgres} sets the server up. */
 export interface PostgresOptions {
-  /** Keep fsync and synchronous commits on: slower, what a production server does. */
+  /** Keeps fsync and synchronous commits on: slower, as on a production server. */
   readonly durable?: boolean
   /** Allows a follower, see {@link PostgresCluster.follower}. */
   readonly followed?: boolean
-  /** Where its data goes, in place of the system's directory for temporary files; kept as small as it can be. */
+  /**
+   * Where its data goes instead of the system's directory for temporary files; the data is kept as small as possible.
+   */
   readonly within?: string
-  /** A directory whose data outlives the server; what an earlier server left there is used again. */
+  /** A directory whose data outlives the server; the data of an earlier server there is used again. */
   readonly kept?: string
 }
 
@@ -75,7 +77,7 @@ interface Credentials {
   readonly gid?: number
 }
 
-/** PostgreSQL refuses to run as root; any other user that exists will do. */
+/** PostgreSQL refuses to run as root; any other existing user will do. */
 const unprivileged = (): Credentials => {
   if (process.getuid?.() !== 0) return {}
   for (const name of ["postgres", "nobody"]) {
@@ -115,8 +117,8 @@ const runs = (directory: string, as: Credentials): boolean =>
   )
 
 /**
- * The directory of the server's binaries, usable by `as`. An install without scripts leaves out the library symlinks,
- * and a checkout in a closed home directory is out of reach of another user: the first is repaired, the second copied.
+ * The directory of the server's binaries, usable by `as`. An install without scripts lacks the library symlinks, which
+ * this function repairs. Another user cannot reach a checkout in a closed home directory, so this function copies it.
  */
 const usableBinaries = (as: Credentials, scratch: string): string => {
   const installed = packageDirectory()
@@ -207,8 +209,9 @@ const end = async (running: Running, first: "SIGINT" | "SIGQUIT"): Promise<void>
   }
 }
 
-// Commits stay synchronous: without fsync they cost little, and they survive a server that is halted.
-// Nothing gathers statistics between tests: a table that was empty at that moment is read from end to end for each row of the next.
+// Commits stay synchronous: without fsync they cost little, and they survive a server that is halted. Nothing gathers
+// statistics between tests: otherwise a table that was empty at that moment would be read from end to end for each row
+// of the next test.
 const speed = ["fsync=off", "full_page_writes=off", "autovacuum=off"]
 
 const settings = [
@@ -223,13 +226,13 @@ const settings = [
   "log_checkpoints=off"
 ]
 
-// Settings that allow a follower that does not keep the log for ever.
+// Settings that allow a follower, but do not keep the log for ever.
 const followedSettings = ["wal_level=replica", "max_wal_senders=4", "wal_keep_size=256MB", "hot_standby=on"]
 
-// Keep the log as short as possible.
+// Keeps the log as short as possible.
 const smallSettings = ["min_wal_size=2MB", "max_wal_size=4MB", "shared_buffers=8MB"]
 
-/** Runs an effect on a connection of its own. */
+/** Runs an effect on a separate connection. */
 const connected = async <A>(url: string, use: (client: Client) => Promise<A>): Promise<A> => {
   const client = new Client({ connectionString: url })
   client.on("error", () => undefined)
@@ -241,13 +244,13 @@ const connected = async <A>(url: string, use: (client: Client) => Promise<A>): P
   }
 }
 
-/** Runs one statement on a connection of its own. */
+/** Runs one statement on a separate connection. */
 const execute = (url: string, statement: string): Promise<void> =>
   connected(url, async (client) => {
     await client.query(statement)
   })
 
-/** Copies the data of a running server for one that follows it, as the manual's low-level backup does. */
+/** Copies the data of a running server for a follower, with the low-level backup of the manual. */
 const copyData = (url: string, from: string, to: string): Promise<void> =>
   connected(url, async (client) => {
     await client.query("SELECT pg_backup_start('follower', true)")
@@ -285,14 +288,14 @@ const withDatabase = (url: string, database: string): string => {
   return parsed.href
 }
 
-/** Creates an empty database beside the one `adminUrl` names and answers its URL. */
+/** Creates an empty database on the server of `adminUrl` and returns its URL. */
 export const createPostgresDatabase = async (adminUrl: string, name?: string): Promise<string> => {
   const database = name ?? `test_${randomBytes(8).toString("hex")}`
   await execute(adminUrl, `CREATE DATABASE ${escapeIdentifier(database)}`)
   return withDatabase(adminUrl, database)
 }
 
-/** Drops the database `url` names, even if clients are still connected to it. */
+/** Drops the database of `url`, even if clients are still connected to it. */
 export const dropPostgresDatabase = async (adminUrl: string, url: string): Promise<void> => {
   const database = new URL(url).pathname.slice(1)
   await execute(adminUrl, `DROP DATABASE IF EXISTS ${escapeIdentifier(database)} WITH (FORCE)`)

@@ -3,11 +3,17 @@ import { Effect } from "effect"
 import type { Scope } from "effect"
 import * as fc from "fast-check"
 
-/* Tests of properties on arbitraries of fast-check. `it.prop` of @effect/vitest takes schemas and arbitraries of Effect. */
+/*
+ * Tests of properties with arbitraries of fast-check. `it.prop` of @effect/vitest takes schemas and arbitraries of
+ * Effect.
+ */
 
 type Arbitraries<T extends ReadonlyArray<unknown>> = { readonly [I in keyof T]: fc.Arbitrary<T[I]> }
 
-/** A test that a property holds for what the arbitraries make. The property answers false or throws where it does not. */
+/**
+ * A test that a property holds for the values of the arbitraries. The property returns false or throws if it does not
+ * hold.
+ */
 export const prop = <const T extends ReadonlyArray<unknown>>(
   name: string,
   arbitraries: Arbitraries<T>,
@@ -15,7 +21,7 @@ export const prop = <const T extends ReadonlyArray<unknown>>(
   parameters: fc.Parameters<[T]> = {}
 ): void => it(name, () => fc.assert(fc.property(tupleOf(arbitraries), property), parameters))
 
-/** The same for a property that is an effect. Each run has a scope of its own. */
+/** The same for a property that is an effect. Each run has its own scope. */
 export const effectProp = <const T extends ReadonlyArray<unknown>>(
   name: string,
   arbitraries: Arbitraries<T>,

@@ -1,13 +1,13 @@
 import type { Socket } from "node:net"
 import { connect } from "node:net"
 
-/** A connection with any content; `ended` has everything the server sent, once it has closed. */
+/** A connection with any content; `ended` resolves to everything the server sent, once it has closed. */
 export interface Raw {
   readonly socket: Socket
   readonly ended: Promise<string>
 }
 
-/** Opens one, from any address of loopback, and sends the first octets. */
+/** Opens a connection, from any address of loopback, and sends the first octets. */
 export const open = (port: number, first = "", localAddress = "127.0.0.1"): Raw => {
   const socket = connect({ port, host: "127.0.0.1", localAddress })
   let said = ""
@@ -19,7 +19,7 @@ export const open = (port: number, first = "", localAddress = "127.0.0.1"): Raw 
   return { socket, ended: new Promise((done) => socket.once("close", () => done(said))) }
 }
 
-/** Sends one octet a second for as long as the server lets it. */
+/** Sends one octet a second while the server allows it. */
 export const drip = (raw: Raw): Raw => {
   const dripping = setInterval(() => raw.socket.write("x"), 1000)
   void raw.ended.then(() => clearInterval(dripping))

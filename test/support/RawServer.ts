@@ -11,7 +11,7 @@ export interface RawServer {
   readonly port: number
   /** What each connection has sent, as text, in order of connection. */
   readonly received: Array<string>
-  /** The server names of TLS clients; `false` where none was sent. */
+  /** The server names of TLS clients; `false` if none was sent. */
   readonly serverNames: Array<string | false>
   /** Resolves once a connection has sent the end of a request head. */
   readonly asked: Promise<void>
@@ -19,7 +19,7 @@ export interface RawServer {
   readonly closed: Promise<void>
 }
 
-/** Calls `reply` once a connection has sent a whole request head. With `tls`, over TLS of these options. */
+/** Calls `reply` once a connection has sent a whole request head. With `tls`, over TLS with these options. */
 export const rawServer = (
   reply: (socket: Socket, head: string) => void,
   options: {
@@ -73,7 +73,7 @@ export const rawServer = (
     ({ facts }) => facts
   )
 
-/** Key and certificate for other.example, valid on the first of January 2020 only. */
+/** Key and certificate for other.example, valid only on the first of January 2020. */
 export const expired = {
   key: `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg5RdxIRxzdVC5e0nP

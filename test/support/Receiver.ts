@@ -5,19 +5,19 @@ import { createServer } from "node:http"
 import { createServer as createSecureServer } from "node:https"
 import { listening } from "./Listening.ts"
 
-/** A request as a receiver read it, to its end. */
+/** A request as a receiver read it, completely. */
 export interface Asked {
   readonly head: IncomingMessage
   readonly body: string
 }
 
-/** A receiver of webhooks on loopback, with all it was asked. */
+/** A receiver of webhooks on loopback, with all requests that it got. */
 export interface Receiver {
   readonly port: number
   readonly asked: ReadonlyArray<Asked>
 }
 
-/** Answers as `answer` says; over TLS if it is given a certificate. */
+/** Answers as `answer` says; over TLS if it gets a certificate. */
 export const receiver = (
   answer: (response: ServerResponse, asked: Asked) => void,
   pair?: { readonly cert: string; readonly key: string }
@@ -36,5 +36,5 @@ export const receiver = (
   return Effect.map(listening(server), (port) => ({ port, asked }))
 }
 
-/** Takes whatever it is told. */
+/** Accepts every notification. */
 export const fine = (response: ServerResponse): void => void response.end("ok")

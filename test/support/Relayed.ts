@@ -26,7 +26,7 @@ import { callerAt, column, configOf, profileOf, signsAtOnce, sql, world } from "
 import { work } from "./Issued.ts"
 import { settingsIn } from "./LocalCa.ts"
 
-/* Relayed orders, at an upstream that a function plays. */
+/* Relayed orders, at an upstream that a function simulates. */
 
 /** Every profile relays. */
 export const relaying: Config = configOf(`
@@ -46,19 +46,19 @@ export interface Asked<E> extends Relaying<E> {
 /** The reaction of an upstream to an order. */
 export type Upstream = <E>(asked: Asked<E>) => Effect.Effect<Issued, CsrRejected | SigningFailed | E>
 
-/** Signs with a CA of its own, so that the certificate can be read. */
+/** Signs with its own CA, so that the certificate is readable. */
 export const signsByCa = (request: IssueRequest) =>
   Effect.flatMap(LocalCa.make(settingsIn(freshDirectory())), (ca) => ca.issue(request)).pipe(
     Effect.provide(Entropy.layerSeeded("ca")),
     Effect.orDie
   )
 
-/** The answer of an upstream to what it suggests for the renewal of a certificate. */
+/** How an upstream answers a request for renewal information. */
 export type Suggests = RelaySigner["renewal"]
 
 const suggestsNothing: Suggests = () => Effect.succeed({ window: undefined, retryAfter: undefined })
 
-/** Relays orders of these profiles as a function says. */
+/** Relays orders of these profiles as a function decides. */
 export const relaysBy = (
   upstream: Upstream,
   profiles = ["default", "other"],
@@ -105,7 +105,7 @@ export const finalized = Effect.fnUntraced(
   }
 )
 
-/** Runs the relay jobs that are due. */
+/** Runs due relay jobs. */
 export const relay = work("signer_relay_issue")
 
 /** The jobs of relaying, oldest first. */
@@ -159,13 +159,13 @@ export const useRelays = (backend: Backend) => {
     records,
     /** The requests the upstream got in the test. */
     asked,
-    /** The leaves that the upstream was asked to revoke in the test. */
+    /** The leaves that the upstream had to revoke in the test. */
     revoked,
-    /** How the upstream takes revocations from now on. */
+    /** How the upstream answers revocations from now on. */
     revokeBy: (next: RelaySigner["revoke"]) => {
       revokes = next
     },
-    /** What the upstream has issued for an order that is not continued, from now on. */
+    /** The certificate that the upstream has issued for an order that is not continued, from now on. */
     leave: (next: RelaySigner["leftOver"]) => {
       leaves = next
     },

@@ -5,7 +5,7 @@ import type { Access } from "../../src/surfaces/operator/gate/OperatorChecks.ts"
 
 /* Who reaches which route of the API: `docs/api-roles.md` shows it, and a test sends a request for each cell. */
 
-/** Who asks. `half` is a session that still needs its second factor. */
+/** The caller. `half` is a session that still needs its second factor. */
 export const senders = [
   "nobody",
   "half",
@@ -21,7 +21,7 @@ export type Sender = (typeof senders)[number]
 /** Every route, in the order of the declaration. */
 export const routes: ReadonlyArray<Route> = routesOf(declaration)
 
-/** `yes` comes through to the operation. A number is the status of a refusal. */
+/** `yes` reaches the operation. A number is the status of a refusal. */
 export type Cell = "yes" | 401 | 403
 
 type Row = { readonly [S in Sender]: Cell }
@@ -46,6 +46,9 @@ const rows: { readonly [A in Access]: Row } = {
   admin: { nobody: 401, half: 401, viewer: 403, operator: 403, admin: "yes", ...tokens<Cell>(403, 403, "yes") }
 }
 
-/** What the checks before the operation say. What asks for a password or begins a session is for no token. */
+/**
+ * The result of the checks before the operation. Routes that ask for a password or begin a session are closed to
+ * tokens.
+ */
 export const cellOf = ({ access, isStepUp, isWithoutCsrf }: Route, sender: Sender): Cell =>
   sender.startsWith("token ") && (isStepUp || isWithoutCsrf) ? 403 : rows[access][sender]

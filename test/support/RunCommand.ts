@@ -18,33 +18,33 @@ export interface Ended {
 
 /** The environment of a command line, where it differs from {@link freshPlace}. */
 export interface Around {
-  /** Variables of the environment on top of the place's. */
+  /** Variables of the environment in addition to the place's. */
   readonly env?: Host["Service"]["env"]
   /** The input typed at the terminal; without it there is no terminal. */
   readonly typed?: string
-  /** How wide the terminal is that both streams go to; without it they go to a program. */
+  /** The width of the terminal of both streams; without it they go to a program. */
   readonly columns?: number
-  /** What is typed where it is not shown, line after line. */
+  /** Hidden input, line after line. */
   readonly hidden?: ReadonlyArray<string>
-  /** What happens while somebody is asked. */
+  /** What happens while a question is open. */
   readonly whileAsked?: Effect.Effect<unknown>
   readonly process?: Partial<Process>
-  /** Whether somebody reads standard output on. */
+  /** Whether somebody continues to read standard output. */
   readonly reads?: () => boolean
   /** Receives standard output as it is written. */
   readonly heard?: (text: string) => void
-  /** The commands that there are, in place of those of the program. */
+  /** The available commands, instead of those of the program. */
   readonly among?: Parameters<typeof run>[1]
 }
 
-/** A machine as command lines see it: a directory and the variables that lead into it. */
+/** A machine as command lines see it: a directory and the variables that point into it. */
 export interface Place {
   readonly directory: string
   /** Runs a command line in this process. The clock is the fiber's own. */
   readonly run: (words: ReadonlyArray<string>, around?: Around) => Effect.Effect<Ended>
 }
 
-/** The host, whose streams are kept. */
+/** The host, which stores what the streams get. */
 export const hostOf = (
   directory: string,
   said: { out: string; err: string },

@@ -7,14 +7,14 @@ import { startPostgres } from "./Postgres.ts"
 
 const repository = resolve(import.meta.dirname, "../..")
 
-/** Runs `npm run build`, so that `dist/main.js` is the tree under test. */
+/** Runs `npm run build`, so that `dist/main.js` is built from the tree under test. */
 const buildServer = async (): Promise<void> => {
   await promisify(execFile)("npm", ["run", "--silent", "build"], { cwd: repository })
 }
 
 /**
- * The services one test run owns. Each is started at most once, on the first request of a test file (test files are
- * processes of their own): `POST /postgres` answers the admin URL of the cluster, `POST /build` answers once the server
+ * The services that one test run owns. Each is started at most once, on the first request of a test file (test files
+ * are separate processes): `POST /postgres` returns the admin URL of the cluster, `POST /build` answers once the server
  * is built.
  */
 export const startRunServices = async (): Promise<{ readonly url: string; readonly stop: () => Promise<void> }> => {

@@ -18,7 +18,7 @@ import type { StoredUpstreamOrder } from "../../src/services/signing/relay/Upstr
 import { newEcKey } from "./Keys.ts"
 import { sleptThrough } from "./Watched.ts"
 
-/* An upstream played by a function: what it answers at each of its paths. */
+/* An upstream simulated by a function: its answer at each of its paths. */
 
 /** Where the upstream is. */
 export const ca = "https://ca.example"
@@ -51,7 +51,7 @@ export interface Said {
   readonly lost?: boolean
   /** The request never arrives. */
   readonly unsent?: boolean
-  /** It is longer than what is read of it. */
+  /** The answer is longer than the service reads. */
   readonly truncated?: boolean
   readonly status?: number
   readonly json?: Json
@@ -86,7 +86,7 @@ export const authorization = (status: string, more: Json = {}): Json => ({
   ...more
 })
 
-/** An honest upstream: every path and the answers it gives in turn, the last one for ever. */
+/** An honest upstream: every path and its answers in order; the last one is repeated. */
 export const honest: { readonly [path: string]: ReadonlyArray<Said> } = {
   "/directory": [{ json: directory }],
   "/nonce": [{}],
@@ -102,7 +102,7 @@ export const honest: { readonly [path: string]: ReadonlyArray<Said> } = {
   "/cert": [{ text: "the chain" }]
 }
 
-/** An upstream that is {@link honest} but for some paths, and what it was asked. */
+/** An upstream that is {@link honest} except for some paths, and the requests that it got. */
 export const upstreamWith = (paths: { readonly [path: string]: ReadonlyArray<Said> }) => {
   const asked = new Array<WebRequest>()
   const said = { ...honest, ...paths }
@@ -128,7 +128,9 @@ export const upstreamWith = (paths: { readonly [path: string]: ReadonlyArray<Sai
   return { asked, web }
 }
 
-/** The record of an order at the upstream: everything if its URL is known, else only how often it was requested. */
+/**
+ * The record of an order at the upstream: everything if its URL is known, otherwise only how often it was requested.
+ */
 export const storedAt = (orderUrl: string | undefined, asks = 0, askedAt?: number): StoredUpstreamOrder => ({
   orderUrl,
   finalizeUrl: orderUrl === undefined ? undefined : `${ca}/finalize`,
@@ -137,11 +139,11 @@ export const storedAt = (orderUrl: string | undefined, asks = 0, askedAt?: numbe
   askedAt
 })
 
-/** Where requests were sent that were signed, in order. */
+/** The targets of signed requests, in order. */
 export const postsOf = (asked: ReadonlyArray<WebRequest>): ReadonlyArray<string> =>
   asked.filter(({ method }) => method === "POST").map(({ url }) => url.href.replace(ca, ""))
 
-/** What the last signed request at a path said. */
+/** The payload of the last signed request at a path. */
 export const payloadAt = (asked: ReadonlyArray<WebRequest>, path: string): unknown => {
   const request = asked.findLast(({ method, url }) => method === "POST" && url.href === `${ca}${path}`)
   const { payload } = JSON.parse(String(request?.body)) as { readonly payload: string }
@@ -191,7 +193,7 @@ export const play = (
     return { ended, asked, kept, posts: postsOf(asked), records }
   })
 
-/** As {@link play}, for a run that must fail. */
+/** Like {@link play}, for a run that must fail. */
 export const failureOf = (...parameters: Parameters<typeof play>) =>
   Effect.map(play(...parameters), (played) => {
     const { ended } = played

@@ -12,10 +12,10 @@ import { watch } from "./Watchdog.ts"
 /** The folder of this build. */
 export const thisBuild = resolve(import.meta.dirname, "../..")
 
-/** The runtime the service is run on: the tests' own, or the one that `ACME_TEST_NODE` names. */
+/** The runtime of the service: the tests' own, or the one that `ACME_TEST_NODE` names. */
 export const runtime = process.env["ACME_TEST_NODE"] ?? process.execPath
 
-/** The shortest configuration the service starts with. */
+/** The shortest configuration with which the service starts. */
 export const minimalConfig = "[profiles.default]\nenabled = true\n"
 
 /** One line of the service's JSON log. */
@@ -29,15 +29,15 @@ interface LogRecord {
 
 /** How a process of the service is run. */
 export interface ProcessOptions {
-  /** The text of `config.toml`; {@link minimalConfig} when not given, no file when `null`. */
+  /** The text of `config.toml`; {@link minimalConfig} by default, no file if `null`. */
   readonly config?: string | null
-  /** Environment on top of PATH and the JSON log; `undefined` removes a variable. */
+  /** Environment in addition to PATH and the JSON log; `undefined` removes a variable. */
   readonly env?: Readonly<Record<string, string | undefined>>
-  /** The working directory; a new temporary one, removed afterwards, when not given. */
+  /** The working directory; by default a new temporary one, removed afterwards. */
   readonly directory?: string
   /** `dist` runs the built `dist/main.js`, `source` runs `src/main.ts` with its types stripped. */
   readonly from?: "dist" | "source"
-  /** The folder of the build that is run; {@link thisBuild} when not given. */
+  /** The folder of the build that is run; {@link thisBuild} by default. */
   readonly build?: string
   /** Words of the command line after `serve`. */
   readonly flags?: ReadonlyArray<string>
@@ -45,12 +45,12 @@ export interface ProcessOptions {
 
 /** How a server is started. */
 export interface ServerOptions extends ProcessOptions {
-  /** A database URL; a SQLite file in the working directory when not given. */
+  /** A database URL; by default a SQLite file in the working directory. */
   readonly databaseUrl?: string
   readonly tls?: boolean
-  /** A port that is known to be free; chosen when not given. */
+  /** A port that is known to be free; chosen by default. */
   readonly port?: number
-  /** The event that tells that it has started; `server_listening` when not given. */
+  /** The event that shows that it has started; `server_listening` by default. */
   readonly startedBy?: string
 }
 
@@ -60,7 +60,7 @@ interface Exit {
   readonly signal: NodeJS.Signals | null
 }
 
-/** A finished process and everything it said. */
+/** A finished process and its whole output. */
 export interface Finished extends Exit {
   readonly stdout: string
   readonly stderr: string
@@ -83,7 +83,7 @@ interface Waiter {
 const isRecord = (value: unknown): value is LogRecord =>
   typeof value === "object" && value !== null && "fields" in value && "level" in value
 
-/** Of a line in the human-readable form only time, level and event are kept. */
+/** For a line in the human-readable form only time, level and event are kept. */
 const parseRecord = (line: string): LogRecord | undefined => {
   const [, timestamp, level, event] = /^(\d{4}-\S+Z) (DEBUG|INFO|WARN|ERROR) +(\w+)/.exec(line) ?? []
   if (timestamp !== undefined && level !== undefined) {
@@ -199,7 +199,7 @@ class Run {
   }
 }
 
-/** The working directory of a process with its configuration, and how what was made for it is removed. */
+/** The working directory of a process with its configuration, and how to remove what was made for it. */
 export const prepare = (options: ProcessOptions): { readonly directory: string; readonly remove: () => void } => {
   const directory = options.directory ?? mkdtempSync(join(tmpdir(), "acme-server-"))
   const config = options.config === undefined ? minimalConfig : options.config
@@ -235,7 +235,7 @@ export interface Server {
   readonly directoryUrl: string
   /** The directory of a profile. */
   readonly profileUrl: (profile: string) => string
-  /** Working directory: holds the configuration and whatever the service wrote. */
+  /** Working directory: contains the configuration and everything the service wrote. */
   readonly directory: string
   readonly caFile: string
   readonly port: number
@@ -256,17 +256,23 @@ export interface Server {
   /** The first matching line of stdout that the current process wrote or will write. */
   readonly waitForLine: (pattern: RegExp) => Promise<string>
   readonly signal: (signal: NodeJS.Signals) => void
-  /** Ends the process and answers how it ended; SIGKILL follows when that takes too long. Files stay until {@link dispose}. */
+  /**
+   * Ends the process and returns how it ended; SIGKILL follows if that takes too long. Files stay until {@link
+   * dispose}.
+   */
   readonly stop: (signal?: NodeJS.Signals) => Promise<Exit>
   /** SIGKILL, and waits for the process to be gone. */
   readonly kill9: () => Promise<Exit>
-  /** Stops what runs, then starts again in the same directory on the same port: the build in this folder, if one is given. */
+  /**
+   * Stops the running process, then starts again in the same directory on the same port: the build in this folder, if
+   * one is given.
+   */
   readonly restart: (build?: string) => Promise<void>
   /** Stops the process and removes its temporary directory. */
   readonly dispose: () => Promise<void>
 }
 
-/** Starts `serve` and answers once it listens; fails with the process's own words when it ends instead. */
+/** Starts `serve` and returns once it listens; fails with the process's own output if it ends instead. */
 export const startServer = async (options: ServerOptions = {}): Promise<Server> => {
   const { directory, remove } = prepare(options)
   const port = options.port ?? await freePort()

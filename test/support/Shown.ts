@@ -7,7 +7,7 @@ import { generateTlsPair } from "../../src/crypto/x509/TlsPair.ts"
 import { freshDirectory } from "./Databases.ts"
 import { makeCa } from "./Openssl.ts"
 
-/* Certificates for servers of tests to show. */
+/* Certificates for servers in tests. */
 
 /** A certificate with its key, in PEM. */
 export interface Pair {
@@ -15,7 +15,7 @@ export interface Pair {
   readonly key: string
 }
 
-/** A certificate for a host that signs itself, ten years long from an hour before `at`, in epoch seconds. */
+/** A self-signed certificate for a host, valid for ten years from an hour before `at`, in epoch seconds. */
 export const selfSigned = (host: string, at = Math.floor(Date.now() / 1000)): Effect.Effect<Pair> =>
   Effect.map(
     Effect.orDie(

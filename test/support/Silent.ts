@@ -1,8 +1,8 @@
 import type { Way } from "./ToldWay.ts"
 
 /*
- * The ways in by which nothing happens that is told of, beside what follows from them: a request that queues a job is
- * here, and its job has a row. Routes that ask for a password tell of attempts that are used up, as the row of one does.
+ * The ways in that cause no notification, besides the consequences: a request that queues a job is here, and its job
+ * has a row. Routes that ask for a password report used-up attempts; the row of one route tests that for all.
  */
 
 export const silent: Readonly<Record<Way["surface"], ReadonlyArray<string>>> = {

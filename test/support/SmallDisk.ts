@@ -6,7 +6,7 @@ import { join } from "node:path"
 /** A file system of a few megabytes. */
 export interface SmallDisk {
   readonly directory: string
-  /** Fills the free space except for these octets, at least a block. */
+  /** Fills the free space except for this many octets, at least a block. */
   readonly fill: (but: number) => void
   /** Frees the space that {@link fill} took. */
   readonly clear: () => void
@@ -17,7 +17,7 @@ export interface SmallDisk {
 /** No file system can be mounted here, for the reason given. */
 export class NotMountable extends Error {}
 
-/** Mounts one, which takes root; fails with {@link NotMountable}. */
+/** Mounts a file system, which needs root; fails with {@link NotMountable}. */
 export const makeSmallDisk = (megabytes: number): SmallDisk => {
   const directory = mkdtempSync(join(tmpdir(), "acme-disk-"))
   try {

@@ -18,16 +18,16 @@ import { readForm, readQuery } from "../../src/surfaces/panel/PanelForm.ts"
 import type { Place } from "./RunCommand.ts"
 
 /*
- * The members of an act in each of their spellings: a request of the API, a form and a page of the panel, a command line. The act
- * itself is not done: only what it is given is kept.
+ * The members of an act in each of their spellings: a request of the API, a form and a page of the panel, a command
+ * line. The act itself is not done: only its input is kept.
  */
 
-/** What became of the members: what the act got, or the code of the refusal and its sentence. */
+/** The result for the members: what the act got, or the code of the refusal and its sentence. */
 export type Verdict =
   | { readonly accepted: { readonly [member: string]: unknown } }
   | { readonly refused: string; readonly said: string }
 
-/** The texts that are written for each member: none for one that is left out, two for one that is given twice. */
+/** The texts that are written for each member: none if it is left out, two if it is given twice. */
 export interface Written {
   readonly [member: string]: ReadonlyArray<string>
 }
@@ -37,9 +37,9 @@ export interface Spelling {
   readonly kind: "body" | "query" | "form" | "page" | "flag"
   /** How the spelling names a member in a refusal. */
   readonly nameOf: (member: string) => string
-  /** Whether a member is written in its own place here, and not in the path. */
+  /** Whether a member is written as a separate field here, and not in the path. */
   readonly has: (member: string) => boolean
-  /** The verdict. Undefined where these texts cannot be written in this way. */
+  /** The verdict. Undefined if these texts cannot be written in this way. */
   readonly write: (written: Written) => Effect.Effect<Verdict | undefined, never, Database>
 }
 
@@ -60,10 +60,10 @@ const keeping = (noun: Noun<unknown>, declared: AnyAct<unknown>): Kept => {
       errors,
       id,
       input,
-      // What members say together is not asked here.
+      // Rules over several members are not tested here.
       access: "viewer",
       ...http === undefined ? {} : { http: { route: http.route } },
-      // Questions and texts of a command need the answer of the act.
+      // Questions and the output of a command need the answer of the act.
       ...cli === undefined ? {} : {
         cli: {
           command: cli.command,
@@ -91,10 +91,10 @@ const keeping = (noun: Noun<unknown>, declared: AnyAct<unknown>): Kept => {
 export const actsIn = (all: ReadonlyArray<unknown>): ReadonlyArray<Kept> =>
   (all as ReadonlyArray<Noun<unknown>>).flatMap((noun) => noun.acts.map((act) => keeping(noun, act)))
 
-/** The method, the place of the path and the parameters of an act's route, where it has one. */
+/** The method, the place of the path and the parameters of an act's route, if it has one. */
 export const routeIn = ({ act }: Kept): ActRoute<never> | undefined => routeOf(act)[0]
 
-// No act asks for a password here, so none needs what compares it.
+// No act asks for a password here, so the service that compares passwords is not needed.
 const verdictOf = <R>(kept: Kept, doing: Effect.Effect<unknown, OperatorError, R>) =>
   Effect.match(
     Effect.suspend(() => {
@@ -122,7 +122,7 @@ export const requestOf = (method: string, target: string, body = "", type = "app
   body: Effect.succeed(Buffer.from(body))
 })
 
-/** Somebody who may do everything. */
+/** An operator who may do everything. */
 export const sender = {
   kind: "session",
   role: "admin",
@@ -134,7 +134,7 @@ export const sender = {
   totpEnabled: false
 } as const
 
-/** How a text is written in JSON: a number, true or false where the member is that, and a text that is none as it is. */
+/** A text in JSON: a number, true or false if the member has that type; a text that is not one stays as it is. */
 const jsonOf = ({ form }: Field<unknown>, text: string): string => {
   if ((form === "integer" || form === "code") && readWhole(text) !== undefined) {
     return text.trim().replace(/^\+/, "").replace(/^(-?)0+(?=\d)/, "$1")
@@ -160,7 +160,7 @@ export const sent = (kept: Kept, { path, query = "", body }: {
   return verdictOf(kept, answerOf(requestOf(route.method, target, body), entered, 1_000_000))
 }
 
-/** A text as a form or a query has it. Half of a pair of surrogates becomes octets that are not UTF-8. */
+/** A text in a form or a query. Half of a surrogate pair becomes octets that are not UTF-8. */
 const percents = (text: string): string => text.split(/\p{Surrogate}/u).map(encodeURIComponent).join("%ED%A0%80")
 
 const encodedOf = (written: Written, isThere: (member: string) => boolean): string =>
@@ -210,7 +210,7 @@ export const spellingsOf = (kept: Kept, place: Place): ReadonlyArray<Spelling> =
   const byPage: Spelling = {
     kind: "page",
     nameOf: (member) => member,
-    // A page has its own number in place of a window.
+    // A page has a page number instead of a window.
     has: (member) => isBeside(member) && member !== "limit" && member !== "offset",
     write: (written) =>
       verdictOf(
@@ -238,7 +238,7 @@ const wordOf = ({ act: { cli } }: Kept, member: string): string => cli?.flags?.[
 
 const argsOf = (kept: Kept): ReadonlyArray<string> => kept.act.cli?.args ?? Object.keys(routeIn(kept)?.path ?? {})
 
-/** The words that give a text to a flag. Undefined if they cannot. */
+/** The words that give a text to a flag. Undefined if that is impossible. */
 const flagWith = (kept: Kept, member: string, text: string): ReadonlyArray<string> | undefined => {
   const { cli, input } = kept.act
   if (cli?.omits?.includes(member) === true) return undefined
@@ -251,13 +251,13 @@ const flagWith = (kept: Kept, member: string, text: string): ReadonlyArray<strin
   return text.trim() === "true" ? [`--${wordOf(kept, member)}`] : undefined
 }
 
-/** What no system passes to a program. */
+/** What no system can pass to a program. */
 const isUnspeakable = (text: string): boolean => text.includes("\u0000") || /\p{Surrogate}/u.test(text)
 
-/** Whether a member is read from a file or from standard input, and is no part of a command line. */
+/** Whether a member is read from a file or from standard input, and is not part of a command line. */
 const isSecretIn = ({ act: { input } }: Kept, member: string): boolean => input[member]?.isSecret === true
 
-/** The words of a command line. Undefined if a member cannot be written so. */
+/** The words of a command line. Undefined if a member cannot be written that way. */
 const wordsOf = (kept: Kept, written: Written): ReadonlyArray<string> | undefined => {
   const args = argsOf(kept)
   const words: Array<string> = kept.act.cli?.command.split(" ") ?? []
@@ -270,7 +270,7 @@ const wordsOf = (kept: Kept, written: Written): ReadonlyArray<string> | undefine
     }
   }
   const there = args.map((member) => (written[member]?.length ?? 0) > 0)
-  // Without an argument, the next one would stand in its place.
+  // Without an argument, the next one would take its place.
   if (there.indexOf(false) >= 0 && there.lastIndexOf(true) > there.indexOf(false)) return undefined
   for (const text of args.flatMap((member) => written[member] ?? [])) {
     if (isUnspeakable(text) || text.startsWith("-")) return undefined

@@ -50,7 +50,7 @@ const stop = async (pid: number): Promise<void> => {
 
 /**
  * Stops a process and its children, which {@link killTree} ends, and waits until none of their threads runs or writes.
- * Answers their ids.
+ * Returns their ids.
  */
 export const stopTree = async (pid: number): Promise<ReadonlyArray<number>> => {
   await stop(pid)
@@ -60,7 +60,7 @@ export const stopTree = async (pid: number): Promise<ReadonlyArray<number>> => {
   return [pid, ...children]
 }
 
-/** Ends stopped processes at once, as the loss of power does. */
+/** Ends stopped processes at once, like a loss of power. */
 export const killTree = (pids: ReadonlyArray<number>): void => {
   for (const pid of pids) signalTo(pid, "SIGKILL")
 }

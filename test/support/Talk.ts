@@ -12,11 +12,11 @@ export interface Talk {
   readonly heard: (pattern: RegExp) => Effect.Effect<string>
   /** Everything received, once the connection has closed. */
   readonly ended: Effect.Effect<string>
-  /** Closes the connection without sending anything. */
+  /** Closes the connection without sending anything more. */
   readonly leave: Effect.Effect<void>
 }
 
-/** Opens a connection to a loopback port, by default a plain one; it is closed with the scope. */
+/** Opens a connection to a loopback port, by default without TLS; it closes with the scope. */
 export const talk = (
   port: number,
   open: () => Socket = () => connect(port, "127.0.0.1")

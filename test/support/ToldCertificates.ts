@@ -6,9 +6,9 @@ import { given, lastOf } from "./ToldStage.ts"
 import type { Way } from "./ToldWay.ts"
 import { contacts, inBase64, long, only, revocation, short } from "./ToldWay.ts"
 
-/* The ways of certificates: what is issued, revoked, not validated, and what ends. */
+/* The ways in which events of certificates happen: issuance, revocation, failed validation and expiry. */
 
-/** Everything until the configuration is another one. */
+/** Everything until the configuration changes. */
 export const certificateWays: ReadonlyArray<Way> = [
   ...([["default", "signer_issue", "by a CA of its own"], ["script", "signer_issue", "by a script"], [
     "relayed",
@@ -145,7 +145,7 @@ const byKey = async (
   return { told: await stage.telling(act, () => [revocation(issued, reason), ...more]) }
 }
 
-/** What ends, and what is noted about it when the configuration that tells of it is taken. */
+/** What expires, and what is reported about it when a configuration with notifications takes effect. */
 export const endingWays: ReadonlyArray<Way> = [
   {
     event: "certificates_expiring",

@@ -1,21 +1,21 @@
 import { resolve } from "node:path"
 import type { Server } from "./Server.ts"
 
-/* The configuration and the operators of a service that tells of everything. */
+/* The configuration and the operators of a service that reports everything. */
 
 /** The password of every operator. */
 export const password = "Gdynia trolleybus, 7 stops"
 
-/** The one that they choose anew. */
+/** The new password that they choose. */
 export const nextPassword = "Szczecin ferry, 3 piers"
 
-/** As many wrong attempts use up what an operator has. */
+/** This many wrong attempts use up the attempts of an operator. */
 export const mostAttempts = 3
 
-/** The surfaces, in this order. Each has addresses of its own, since wrong attempts are counted for an address. */
+/** The surfaces, in this order. Each has its own addresses, since wrong attempts are counted by address. */
 const doorNames = ["api", "panel"] as const
 
-/** Operators by name, each with the address that they have signed in from before. */
+/** Operators by name, each with the address from which they have signed in before. */
 export const operators: ReadonlyArray<readonly [username: string, address: string]> = [
   ["cli-target", "127.0.0.1"],
   ...doorNames.flatMap((surface, number) => {
@@ -35,14 +35,14 @@ export const operators: ReadonlyArray<readonly [username: string, address: strin
   })
 ]
 
-/** Those who have a second factor from the beginning. */
+/** The operators with a second factor from the beginning. */
 export const factored = new Set(["api-target", "panel-target", "cli-target"])
 
-/** What the configuration names. */
+/** The places that the configuration names. */
 export interface Means {
   /** The folder of the script that signs. */
   readonly signer: string
-  /** The folder of a CA that ends soon. */
+  /** The folder of a CA that expires soon. */
   readonly authority: string
   readonly upstream: Server
 }
@@ -56,7 +56,7 @@ key_path = "${authority}/ca.key"
 crl_path = "${authority}/ca.crl"
 `
 
-/** The configuration but for receivers: at the start, and after a reload. */
+/** The configuration without receivers: at the start, and after a reload. */
 export const profiles = ({ authority, signer, upstream }: Means, isReloaded: boolean): string =>
   `[signer.local_ca]
 leaf_validity_days = 5
@@ -86,5 +86,5 @@ lead_days = ${isReloaded ? 14 : 0}
 to_contacts = ${isReloaded}
 ${isReloaded ? addedWith(authority) : ""}`
 
-/** The profiles that tell of something when the service starts. */
+/** The profiles that report something when the service starts. */
 export const startingProfiles = ["default", "bound", "script", "relayed", "ending"] as const

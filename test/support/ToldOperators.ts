@@ -8,7 +8,10 @@ import type { Expected, Stage } from "./ToldStage.ts"
 import type { Way } from "./ToldWay.ts"
 import { ofOperator } from "./ToldWay.ts"
 
-/* What operators are told of, by each of the two surfaces: first as it is, then where everybody needs a second factor. */
+/*
+ * The notifications about operators, by each of the two surfaces: first with the default, then with a second factor
+ * required of everybody.
+ */
 
 type Outcome = NotificationFields["admin_sign_in"]["outcome"]
 type Change = NotificationFields["admin_credential_changed"]["change"]
@@ -19,12 +22,12 @@ const signIn = (username: string, outcome: Outcome, from: string) =>
 const changed = (username: string, change: Change, isOwn: boolean, from: string, more = {}) =>
   ofOperator("admin_credential_changed", username, { change, by_self: isOwn, ...more }, from)
 
-/** The admins are told too where somebody tries to get at an account. */
+/** The admins are also notified if somebody tries to get into an account. */
 const admins = ["api-root@example.org", "panel-root@example.org"]
 
 const declared = { API: apiSurface("").routes, panel: panelSurface("").routes } as const
 
-/** Sends wrong codes or passwords until there is none left, and `more` besides. */
+/** Sends wrong codes or passwords until the attempts are used up, and then `more`. */
 const wrongly = async (
   surface: OperatorSurface,
   act: "confirm" | "contact" | "forcedConfirm" | "signIn" | "verify",
@@ -38,7 +41,10 @@ const wrongly = async (
   }
 }
 
-/** The rows of a surface. `part` says whether they come before or after the reload by which everybody needs a second factor. */
+/**
+ * The rows of a surface. `part` says whether they come before or after the reload that requires a second factor of
+ * everybody.
+ */
 export const operatorWays = (
   surface: OperatorSurface["name"],
   number: 0 | 1,
@@ -230,7 +236,7 @@ export const operatorWays = (
       const told = await stage.telling(
         async () => {
           await wrongly(surface, "contact", seat, fields, mostAttempts)
-          // As somebody would who has the cookie and another address.
+          // As an attacker would who has the cookie and another address.
           await wrongly(surface, "contact", { ...seat, from: at(20) }, fields, 2)
         },
         () => [

@@ -25,19 +25,19 @@ import type { Means } from "./ToldGround.ts"
 import { factored, operators, password, profiles } from "./ToldGround.ts"
 
 /*
- * A service with everything that tells of something: a CA of its own, a script that signs, a relay to an endpoint of
- * its own, credentials, operators, and three receivers.
+ * A service with everything that reports something: its own CA, a script that signs, a relay to its own endpoint,
+ * credentials, operators, and three receivers.
  */
 
-/** What has to arrive, at every backend that `backends` names. */
+/** What must arrive, at every backend that `backends` names. */
 export interface Expected {
   readonly event: MessageKind
   readonly scope: Scope
-  /** All members but those that every event has. */
+  /** All members except those that every event has. */
   readonly members: Readonly<Record<string, unknown>>
   /** The recipients of the mail. */
   readonly to: ReadonlyArray<string>
-  /** Epoch seconds before which it has not happened. */
+  /** Epoch seconds; the event cannot have happened earlier. */
   readonly since: number
 }
 
@@ -53,7 +53,7 @@ const startSeconds = patienceMs / 1000
 
 const now = (): number => Math.floor(Date.now() / 1000)
 
-/** The service, and what it has been made to tell so far. */
+/** The service, and the notifications that it must have sent so far. */
 export class Stage {
   readonly expected: Array<Expected> = []
   readonly surfaces: readonly [OperatorSurface, OperatorSurface]
@@ -120,20 +120,20 @@ export class Stage {
     return stage
   }
 
-  /** What is made once. */
+  /** The parts that are made once. */
   async once<A>(name: string, make: () => Promise<A>): Promise<A> {
     if (!this.kept.has(name)) this.kept.set(name, await make())
     return this.kept.get(name) as A
   }
 
-  /** Notes what has arrived since the service was started. */
+  /** Records what has arrived since the service was started. */
   begun(told: ReadonlyArray<Pick<Expected, "event" | "members" | "scope">>): ReadonlyArray<Expected> {
     const noted = told.map((one) => ({ ...one, to: [everybody], since: this.startedAt }))
     this.expected.push(...noted)
     return noted
   }
 
-  /** Notes what has to arrive for what is done, and does it. */
+  /** Records what must arrive for an action, and does the action. */
   async telling<A>(
     act: () => Promise<A>,
     told: (done: A) => ReadonlyArray<Omit<Expected, "since" | "to"> & { readonly to?: ReadonlyArray<string> }>
@@ -160,7 +160,7 @@ export class Stage {
     return stdout
   }
 
-  /** A session of an operator that nothing is told of. */
+  /** A session of an operator that causes no notification. */
   seat(surface: OperatorSurface, username: string, address = "127.0.0.1"): Promise<Seat> {
     return this.once(`${surface.name} ${username}`, () => surface.signIn(username, password, address))
   }
@@ -169,7 +169,7 @@ export class Stage {
     return this.seat(surface, `${surface.name.toLowerCase()}-root`)
   }
 
-  /** A new account, which is told of. */
+  /** A new account, which causes a notification. */
   async account(profile: string, contact: ReadonlyArray<string> = []): Promise<Owner> {
     return (await this.registered(profile, contact)).owner
   }
@@ -203,7 +203,7 @@ export class Stage {
     return { kid, secret: Buffer.from(hmacKey, "base64url") }
   }
 
-  /** A certificate, which is told of. */
+  /** A certificate, which causes a notification. */
   async issued({ id, profile, session }: Owner, names: ReadonlyArray<string>, key = newEcKey()) {
     const made: { one?: { readonly leaf: X509Certificate; readonly orderId: string } } = {}
     const [told] = await this.telling(
@@ -230,7 +230,9 @@ export class Stage {
     return { ...made.one, told, key, names, owner: { id, profile, session } satisfies Owner }
   }
 
-  /** The service takes another configuration: a profile more, one that tells of what ends, and second factors for all. */
+  /**
+   * The service takes another configuration: one more profile, a digest of what expires, and second factors for all.
+   */
   async reload(): Promise<void> {
     const { server } = this
     writeFileSync(join(server.directory, "config.toml"), this.inbox.toml + profiles(this.means, true))
@@ -240,14 +242,14 @@ export class Stage {
     await server.waitForEvent("notify_expiry_reminders_queued")
   }
 
-  /** Waits for an attempt of a program that failed. */
+  /** Waits for a failed attempt of a program. */
   async failedProgram(): Promise<void> {
     await this.server.waitForEvent("notify_delivery_failed", {
       where: ({ fields }) => fields["backend"] === "custom"
     })
   }
 
-  /** Waits until nothing is due and nothing is to be delivered any more. */
+  /** Waits until nothing is due and nothing is left to deliver. */
   async quiet(): Promise<void> {
     const live = () =>
       sqlAt(
@@ -269,7 +271,7 @@ export class Stage {
     return Object.fromEntries(rows.map(({ many, status }) => [String(status), Number(many)]))
   }
 
-  /** How often the log says that something was delivered. */
+  /** How often the log reports a delivery. */
   logged(deliveryId: string, backend: string): number {
     return this.server.records().filter(({ fields }) =>
       fields["event"] === "notify_delivered" && fields["delivery_id"] === deliveryId && fields["backend"] === backend
@@ -284,7 +286,7 @@ export class Stage {
   }
 }
 
-/** An expectation that has to be there. */
+/** An expectation that must exist. */
 export const given = (one: Expected | undefined): Expected => {
   if (one === undefined) throw new Error("nothing is noted")
   return one

@@ -4,36 +4,36 @@ import { operatorScope } from "../../src/domain/Notification.ts"
 import type { Expected, Stage } from "./ToldStage.ts"
 import { given } from "./ToldStage.ts"
 
-/* What a row of the table of everything that is told of is made of. */
+/* The parts of a row in the table of all notifications. */
 
-/** The surfaces by which something happens. */
+/** The surfaces through which something happens. */
 export const surfaces = ["ACME", "worker", "API", "panel", "command line"] as const
 
-/** A row of the table: one event by one way. */
+/** A row of the table: one event, caused in one way. */
 export interface Way {
   readonly event: MessageKind
-  /** Which of the outcomes or changes that the event has. */
+  /** Which of the event's outcomes or changes. */
   readonly says?: string
   readonly surface: typeof surfaces[number]
   /** The path, route, command or kind of job, as its surface declares it. */
   readonly entry: string
-  /** Which of several that an entry has. */
+  /** Which of several cases of an entry. */
   readonly what?: string
-  /** It is in the short run, too. */
+  /** It is also in the short run. */
   readonly isShort: boolean
-  /** Makes it happen; what is told of it. */
+  /** Makes it happen; returns the expected notifications. */
   readonly act: (stage: Stage) => Promise<Expected>
 }
 
 /** It is in the short run. */
 export const short = { isShort: true }
-/** It is in the full run alone. */
+/** It is only in the full run. */
 export const long = { isShort: false }
 
-/** A contact that neither a header of a mail nor SMTP can have as it is. */
+/** A contact that neither a mail header nor SMTP can contain as it is. */
 export const contacts = ["mailto:zoe@bücher.example", "mailto:o'hara@example.org"]
 
-/** What is told of a revocation. From nowhere: at the keyboard. */
+/** The notification about a revocation. Without an address: at the keyboard. */
 export const revocation = (
   { leaf, names, orderId, owner: { id, profile } }: Awaited<ReturnType<Stage["issued"]>>,
   reason: number | undefined,
@@ -52,7 +52,7 @@ export const revocation = (
     }
   }) as const
 
-/** What is told of an account that is deactivated. */
+/** The notification about a deactivated account. */
 export const deactivation = (profile: string, id: string, from = "127.0.0.1") =>
   ({
     event: "account_deactivated",
@@ -60,13 +60,13 @@ export const deactivation = (profile: string, id: string, from = "127.0.0.1") =>
     members: { account_id: id, ...from === "" ? {} : { client_ip: from } }
   }) as const
 
-/** The first of what was noted. */
+/** The first of the recorded ones. */
 export const only = ([one]: ReadonlyArray<Expected>): Expected => given(one)
 
-/** A certificate as revokeCert has it. */
+/** A certificate in the form of revokeCert. */
 export const inBase64 = (leaf: X509Certificate): string => leaf.raw.toString("base64url")
 
-/** What is told of an operator. */
+/** The notification about an operator. */
 export const ofOperator = (
   event: "admin_credential_changed" | "admin_sign_in",
   username: string,

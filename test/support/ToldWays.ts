@@ -8,7 +8,7 @@ import { given } from "./ToldStage.ts"
 import type { Way } from "./ToldWay.ts"
 import { contacts, deactivation, long, ofOperator, only, revocation, short } from "./ToldWay.ts"
 
-/* Every way in by which an event that causes a notification can happen. */
+/* Every way in which an event that causes a notification can happen. */
 
 const mounts: ReadonlyArray<Way> = [
   {
@@ -150,7 +150,7 @@ const keyboardWays: ReadonlyArray<Way> = ([
   }
 }))
 
-/** Every row, in the order in which they are done: the reload comes before what needs it. */
+/** Every row, in the order in which they run: the reload comes before the rows that need it. */
 export const ways: ReadonlyArray<Way> = [
   ...mounts,
   ...accountWays,

@@ -10,15 +10,20 @@ import { layerMemory } from "../../src/engine/telemetry/EventLog.ts"
 import type { Backend, TestDatabase } from "./Databases.ts"
 import { useDatabase } from "./Databases.ts"
 
-/* The one way to write tests that are effects: every file has its own services, and all files run them alike. */
+/*
+ * The one way to write tests that are effects: every file has its own services, and all files run them in the same way.
+ */
 
-/** The services every test has, besides a log that keeps its records: randomness seeded by its name, and the loops. */
+/**
+ * The services that every test has, besides a log that keeps its records: randomness seeded by the test's name, and the
+ * loops.
+ */
 export type Given = Entropy | Loops | Scope.Scope
 
 /** The input from which the services of a test are made. */
 export interface Making<S> {
   readonly name: string
-  /** Takes every log record. */
+  /** Receives every log record. */
   readonly records: Array<Record>
   /** The script of this test. */
   readonly script: S | undefined
@@ -41,7 +46,7 @@ export interface Manner<A, R, S, O> {
 
 /** What {@link useTests} gives a describe block or a file. */
 export interface Tests<A, R, S> {
-  /** Every log record of the test that runs. */
+  /** Every log record of the running test. */
   readonly records: Array<Record>
   /** A test; its name seeds its randomness, and `script` configures it. */
   readonly test: (name: string, body: (given: A) => Effect.Effect<void, unknown, R | Given>, script?: S) => void
@@ -56,7 +61,7 @@ const testsIn = <A, R, S, O>(
   { around = (whole) => whole, first, layer, startsAt = 0 }: Manner<A, R, S, O>
 ): Tests<A, R | O, S> => {
   const records: Array<Record> = []
-  // If these are left out, there is no type for them either: R is then never, and A void.
+  // If these are left out, they have no type either: R is then never, and A void.
   const own = layer ?? ((): Layer.Layer<R> => Layer.empty as unknown as Layer.Layer<R>)
   const before: (script: S | undefined) => Effect.Effect<A, unknown, R | O | Given> = first ??
     ((): Effect.Effect<A> => Effect.void as unknown as Effect.Effect<A>)

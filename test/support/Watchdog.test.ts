@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process"
 import { assert, describe, it } from "vitest"
 
-/** Starts a program that would go on for ever, says so, and goes on too. */
+/** Starts a program that never ends, reports it, and then also never ends. */
 const orphanage = (scope: "process" | "group"): string => `
 import { spawn } from "node:child_process"
 import { endWithParent, watch } from ${JSON.stringify(new URL("Watchdog.ts", import.meta.url).href)}
@@ -11,7 +11,7 @@ process.stdout.write("running\\n")
 setInterval(() => undefined, 60_000)
 `
 
-/** A process that has started a program; its output ends when neither is left. */
+/** A process that has started a program; its output ends when both are gone. */
 const parent = async (scope: "process" | "group") => {
   const child = spawn(process.execPath, ["--input-type=module", "--eval", orphanage(scope)], {
     stdio: ["ignore", "pipe", "inherit", "ipc"]

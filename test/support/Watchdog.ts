@@ -4,7 +4,7 @@ import type { Writable } from "node:stream"
 
 /*
  * No program outlives the process that started it, however that process ends. A killed process cannot end its programs.
- * So a shell in a session of its own is told of every program, and ends the remaining ones when its input pipe closes.
+ * So a shell in a separate session learns of every program, and ends the remaining ones when its input pipe closes.
  */
 
 const script = `
@@ -42,7 +42,7 @@ export const watch = (child: ChildProcess, scope: "process" | "group" = "process
   child.once("exit", () => tell("-", target))
 }
 
-/** Ends this process when the one that forked it goes; by a signal, since in tests `process.exit` is an error. */
+/** Ends this process when the process that forked it ends; by a signal, since `process.exit` is an error in tests. */
 export const endWithParent = (): void => {
   process.once("disconnect", () => process.kill(process.pid, "SIGKILL"))
 }

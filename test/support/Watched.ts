@@ -1,9 +1,9 @@
 import { Clock, Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 
-/* A test's clock that tells who sleeps on it. The test clock itself does not. */
+/* A test clock that knows who sleeps on it. The plain test clock does not. */
 
-/** The times in epoch milliseconds at which those who sleep on the clock in force wake; empty on any other clock. */
+/** The times in epoch milliseconds at which sleepers on the clock in force wake; empty on any other clock. */
 const ends = new WeakMap<Clock.Clock, Set<{ readonly at: number }>>()
 
 /** Runs a test on its clock, watched: {@link sleeps} says who sleeps on it. */
@@ -25,7 +25,7 @@ export const watched = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A,
     return Effect.provideService(self, Clock.Clock, watching)
   })
 
-/** The times in epoch milliseconds at which those who sleep wake. The test has to be {@link watched}. */
+/** The times in epoch milliseconds at which sleepers wake. The test has to be {@link watched}. */
 export const sleeps: Effect.Effect<ReadonlyArray<number>> = Effect.withFiber((fiber) => {
   const sleeping = ends.get(fiber.getRef(Clock.Clock))
   return sleeping === undefined
@@ -34,8 +34,8 @@ export const sleeps: Effect.Effect<ReadonlyArray<number>> = Effect.withFiber((fi
 })
 
 /**
- * Runs an effect to its end. The clock goes on to the end of the shortest sleep while somebody sleeps, and stands still
- * while nobody does: it does not go by while something is done outside of it, such as a signature on a thread.
+ * Runs an effect to its end. While somebody sleeps, the clock advances to the end of the shortest sleep; while nobody
+ * sleeps, it stands still, so that it does not pass during work outside of it, such as a signature on a thread.
  */
 export const sleptThrough = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   watched(Effect.gen(function*() {

@@ -5,12 +5,15 @@ declare module "vitest" {
   export interface ProvidedContext {
     /** The URL of the services that the whole run shares; see {@link startRunServices}. */
     readonly runServices: string
-    /** Whether both databases are to be run on; see `databases`. */
+    /** Whether both databases are used; see `databases`. */
     readonly everyDatabase: boolean
   }
 }
 
-/** Lets every test file ask for the shared PostgreSQL cluster and the built server; nothing is started unasked. */
+/**
+ * Lets every test file request the shared PostgreSQL cluster and the built server; nothing is started without a
+ * request.
+ */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const services = await startRunServices()
   project.provide("runServices", services.url)

@@ -15,14 +15,14 @@ import { startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
 /*
- * Where the CPU of an issuance goes: a V8 profile of the main thread over a steady window, each function to one line by
- * its file, and beside it the other threads of the process by their names. The service runs from its sources, whose
- * files say what belongs where; in the bundle everything is one file.
+ * Where the CPU of an issuance goes: a V8 profile of the main thread over a steady window, each function assigned to
+ * one line by its file, and beside it the other threads of the process by their names. The service runs from its
+ * sources, whose files say what belongs where; in the bundle everything is one file.
  */
 
 interface Line {
   readonly title: string
-  /** Of the file a function is in. The first line that fits has it. */
+  /** The file of a function. The first matching line gets it. */
   readonly file: RegExp
 }
 
@@ -67,14 +67,14 @@ const collected = "garbage collection on the main thread"
 const outside = "outside of JavaScript: event loop, kernel, V8"
 const remaining = "everything else"
 
-/** The lines of what V8 names by itself. */
+/** The lines for what V8 names by itself. */
 const ofEngine = new Map([["(garbage collector)", collected], ["(program)", outside], ["(root)", outside]])
 
 // Threads by the names that Node gives them.
 const threadTitle = (name: string): string =>
   /^V8Worker|^DelayedTask/.test(name) ? "V8's helper threads: collection, compiler" : "thread pool"
 
-/** The line of a function; one without a file, which is native, belongs to the line of its caller. */
+/** The line of a function; a function without a file is native, and belongs to the line of its caller. */
 const titleOf = (name: string, url: string, caller: string): string => {
   const own = ofEngine.get(name)
   if (own !== undefined) return own
@@ -82,7 +82,7 @@ const titleOf = (name: string, url: string, caller: string): string => {
   return lines.find(({ file }) => file.test(url))?.title ?? remaining
 }
 
-/** The shares of a profile's samples by line, of those in which the thread was not idle. */
+/** The shares of a profile's samples by line, of those in which the thread was busy. */
 export const sharesOf = ({ nodes, samples }: Profile): ReadonlyMap<string, number> => {
   const byId = new Map(nodes.map((node) => [node.id, node]))
   const titles = new Map<number, string>()

@@ -8,7 +8,7 @@ import type { Exchange } from "./Client.ts"
 
 /*
  * A bare server with recorded answers: it shows what HTTP itself costs a server process. It also does what an http-01
- * validation cannot avoid: two look-ups and one request on a connection of its own.
+ * validation cannot avoid: two look-ups and one request on a separate connection.
  */
 
 /** Files in PEM. */
@@ -45,7 +45,7 @@ const fetched = (port: number, host: string, path: string): Promise<number> =>
 
 /** The functions the bare server's process offers to the bench. */
 export const bareHttp = {
-  /** Begins to serve the recorded answers, each at its path; answers the port. */
+  /** Begins to serve the recorded answers, each at its path; returns the port. */
   serve: (
     { exchanges, tls }: {
       readonly exchanges: ReadonlyArray<Pick<Exchange, "request" | "answer">>
@@ -74,7 +74,7 @@ export const bareHttp = {
     )
   },
 
-  /** Looks a name up and fetches its token, so many times from `concurrency` at once. */
+  /** Looks a name up and fetches its token, this many times, from `concurrency` at once. */
   validate: async (
     { concurrency, httpPort, path, resolver, times }: {
       readonly resolver: string

@@ -4,7 +4,7 @@ import type { Dialect } from "./Statements.ts"
 
 /* Millions of rows, written by the engine itself: every value is computed from the number of its row. */
 
-/** The target of the bulk rows. Ids increase with time, as in version 7. */
+/** The database for the bulk rows. Ids increase with time, as in version 7. */
 export interface Engine {
   /** Runs statements as they are. */
   readonly run: (sql: string) => Promise<void>
@@ -17,7 +17,7 @@ export interface Engine {
   readonly id: (table: number, number: string) => string
   /** Octets from hexadecimal digits. */
   readonly bytes: (hex: string) => string
-  /** A number as so many hexadecimal digits. */
+  /** A number with this many hexadecimal digits. */
   readonly hex: (digits: number, number: string) => string
   readonly reverse: (text: string) => string
   /** An id as hyphenated text. */
@@ -103,7 +103,7 @@ export interface Rows {
   readonly insert: (from: number, to: number) => string
 }
 
-/** `INSERT INTO … SELECT …`, of `count` rows whose number is `i`; `where` leaves some of them out. */
+/** `INSERT INTO … SELECT …`, of `count` rows whose number is `i`; `where` leaves out some rows. */
 export const rowsOf = (engine: Engine) =>
 (
   table: string,

@@ -3,12 +3,12 @@ import { fill, rowsOf } from "./Bulk.ts"
 import type { Dialect } from "./Statements.ts"
 
 /*
- * A database as operators meet it after three years: one account has sixty thousand orders of ten million and most have
- * one, names are renewed every sixty days and share their ends, a tenth of the orders failed, and the audit trail tells of
- * it. Every value is computed from the number of its row, so that the reads know what is there.
+ * A database as operators see it after three years: one account has sixty thousand orders of ten million and most have
+ * one, names are renewed every sixty days and share their ends, a tenth of the orders failed, and the audit trail
+ * records it. Every value is computed from the number of its row, so that the reads know what is there.
  */
 
-/** How much there is. */
+/** The number of rows. */
 export interface BusyPopulation {
   readonly accounts: number
   readonly orders: number
@@ -18,7 +18,7 @@ export interface BusyPopulation {
 const daySeconds = 86_400
 const years = 3 * 365 * daySeconds
 const certificateSeconds = 90 * daySeconds
-/** Nine orders of ten renew a name. */
+/** Nine of ten orders renew a name. */
 const renewedOf = (orders: number): number => Math.max(1, Math.floor(orders * 0.9))
 /** Names that are renewed: as many as there are renewals in sixty days. */
 const namesOf = (orders: number): number => Math.max(150, Math.floor(renewedOf(orders) * 60 / (3 * 365)))

@@ -12,7 +12,7 @@ import type { Dialect } from "./Statements.ts"
 
 /* The gate's short bench, and the history it compares with. */
 
-/** What the short bench allows beside what was recorded. */
+/** By how much the short bench may exceed the record. */
 const allowed = 1.1
 const mostTries = 3
 const recordedTries = 5
@@ -21,7 +21,7 @@ const isWithin = ({ ratio }: Try, { short }: Recorded): boolean => ratio <= shor
 
 const title = "CPU of an issuance to that of its floor"
 
-/** Tries until one is within what is allowed; answers how it ended in words. */
+/** Tries until one is within what is allowed; returns the result in words. */
 export const check = async (
   options: Options,
   progress: Progress
@@ -51,7 +51,7 @@ export const check = async (
   }
 }
 
-/** Measures the ratios of the commit that is there, and adds them to the history. */
+/** Measures the ratios of the present commit, and adds them to the history. */
 export const record = async (options: Options, progress: Progress): Promise<Recorded> => {
   const commit = commitHere()
   const tries = await gauge(options, progress, (tries) => tries.length < recordedTries)

@@ -14,7 +14,7 @@ process.once("exit", () => {
   for (const action of [...actions].toReversed()) action()
 })
 
-/** Ends this process in an orderly way on the signals a terminal sends. */
+/** Ends this process in an orderly way when a terminal sends a signal. */
 export const endOnSignals = (): void => {
   process.once("SIGINT", () => process.exit(130))
   process.once("SIGTERM", () => process.exit(143))

@@ -15,7 +15,7 @@ import { Connection, field } from "./Wire.ts"
 export const kinds = ["newAccount", "newOrder", "authz", "challenge", "finalize", "order", "certificate"] as const
 export type Kind = (typeof kinds)[number]
 
-/** One request with its answer, as they went over the wire. */
+/** One request with its answer, as sent over the wire. */
 export interface Exchange {
   readonly kind: Kind
   readonly request: string
@@ -23,10 +23,10 @@ export interface Exchange {
   readonly answer: Answer
 }
 
-/** What a window is of: whole issuances, or one request again and again. */
+/** The unit of a window: whole issuances, or one request again and again. */
 export type Act = "issue" | "newAccount" | "newNonce" | "directory"
 
-/** What one issuance is made with. */
+/** The credentials of one issuance. */
 interface Credentials {
   readonly key: KeyObject
   readonly jwk: string
@@ -64,7 +64,7 @@ const makeCredentials = (): Credentials => {
   return {
     key,
     jwk: `{"kty":"EC","crv":"P-256","x":"${x}","y":"${y}"}`,
-    // RFC 7638: members by name.
+    // The thumbprint of RFC 7638: members by name.
     thumbprint: createHash("sha256").update(`{"crv":"P-256","kty":"EC","x":"${x}","y":"${y}"}`).digest("base64url"),
     name,
     csr: csr.toString("base64url")
@@ -74,12 +74,12 @@ const makeCredentials = (): Credentials => {
 const pool: Array<Credentials> = []
 let made = 0
 
-/** Makes credentials for so many issuances ahead. */
+/** Makes credentials for this many issuances ahead. */
 export const prepare = (count: number): void => {
   while (pool.length < count) pool.push(makeCredentials())
 }
 
-/** How many had to be made when they were needed, because none were left. */
+/** How many had to be made at the moment of need, because none were left. */
 export const madeLate = (): number => made
 
 const takeCredentials = (): Credentials => {
@@ -89,7 +89,7 @@ const takeCredentials = (): Credentials => {
   return makeCredentials()
 }
 
-/** What a client needs of a directory. */
+/** The URLs of a directory that a client needs. */
 export interface Directory {
   readonly newNonce: string
   readonly newAccount: string
@@ -112,7 +112,7 @@ interface Challenge {
 
 /** The counts of events in a window. */
 export interface Counts {
-  /** Whole issuances, or the requests of a window that is of one request. */
+  /** Whole issuances, or the requests of a window with one kind of request. */
   issuances: number
   requests: number
   polls: number
@@ -139,7 +139,7 @@ const isProblem = (answer: Answer, type: string): boolean => answer.body.include
 export const plainRequest = (method: "GET" | "HEAD", host: string, url: string): string =>
   `${method} ${new URL(url).pathname} HTTP/1.1\r\nhost: ${host}\r\nuser-agent: acme-svc-bench\r\n\r\n`
 
-/** One client: a connection, the last nonce it was given, and the account of the issuance under way. */
+/** One client: a connection, its last nonce, and the account of the issuance in progress. */
 export class Client {
   readonly latencies: { readonly [K in Kind]: Array<number> } = {
     newAccount: [],
@@ -156,11 +156,11 @@ export class Client {
   /** Milliseconds of whole issuances, and of these from newOrder on. */
   readonly durations: Array<number> = []
   readonly ordered: Array<number> = []
-  /** Exchanges are recorded here while it is set. */
+  /** Exchanges are recorded here if it is set. */
   record: Array<Exchange> | undefined
   /** Waits at least Retry-After between polls. */
   isPatient = false
-  /** Proves control of names where it is set; where it is not, the server believes without proof. */
+  /** Proves control of names if it is set; otherwise the server trusts the client. */
   proof: Proof | undefined
 
   private readonly connection: Connection
@@ -270,7 +270,7 @@ export class Client {
       await looked
       await this.untilReady(orderUrl, triggered)
     } else if ((JSON.parse(triggered.body) as Challenge).status !== "valid") {
-      // A server that validates later is polled as early as allowed: only a retry costs it a request.
+      // A server that validates later is polled as early as allowed: an early poll only costs one retry.
       await delay(1)
     }
     const begun = performance.now()

@@ -28,7 +28,7 @@ export interface Division {
   readonly name: string
   readonly issuances: number
   readonly perSecond: number
-  /** Of the processes that serve clients, of the processes that only work, and of the PostgreSQL server. */
+  /** For the processes that serve clients, for the processes that only work, and for the PostgreSQL server. */
   readonly acmeCpu: number
   readonly workerCpu: number | undefined
   readonly databaseCpu: number
@@ -38,7 +38,7 @@ export interface Division {
   readonly jobs: ReadonlyArray<number>
   /** Milliseconds: 99th percentile of a request, from the slower of the two load generators. */
   readonly p99: Percentiles["p99"]
-  /** Of the whole machine, for all processes. */
+  /** For the whole machine, with all processes. */
   readonly machineShare: number
 }
 
@@ -47,7 +47,7 @@ export interface ClusterCost {
   readonly concurrency: number
   readonly processors: number
   readonly divisions: ReadonlyArray<Division>
-  /** Issuances per second of the second division, divided by those of the first. */
+  /** The issuances per second of the second division, divided by the first's. */
   readonly scaling: number
 }
 
@@ -201,7 +201,7 @@ export const measureCluster = async (options: Options, progress: Progress): Prom
   }
 }
 
-/** The figures as a table, and what bounds them. */
+/** The figures as a table, and what limits them. */
 export const clusterReport = (paint: Paint, { concurrency, divisions, processors, scaling }: ClusterCost): string => {
   const total = ({ acmeCpu, databaseCpu, workerCpu = 0 }: Division) => acmeCpu + workerCpu + databaseCpu
   const [one, divided] = divisions

@@ -18,19 +18,19 @@ import { startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
 /*
- * The service on its databases, Pebble and the floor, by turns of a few seconds, so that whatever else the machine does
- * meets them all. Everything speaks TLS.
+ * The service on its databases, Pebble and the floor, in turns of a few seconds, so that other load on the machine
+ * affects them all. Everything uses TLS.
  */
 
-/** What all of them are loaded with. */
+/** The load for all of them. */
 export interface Burden {
   readonly act: Act
-  /** Whether names are proved by http-01; bypassed otherwise. */
+  /** Whether names are proved by http-01; otherwise bypassed. */
   readonly isProved: boolean
   readonly concurrency: number
 }
 
-/** One turn of one of them; times are CPU milliseconds per issuance, or per request where the burden is one request. */
+/** One turn of one side; times are CPU milliseconds per issuance, or per request if the burden is one request. */
 export interface Turn {
   readonly cpu: number
   readonly databaseCpu: number | undefined
@@ -43,7 +43,7 @@ export type SideName = Dialect | "pebble"
 /** All turns under one burden. */
 export interface Compared {
   readonly burden: Burden
-  /** A turn in which Pebble answered no more is undefined. */
+  /** A turn in which Pebble stopped answering is undefined. */
   readonly turns: { readonly [S in SideName]?: ReadonlyArray<Turn | undefined> }
   /** The share of the machine that went to processes outside the measurement. */
   readonly otherShare: number
@@ -73,7 +73,7 @@ const configurationOf = ({ httpPort, resolver }: Ways): string =>
   ].join("\n\n")
 
 const isSigned = (act: Act): boolean => act === "issue" || act === "newAccount"
-// More than any of them manages in a second.
+// More than any of them does in a second.
 const perSecond: { readonly [A in Act]: number } = { issue: 300, newAccount: 3000, newNonce: 0, directory: 0 }
 
 /** One window, and what a process and its database have used meanwhile. */
@@ -100,7 +100,7 @@ const windowOf = async (
   }
 }
 
-/** What every side is made with. */
+/** The set-up of every side. */
 interface Ground {
   readonly options: Options
   readonly loader: Peer<typeof load>
@@ -157,7 +157,7 @@ const serviceSide = async (name: Dialect, { loader, options, proof, tls }: Groun
   }
 }
 
-/** A new Pebble for every turn: each order makes the next one more expensive, and orders at once may lock it up. */
+/** A new Pebble for every turn: each order makes the next one more expensive, and simultaneous orders may hang it. */
 const pebbleSide = ({ loader, options, proof }: Ground, progress: Progress): Side => {
   const once = async (burden: Burden) => {
     const pebble = await startPebble(burden.isProved ? proof : undefined)
@@ -199,7 +199,7 @@ const burdensOf = ({ concurrency }: Options, withProof: boolean): ReadonlyArray<
   }))
 ]
 
-/** What a burden is called. */
+/** The name of a burden. */
 export const nameOf = ({ act, concurrency, isProved }: Burden): string =>
   `${act === "issue" ? isProved ? "http-01" : "bypass" : act}, ${concurrency} client${concurrency === 1 ? "" : "s"}`
 

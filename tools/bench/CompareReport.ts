@@ -25,7 +25,7 @@ interface Medians {
 
 const floorOf = ({ floor }: Turn): number | undefined => floor === undefined ? undefined : floor.total / 1000
 
-/** Of a side's turns; a ratio is one of turns that were neighbours. */
+/** Medians of a side's turns; a ratio is between neighbouring turns. */
 export const mediansOf = ({ turns }: Compared, name: SideName): Medians => {
   const own = turns[name] ?? []
   const pebble = turns.pebble ?? []
@@ -62,7 +62,7 @@ const cellsOf = (paint: Paint, name: Dialect, compared: Compared): ReadonlyArray
   ]
 }
 
-/** With how many of its turns Pebble came through, unless with all. */
+/** The number of turns that Pebble finished, unless it finished all. */
 const pebbleCell = (compared: Compared): string => {
   const turns = compared.turns.pebble ?? []
   const taken = turns.filter((turn) => turn !== undefined)

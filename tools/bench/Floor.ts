@@ -18,8 +18,8 @@ import type { CompiledStep, Dialect } from "./Statements.ts"
 import { compile, insertNonces, isOfNewAccount, noncesPerBatch, noncesPerIssuance } from "./Statements.ts"
 
 /*
- * The floor: the cost of one issuance if only the unavoidable work is done, each piece by itself in a loop. Its inputs
- * are those of an issuance the server has just made.
+ * The floor: the cost of one issuance if only the unavoidable work is done, each piece alone in a loop. Its inputs come
+ * from an issuance that the server has just made.
  */
 
 /** CPU of each piece, in microseconds per issuance. */
@@ -194,7 +194,7 @@ const makeValues = (dialect: Dialect, { chain, csr, names }: Material, now: numb
 
 const issuancesPerBatch = noncesPerBatch / noncesPerIssuance
 
-/** What a round is of: whole issuances, or new accounts. */
+/** The unit of a round: whole issuances, or new accounts. */
 export type Extract = "issue" | "newAccount"
 
 const noncesOf = (batch: ReadonlyArray<Values>, each: number): string =>
@@ -206,7 +206,7 @@ const makeBatch = (dialect: Dialect, material: Material, extract: Extract) => {
   return { now, batch, nonces: noncesOf(batch, extract === "issue" ? noncesPerIssuance : 1) }
 }
 
-/** A copy of the database, so that every round begins with an empty one: a grown one is dearer. */
+/** A copy of the database, so that every round begins with an empty one: a grown one costs more. */
 const openSqlite = (file: string, synchronous: string) => {
   const copy = `${file}.copy`
   for (const suffix of ["", "-wal", "-shm"]) rmSync(`${copy}${suffix}`, { force: true })
@@ -358,7 +358,7 @@ export const floor = {
     measureCryptography = await makeCryptography(material, parameter.caDirectory)
   },
   cryptography: (millis: number): Cryptography => known(measureCryptography)(millis),
-  /** A database that has the schema, and nothing else. */
+  /** A database with only the schema. */
   openSqlite: ({ file, synchronous }: { readonly file: string; readonly synchronous: string }): void => {
     onSqlite = measureSqlite(known(material), file, synchronous)
   },

@@ -19,15 +19,15 @@ import { migrate } from "./Service.ts"
 export interface Floor extends Cryptography {
   readonly http: number
   readonly statements: number
-  /** Two look-ups and one request to a client's web server; 0 where nothing is proved. */
+  /** Two look-ups and one request to a client's web server; 0 if nothing is proved. */
   readonly validation: number
   /** The cost of the statements in the database server; on SQLite it is part of the process. */
   readonly databaseServer: number
-  /** The process's own part: everything but `databaseServer`. */
+  /** The process's own part: everything except `databaseServer`. */
   readonly total: number
 }
 
-// One round at full length: milliseconds, and counts where there is no other way.
+// One round at full length: milliseconds, and counts where milliseconds are not possible.
 const floorMillis = { cryptography: 100, sqlite: 300, http: 600 }
 const floorIssuances = 108
 const floorValidations = 200
@@ -36,7 +36,7 @@ const lastOfEachKind = (exchanges: ReadonlyArray<Exchange>): ReadonlyArray<Excha
   ...new Map(exchanges.map((exchange) => [exchange.kind, exchange])).values()
 ]
 
-/** The mean of what was measured before a window and after it. */
+/** The mean of the measurements before and after a window. */
 export const between = (before: Floor, after: Floor): Floor => {
   const mean = (key: keyof Floor) => (before[key] + after[key]) / 2
   return {
@@ -53,23 +53,23 @@ export const between = (before: Floor, after: Floor): Floor => {
   }
 }
 
-/** What one round is of. */
+/** The unit of one round. */
 export interface Bout {
   readonly act?: Act
   readonly concurrency: number
   /** Its length as a part of the full one. */
   readonly share?: number
-  /** With what an http-01 validation cannot avoid. */
+  /** Includes what an http-01 validation cannot avoid. */
   readonly proof?: Pick<Proof, "httpPort" | "resolver"> | undefined
 }
 
-/** What measures the floor. */
+/** The processes that measure the floor. */
 export interface FloorRig {
   readonly measure: (bout: Bout) => Promise<Floor>
   readonly stop: () => void
 }
 
-/** What the processes are laid beside. */
+/** The service beside which the processes run. */
 export interface FloorGround {
   readonly service: Service
   readonly loader: Peer<typeof load>
@@ -82,7 +82,7 @@ export interface FloorGround {
 
 const noCryptography: Cryptography = { verify: 0, importKey: 0, csr: 0, leaf: 0, lint: 0 }
 
-/** Of the cryptography of a whole issuance, what an act needs. */
+/** The part of the cryptography of a whole issuance that an act needs. */
 const cryptographyOf = (act: Act, whole: Cryptography): Cryptography =>
   act === "issue" ? whole : { ...noCryptography, importKey: whole.importKey, verify: whole.verify / 7 }
 
@@ -146,7 +146,7 @@ export const layFloor = async ({ loader, postgres, service, synchronous, tls }: 
     }
   }
 
-  // The first rounds only warm the code up.
+  // The first rounds only warm up the code.
   await worker.call("cryptography", 200)
   await measureStatements("issue", 8, 3)
   await measureHttp("issue", 8, 2000)

@@ -9,8 +9,8 @@ import type { Service } from "./Service.ts"
 import { startService } from "./Service.ts"
 
 /*
- * The short bench: service and floor by short turns, on SQLite with 16 clients. Everything is counted in issuances and
- * not in seconds, so that the runtime's compiler has come equally far on a slow machine and on a fast one.
+ * The short bench: service and floor in short turns, on SQLite with 16 clients. Everything is counted in issuances and
+ * not in seconds, so that the runtime's compiler is equally far on a slow machine and on a fast one.
  */
 
 /** One try: the means of its calm turns, and their ratio. */
@@ -22,9 +22,9 @@ export interface Try {
 }
 
 export const gaugedClients = 16
-// V8 counts calls before it optimizes a function, and does it aside, as soon as a processor is free. With these counts,
-// and without an aside, the service has settled after the warm-up; else after many thousand issuances, and later on a
-// busy machine.
+// V8 counts calls before it optimizes a function, and optimizes in the background, as soon as a processor is free. With
+// these counts, and without a background thread, the service has settled after the warm-up; otherwise it settles after
+// many thousand issuances, and later on a busy machine.
 const early = [
   "--invocation-count-for-turbofan=200",
   "--invocation-count-for-maglev=50",
@@ -33,10 +33,10 @@ const early = [
 const warmUpIssuances = 1500
 const roundIssuances = 80
 const rounds = 12
-// Each piece of the floor is a part of a full round of it.
+// Each piece of the floor is a part of a full round.
 const floorShare = 0.15
 
-/** CPU milliseconds of one issuance, over so many of them. */
+/** CPU milliseconds of one issuance, over this many. */
 const issue = async (service: Service, loader: Peer<typeof load>, issuances: number): Promise<number> => {
   await loader.call("prepare", issuances)
   await loader.call("connect", gaugedClients)
@@ -45,7 +45,7 @@ const issue = async (service: Service, loader: Peer<typeof load>, issuances: num
   return (Procfs.cpuOf(service.pid).total - before) / window.issuances
 }
 
-/** The mean of the lowest third: what else the machine does makes a turn dearer, and never cheaper. */
+/** The mean of the lowest third: other load on the machine makes a turn more expensive, and never cheaper. */
 const calm = (turns: ReadonlyArray<number>): number => {
   const lowest = turns.toSorted((one, other) => one - other).slice(0, Math.ceil(turns.length / 3))
   return lowest.reduce((sum, one) => sum + one, 0) / lowest.length
@@ -66,7 +66,7 @@ const tryOnce = async (service: Service, loader: Peer<typeof load>, rig: FloorRi
 export const shownTry = ({ floor, ratio, service }: Try): string =>
   `${ratio.toFixed(2)} (${service.toFixed(2)} to ${floor.toFixed(2)} ms)`
 
-/** Makes one try after another, as long as `goesOn` says so of those there are. */
+/** Makes one try after another, as long as `goesOn` returns true for the tries so far. */
 export const gauge = async (
   { nodeWords }: { readonly nodeWords: ReadonlyArray<string> },
   progress: Progress,

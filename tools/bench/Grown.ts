@@ -43,13 +43,13 @@ export interface GrownCost {
   /** Milliseconds of GET /crl and of signing a new revocation list, only on the grown side. */
   readonly crlBytes: number
   readonly crlMs: number
-  /** Medians of the rounds' ratios: both sides of one were measured within seconds of each other. */
+  /** Medians of the rounds' ratios: both sides of a ratio were measured within seconds of each other. */
   readonly ratio: { readonly cpu: number; readonly p50: number; readonly p95: number }
 }
 
 interface Bench {
   readonly service: Service
-  /** Process id of the database server, where there is one. */
+  /** Process id of the database server, if there is one. */
   readonly postmaster: number | undefined
 }
 
@@ -89,7 +89,7 @@ const timed = async (url: string): Promise<{ readonly bytes: number; readonly ms
   return { bytes, ms: median(times) }
 }
 
-/** Waits until the list is as long as its entries make it. */
+/** Waits until the list is as long as its entries require. */
 const untilListed = async (url: string, bytes: number): Promise<void> => {
   for (let attempt = 0; attempt < 600; attempt++) {
     if ((await timed(url)).bytes > bytes) return
@@ -122,7 +122,7 @@ const measureOne = async (
     const begun = performance.now()
     await populate(name, large.where, population, progress)
     const builtSeconds = (performance.now() - begun) / 1000
-    // A first start makes the CA that the revocations belong to.
+    // A first start makes the CA to which the revocations belong.
     await (await start(large)).stop()
     await revoke(name, large.where, population)
     const services = { empty: await start(small), grown: await start(large) }
@@ -134,7 +134,7 @@ const measureOne = async (
     for (let round = 0; round <= rounds; round++) {
       progress(round === 0 ? `${name}: warming up` : `${name}: round ${round} of ${rounds}`)
       const pair = new Map<string, Side>()
-      // By turns, so that neither side always comes first.
+      // In turns, so that neither side always comes first.
       for (const side of round % 2 === 0 ? sides : sides.toReversed()) {
         const cell = await window(
           { service: services[side], postmaster: postmaster?.pid },

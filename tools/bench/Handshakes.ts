@@ -31,14 +31,14 @@ export interface Handshake {
   readonly key: string
   readonly resumes: boolean
   readonly connections: number
-  /** The share that resumed. */
+  /** The share of connections that resumed. */
   readonly resumed: number
   readonly perSecond: number
   /** CPU milliseconds of the service per connection. */
   readonly cpu: number
 }
 
-/** How many of the tickets of one moment are taken at another one. */
+/** How many tickets of one moment are accepted at another moment. */
 export interface Tickets {
   readonly when: string
   readonly taken: number
@@ -69,7 +69,7 @@ const filesOf = (key: string): TlsFiles => {
 
 const portOf = ({ directoryUrl }: Service): number => Number(new URL(directoryUrl).port)
 
-/** Of tickets given at one moment, how many are taken after `between`. */
+/** How many of the tickets given at one moment are accepted after `between`. */
 const takenAfter = async (
   client: Peer<typeof knocks>,
   port: number,
@@ -84,7 +84,7 @@ const takenAfter = async (
   return { when, taken, tried: ticketsTried }
 }
 
-/** The same with two processes that share a port, each of which gives tickets of its own. */
+/** The same with two processes that share a port, each of which issues its own tickets. */
 const takenByTwo = async (client: Peer<typeof knocks>, { nodeWords, synchronous }: Options): Promise<Tickets> => {
   const port = await freePort()
   const tls = filesOf(keys["P-256"])

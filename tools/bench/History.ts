@@ -4,8 +4,8 @@ import { cpus } from "node:os"
 import { resolve } from "node:path"
 
 /*
- * Ratios by commit, in `history.jsonl`. No absolute figure is kept: those belong to a machine, and ratios of two things
- * measured in one run travel to another one.
+ * Ratios by commit, in `history.jsonl`. It has no absolute figures, because they depend on a machine; ratios of two
+ * things measured in one run are valid on other machines.
  */
 
 /** CPU of the service as a multiple of the floor's, at one commit. */
@@ -13,9 +13,12 @@ export interface Recorded {
   readonly commit: string
   readonly date: string
   readonly runtime: string
-  /** What the kernel calls the processor: between kinds of them, ratios differ by more than what is looked for. */
+  /**
+   * The kernel's name of the processor: between kinds of processors, ratios differ by more than the differences of
+   * interest.
+   */
   readonly processor: string
-  /** By the short bench, which the gate runs too. */
+  /** From the short bench, which the gate also runs. */
   readonly short: number
   /** An issuance with 16 clients on each database, bypassed. */
   readonly sqlite: number
@@ -32,7 +35,7 @@ const file = resolve(import.meta.dirname, "history.jsonl")
 const git = (...words: ReadonlyArray<string>): string =>
   execFileSync("git", [...words], { cwd: repository, encoding: "utf8" }).trim()
 
-/** The commit whose service is there. */
+/** The commit of the present service. */
 export const commitHere = (): string => {
   const changed = git("status", "--porcelain", "--", "src", "package-lock.json")
   if (changed !== "") throw new Error(`what is measured belongs to no commit, because of changes:\n${changed}`)
@@ -42,7 +45,7 @@ export const commitHere = (): string => {
 /** The processor of this machine. */
 export const processorHere = (): string => cpus()[0]?.model.trim() ?? "unknown"
 
-/** The newest record of such a processor. */
+/** The newest record of a processor of this kind. */
 export const lastRecorded = (): Recorded | undefined =>
   readFileSync(file, "utf8").trimEnd().split("\n")
     .map((line) => JSON.parse(line) as Recorded)

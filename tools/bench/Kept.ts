@@ -15,7 +15,7 @@ import type { Dialect } from "./Statements.ts"
 
 /* The grown databases that operators read. They may be kept for a later run. */
 
-/** Where one of them is. */
+/** Where a database is. */
 export interface Place {
   readonly directory: string
   readonly cluster: PostgresCluster | undefined
@@ -60,7 +60,7 @@ interface Filled {
   readonly builtSeconds: number | undefined
 }
 
-/** Fills the database, unless an earlier run has. What that one has put there is what counts. */
+/** Fills the database, unless an earlier run has done so. Then the contents of the earlier run count. */
 export const fillOnce = async (
   name: Dialect,
   { directory, where }: Place,

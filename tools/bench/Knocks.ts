@@ -11,7 +11,7 @@ export interface Knocked {
   readonly elapsedMs: number
 }
 
-/** Opens one; answers whether it resumed, and the ticket for the next one where one is wanted. */
+/** Opens a connection; returns whether it resumed, and the ticket for the next one if one is wanted. */
 const knock = async (port: number, ticket: Buffer | undefined, wantsTicket: boolean) => {
   const socket: TLSSocket = connect({
     host: "127.0.0.1",
@@ -32,7 +32,7 @@ const knock = async (port: number, ticket: Buffer | undefined, wantsTicket: bool
 
 /** The functions the process of such clients offers to the bench. */
 export const knocks = {
-  /** Opens connections for so long from `concurrency` clients, each with its first ticket or with none. */
+  /** Opens connections for this long from `concurrency` clients, each with its first ticket or without. */
   open: async (
     { concurrency, connections, port, resumes, seconds }: {
       readonly port: number
@@ -48,7 +48,7 @@ export const knocks = {
     await Promise.all(Array.from({ length: concurrency }, async () => {
       let ticket: Buffer | undefined
       while (left-- > 0 && performance.now() < end) {
-        // A connection that resumes is given no new ticket: the first one serves them all.
+        // A connection that resumes gets no new ticket: the first one serves them all.
         const { isResumed, next } = await knock(port, ticket, resumes && ticket === undefined)
         ticket = next ?? ticket
         opened++
@@ -60,7 +60,7 @@ export const knocks = {
 
   /** A new ticket. */
   ticket: async (port: number): Promise<Buffer> => (await knock(port, undefined, true)).next ?? Buffer.alloc(0),
-  /** Whether it is taken. */
+  /** Whether the ticket is accepted. */
   isTaken: async ({ port, ticket }: { readonly port: number; readonly ticket: Buffer }): Promise<boolean> =>
     (await knock(port, Buffer.from(ticket), false)).isResumed
 }

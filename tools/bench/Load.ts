@@ -18,7 +18,7 @@ export interface Percentiles {
   readonly p99: number
 }
 
-/** Percentiles of what was measured. */
+/** Percentiles of the measured values. */
 export const percentilesOf = (values: ReadonlyArray<number>): Percentiles => {
   const sorted = Float64Array.from(values).sort()
   const at = (fraction: number) => sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * fraction) - 1)] ?? 0
@@ -38,7 +38,7 @@ export interface Window extends Readonly<Counts> {
   readonly everyRequest: Percentiles
   /** CPU of the load generator itself. */
   readonly clientCpuMs: number
-  /** Keys that were made within the window, because the pool was empty. */
+  /** Keys that were made within the window, because the supply was empty. */
   readonly madeInWindow: number
 }
 
@@ -71,13 +71,13 @@ export const load = {
     directory = JSON.parse(expect(200, "directory", answer).body) as Directory
   },
 
-  /** Makes credentials for so many issuances ahead. */
+  /** Makes credentials for this many issuances ahead. */
   prepare: (count: number): void => prepare(count),
 
   /** Opens the connections of a window before it begins. */
   connect: async (concurrency: number): Promise<void> => void await ready(concurrency),
 
-  /** One issuance, whose exchanges are kept. */
+  /** One issuance with its recorded exchanges. */
   sample: async (): Promise<ReadonlyArray<Exchange>> => {
     const [client] = await ready(1)
     if (client === undefined) throw new Error("no client")
@@ -88,7 +88,7 @@ export const load = {
     return record
   },
 
-  /** Starts what control of names is proved by; from then on a window may be with proof. */
+  /** Starts the servers that prove control of names; from then on a window may be with proof. */
   prove: async (): Promise<Pick<Proof, "httpPort" | "resolver">> => {
     proof ??= await startProof()
     const { httpPort, resolver } = proof
@@ -110,8 +110,8 @@ export const load = {
   },
 
   /**
-   * Acts from `concurrency` clients at once; each finishes what it has begun. Patient ones heed Retry-After; with proof,
-   * they answer the challenges.
+   * Acts from `concurrency` clients at once; each finishes what it has begun. Patient clients obey Retry-After; with
+   * proof, they answer the challenges.
    */
   run: async (
     { act = "issue", concurrency, isPatient = false, issuances, seconds, withProof = false }: Extent & {

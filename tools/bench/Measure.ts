@@ -14,7 +14,7 @@ import * as Procfs from "./Procfs.ts"
 import { startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
-/** One concurrency at one server. Times are CPU milliseconds per issuance unless they say otherwise. */
+/** One concurrency at one server. Times are CPU milliseconds per issuance unless stated otherwise. */
 export interface Cell {
   readonly concurrency: number
   readonly window: Window
@@ -47,12 +47,13 @@ export interface Measured {
 
 export type Progress = (text: string) => void
 
-// The runtime's compiler works in the background for this long before the code is stable. A few issuances need less.
+// The runtime's compiler works in the background for this long before the code is stable. A few issuances are not
+// enough.
 const warmUpSeconds = ({ seconds }: Options["extent"]): number =>
   seconds === undefined ? 4 : 4 + 2 * Math.min(seconds, 6)
 const countedIssuances = 240
 
-/** Enough for the window, estimated from the rate of the one before. */
+/** Enough for the window, estimated from the rate of the previous window. */
 const credentialsFor = ({ issuances, seconds }: Options["extent"], perSecond: number, concurrency: number): number =>
   concurrency + (issuances ?? Math.ceil((seconds ?? 0) * perSecond * 1.5))
 

@@ -9,15 +9,15 @@ import * as Procfs from "./Procfs.ts"
 import { startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
-/* Whether memory is bounded: what a service has resident early and after ten times as many issuances. */
+/* Whether memory is bounded: the resident memory of a service early and after ten times as many issuances. */
 
 const early = 10_000
 const late = 100_000
 const step = 500
-/** So many readings before each of both moments, of which the median counts: collections come and go. */
+/** This many readings before each of both moments; the median counts, because garbage collections come and go. */
 const readings = 5
 
-/** What a service had resident, in MiB. */
+/** Resident memory of a service, in MiB. */
 export interface MemoryCost {
   readonly name: Dialect
   readonly concurrency: number

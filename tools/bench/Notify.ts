@@ -31,14 +31,14 @@ export interface ToldCost {
   readonly issuances: number
   readonly cpu: number
   readonly databaseCpu: number | undefined
-  /** CPU as a multiple of that of an issuance about which nobody is notified. */
+  /** CPU as a multiple of an issuance that notifies nobody. */
   readonly ratio: number
   /** Milliseconds of a whole issuance, as its client sees it. */
   readonly issuance: Percentiles
   readonly deliveries: number
-  /** Milliseconds from the last issuance of a window to the last delivery, the mean. */
+  /** Mean milliseconds from the last issuance of a window to the last delivery. */
   readonly behind: number
-  /** The share of a core that the service used meanwhile. A low one says that it waited. */
+  /** The share of a core that the service used meanwhile. A low share means that it waited. */
   readonly behindShare: number
 }
 
@@ -65,7 +65,7 @@ const ways: ReadonlyArray<Way> = [
   { name: "webhook, mail and program", profile: "all", entries: 3 }
 ]
 
-/** An account that is made and a certificate. */
+/** One for the new account and one for the certificate. */
 const eventsPerIssuance = 2
 const timedRounds = 4
 const patienceMs = 300_000
@@ -87,7 +87,7 @@ const configurationOf = (ports: { readonly web: number; readonly mail: number })
   ].join("\n")
 }
 
-/** Waits until so many deliveries are logged since `offset`. */
+/** Waits until this many deliveries are logged since `offset`. */
 const delivered = async ({ logFile }: Service, offset: number, wanted: number): Promise<void> => {
   for (const end = performance.now() + patienceMs;; await delay(50)) {
     const text = readFileSync(logFile).subarray(offset).toString("utf8")
@@ -112,7 +112,7 @@ interface Sums {
 
 const nothing: Sums = { windows: 0, issuances: 0, cpu: 0, database: 0, behind: 0, behindCpu: 0, durations: [] }
 
-/** One more window, with all that it delivers. */
+/** One more window, with all its deliveries. */
 const measureWay = async (
   rig: Rig,
   { entries, profile }: Way,
@@ -143,7 +143,7 @@ const measureWay = async (
 
 const measureRig = async (name: Dialect, rig: Rig, { extent }: Options, progress: Progress): Promise<NotifyCost> => {
   const begun = read(rig)
-  // The service has sent notifications about its profiles when they came into service.
+  // The service has sent notifications about its profiles at its start.
   await delivered(rig.service, 0, ways.reduce((sum, { entries }) => sum + entries, 0))
   for (const way of ways) {
     progress(`${name}: warming up, ${way.name}`)

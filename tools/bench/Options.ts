@@ -2,7 +2,7 @@ import { parseArgs } from "node:util"
 import type { Extent } from "./Load.ts"
 import type { Dialect } from "./Statements.ts"
 
-/** What is measured in place of everything about issuances; each is an option. */
+/** What is measured instead of everything about issuances; each is an option. */
 export const modeNames = [
   "attribution",
   "check",
@@ -36,7 +36,9 @@ export interface Options {
   readonly json: boolean
   readonly listStatements: boolean
   readonly serviceOnly: boolean
-  /** The fraction of the full size of what is built, of the issuances of `memory`, and of the rounds and times of `start`. */
+  /**
+   * The fraction of the full size of databases, of the issuances of `memory`, and of the rounds and times of `start`.
+   */
   readonly part: number
   /** Sign-ins with each kind of name for `sign-in`. */
   readonly attempts: number
@@ -44,7 +46,7 @@ export interface Options {
   readonly readsPerSecond: number
   /** Pairs of windows of `lists` and `pages`, one with reads and one without. */
   readonly rounds: number
-  /** Where `lists` and `pages` keep their databases for another run; undefined to remove them. */
+  /** Where `lists` and `pages` keep their databases for another run; undefined removes them. */
   readonly keep: string | undefined
   /** The sizes of the database for `lists` and `pages`. */
   readonly accounts: number
@@ -147,11 +149,11 @@ const number = (option: string, text: string, max: number, whole = true): number
 
 const isDialect = (word: string): word is Dialect => word === "sqlite" || word === "postgres"
 
-/** Of a window, or of one turn where several take turns. */
+/** For a window, or for one turn if there are several turns. */
 const defaultSeconds = (mode: Mode | undefined): number =>
   mode === "pebble" || mode === "record" || mode === "handshakes" ? 2 : 5
 
-/** Reads the command line; a wrong one ends the process. */
+/** Reads the command line; a wrong command line ends the process. */
 export const readOptions = (words: ReadonlyArray<string>): Options => {
   const given = parse(words)
   if (given.help) {
@@ -181,7 +183,7 @@ export const readOptions = (words: ReadonlyArray<string>): Options => {
     listStatements: given.statements,
     serviceOnly: given["service-only"],
     part,
-    // Each attempt has an address of its own, and there are so many for each kind of name.
+    // Each attempt has its own address, and there are this many for each kind of name.
     attempts: number("attempts", given.attempts, 50_000),
     readsPerSecond: number("reads", given.reads, 1000, false),
     rounds: number("rounds", given.rounds, 1000),

@@ -9,10 +9,10 @@ import { startProcess } from "./Service.ts"
 import { Connection, targetOf } from "./Wire.ts"
 
 /*
- * Let's Encrypt's test server, for comparison: it keeps everything in memory, and speaks nothing but TLS.
+ * Let's Encrypt's test server, for comparison: it keeps everything in memory, and uses only TLS.
  */
 
-/** Whether the program is on the path, as Debian's package puts it. */
+/** Whether the program is on the path, where Debian's package puts it. */
 export const isInstalled = (): boolean => spawnSync("pebble", ["-version"], { stdio: "ignore" }).error === undefined
 
 const isAnswering = async (directoryUrl: string): Promise<boolean> => {

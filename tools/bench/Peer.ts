@@ -3,11 +3,11 @@ import { fork } from "node:child_process"
 import { onEnd } from "./Cleanup.ts"
 
 /*
- * Work in a process of its own, called over the channel Node gives a forked child. So the bench's own work is not
- * charged to the measured process, and does not delay it.
+ * Work in a separate process, called over Node's channel to a forked child. So the bench's own work is not charged to
+ * the measured process, and does not delay it.
  */
 
-/** The functions a process offers to the one that forked it. */
+/** The functions that a process offers to its parent. */
 export type Offer = { readonly [name: string]: (parameter: never) => unknown }
 
 interface Call {
@@ -18,7 +18,7 @@ interface Call {
 
 type Reply = { readonly id: number } & ({ readonly result: unknown } | { readonly error: string })
 
-/** Answers calls until the parent goes away. */
+/** Answers calls until the parent is gone. */
 export const offer = (functions: Offer): void => {
   process.on("message", ({ id, name, parameter }: Call) => {
     const reply = (reply: Reply) => void process.send?.(reply)

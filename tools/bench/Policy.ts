@@ -29,7 +29,7 @@ const policy = (): string => {
 
 const rounds = 7
 
-/** Warms up until the runtime's compiler is done on both sides; where issuances are counted, by as many. */
+/** Warms up until the runtime's compiler is done on both sides; if issuances are counted, for that many issuances. */
 const warmUpOf = ({ extent }: Options): Options["extent"] => extent.issuances === undefined ? { seconds: 10 } : extent
 
 /** CPU milliseconds per request in one window. */
@@ -49,7 +49,7 @@ const window = async (
 
 const mean = (values: ReadonlyArray<number>): number => values.reduce((sum, one) => sum + one, 0) / values.length
 
-/** What fifty rules add to a request. */
+/** The cost of fifty rules for a request. */
 export interface PolicyCost {
   readonly rules: number
   readonly issuances: number
@@ -57,7 +57,9 @@ export interface PolicyCost {
   readonly without: number
   readonly with: number
   readonly ratio: number
-  /** Standard error of the ratio. If it is not small beside the goal's five per cent, the machine was too busy. */
+  /**
+   * Standard error of the ratio. If it is not small compared with the goal's five per cent, the machine was too busy.
+   */
   readonly error: number
 }
 
@@ -72,7 +74,7 @@ export const measurePolicy = async (options: Options, progress: (text: string) =
   let issuances = 0
   for (let round = 0; round <= rounds; round++) {
     progress(round === 0 ? "policy: warming up" : `policy: round ${round} of ${rounds}`)
-    // By turns, so that neither side always comes first.
+    // In turns, so that neither side always comes first.
     const order = round % 2 === 0 ? [plain, filtered] : [filtered, plain]
     const measured = new Map<Service, number>()
     for (const service of order) {

@@ -7,7 +7,7 @@ import type { Dialect } from "./Statements.ts"
  * revocations.
  */
 
-/** How much of each. */
+/** The number of each. */
 export interface Population {
   readonly accounts: number
   readonly orders: number

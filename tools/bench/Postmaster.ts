@@ -10,7 +10,7 @@ export interface Postmaster {
   readonly leave: () => Promise<void>
 }
 
-/** Finds it; `leave` closes the connection that was needed. */
+/** Finds the process; `leave` closes the connection that was needed. */
 export const postmasterOf = async (cluster: PostgresCluster): Promise<Postmaster> => {
   const client = new Client({ connectionString: cluster.adminUrl })
   await client.connect()

@@ -5,7 +5,7 @@ import { temporaryDirectory } from "./Cleanup.ts"
 
 /*
  * Figures that cannot be seen from outside the server's process: a script that node loads before the program. On
- * SIGUSR2 it reports what it has seen since the last report.
+ * SIGUSR2 it reports its figures since the last report.
  */
 
 const manifest = resolve(import.meta.dirname, "../../package.json")
@@ -102,7 +102,7 @@ export interface Profile {
   readonly samples: ReadonlyArray<number>
 }
 
-/** How late the event loop was, in milliseconds. */
+/** The delay of the event loop, in milliseconds. */
 export interface LoopDelay {
   readonly p50: number
   readonly p99: number
@@ -111,7 +111,7 @@ export interface LoopDelay {
 
 /** Statements a server has sent to its database. */
 export interface Sent {
-  /** Transactions that wrote. Only those of SQLite can be counted outside the database. */
+  /** Writing transactions. Only those of SQLite can be counted outside the database. */
   readonly writes: number
   readonly statements: ReadonlyArray<readonly [text: string, count: number]>
 }
@@ -144,11 +144,11 @@ const probe = <A>(script: (output: string) => string): Probe<A> => {
   }
 }
 
-/** The delay of the event loop; a timer every ten milliseconds, which costs next to nothing. */
+/** The delay of the event loop; a timer every ten milliseconds, which costs almost nothing. */
 export const loopDelayProbe = (): Probe<LoopDelay> => probe(delayScript)
 
-/** The profile of the main thread from one report to the next: the first report begins it, the second has it. */
+/** The profile of the main thread from one report to the next: the first report begins it, the second contains it. */
 export const profileProbe = (): Probe<{ readonly profile?: Profile }> => probe(profileScript)
 
-/** Every statement; wrapping the drivers costs something, so the figures of that process are not to be used. */
+/** Every statement; wrapping the drivers costs time, so do not use the other figures of that process. */
 export const statementProbe = (): Probe<Sent> => probe(countScript)

@@ -30,7 +30,7 @@ const statOf = (pid: number): ReadonlyArray<string> | undefined => {
 const millisOf = (stat: ReadonlyArray<string>, fields: ReadonlyArray<number>): number =>
   fields.reduce((sum, index) => sum + Number(stat[index] ?? 0), 0) * millisPerTick
 
-/** Nanoseconds on a processor, summed over the threads that live; `undefined` where the kernel keeps no such count. */
+/** Nanoseconds on a processor, summed over the live threads; `undefined` if the kernel does not count them. */
 const scheduledMillis = (pid: number): number | undefined => {
   let nanos = 0
   try {
@@ -43,7 +43,7 @@ const scheduledMillis = (pid: number): number | undefined => {
   }
 }
 
-/** CPU of a process so far, in milliseconds: user and system by ticks, the total as exactly as the kernel has it. */
+/** CPU of a process so far, in milliseconds: user and system by ticks, the total as exactly as the kernel counts. */
 export interface Cpu {
   readonly total: number
   readonly user: number
@@ -59,7 +59,7 @@ export const cpuOf = (pid: number): Cpu => {
   return { total: scheduledMillis(pid) ?? user + system, user, system }
 }
 
-/** CPU of a process and its children, those that have ended included. */
+/** CPU of a process and its children, including those that have ended. */
 export const cpuOfFamily = (parent: number): number => {
   const stat = statOf(parent)
   if (stat === undefined) throw new Error(`process ${parent} is gone`)
@@ -77,7 +77,7 @@ export const cpuOfFamily = (parent: number): number => {
 export const cpuOfEnded = (parent: number): number =>
   millisOf(statOf(parent) ?? [], [field.childUserTicks, field.childSystemTicks])
 
-/** CPU of the children of a process that live, as exactly as the kernel has it. */
+/** CPU of the live children of a process, as exactly as the kernel counts. */
 export const cpuOfChildren = (parent: number): number => {
   let millis = 0
   for (const entry of readdirSync("/proc")) {
@@ -87,7 +87,7 @@ export const cpuOfChildren = (parent: number): number => {
   return millis
 }
 
-/** CPU of the threads of a process that live, by their ids; that of the main thread is the process's. */
+/** CPU of the live threads of a process, by their ids; the main thread's id is the process's. */
 export const threadsOf = (pid: number): ReadonlyMap<number, { readonly name: string; readonly cpu: number }> =>
   new Map(
     readdirSync(`/proc/${pid}/task`).map((thread) => {
@@ -108,7 +108,7 @@ export const rssOf = (pid: number): number => {
 /** The CPU time all processes of the machine have used so far, in milliseconds, and the time available. */
 export const machineCpu = (): { readonly busy: number; readonly total: number } => {
   const [line = ""] = readFileSync("/proc/stat", "latin1").split("\n", 1)
-  // user, nice, system, idle, iowait, irq, softirq, steal; guests are within user already.
+  // user, nice, system, idle, iowait, irq, softirq, steal; user already includes guests.
   const ticks = line.split(/\s+/).slice(1, 9).map(Number)
   const total = ticks.reduce((sum, one) => sum + one, 0)
   return { busy: (total - (ticks[3] ?? 0) - (ticks[4] ?? 0)) * millisPerTick, total: total * millisPerTick }

@@ -1,18 +1,21 @@
 import { startDnsAnswerer } from "../../test/support/DnsAnswerer.ts"
 import { startHttp01Responder } from "../../test/support/Http01Responder.ts"
 
-/* What clients prove control of names by: a name server that leads every name here, and a web server with the tokens. */
+/*
+ * How clients prove control of names: a name server that resolves every name to this host, and a web server with the
+ * tokens.
+ */
 
 /** Both servers, in the process of the clients. */
 export interface Proof {
   /** For `dns.resolver`. */
   readonly resolver: string
   readonly httpPort: number
-  /** Puts a token there; resolves when it is asked for under the name. */
+  /** Adds a token; resolves when it is requested under the name. */
   readonly offer: (name: string, token: string, content: string) => Promise<void>
 }
 
-/** The token that is always there, for who measures what a validation costs at least. */
+/** A permanent token, for measuring the least cost of a validation. */
 export const lastingToken = "lasting"
 
 /** Starts both. */

@@ -30,7 +30,7 @@ const warmUpJobs = 2000
 const largestHistory = 1_000_000
 const day = 86_400
 
-/** The cost of a job beside so many done ones. */
+/** The cost of a job beside this many done ones. */
 export interface HistoryCost {
   readonly history: number
   readonly jobs: number
@@ -43,7 +43,7 @@ export interface HistoryCost {
 /** Everything about the queue on one database. */
 export interface QueueCost {
   readonly name: Dialect
-  /** From `enqueue` to the begin of the work, in one process, one job at a time. */
+  /** From `enqueue` to the beginning of the work, in one process, one job at a time. */
   readonly alone: Percentiles
   readonly histories: ReadonlyArray<HistoryCost>
   /** The same between two processes: with NOTIFY, and with polling alone. */
@@ -53,7 +53,7 @@ export interface QueueCost {
 
 type Runner = Peer<typeof queueRun>
 
-/** Adds done jobs, the engine making them up itself. */
+/** Adds done jobs, which the engine generates. */
 const addHistory = async (dialect: Dialect, where: string, count: number): Promise<void> => {
   const since = Math.floor(Date.now() / 1000) - day
   const columns =
@@ -79,7 +79,7 @@ const addHistory = async (dialect: Dialect, where: string, count: number): Promi
   await client.query("CHECKPOINT") // so that the bulk is not written out while the window is open
   const { rows: [backend] } = await client.query<{ pid: number }>("SELECT pg_backend_pid() AS pid")
   await client.end()
-  // The parent inherits the processor time of a backend that ends, so none may end within the window.
+  // The parent inherits the processor time of a backend that ends, so no backend may end within the window.
   while (existsSync(`/proc/${backend?.pid}`)) await delay(10)
 }
 

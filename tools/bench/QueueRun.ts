@@ -13,16 +13,16 @@ import * as Sqlite from "../../src/engine/sql/Sqlite.ts"
 import type { Percentiles } from "./Load.ts"
 import { percentilesOf } from "./Load.ts"
 
-/* The service's own queue in a process of its own, with jobs that do nothing, so that only the queue is measured. */
+/* The service's own queue in a separate process, with jobs that do nothing, so that only the queue is measured. */
 
 /** The options of a participating process. */
 export interface Part {
   /** A file, or a URL of PostgreSQL. */
   readonly where: string
   readonly synchronous: "normal" | "full"
-  /** Whether it runs jobs, or enqueues only. */
+  /** Whether it runs jobs, or only enqueues. */
   readonly runs: boolean
-  /** Whether it hears what other processes enqueue. */
+  /** Whether it gets notifications about jobs of other processes. */
   readonly hears: boolean
 }
 
@@ -30,7 +30,7 @@ export interface Part {
 export interface QueueWindow {
   readonly jobs: number
   readonly elapsedMs: number
-  /** Milliseconds from the call of `enqueue` to the begin of the work. */
+  /** Milliseconds from the call of `enqueue` to the beginning of the work. */
   readonly begins: Percentiles
 }
 
@@ -108,7 +108,7 @@ export const queueRun = {
     await inService(Scope.provide(start({ ...tuning, owner: `bench:${process.pid}:${randomUUID()}` }, [work]), scope))
   },
 
-  /** Enqueues and runs, so many at a time; each waits for its work before the next. */
+  /** Enqueues and runs, this many at a time; each waits for its work before the next. */
   run: async ({ atOnce, jobs, seconds }: {
     readonly atOnce: number
     readonly jobs?: number
@@ -124,7 +124,7 @@ export const queueRun = {
     return { jobs: begins.length, elapsedMs: performance.now() - started, begins: percentilesOf(begins) }
   },
 
-  /** Enqueues for other processes, one now and then; returns the time of each call. */
+  /** Enqueues for other processes at intervals; returns the time of each call. */
   send: async (jobs: number): Promise<ReadonlyArray<readonly [key: string, at: number]>> => {
     const asked: Array<readonly [string, number]> = []
     for (let index = 0; index < jobs; index++) {
@@ -136,7 +136,7 @@ export const queueRun = {
     return asked
   },
 
-  /** Waits until the work of these has begun; answers when. */
+  /** Waits until the work of these has begun; returns the times. */
   begins: async (keys: ReadonlyArray<string>): Promise<ReadonlyArray<number>> => {
     for (const key of keys) {
       if (!begun.has(key)) await new Promise<void>((resolve) => waiting.set(key, resolve))

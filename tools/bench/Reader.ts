@@ -2,26 +2,26 @@ import { Agent, request } from "node:http"
 import { setTimeout as delay } from "node:timers/promises"
 
 /*
- * An operator's program or browser: it reads one path after another, in a process of its own.
+ * An operator's program or browser: it reads one path after another, in a separate process.
  */
 
 /** A read: its name in the report, its path, and how it ends. */
 export interface Read {
   readonly name: string
   readonly path: string
-  /** The status that is expected, 200 unless it says otherwise. */
+  /** The expected status, 200 by default. */
   readonly status?: number
-  /** Hang up at the first octet of the body: a file that is sent while it is read. */
+  /** Hangs up at the first octet of the body: a file that is sent while it is read. */
   readonly isFile?: boolean
 }
 
-/** What a read took, in milliseconds. */
+/** The time of a read, in milliseconds. */
 export interface Reading {
   readonly name: string
   readonly firstOctet: number
   readonly whole: number
   readonly status: number
-  /** How many rows the answer says there are, with a plus where the search was ended early. */
+  /** The number of rows according to the answer, with a plus if the search ended early. */
   readonly total: string
 }
 
@@ -72,8 +72,8 @@ export const reader = {
   },
 
   /**
-   * Reads one after another, round and round from the read with the number `from`, and begins so many in a second at most.
-   * Ends after so many reads, or with the read that is under way after so many seconds.
+   * Reads one after another, in a cycle that begins at the read with the number `from`, and starts at most this many in
+   * a second. Ends after this many reads, or with the read in progress after this many seconds.
    */
   run: async (parameter: {
     readonly reads: ReadonlyArray<Read>

@@ -18,8 +18,8 @@ import type { Dialect } from "./Statements.ts"
 import type { Subject } from "./Subject.ts"
 
 /*
- * What operators read on a grown database, and what their reading does to clients that issue: windows of issuing alone and
- * of issuing beside some reads a second, by turns.
+ * What operators read on a grown database, and how their reading affects clients that issue: windows of issuing alone
+ * and of issuing beside some reads a second, in turns.
  */
 
 /** A window, as its clients saw it. Times are milliseconds, of one request; CPU is of one issuance. */
@@ -29,11 +29,11 @@ interface Side {
   readonly p99: number
   readonly serviceCpu: number
   readonly databaseCpu: number
-  /** Of processes outside the measurement: their share of the machine. */
+  /** The share of the machine that other processes used. */
   readonly others: number
 }
 
-/** A read with nothing beside it: CPU of the service, of its readers and of the database, and the time it took. */
+/** A read without other load: CPU of the service, of its readers and of the database, and its time. */
 interface Alone {
   readonly reading: Reading
   readonly cpu: number
@@ -43,14 +43,14 @@ interface Alone {
 interface ReadCost {
   readonly name: string
   readonly total: string
-  /** Alone: the first time, and once more. */
+  /** Alone: the first time, and a second time. */
   readonly first: Alone | undefined
   readonly again: Alone | undefined
   readonly count: number
-  /** Undefined where the windows ended before it was its turn. */
+  /** Undefined if the windows ended before its turn. */
   readonly firstOctet: { readonly p50: number; readonly p95: number } | undefined
   readonly whole: { readonly p50: number; readonly p95: number } | undefined
-  /** Statuses that were not the expected one. */
+  /** Unexpected statuses. */
   readonly unexpected: ReadonlyArray<number>
 }
 
@@ -78,7 +78,7 @@ export interface ReadsCost {
 const median = (values: ReadonlyArray<number>): number =>
   values.toSorted((left, right) => left - right)[Math.floor(values.length / 2)] ?? Number.NaN
 
-/** The error of a median is taken for 1.25 times that of the mean, as it is where values are spread normally. */
+/** The error of a median is estimated as 1.25 times that of the mean, as for normally distributed values. */
 const spreadOf = (values: ReadonlyArray<number>): Spread => {
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length
   const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / Math.max(1, values.length - 1)
@@ -87,7 +87,7 @@ const spreadOf = (values: ReadonlyArray<number>): Spread => {
 
 interface Bench {
   readonly service: Service
-  /** Process id of the database server, where there is one. */
+  /** Process id of the database server, if there is one. */
   readonly postmaster: number | undefined
   readonly loader: Peer<typeof load>
   readonly readers: Peer<typeof reader>
@@ -135,7 +135,7 @@ const window = async (
   }
 }
 
-/** Reads everything once, with nothing beside it. */
+/** Reads everything once, without other load. */
 const readAlone = async ({ postmaster, readers, reads, service }: Bench): Promise<ReadonlyArray<Alone>> => {
   const cpu = () =>
     Procfs.cpuOf(service.pid).total + Procfs.cpuOfChildren(service.pid) +
@@ -186,7 +186,7 @@ const sideOf = (windows: ReadonlyArray<Side>): Side => {
   }
 }
 
-// Nothing ends and nothing is deleted while the bench looks.
+// Nothing expires and nothing is deleted while the bench runs.
 const still = {
   ACME_SVC_ORDER__VALIDITY_SECONDS: "126144000",
   ACME_SVC_ORDER__RETENTION_DAYS: "0",
@@ -242,7 +242,7 @@ const measureOne = async (
         from += one.readings.length
         return one
       }
-      // By turns, so that neither side always comes first.
+      // In turns, so that neither side always comes first.
       const isAloneFirst = round % 2 === 0
       const first = isAloneFirst ? await withoutReads() : await withReads()
       const second = isAloneFirst ? await withReads() : await withoutReads()

@@ -4,13 +4,13 @@ import type { AddressInfo } from "node:net"
 import { SMTPServer } from "smtp-server"
 
 /*
- * Whoever is told, in a process of its own: a web server that reads what it is sent, and a mail server. Both take
+ * The receivers, in a separate process: a web server that reads its requests, and a mail server. Both accept
  * everything.
  */
 
 /** The functions of the receivers' process. */
 export const receivers = {
-  /** Listens on loopback; the two ports. */
+  /** Listens on loopback; returns the two ports. */
   listen: async (): Promise<{ readonly web: number; readonly mail: number }> => {
     const web = createServer((request, response) => {
       request.resume().on("end", () => response.end("ok"))

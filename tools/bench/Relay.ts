@@ -32,12 +32,12 @@ export interface WayCost {
   readonly databaseCpu: number | undefined
   /** CPU as a multiple of an issuance that the service signs itself. */
   readonly ratio: number
-  /** Of the clients, and of the service to the upstream, per issuance. */
+  /** Requests of the clients, and of the service to the upstream, per issuance. */
   readonly requests: number
   readonly upstreamRequests: number | undefined
-  /** Milliseconds from the accepted finalize to the stored certificate, by the times of the log. */
+  /** Milliseconds from the accepted finalize to the stored certificate, according to the log. */
   readonly stored: Percentiles
-  /** Milliseconds from finalize to the certificate for a client that heeds Retry-After. */
+  /** Milliseconds from finalize to the certificate for a client that obeys Retry-After. */
   readonly seen: Percentiles
 }
 
@@ -88,7 +88,7 @@ const asUpstream = ({ directoryUrl, logFile }: Service): Upstream => ({
   requests: () => occurrences(logFile, `"request_completed"`)
 })
 
-/** Milliseconds between two records of each order, of those logged since `offset`. */
+/** Milliseconds between two records of each order, for records logged since `offset`. */
 const storedSince = ({ logFile }: Service, offset: number): ReadonlyArray<number> => {
   const accepted = new Map<string, number>()
   const waits: Array<number> = []
@@ -248,7 +248,7 @@ const onceMeasured = async (
           ...nodeWords
         ],
         trusted: certificate,
-        // As many at once as there are clients, so that no issuance waits for the end of another one.
+        // As many at once as there are clients, so that no issuance waits for another one.
         configuration: [`[jobs]\nmax_concurrent = ${concurrency}`, ...ways.map(relaying)].join("\n\n")
       })
     )
@@ -261,7 +261,7 @@ const onceMeasured = async (
   }
 }
 
-/** Pebble 2.4 sometimes deadlocks; everything is started again then. */
+/** Pebble 2.4 sometimes deadlocks; then everything is started again. */
 const measureDialect = async (dialect: Dialect, options: Options, progress: Progress): Promise<RelayCost> => {
   const cluster = dialect === "postgres" ? await startPostgres({ durable: true }) : undefined
   try {

@@ -6,7 +6,7 @@ import type { Options } from "./Options.ts"
 import { writingTransactions } from "./Statements.ts"
 
 /*
- * The figures as tables for people. Colours only where a terminal shows them.
+ * The figures as tables for people. Colours are used only on a terminal.
  */
 
 /** The colours for important figures on a terminal. */
@@ -20,11 +20,11 @@ export interface Paint {
 const escape = "\u001B["
 const sgr = (code: number) => (text: string): string => `${escape}${code}m${text}${escape}0m`
 const plain = (text: string): string => text
-/** Columns a text takes: an escape sequence takes none. */
+/** The columns of a text: an escape sequence takes no column. */
 const widthOf = (text: string): number =>
   text.split(escape).reduce((width, part, index) => width + part.length - (index === 0 ? 0 : part.indexOf("m") + 1), 0)
 
-/** Colours for a terminal, none elsewhere. */
+/** Colours for a terminal, otherwise none. */
 export const paintFor = (isTerminal: boolean): Paint =>
   isTerminal
     ? { strong: sgr(1), faint: sgr(2), good: sgr(32), bad: sgr(33) }
@@ -43,7 +43,7 @@ export const table = (paint: Paint, head: Row, rows: ReadonlyArray<Row>): string
   return [paint.faint(line(head)), ...rows.map(line)].map((text) => `  ${text}`).join("\n")
 }
 
-/** A figure with so many digits; a figure that was not measured is a dash. */
+/** A figure with this many digits; a figure that was not measured is a dash. */
 export const fixed = (value: number | undefined, digits: number): string =>
   value === undefined ? "-" : value.toFixed(digits)
 const percent = (share: number): string => `${Math.round(share * 100)} %`
@@ -163,7 +163,7 @@ const statementsOf = (paint: Paint, { statements }: Measured, isListed: boolean)
   return `${line}\n${rows.map(([text]) => `  ${text}`).join("\n")}`
 }
 
-/** Cells whose figures the machine or the load generator may have distorted. */
+/** Cells whose figures may be distorted by the machine or the load generator. */
 const warnings = (measured: ReadonlyArray<Measured>): ReadonlyArray<string> =>
   measured.flatMap(({ cells, name }) =>
     cells.flatMap((cell) => {

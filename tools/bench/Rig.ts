@@ -51,8 +51,8 @@ export const machineShareOf = ({ machine: before }: Used, { machine: after }: Us
   (after.busy - before.busy) / (after.total - before.total)
 
 /**
- * Measures every way once a round. Each measurement is given the sums of the way so far, and answers them with its own
- * results. Rounds go forward and then backward, so that no way always comes first.
+ * Measures every way once a round. Each measurement gets the sums of the way so far, and returns them with its own
+ * results added. Rounds go forward and then backward, so that no way always comes first.
  */
 export const summed = async <Way, Sums>(
   ways: ReadonlyArray<Way>,

@@ -15,23 +15,23 @@ export interface ServiceOptions {
   readonly synchronous: "normal" | "full"
   /** Words for node, before the program. */
   readonly nodeWords: ReadonlyArray<string>
-  /** Where it runs; a new directory of its own when not given. */
+  /** Where it runs; a new directory by default. */
   readonly directory?: string
   /** Further lines of the configuration file. */
   readonly configuration?: string
-  /** Its only role; every role when not given. */
+  /** Its only role; every role by default. */
   readonly role?: "acme" | "worker"
   /** Further variables of the environment. */
   readonly variables?: { readonly [name: string]: string } | undefined
-  /** Files in PEM to speak TLS with; plain HTTP when not given. */
+  /** PEM files for TLS; plain HTTP by default. */
   readonly tls?: { readonly certificate: string; readonly privateKey: string } | undefined
-  /** Runs the sources in place of what was built of them. */
+  /** Runs the sources instead of the build. */
   readonly isFromSource?: boolean
-  /** A certificate in PEM it trusts beside the public ones. */
+  /** A PEM certificate that it trusts in addition to the public ones. */
   readonly trusted?: string | undefined
 }
 
-/** A running server, bypassing validation, its JSON log in a file. */
+/** A running server that bypasses validation, with its JSON log in a file. */
 export interface Service {
   readonly pid: number
   readonly directory: string
@@ -74,7 +74,7 @@ export const configured = (directory: string, configuration = ""): string => {
   return directory
 }
 
-/** Runs a command of the server; answers what it printed. */
+/** Runs a command of the server; returns its output. */
 export const runCommand = (
   options: ServiceOptions & { readonly directory: string },
   words: ReadonlyArray<string>,
@@ -145,7 +145,7 @@ export const startProcess = (
   }
 }
 
-/** Starts `dist/main.js serve` in a directory of its own. */
+/** Starts `dist/main.js serve` in a separate directory. */
 export const startService = async (options: ServiceOptions): Promise<Service> => {
   const directory = options.directory ?? newDirectory(options.configuration)
   const port = await freePort()

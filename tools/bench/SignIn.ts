@@ -31,8 +31,8 @@ interface Side extends Percentiles {
   readonly deviation: number
   readonly cpu: number
   /**
-   * How often a sign-in with such a name took longer than one with an unknown name, of all pairs, and the standard error of that
-   * where both are alike. One half tells nothing.
+   * How often, of all pairs, a sign-in with such a name took longer than one with an unknown name, and the standard
+   * error of that if both are alike. One half means no difference.
    */
   readonly longer: number
   readonly error: number
@@ -71,7 +71,7 @@ interface Server {
 const addressOf = (kind: number, attempt: number): string =>
   `127.${10 + kind}.${Math.floor(attempt / 250)}.${1 + attempt % 250}`
 
-/** Signs in with a wrong password. Every attempt has a connection of its own, opened before its time begins. */
+/** Signs in with a wrong password. Every attempt has a separate connection, opened before its time begins. */
 const attempt = ({ port }: Server, username: string, localAddress: string): Promise<Answered> =>
   new Promise((resolve, reject) => {
     const body = JSON.stringify({ username, password: "not the password" })
@@ -142,7 +142,7 @@ const oneAfterAnother = async (
   for (let round = 0; round < count; round++) {
     if (round % 10 === 0) progress(`signing in: ${round} of ${count}`)
     for (let turn = 0; turn < names.length; turn++) {
-      // By turns, so that neither kind always follows the same one.
+      // In turns, so that neither kind always follows the same one.
       const at = (round % 2 === 0 ? turn : names.length - 1 - turn) % names.length
       const before = Procfs.cpuOf(server.pid).total
       const answered = await attempt(server, names[at] ?? "", addressOf(at, round))
@@ -188,7 +188,7 @@ const measureOne = async (name: Dialect, options: Options, progress: Progress): 
     runCommand(serving, ["admin", "user", "disable", names.disabled])
     const service = await startService(serving)
     const server = { port: adminPort, pid: service.pid }
-    // The first ones pay for what the process loads and compiles once.
+    // The first attempts include what the process loads and compiles once.
     for (let warm = 0; warm < 5; warm++) await attempt(server, names.unknown, addressOf(kinds.length, warm))
     const machine = Procfs.machineCpu()
     const own = Procfs.cpuOf(service.pid).total

@@ -7,15 +7,15 @@ import * as Procfs from "./Procfs.ts"
 import { migrate, runCommand, startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
-/* What it takes until a service answers, what one uses that nobody asks, and what a command takes. */
+/* The cost of a service until it answers and when it is idle, and the cost of a command. */
 
-/** How often it is started, and how often the command is run; the medians count. */
+/** How often the service is started, and how often the command is run; the medians count. */
 const rounds = 7
-/** What a service does once after its start is over by then. */
+/** By then the service has done what it does once after its start. */
 const settlingMillis = 5000
 const idleMillis = 20_000
 
-/** Milliseconds, of CPU where it is said; MiB of what is resident. */
+/** Milliseconds, of CPU where stated; MiB of resident memory. */
 export interface StartCost {
   readonly name: Dialect
   /** Until the first answer. */
@@ -43,7 +43,7 @@ const measureOne = async (
       await (await fetch(service.directoryUrl)).text()
       return { service, answered: performance.now() - begun, cpu: Procfs.cpuOf(service.pid).total }
     }
-    // The first start of all makes a CA, and has what was compiled kept.
+    // The very first start makes a CA, and stores compiled code.
     await (await start()).service.stop()
     const starts: Array<{ readonly answered: number; readonly cpu: number }> = []
     const commands: Array<number> = []

@@ -1,18 +1,18 @@
 /*
- * The statements that one issuance cannot avoid, in the transactions they need: a service would run these if it joined
- * every statement it could. One name, one challenge, validation bypassed.
+ * The statements that one issuance cannot avoid, in the transactions they need: a service would run these if it
+ * combined every statement it could. One name, one challenge, validation bypassed.
  */
 
 export type Dialect = "sqlite" | "postgres"
 
 interface Step {
-  /** `:name` is a value of the issuance; what differs on PostgreSQL is in `[[…]]`, on SQLite left out. */
+  /** `:name` is a value of the issuance; `[[…]]` encloses what only PostgreSQL needs. */
   readonly sql: string
-  /** Keeps the column `id` of the first row under this name. */
+  /** Stores the column `id` of the first row under this name. */
   readonly keep?: string
 }
 
-/** Statements that commit together; a single one commits itself. */
+/** Statements that commit together; a single statement commits by itself. */
 interface Group {
   readonly label: string
   readonly steps: ReadonlyArray<Step>
@@ -35,7 +35,7 @@ const challengeColumns = `c.id, c.type, c.token, c.status, c.validated_at, c.err
 const challengeTables = "challenges c JOIN authorizations a ON a.id = c.authz_id JOIN orders o ON o.id = a.order_id"
 const lockOrder: Step = { sql: "[[SELECT 1 FROM orders WHERE id = :order FOR UPDATE]]" }
 
-/** Nonces are made ahead, so many in one statement. */
+/** Nonces are made ahead, this many in one statement. */
 export const noncesPerBatch = 252
 export const noncesPerIssuance = 7
 
@@ -195,7 +195,7 @@ export const insertNonces: { readonly [D in Dialect]: string } = {
   postgres: "INSERT INTO nonces (value, created_at) SELECT value, $1 FROM json_array_elements_text($2::json)"
 }
 
-/** A statement as an engine takes it, and the names of its values in order. */
+/** A statement in the engine's form, and the names of its values in order. */
 export interface CompiledStep {
   readonly text: string
   readonly order: ReadonlyArray<string>
@@ -224,7 +224,7 @@ const compileStep = ({ keep, sql }: Step, dialect: Dialect): ReadonlyArray<Compi
   return text === "" ? [] : [{ text, order, keep }]
 }
 
-/** Whether a group belongs to newAccount, which is also measured by itself. */
+/** Whether a group belongs to newAccount, which is also measured separately. */
 export const isOfNewAccount = ({ label }: { readonly label: string }): boolean => label.startsWith("newAccount:")
 
 /** The groups for an engine. */
@@ -234,7 +234,7 @@ export const compile = (dialect: Dialect): ReadonlyArray<CompiledGroup> =>
     return { label, isTransaction: compiled.length > 1, steps: compiled }
   })
 
-/** Transactions of one issuance that write, without the share of a batch of nonces. */
+/** Writing transactions of one issuance, without the share of a batch of nonces. */
 export const writingTransactions = groups
   .filter(({ steps }) => steps.some(({ sql }) => /^(INSERT|UPDATE|DELETE)/.test(sql)))
   .length

@@ -3,7 +3,7 @@ import type { Read } from "./Reader.ts"
 import type { ServiceOptions } from "./Service.ts"
 import { runCommand } from "./Service.ts"
 
-/* What operators read, and what lets them in. */
+/* What operators read, and how a reader signs in. */
 
 /** The headers that a reader sends with every request. */
 export type Shown = { readonly [name: string]: string }
@@ -13,7 +13,7 @@ type Serving = ServiceOptions & { readonly directory: string }
 /** One kind of reading. */
 export interface Subject {
   readonly readsOf: (population: BusyPopulation, now: number) => ReadonlyArray<Read>
-  /** Lets a reader in to the service whose operators' listener is `origin`. */
+  /** Signs a reader in to the service whose operators' listener is `origin`. */
   readonly enter: (serving: Serving, origin: string) => Promise<Shown>
 }
 
@@ -24,13 +24,13 @@ export const below =
     path: `${root}${path}${Object.keys(query).length === 0 ? "" : `?${new URLSearchParams(query)}`}`
   })
 
-/** The date so many days before an epoch second. */
+/** The date this many days before an epoch second. */
 export const dayBefore = (now: number, days: number): string =>
   new Date((now - days * 86_400) * 1000).toISOString().slice(0, 10)
 
 const operatorName = "bench"
 
-/** An operator with this password. A kept database has one with the password of an earlier run. */
+/** An operator with this password. A kept database has an operator with the password of an earlier run. */
 const operatorWith = (serving: Serving, password: string): void => {
   const isThere = runCommand(serving, ["admin", "user", "list", "--json"]).includes(`"${operatorName}"`)
   const words = isThere ? ["passwd", operatorName] : ["create", operatorName, "--role", "admin"]

@@ -21,14 +21,14 @@ import type { Dialect } from "./Statements.ts"
  * second instance of this service.
  */
 
-/** One client's waits by one way, in milliseconds. */
+/** One client's waits in one way, in milliseconds. */
 export interface Waits {
   readonly client: string
   readonly way: string
   readonly count: number
   readonly p50: number
   readonly p99: number
-  /** Of the whole program, where the client is one. */
+  /** The time of the whole program, if the client is a program. */
   readonly program: number | undefined
 }
 
@@ -80,7 +80,7 @@ const isCertbotInstalled = (): boolean => spawnSync("certbot", ["--version"], { 
 
 const stampOf = (line: string): number => Date.parse(`${line.slice(0, 10)}T${line.slice(11, 23).replace(",", ".")}Z`)
 
-/** Milliseconds from newOrder to the last answer, the chain, by the times of certbot's own log. */
+/** Milliseconds from newOrder to the last answer, the chain, according to certbot's own log. */
 const waitOf = (log: string): number => {
   const lines = log.split("\n")
   const ordered = lines.find((line) => /:Sending POST request to \S+\/new-?order/i.test(line))
@@ -91,7 +91,7 @@ const waitOf = (log: string): number => {
   return stampOf(answered) - stampOf(ordered)
 }
 
-/** Runs certbot once; answers both times in milliseconds. */
+/** Runs certbot once; returns both times in milliseconds. */
 const runCertbot = async (
   directoryUrl: string,
   { certificate, home, name, port }: {
@@ -172,7 +172,7 @@ const measureOne = async (
       progress(`${name}: asks again at once, ${way}`)
       add("asks again at once", way, await run(countOf("eager"), false, 1))
       progress(`${name}: heeds Retry-After, ${way}`)
-      // They wait nearly all of the time: four beside each other do not meet.
+      // They wait nearly all of the time: four at once do not disturb each other.
       add("heeds Retry-After", way, await run(countOf("patient"), true, 4))
       if (!isCertbotInstalled()) continue
       const home = temporaryDirectory()
@@ -185,7 +185,7 @@ const measureOne = async (
           name: `certbot-${i}.${way === "relayed" ? "relayed" : "signed"}.example.org`,
           port: ports.certbot
         })
-        // The first one has an account to make, and modules to read from the disk.
+        // The first run has to make an account, and to read modules from the disk.
         if (i > 0) taken.push(one)
       }
       add("certbot", way, taken.map(({ wait }) => wait), taken.map(({ program }) => program))

@@ -3,7 +3,7 @@ import { connect as connectPlain } from "node:net"
 import { connect as connectSecure } from "node:tls"
 
 /*
- * The least HTTP/1.1 a load generator needs: one request at a time on a connection that is kept open.
+ * The minimum of HTTP/1.1 that a load generator needs: one request at a time on a kept-alive connection.
  */
 
 /** Where requests go. */
@@ -38,7 +38,7 @@ export const field = (head: string, name: string): string | undefined => {
   return head.slice(from, end < 0 ? undefined : end).trim()
 }
 
-/** The content of a chunked body, `undefined` while it is incomplete. */
+/** The content of a chunked body; `undefined` if it is incomplete. */
 const unchunk = (bytes: Buffer): Buffer | undefined => {
   const parts: Array<Buffer> = []
   for (let at = 0;;) {
@@ -78,7 +78,7 @@ setInterval(() => {
   for (const connection of open) connection.giveUp(latest)
 }, 1000).unref()
 
-/** A connection that is opened when needed, and again when the server has closed it. */
+/** A connection that is opened when needed, and again after the server has closed it. */
 export class Connection {
   private readonly target: Target
   private socket: Socket | undefined
@@ -111,7 +111,7 @@ export class Connection {
     open.add(this)
   }
 
-  /** Sends a whole request and answers with the whole answer. The connection must be open. */
+  /** Sends a whole request and returns the whole answer. The connection must be open. */
   send(request: string, isHead = false): Promise<Answer> {
     return new Promise((resolve, reject) => {
       this.pending = { isHead, request, since: performance.now(), resolve, reject }
@@ -119,7 +119,7 @@ export class Connection {
     })
   }
 
-  /** Ends the connection when its request was sent before `latest`. */
+  /** Ends the connection if its request was sent before `latest`. */
   giveUp(latest: number): void {
     const { pending, socket } = this
     if (socket === undefined || pending === undefined || pending.since > latest) return

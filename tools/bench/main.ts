@@ -82,7 +82,7 @@ const whole = shown(
   (paint, measured, options) => `${conditions(options.synchronous)}\n\n${report(paint, measured, options)}`
 )
 
-/** What is measured in place of the whole, by the option that asks for it. */
+/** What is measured instead of the whole, by its option. */
 const modes: { readonly [M in Mode]: (options: Options, progress: Progress) => Promise<string> } = {
   attribution: shown(measureAttribution, attributionReport),
   check: async (options, progress) => {

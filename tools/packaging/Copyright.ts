@@ -7,7 +7,7 @@ import { join } from "node:path"
 const continued = (text: string): string =>
   text.trim().split("\n").map((line) => ` ${line.trimEnd() || "."}`).join("\n")
 
-/** What a text says of its holders, each once. */
+/** The copyright holders that a text names, each once. */
 const holdersOf = (text: string): ReadonlyArray<string> => [
   ...new Set(
     text.split("\n").map((line) => line.trim().replace(/^[*#\s]+/, "")).filter((line) =>
@@ -39,18 +39,20 @@ const stanza = (files: string, text: string, licence: string, author: string, co
 
 const onDebian = "On Debian systems the Apache License, Version 2.0, is in /usr/share/common-licenses/Apache-2.0."
 
-/** A licence that packages name, in the words of the first of them that has it. */
+/** A licence that packages name, with the text of the first package that has it. */
 const textOf = (licence: string, texts: ReadonlyMap<string, string>): string =>
   licence === "Apache-2.0" ? onDebian : texts.get(licence) ?? licence
 
-/** Debian has it once for all packages, and wants it nowhere else. */
+/** Debian has this text once for all packages, and does not want other copies. */
 const withoutApache = (text: string): string =>
   text.replaceAll(
     /^[^\n]*Apache License\n[^\n]*Version 2\.0, January 2004[^]*?(?:END OF TERMS AND CONDITIONS[^\n]*$|(?![^]))/gm,
     onDebian
   )
 
-/** From our licence, that of the runtime, the notices of what is bundled, and the folders of the packages beside it. */
+/**
+ * Made from our licence, the runtime's licence, the notices of bundled code, and the folders of the installed packages.
+ */
 export const copyrightOf = (
   { folders, notices, own, runtime }: {
     readonly own: string

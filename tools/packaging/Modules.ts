@@ -3,7 +3,7 @@ import { createHash } from "node:crypto"
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs"
 import { join, resolve, sep } from "node:path"
 
-/* What of node_modules the service runs with, for one architecture. */
+/* The parts of node_modules that the service needs, for one architecture. */
 
 interface Entry {
   readonly version?: string
@@ -20,7 +20,7 @@ const { packages } = JSON.parse(readFileSync(join(repository, "package-lock.json
   readonly packages: { readonly [path: string]: Entry }
 }
 
-/** Runs a program to its end; fails with what it said. */
+/** Runs a program to its end; fails with its output. */
 export const run = (program: string, words: ReadonlyArray<string>, cwd = repository): string => {
   const { error, status, stderr, stdout } = spawnSync(program, words, { cwd, encoding: "utf8", maxBuffer: 2 ** 26 })
   if (error !== undefined || status !== 0) {
@@ -29,7 +29,7 @@ export const run = (program: string, words: ReadonlyArray<string>, cwd = reposit
   return stdout
 }
 
-/** Only for compiling: the drivers come compiled. Documents, types and maps are for those who write code. */
+/** Only needed for compiling: the drivers come compiled. Documents, types and maps are for developers. */
 const isLeftOut = (path: string): boolean =>
   /better-sqlite3\/(?:deps|src|binding\.gyp|node_modules)(?:\/|$)|\.(?:md|markdown|ts|map|gyp)$|node_modules\/node-addon-api(?:\/|$)/
     .test(path) || /\/(?:licen[cs]e|copying|notice|authors)[^/]*$/i.test(path)
@@ -44,7 +44,7 @@ export const runtimePackages: ReadonlyArray<string> = Object.entries(packages)
   .map(([path]) => path)
   .sort()
 
-/** Puts them into a folder, with the binary of the driver for one platform and no other. */
+/** Copies them into a folder, with the driver's binary for only one platform. */
 export const copyModules = (to: string, platform: string): void => {
   for (const path of runtimePackages) {
     cpSync(join(repository, path), join(to, path), {
@@ -58,7 +58,10 @@ export const copyModules = (to: string, platform: string): void => {
   }
 }
 
-/** The folder of the package `node-linux-…`: of this clone, or fetched by npm and held to the digest of the lockfile. */
+/**
+ * The folder of the package `node-linux-…`: of this clone, or fetched by npm and checked against the digest of the
+ * lockfile.
+ */
 export const runtimeOf = (cpu: string, temporary: string): string => {
   const name = `node-linux-${cpu}`
   const here = join(repository, "node_modules", name)

@@ -3,11 +3,11 @@ import { join } from "node:path"
 import { repository } from "./Modules.ts"
 
 /*
- * What a package or an image brings along beside what npm would install: Node.js, and the libraries it is linked with. They
- * are added to the list that `sbom.ts` has written, which knows neither the architecture nor the system.
+ * What a package or an image contains besides what npm would install: Node.js, and the libraries it is linked with.
+ * They are added to the list that `sbom.ts` has written, which knows neither the architecture nor the system.
  */
 
-/** A component of CycloneDX 1.6, as far as it is written here. */
+/** A component of CycloneDX 1.6, with the members that are written here. */
 export interface Component {
   readonly type: "platform" | "library"
   readonly name: string
@@ -33,7 +33,7 @@ interface Locked {
   readonly integrity: string
 }
 
-/** Node.js, as the package of npm that has it for an architecture (`x64`, `arm64`); the digest is that package's. */
+/** Node.js, as the npm package that contains it for an architecture (`x64`, `arm64`); the digest is that package's. */
 export const runtimeComponent = (cpu: string): Component => {
   const { packages }: { readonly packages: Readonly<Record<string, Locked>> } = JSON.parse(
     readFileSync(join(repository, "package-lock.json"), "utf8")
@@ -49,7 +49,7 @@ export const runtimeComponent = (cpu: string): Component => {
     version,
     "bom-ref": purl,
     purl,
-    // By this name its vulnerabilities are told.
+    // Its vulnerabilities are published under this name.
     cpe: `cpe:2.3:a:nodejs:node.js:${version}:*:*:*:*:*:*:*`,
     scope: "required",
     licenses: [{ license: { id: license } }],
@@ -58,7 +58,7 @@ export const runtimeComponent = (cpu: string): Component => {
   }
 }
 
-/** The text of a list with Node.js, which the service depends on, and what Node.js is linked with. */
+/** The text of a list with Node.js, which the service depends on, and the libraries of Node.js. */
 export const withRuntime = (list: string, runtime: Component, libraries: ReadonlyArray<Component>): string => {
   const bom: Bom = JSON.parse(list)
   const { component: main } = bom.metadata

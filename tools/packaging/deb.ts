@@ -26,8 +26,9 @@ import { copyModules, repository, run, runtimeOf, runtimePackages } from "./Modu
 import { runtimeComponent, withRuntime } from "./RuntimeSbom.ts"
 
 /*
- * `npm run deb`: Debian packages of what `npm run build` makes, `build/acme-svc_<version>_<arch>.deb`, with the runtime in
- * them. Equal sources give equal bytes: every time is that of the last commit, or of SOURCE_DATE_EPOCH.
+ * `npm run deb`: makes Debian packages of the build, `build/acme-svc_<version>_<arch>.deb`, with the runtime in them,
+ * from what `npm run build` makes. Equal sources give equal bytes: every time is that of the last commit, or of
+ * SOURCE_DATE_EPOCH.
  */
 
 /** Where a package has its files. */
@@ -55,7 +56,7 @@ const usage = `Usage: npm run deb -- [options]
 The maintainer is DEBFULLNAME and DEBEMAIL of the environment.
 `
 
-/** What Debian, npm and the linker call an architecture. */
+/** The names of an architecture for Debian, npm and the linker. */
 const architectures = {
   amd64: { cpu: "x64", strip: "x86_64-linux-gnu-strip", binutils: "binutils-x86-64-linux-gnu" },
   arm64: { cpu: "arm64", strip: "aarch64-linux-gnu-strip", binutils: "binutils-aarch64-linux-gnu" }
@@ -94,7 +95,7 @@ needPrograms(
   wanted.some((name) => name !== native) ? `For this host alone: npm run deb -- --arch ${native}` : ""
 )
 
-/** xz at its usual level takes a minute, and is worth it once. */
+/** xz at its usual level takes a minute, which is acceptable once. */
 const quick = values.compression === "gzip" ? ["-z1"] : []
 
 const text = (file: string): string => readFileSync(join(repository, file), "utf8")
@@ -109,12 +110,12 @@ const epoch = process.env["SOURCE_DATE_EPOCH"] ??
   await orEnd(1, () => run("git", ["log", "-1", "--format=%ct"]).trim())
 const date = new Date(Number(epoch) * 1000)
 
-/** The paths of an installation from a clone, and where Debian has them. */
+/** The paths of an installation from a clone, and the paths that Debian uses. */
 const here = (said: string): string =>
   said
     .replaceAll("/opt/acme-svc/node_modules/.bin/node", "/usr/lib/acme-svc/node")
     .replaceAll("/opt/acme-svc", "/usr/lib/acme-svc")
-    // Others may not look into it: systemd would open the directory to them.
+    // Others must not read it: systemd would open the directory to them.
     .replaceAll("StateDirectory=acme-svc\n", "StateDirectory=acme-svc\nStateDirectoryMode=0750\n")
     .replaceAll("docs/operations.md", "/usr/share/doc/acme-svc/operations.md.gz")
 
@@ -124,7 +125,7 @@ const files = (folder: string): ReadonlyArray<string> =>
     .map(({ name, parentPath }) => join(parentPath, name).slice(folder.length + 1))
     .sort()
 
-/** gzip says when and where it ran; both are left out. */
+/** gzip records when and where it ran; both are left out. */
 const gzipped = (content: string | Buffer): Buffer => {
   const bytes = gzipSync(content, { level: 9 })
   bytes[9] = 3
@@ -157,7 +158,7 @@ Description: ACME server that hands certificates to an organisation's own client
  The runtime it is tested on is part of the package.
 `
 
-/** Everything of the package in a folder, with its names as they are on a host. */
+/** All files of the package in a folder, with their names on a host. */
 const lay = async (root: string, architecture: Architecture, temporary: string): Promise<void> => {
   const { cpu, strip } = architectures[architecture]
   const put = (file: string, content: string | Buffer, mode = 0o644) => {
@@ -173,7 +174,7 @@ const lay = async (root: string, architecture: Architecture, temporary: string):
       filter: (file) => !["compiled", "LICENSES"].some((name) => file === join(repository, "dist", name))
     })
   }
-  // The launcher names the runtime, and there may be no other for a first line to find.
+  // The launcher names the runtime, because a first line might find no other runtime.
   put("usr/lib/acme-svc/dist/main.js", text("dist/main.js").replace(/^#!.*\n/, ""))
   put("usr/lib/acme-svc/dist/sbom.cdx.json", withRuntime(text("dist/sbom.cdx.json"), runtimeComponent(cpu), []))
   copyModules(lib, `linux-${cpu}`)

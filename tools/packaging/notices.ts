@@ -2,8 +2,9 @@ import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 
 /*
- * `node tools/packaging/notices.ts dist/inputs.json`: the licences of what esbuild has put into the bundle, for `dist/LICENSES`.
- * Each asks to go along with the code, and no comment in it says as much. A package without one ends the build.
+ * `node tools/packaging/notices.ts dist/inputs.json`: the licences of everything that esbuild has put into the bundle,
+ * for `dist/LICENSES`. Each licence must be distributed with the code, and the bundle has no comments with it. A
+ * package without a licence ends the build.
  */
 
 interface Metafile {
@@ -21,7 +22,7 @@ interface Manifest {
 const [, , metafile = ""] = process.argv
 const { outputs } = JSON.parse(readFileSync(metafile, "utf8")) as Metafile
 
-/** The folder of the package a file is of; none for our own. */
+/** The folder of a file's package; none for our own files. */
 const packageOf = (file: string): string | undefined => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0]
 
 const bundled = new Set(

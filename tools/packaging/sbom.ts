@@ -2,9 +2,9 @@ import { Contrib, Enums, Models, Serialize, SPDX, Spec } from "@cyclonedx/cyclon
 import { readFileSync } from "node:fs"
 
 /*
- * `node tools/packaging/sbom.ts dist/inputs.json`: everything that is shipped, in CycloneDX 1.6, for `dist/sbom.cdx.json`. That is
- * what esbuild has put into the bundle, and what is installed beside it; versions, licences and digests are those of the
- * lock file. The same sources make the same text.
+ * `node tools/packaging/sbom.ts dist/inputs.json`: everything that is shipped, in CycloneDX 1.6, for
+ * `dist/sbom.cdx.json`. That is what esbuild has put into the bundle, and what is installed beside it; versions,
+ * licences and digests come from the lock file. The same sources make the same text.
  */
 
 interface Metafile {
@@ -37,7 +37,9 @@ const { description, license, name, version } = JSON.parse(read("package.json"))
   readonly version: string
 }
 
-/** The place in the lock file of the package a file is of; none for our own. The packages may lie elsewhere, behind a link. */
+/**
+ * The place in the lock file of a file's package; none for our own files. The packages may be elsewhere, behind a link.
+ */
 const placeOf = (file: string): string | undefined =>
   /(?<=^|\/)node_modules\/(?:.*\/node_modules\/)?(?:@[^/]+\/)?[^/]+/.exec(file)?.[0]
 
@@ -47,7 +49,9 @@ const bundled = new Set(
   )
 )
 
-/** Where a package finds another one, as Node.js looks for it; none for one that is not installed on any platform. */
+/**
+ * Where a package finds another one, as Node.js looks for it; none for a package that is not installed on any platform.
+ */
 const found = (from: string, wanted: string): string | undefined => {
   const place = `${from === "" ? "" : `${from}/`}node_modules/${wanted}`
   if (place in packages) return place
@@ -62,7 +66,7 @@ const neededBy = (place: string): ReadonlyArray<string> => {
   )
 }
 
-/** What is installed beside the bundle, by way of each other. */
+/** What is installed beside the bundle, including indirect dependencies. */
 const beside = new Set(neededBy(""))
 for (const place of beside) {
   for (const needed of neededBy(place)) beside.add(needed)

@@ -6,7 +6,7 @@ import { thisBuild } from "../../test/support/Server.ts"
 
 /* The functions of `src` that run in a service, as its inspector counts them. */
 
-/** Prepares one operation and answers how it is done. */
+/** Prepares one operation and returns a function that does it. */
 export type Prepare = () => (() => Promise<unknown>) | Promise<() => Promise<unknown>>
 
 /** A function that ran for an operation. */
@@ -35,12 +35,12 @@ interface ScriptCoverage {
 // Longer than any operation with its job. All intervals have this length, so that their counts can be compared.
 const intervalMs = 1000
 const intervals = 5
-// What the preparation of an operation leaves to do is done by then.
+// Work that the preparation of an operation left is done by then.
 const settleMs = 200
 
 const placeOf = ({ file, offset }: Called): string => `${file}:${offset}`
 
-/** Offsets are those of the sources, as removed types leave blanks behind. */
+/** Offsets are those of the sources, because removed types are replaced by blanks. */
 const walkedOf = ({ file, name, offset }: Called): Walked => {
   const before = readFileSync(join(thisBuild, file), "utf8").slice(0, offset)
   const [around = ""] = before.match(/(?<=^(?:export )?(?:const|class|function\*?) )\w+/gm)?.slice(-1) ?? []
@@ -55,7 +55,7 @@ const calledOf = ({ functions, url }: ScriptCoverage): ReadonlyArray<Called> => 
   )
 }
 
-/** Connects to the inspector at this address and has it count every call from now on. */
+/** Connects to the inspector at this address and makes it count every call from now on. */
 export const countCalls = async (inspector: string) => {
   const socket = new WebSocket(inspector)
   const gone = new Promise<never>((_, fail) => {
@@ -78,7 +78,7 @@ export const countCalls = async (inspector: string) => {
   await ask("Profiler.enable")
   await ask("Profiler.startPreciseCoverage", { callCount: true, detailed: true })
 
-  /** The calls since it was last asked. */
+  /** The calls since the last request. */
   const take = async (): Promise<ReadonlyArray<Called>> => {
     const { result } = await ask("Profiler.takePreciseCoverage") as {
       readonly result: { readonly result: ReadonlyArray<ScriptCoverage> }

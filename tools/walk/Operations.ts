@@ -6,9 +6,9 @@ import { freePort } from "../../test/support/Ports.ts"
 import { runToEnd, startServer } from "../../test/support/Server.ts"
 import type { Prepare } from "./Coverage.ts"
 
-/* The operations that are walked, against a service of their own. */
+/* The operations that are walked, against a separate service. */
 
-// The queue is woken by every commit with a job; that it also looks for jobs on its own would only blur the counts.
+// Every commit with a job wakes the queue; polling would only blur the counts.
 const config = "[profiles.default]\nenabled = true\nchallenge.bypass = true\n[jobs]\npoll_interval_ms = 60000\n"
 const password = "a long walk through many rooms"
 
@@ -20,7 +20,7 @@ export const serve = async () => {
     ACME_SVC_ADMIN__BIND_ADDRESS: admin,
     ACME_SVC_ADMIN__BASE_URL: `http://${admin}`
   }
-  // Neither optimized code nor code from a cache has all of its calls counted.
+  // Not all calls of optimized or cached code are counted.
   const preload = encodeURIComponent(`import v8 from "node:v8"; v8.setFlagsFromString("--no-opt --no-maglev")`)
   const inspected = {
     NODE_OPTIONS: `--inspect=127.0.0.1:0 --import=data:text/javascript,${preload}`,
@@ -65,7 +65,7 @@ export const serve = async () => {
       const { csr } = makeCsr({ names: [name] })
       return async () => {
         await session.finalize(body, csr)
-        // The order is not polled, as that would be another operation.
+        // The order is not polled, because that would be another operation.
         await server.waitForEvent("order_finalized", {
           where: ({ fields }) => url.endsWith(String(fields["order_id"]))
         })

@@ -4,7 +4,7 @@ import type { Walked } from "./Coverage.ts"
 import { countCalls } from "./Coverage.ts"
 import { serve } from "./Operations.ts"
 
-/* `npm run walk`: how much code a reader meets on the way of one operation, see docs/development.md. */
+/* `npm run walk`: how much code a reader meets while following one operation, see docs/development.md. */
 
 const { values: { json, list } } = parseArgs({ options: { json: { type: "boolean" }, list: { type: "boolean" } } })
 
@@ -19,7 +19,7 @@ const figuresOf = (operation: string, walked: ReadonlyArray<Walked>) => {
 
 const service = await serve()
 try {
-  // What is loaded or computed when it is first needed is there before anything is counted.
+  // Everything that is loaded or computed on first use has happened before anything is counted.
   for (let time = 0; time < 2; time++) {
     for (const prepare of Object.values(service.operations)) await (await prepare())()
   }

@@ -7,11 +7,11 @@ const rowsPerMinute = 10
 const minuteMillis = 60_000
 
 /**
- * Limits how many rows outsiders can cause this process to write (docs/decisions/audit-rows.md, "Rows that outsiders
+ * Limits how many rows strangers can make this process write (docs/decisions/audit-rows.md, "Rows that outsiders
  * cause").
  */
 export class AuditAllowance extends Context.Service<AuditAllowance, {
-  /** Whether one more row may be written now; at most ten a minute. */
+  /** Returns whether one more row may be written now. The limit is ten per minute. */
   readonly take: Effect.Effect<boolean>
 }>()("acme/services/audit/AuditAllowance") {
   static readonly layer: Layer.Layer<AuditAllowance> = Layer.sync(this, () => {

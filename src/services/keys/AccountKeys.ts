@@ -6,8 +6,8 @@ import { importSpki } from "../../crypto/jose/Jwk.ts"
 const capacity = 10_000
 
 /**
- * Copies the octets of a key. Octets read from a request lie in a block of Node.js's pool, and a reference to them
- * would keep the whole block in memory.
+ * Copies the octets of a key. Octets that are read from a request are part of a block of Node.js's pool, and a
+ * reference to them would keep the whole block in memory.
  */
 const withOctetsOfItsOwn = (key: AccountKey): AccountKey => ({
   ...key,
@@ -19,7 +19,7 @@ const withOctetsOfItsOwn = (key: AccountKey): AccountKey => ({
  * as verifying with it (docs/decisions/x509.md). A key never changes, so no entry can be stale.
  */
 export class AccountKeys extends Context.Service<AccountKeys, {
-  /** The key of a stored DER SubjectPublicKeyInfo. */
+  /** Returns the key of a stored DER SubjectPublicKeyInfo. */
   readonly get: (spki: Uint8Array) => AccountKey
   /** Keeps a key that was just imported from a request. */
   readonly keep: (key: AccountKey) => void

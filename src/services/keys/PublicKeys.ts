@@ -31,7 +31,7 @@ const entry = /^(?:[0-9a-f]{64}|[0-9a-f]{20})$/
 const debianName = (modulus: Uint8Array): string =>
   sha1(`Modulus=${Buffer.from(modulus).toString("hex").toUpperCase().replace(/^0+/, "")}\n`).slice(20)
 
-// Lets other fibers run: a list of some hundred thousand keys is read while requests are answered.
+// Lets other fibers run, because a list of some hundred thousand keys is read while requests are answered.
 const others = Effect.promise(() => new Promise<void>((resolve) => setImmediate(resolve)))
 
 const read = Effect.fnUntraced(function*(path: string, into: Set<string>) {
@@ -52,11 +52,11 @@ const read = Effect.fnUntraced(function*(path: string, into: Set<string>) {
 })
 
 /**
- * Judges every public key that comes in, of an account or a certificate: whether it is weak, or on a list of the operator.
- * The slow part is done once for each key.
+ * Checks every public key of an account or a certificate: whether it is weak, or on a list of the operator. The slow
+ * part is done once for each key.
  */
 export class PublicKeys extends Context.Service<PublicKeys, {
-  /** Takes a well-formed SubjectPublicKeyInfo in its one DER encoding. */
+  /** Returns the fault of a well-formed SubjectPublicKeyInfo in its canonical DER encoding. */
   readonly faultOf: (spki: Uint8Array) => Effect.Effect<KeyFault | undefined>
 }>()("acme/services/keys/PublicKeys") {
   /** `paths` are files with lists of refused keys. */

@@ -14,12 +14,15 @@ import * as nonces from "../../store/NonceRows.ts"
 export type Spent = "fresh" | "unknown" | "expired"
 
 /**
- * Replay protection (RFC 8555 section 6.5). Every nonce is a row. Spending a nonce is a conditional delete, whose result
- * decides every race, also between processes. Rows are inserted in batches in advance, and deleted together with those of
- * other waiting requests. A separate commit would cost more than the rest of many requests.
+ * Replay protection (RFC 8555 section 6.5). Every nonce is a row. Spending a nonce is a conditional delete, whose
+ * result decides every race, also between processes. Rows are inserted in batches in advance, and deleted together with
+ * the rows of other waiting requests. A separate commit would cost more than the rest of many requests.
  */
 export class Nonces extends Context.Service<Nonces, {
-  /** A stored nonce that stays fresh for at least nine tenths of its life; `undefined` when none could be stored. */
+  /**
+   * Returns a stored nonce that stays fresh for at least nine tenths of its lifetime, or `undefined` if no nonce could
+   * be stored.
+   */
   readonly issue: Effect.Effect<string | undefined>
   readonly spend: (nonce: string) => Effect.Effect<Spent, StorageFailed>
 }>()("acme/services/nonce/Nonces") {
@@ -33,7 +36,7 @@ const smallestBatch = 16
 const largestBatch = 256
 const patienceMillis = 2000
 
-/** The next batch is made when this part of the last one is left, so that no request waits for it. */
+/** The next batch is made when this fraction of the last batch is left, so that no request waits for it. */
 const refillsBelow = 1 / 4
 
 const largestSpend = 100
@@ -67,8 +70,8 @@ const make = (ttlSeconds: () => number) =>
     }).pipe(Effect.provideService(Database, database))
 
     /**
-     * Starts a refill, or joins the one in progress; says whether its nonces could be stored. The refill outlives the
-     * request that started it.
+     * Starts a refill or joins the current refill. The result says whether its nonces could be stored. The refill
+     * outlives the request that started it.
      */
     const refill = (): Deferred.Deferred<boolean> => {
       if (refilling !== undefined) return refilling
@@ -89,7 +92,7 @@ const make = (ttlSeconds: () => number) =>
       return undefined
     }
 
-    // More requests may wait than one batch has nonces for: a request without a nonce joins the next refill.
+    // More requests may be waiting than one batch has nonces. A request without a nonce joins the next refill.
     const refillAndTake: Effect.Effect<string | undefined> = Effect.flatMap(
       Effect.suspend(() => Deferred.await(refill())),
       (stored) =>

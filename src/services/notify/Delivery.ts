@@ -1,7 +1,7 @@
 import * as Data from "effect/Data"
 import type { NotificationBackend, Payload, Scope } from "../../domain/Notification.ts"
 
-/** What one entry is to be told. */
+/** What one entry must deliver. */
 export interface Delivery {
   readonly scope: Scope
   readonly backend: NotificationBackend
@@ -15,20 +15,23 @@ export interface Receipt {
   readonly status?: number | undefined
 }
 
-/** The receiver was not told. `detail` holds no path, query, header value or password. */
+/** The delivery failed. `detail` has no path, query, header value or password. */
 export class DeliveryRefused extends Data.TaggedError("DeliveryRefused")<{
   readonly detail: string
-  /** `retry`: it may be told later. `never`: another attempt is refused too. `ended`: some recipients were told, and the others never will be. */
+  /**
+   * `retry` means that a later attempt may succeed, `never` that another attempt would fail too. `ended` means that
+   * some recipients have the message, and that the others will never get it.
+   */
   readonly hope: "retry" | "never" | "ended"
   readonly status?: number | undefined
   readonly exitCode?: number | undefined
-  /** How long the receiver asked to be left alone. */
+  /** How many seconds the receiver asked to wait before the next attempt. */
   readonly afterSeconds?: number | undefined
 }> {}
 
 /** The configuration of this process has no such entry. */
 export class TargetMissing extends Data.TaggedError("TargetMissing") {}
 
-/** The failure for a template that cannot be rendered. Another attempt would fail in the same way. */
+/** Returns the failure for a template that cannot be rendered. Another attempt would fail in the same way. */
 export const unrendered = ({ message }: { readonly message: string }): DeliveryRefused =>
   new DeliveryRefused({ detail: message, hope: "never" })

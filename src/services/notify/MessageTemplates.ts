@@ -12,14 +12,14 @@ import { filters } from "../../engine/template/TemplateFilters.ts"
 import { builtIn, derived, namesOf } from "./Messages.ts"
 import type { Section } from "./NotifyRoutes.ts"
 
-/** Templates of a section cannot be used. The message names each file or key with its line and the cause. */
+/** Templates of a section cannot be used. The message names each file or key, with the line and the cause. */
 export class MessagesRefused extends Data.TaggedError("MessagesRefused")<{ readonly message: string }> {}
 
 /** The messages of one section. */
 export interface Messages {
-  /** The one line that says what happened. */
+  /** Renders the single line that says what happened. */
   readonly message: (fields: Payload) => Effect.Effect<string, TemplateFault>
-  /** The body of a webhook's request. */
+  /** Renders the body of a webhook's request. */
   readonly webhook: (entry: string, fields: Payload) => Effect.Effect<string, TemplateFault>
   readonly letter: (
     fields: Payload
@@ -35,7 +35,7 @@ const isEvent = (name: string): name is MessageKind => messageKinds.some((event)
 
 const bodyName = (entry: string): string => `webhook.${entry}.body`
 
-/** The built-in templates, with the files of the folder in place of those of the same name. */
+/** Returns the built-in templates. Files of the folder replace built-in templates with the same name. */
 const templatesOf = Effect.fnUntraced(function*(folder: string) {
   const known = new Map(messageKinds.flatMap(builtIn))
   if (folder === "") return { known, files: new Map<string, string>(), unused: [] }
@@ -56,8 +56,8 @@ const shortened = (subject: string): string => {
 }
 
 /**
- * Compiles the messages of a section. `at` is the key of the section, for refusals; `host` names the installation in subjects. The language is the subset
- * of docs/decisions/templates.md.
+ * Compiles the messages of a section. `at` is the key of the section, for refusals; `host` names the installation in
+ * subjects. The templates may use only the language subset of docs/decisions/templates.md.
  */
 export const compileMessages = (
   { template_dir, webhook }: Section,

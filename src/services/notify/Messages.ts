@@ -3,8 +3,8 @@ import type { MessageKind } from "../../domain/Notification.ts"
 import { revocationReasons } from "../../domain/RevocationReason.ts"
 
 /*
- * The built-in wording (docs/notifications.md, "Messages"). It is written in the language operators use, so that each
- * of these can be replaced by a file.
+ * The built-in messages (docs/notifications.md, "Messages"). They are templates in the language that operators use, so
+ * that a file can replace each of them.
  */
 
 const days = "{{ one.days_remaining }} {% if one.days_remaining == 1 %}day{% else %}days{% endif %}"
@@ -83,14 +83,14 @@ const body = (event: MessageKind): string => {
   return `{{ message }}\n\n${list}${lines}Time: {{ at | date }}\nDelivery: {{ delivery_id }}\n`
 }
 
-/** Names of the three templates of an event. */
+/** Returns the names of the three templates of an event. */
 export const namesOf = (event: MessageKind) => ({
   message: `webhook/${event}.j2`,
   subject: `email/${event}.subject.j2`,
   body: `email/${event}.body.j2`
 })
 
-/** The built-in templates of an event, by name. */
+/** Returns the built-in templates of an event, by name. */
 export const builtIn = (event: MessageKind): ReadonlyArray<readonly [name: string, text: string]> => {
   const names = namesOf(event)
   return [
@@ -107,7 +107,9 @@ const namesText = (names: ReadonlyArray<string>): string =>
     ? names.join(", ")
     : `${names.slice(0, mostNames).join(", ")} and ${names.length - mostNames} more`
 
-/** Variables of templates beside the members of the event. The language itself cannot compute them. */
+/**
+ * Returns the template variables that are not members of the event. The template language itself cannot compute them.
+ */
 export const derived = (fields: { readonly [member: string]: unknown }) => {
   const { certificates, reason, user_agent: userAgent } = fields
   const soonest: unknown = Array.isArray(certificates) ? certificates[0] : fields

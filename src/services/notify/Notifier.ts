@@ -27,7 +27,7 @@ const routed = (config: Config): Routes =>
     return routes.length === 0 ? [] : [[scope, { routes, to: section.email.to }] as const]
   }))
 
-/** The entries that get an occurrence. A mail without a recipient is left out. */
+/** Returns the entries that get an occurrence. It leaves out a mail without a recipient. */
 const wanting = (known: Routes, occurrence: Occurrence): ReadonlyArray<Route> => {
   const section = known.get(occurrence.scope)
   if (section === undefined || !isOfScope(occurrence.event, occurrence.scope)) return []
@@ -37,7 +37,7 @@ const wanting = (known: Routes, occurrence: Occurrence): ReadonlyArray<Route> =>
   )
 }
 
-/** A mail to a contact of an account: to whom, and which orders it is about. */
+/** A mail to a contact of an account: its recipient, and the orders that it is about. */
 export interface ContactLetter {
   readonly event: typeof contactEvent
   readonly scope: Scope
@@ -49,16 +49,19 @@ export interface ContactLetter {
   }
 }
 
-/** Queues what operators and programs are told (docs/decisions/notifications.md). */
+/** Queues notifications to operators and programs (docs/decisions/notifications.md). */
 export class Notifier extends Context.Service<Notifier, {
   /** Writes one job for each entry that wants the event, in the caller's transaction. */
   readonly queue: (occurrence: Occurrence) => Effect.Effect<void, StorageFailed>
-  /** Writes a job for one mail to a contact, in the caller's transaction. What it says is read when it is sent. */
+  /**
+   * Writes a job for one mail to a contact, in the caller's transaction. The content of the mail is read when it is
+   * sent.
+   */
   readonly write: (letter: ContactLetter) => Effect.Effect<void, StorageFailed>
-  /** Whether any entry of the scope is to get the event. */
+  /** Returns whether any entry of the scope gets the event. */
   readonly isWanted: (event: NotificationEvent, scope: Scope) => boolean
 }>()("acme/services/notify/Notifier") {
-  /** `config` is asked each time: the configuration changes with a reload. */
+  /** Makes the service. It calls `config` each time, because a reload changes the configuration. */
   static readonly layer = (config: () => Config): Layer.Layer<Notifier, never, Queue | Entropy> =>
     Layer.effect(
       this,
@@ -94,7 +97,7 @@ export class Notifier extends Context.Service<Notifier, {
         })
         const mail = { backend: "email", entry: onlyEntry } as const
         return Notifier.of({
-          // Mails to contacts have a share of their own, so that many of them do not delay mails to operators.
+          // Mails to contacts have their own share, so that many of them do not delay mails to operators.
           write: Effect.fnUntraced(function*(letter) {
             const fields = payloadOf(letter, yield* currentSeconds, yield* uuid)
             yield* insert(letter, mail, fields, `email/${contactEvent}`)
@@ -109,7 +112,7 @@ export class Notifier extends Context.Service<Notifier, {
       })
     )
 
-  /** Tells nobody: for programs whose receivers are not configured. */
+  /** Notifies nobody. It is for programs whose receivers are not configured. */
   static readonly layerNone: Layer.Layer<Notifier> = Layer.succeed(this, {
     write: () => Effect.void,
     isWanted: () => false,
@@ -117,11 +120,11 @@ export class Notifier extends Context.Service<Notifier, {
   })
 }
 
-/** Tells of an occurrence, in the transaction of the change. */
+/** Queues the notifications of an occurrence, in the transaction of the change. */
 export const notify = (occurrence: Occurrence): Effect.Effect<void, StorageFailed, Notifier> =>
   Notifier.use((notifier) => notifier.queue(occurrence))
 
-/** Writes to a contact, in the transaction that records the mail so that it is not sent twice. */
+/** Queues a mail to a contact, in the transaction that records the mail so that it is not sent twice. */
 export const write = (letter: ContactLetter): Effect.Effect<void, StorageFailed, Notifier> =>
   Notifier.use((notifier) => notifier.write(letter))
 
@@ -140,8 +143,8 @@ export const telling = <A, E, R>(
   )
 
 /**
- * Runs an effect that tells of an event without a row, if anybody wants the event. A failure is logged and has no other
- * effect.
+ * Runs an effect that notifies about an event without a row, if any entry wants the event. A failure is logged and has
+ * no other effect.
  */
 export const whereWanted = <R>(
   event: NotificationEvent,

@@ -6,7 +6,7 @@ import type { Config } from "../../settings/AppConfig.ts"
 import { keyOf } from "./Deliveries.ts"
 import { hasDigest, sectionsOf } from "./NotifyRoutes.ts"
 
-/** Warns of a digest that nobody gets, and of certificates that can expire between two digests. */
+/** Warns if nobody gets a digest, and if certificates can expire between two digests. */
 const adviseOfExpiry = Effect.fnUntraced(function*({ name, notify }: Config["profiles"][number]) {
   const { interval_days, lead_days } = notify.expiry
   if (lead_days === 0) return
@@ -15,7 +15,7 @@ const adviseOfExpiry = Effect.fnUntraced(function*({ name, notify }: Config["pro
   else if (interval_days > lead_days) yield* emit("notify_expiry_gap", { key: `${key}.interval_days` })
 })
 
-/** What an operator should know about the sections of notifications at a start and a reload. */
+/** Logs what an operator should know about the notification sections, at a start and at a reload. */
 export const advise = (config: Config, roles: Roles): Effect.Effect<void> =>
   Effect.gen(function*() {
     for (const profile of config.profiles) if (profile.enabled) yield* adviseOfExpiry(profile)

@@ -16,7 +16,10 @@ const hasSerial = new Set(["certificate_issued", "certificate_revoked"])
 
 const text = (value: unknown): string => typeof value === "string" ? value : Array.isArray(value) ? value.join(",") : ""
 
-/** The variables of a program. Every event sets all of them; a variable is empty if the event has no such member. */
+/**
+ * Returns the variables of a program. Every event sets all variables. A variable is empty if the event has no such
+ * member.
+ */
 const variables = (fields: Payload) => {
   const { account_id, cert_serial, client_ip, hook, identifiers, order_id, profile } = fields
   const isDigest = hook === "certificates_expiring"
@@ -32,7 +35,7 @@ const variables = (fields: Payload) => {
   }
 }
 
-/** Leaves the names out of the variables if they are too long for one. The program's input has them in any case. */
+/** Leaves the names out of the variables if they are too long for a variable. The program's input always has them. */
 const passable = Effect.fnUntraced(function*(name: string, fields: Payload) {
   const all = variables(fields)
   if (Buffer.byteLength(all.ACME_NOTIFY_IDENTIFIERS) <= longestVariable) return all

@@ -5,21 +5,24 @@ import type { Config } from "../../settings/AppConfig.ts"
 /** A section of notifications, of a profile or of operators. */
 export type Section = Config["admin"]["notify"]
 
-/** One entry that delivers, with the events it wants. */
+/** One entry that delivers, with the events that it wants. */
 export interface Route {
   readonly backend: NotificationBackend
   readonly entry: string
   readonly events: ReadonlySet<NotificationEvent>
 }
 
-/** The sections in force: those of profiles that are served, and that of operators while they are served. */
+/**
+ * Returns the sections in force: the sections of served profiles, and the operators' section while operators are
+ * served.
+ */
 export const sectionsOf = ({ admin, profiles }: Pick<Config, "admin" | "profiles">): ReadonlyMap<Scope, Section> =>
   new Map([
     ...profiles.flatMap(({ enabled, name, notify }) => enabled ? [[name, notify] as const] : []),
     ...admin.enabled ? [[operatorScope, admin.notify] as const] : []
   ])
 
-/** The entries of a section that are in use, in the order of its lists. */
+/** Returns the entries of a section that are in use, in the order of its lists. */
 export const routesOf = (section: Section): ReadonlyArray<Route> =>
   section.enabled.flatMap((backend): ReadonlyArray<Route> => {
     if (backend === "email") return [{ backend, entry: onlyEntry, events: new Set(section.email.events) }]
@@ -34,13 +37,16 @@ export const hasDigest = (section: Section & Pick<Config["notify"], "expiry">): 
   section.expiry.lead_days > 0 && routesOf(section).some(({ events }) => events.has("certificates_expiring"))
 
 /**
- * Whether mails about certificates that expire soon go to the contacts of accounts. A configuration that wants this
- * without a mail server or a time is refused.
+ * Returns whether mails about certificates that expire soon go to the contacts of accounts. A configuration that wants
+ * this without a mail server or a time is refused.
  */
 export const hasReminders = ({ expiry }: Pick<Config["notify"], "expiry">): boolean => expiry.to_contacts
 
 const ofProfiles: ReadonlySet<NotificationEvent> = new Set(profileEvents)
 
-/** Events of operators never come from a profile, nor those of profiles from the section of operators. */
+/**
+ * Returns whether an event belongs to a scope. Operator events never come from a profile, and profile events never come
+ * from the operators' section.
+ */
 export const isOfScope = (event: NotificationEvent, scope: Scope): boolean =>
   ofProfiles.has(event) === (scope !== operatorScope)

@@ -9,7 +9,7 @@ import type { Section } from "./NotifyRoutes.ts"
 
 type Entry = Section["email"]
 
-/** The server that an entry names. */
+/** Returns the server that an entry names. */
 export const serverOf = (
   { smtp_host, smtp_password, smtp_port, smtp_security, smtp_username, timeout_ms }: Entry
 ): MailServer => ({
@@ -21,7 +21,7 @@ export const serverOf = (
   timeoutMillis: timeout_ms
 })
 
-/** The domain of a mailbox as a Message-ID has it: in ASCII. */
+/** Returns the domain of a mailbox in ASCII, as a Message-ID requires. */
 const domainOf = (mailbox: string): string => {
   const url = `http://${/@([^@>\s]+)>?$/.exec(mailbox)?.[1] ?? ""}`
   return URL.canParse(url) ? new URL(url).hostname : "localhost"
@@ -29,7 +29,7 @@ const domainOf = (mailbox: string): string => {
 
 const mostShown = 200
 
-/** Writes one message. Every attempt has the same Message-ID. */
+/** Sends one message. Every attempt has the same Message-ID. */
 export const send = Effect.fnUntraced(function*(
   { mail, messages }: { readonly mail: Mail["Service"]; readonly messages: Messages },
   entry: Entry,

@@ -15,7 +15,7 @@ type Entry = Section["webhook"][string]
 const mostAnswered = 1_048_576
 const mostShown = 200
 
-/** Parts shorter than this are words that an answer may hold by chance. */
+/** Parts shorter than this may occur in an answer by chance. */
 const shortestSecret = 6
 
 const decoded = (text: string): string => {
@@ -26,7 +26,7 @@ const decoded = (text: string): string => {
   }
 }
 
-/** The secret parts of the request, longest first. */
+/** Returns the secret parts of the request, longest first. */
 const secretsOf = ({ headers, signing_key, url }: Entry): ReadonlyArray<string> => {
   const { hash, pathname, search, searchParams } = new URL(Redacted.value(url))
   const parts = [
@@ -44,18 +44,18 @@ const secretsOf = ({ headers, signing_key, url }: Entry): ReadonlyArray<string> 
     .toSorted((one, other) => other.length - one.length)
 }
 
-/** The beginning of what a receiver says, on one line, with the secrets of the request masked. */
+/** Returns the beginning of a receiver's text, on one line, with the secrets of the request masked. */
 const shown = (text: string, entry: Entry): string => {
   const masked = secretsOf(entry).reduce((left, secret) => left.replaceAll(secret, "***"), text)
   return oneLine(masked).slice(0, mostShown)
 }
 
-/** The beginning of an answer. */
+/** Returns the beginning of an answer. */
 const wordsOf = ({ body }: WebAnswer, entry: Entry): string =>
-  // The search covers more than is shown, so that no secret is cut in two and overlooked.
+  // More text is searched than is shown, so that no secret is cut in two and overlooked.
   shown(body.subarray(0, 65_536).toString("utf8"), entry)
 
-/** RFC 9110 section 10.2.3: seconds, or a time. */
+/** Reads a Retry-After header (RFC 9110 section 10.2.3): seconds, or a time. */
 const retryAfter = (header: string | undefined, nowMillis: number): number | undefined => {
   if (header === undefined) return undefined
   if (/^\d{1,9}$/.test(header)) return Number(header)
@@ -85,7 +85,7 @@ const judged = (answer: WebAnswer, entry: Entry, nowMillis: number): Effect.Effe
   })
 }
 
-/** The headers of Standard Webhooks, by which the receiver knows the sender. */
+/** Returns the headers of Standard Webhooks, which prove the sender to the receiver. */
 const signature = ({ signing_key }: Entry, { delivery_id }: Payload, body: string, nowMillis: number) => {
   const key = Redacted.value(signing_key)
   if (key === "") return {}
@@ -102,7 +102,7 @@ const signature = ({ signing_key }: Entry, { delivery_id }: Payload, body: strin
 const headersOf = ({ headers }: Entry) =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), Redacted.value(value)]))
 
-/** Sends one event to a webhook. Redirects are answers, and nothing of the request is shown. */
+/** Sends one event to a webhook. Redirects are not followed, and no part of the request is shown. */
 export const post = Effect.fnUntraced(function*(
   { web, messages }: { readonly web: Web["Service"]; readonly messages: Messages },
   name: string,
@@ -119,7 +119,7 @@ export const post = Effect.fnUntraced(function*(
     body,
     maxBytes: mostAnswered
   }).pipe(
-    // The detail about a refused certificate quotes its names, which the receiver chooses and which may be many.
+    // The detail about a refused certificate quotes its names. The receiver chooses these, and there may be many.
     Effect.mapError(({ detail }) => new DeliveryRefused({ detail: shown(detail, entry), hope: "retry" })),
     Effect.timeoutOrElse({
       duration: timeout_ms,

@@ -17,13 +17,13 @@ import { currentPeer, makeFairSemaphore } from "../../engine/net/FairSemaphore.t
 
 /** The result of a comparison of a password with a stored hash. */
 export type Verdict =
-  /** `isWeak`: the hash has fewer iterations than new ones. */
+  /** `isWeak` means that the hash has fewer iterations than new hashes. */
   | { readonly _tag: "Right"; readonly isWeak: boolean }
   | { readonly _tag: "Wrong" }
   /** The stored text is not a hash that this service writes. */
   | { readonly _tag: "Unreadable" }
 
-/** How passwords are hashed. An absent setting has the value of the service. */
+/** How passwords are hashed. An absent setting has the service's usual value. */
 export interface PasswordSettings {
   readonly iterations?: number
   readonly recoveryIterations?: number
@@ -32,7 +32,10 @@ export interface PasswordSettings {
 
 const retrySeconds = 1
 
-/** A queue of hashes. If too many wait, a hash is refused, and the caller may try again (docs/decisions/shares.md). */
+/**
+ * Makes a queue of hashes. If too many are waiting, a hash is refused, and the caller may try again
+ * (docs/decisions/shares.md).
+ */
 const makeHashQueue = (atOnce: number, mostWaiting: number) => {
   const { takeUnlessFull, underWay } = makeFairSemaphore(atOnce, { mostWaiting })
   const refused = Effect.flatMap(
@@ -40,9 +43,9 @@ const makeHashQueue = (atOnce: number, mostWaiting: number) => {
     (others) => new RateLimited({ retryAfter: retrySeconds, isOwnDoing: others > 0 })
   )
   return {
-    /** How many hashes of the current peer are in the queue, including those that are being computed. */
+    /** The number of the current peer's hashes in the queue, including hashes that are being computed. */
     underWay,
-    // A hash that has waited starts right where another one ends, and the event loop must run between them.
+    // A waiting hash starts as soon as another hash ends, but the event loop must run between them.
     inTurn: <A>(self: Effect.Effect<A>): Effect.Effect<A, RateLimited> =>
       takeUnlessFull(Effect.andThen(Effect.yieldNow, self), refused)
   }
@@ -52,20 +55,21 @@ const makeHashQueue = (atOnce: number, mostWaiting: number) => {
  * Hashes passwords and recovery codes, in two queues that together leave threads of the pool to other work. Sign-ins
  * are in the first queue: two hashes are computed at once and 32 may wait, shared among addresses. Operators who have
  * already proved who they are use the second queue: one hash at once and 16 may wait, shared among operators. So
- * strangers, however many, cannot delay an operator with a session. `operator` is the name of the operator who asks;
+ * strangers, however many, cannot delay an operator with a session. `operator` is the name of the requesting operator;
  * without it, the request counts as a client's.
  */
 export class Passwords extends Context.Service<Passwords, {
   readonly hash: (password: string, operator?: string) => Effect.Effect<string, RateLimited>
   /**
-   * Compares a password with a stored hash or, if there is none, with a hash that no password has. Both cost the same.
+   * Compares a password with a stored hash or, if there is no stored hash, with a hash that no password has. Both cost
+   * the same.
    */
   readonly verify: (
     password: string,
     stored: string | undefined,
     operator?: string
   ) => Effect.Effect<Verdict, RateLimited>
-  /** How many passwords of the current client are being compared or wait for that. */
+  /** Returns how many passwords of the current client are being compared or are waiting. */
   readonly underWay: Effect.Effect<number>
   /** Hashes codes, each with its own salt. They are random, so they need less work than a password. */
   readonly hashCodes: (
@@ -73,8 +77,8 @@ export class Passwords extends Context.Service<Passwords, {
     operator: string
   ) => Effect.Effect<ReadonlyArray<string>, RateLimited>
   /**
-   * Finds the hash of a code among some hashes. All of them are compared, so that the time does not show which one it
-   * was.
+   * Finds the hash of a code among some hashes. It compares all hashes, so that the time does not show which hash
+   * matched.
    */
   readonly findCode: <A extends { readonly codeHash: string }>(
     code: string,
@@ -103,7 +107,7 @@ export class Passwords extends Context.Service<Passwords, {
           return printPasswordHash({ iterations: rounds, salt, hash: yield* derive(password, salt, rounds) })
         })
 
-        // If a hash of fewer iterations does not match, the rest of the iterations is done too. Otherwise the time
+        // If a hash with fewer iterations does not match, the remaining iterations are done too. Otherwise the time
         // would show that the name exists.
         const compared = Effect.fnUntraced(function*(password: string, stored: PasswordHash) {
           const isRight = isHashOf(yield* derive(password, stored.salt, stored.iterations), stored)
@@ -122,7 +126,7 @@ export class Passwords extends Context.Service<Passwords, {
             return Effect.map(inTurn(compared(password, read ?? nobodys), operator), (isRight): Verdict =>
               read === undefined
                 ? { _tag: "Unreadable" }
-                // The hash that no password has never lets anybody in, whatever the comparison says.
+                // The hash that no password has never lets anyone in, whatever the result of the comparison.
                 : isRight && read !== nobodys
                 ? { _tag: "Right", isWeak: read.iterations < iterations }
                 : { _tag: "Wrong" })

@@ -10,13 +10,13 @@ export interface NamedIdentifier {
   readonly value: string
 }
 
-/** The question to the checks of the connection stage. */
+/** The input of the checks of the connection stage. */
 export interface ConnectionQuestion {
   readonly stage: "connection"
   /** `undefined` while the address is not known. */
   readonly client: Comparable | undefined
   readonly method: string
-  /** Without `/profile/<name>`. */
+  /** The path without `/profile/<name>`. */
   readonly path: string
 }
 
@@ -27,7 +27,7 @@ export interface Credential {
   readonly status: "active" | "revoked"
 }
 
-/** The question to the checks of the identifiers stage. */
+/** The input of the checks of the identifiers stage. */
 export interface IdentifiersQuestion {
   readonly stage: "identifiers"
   readonly client: Comparable | undefined
@@ -42,19 +42,19 @@ export type Question = ConnectionQuestion | IdentifiersQuestion
 
 /** A name that a check refused. */
 export interface RefusedName {
-  /** One of those of the question: names are told apart by this object. */
+  /** An identifier of the question. Names are distinguished by this object. */
   readonly identifier: NamedIdentifier
   /** The reason, as the text before the name. */
   readonly words: string
 }
 
-/** The answer of a check. `reason` may be shown to the client; `beside` and `error` may not. */
+/** The answer of a check. `reason` may be shown to the client; `beside` and `error` must not. */
 export type CheckAnswer =
   | { readonly verdict: "pass" }
   | {
     readonly verdict: "fail"
     readonly reason: string
-    /** What operators are told beside the reason. */
+    /** What only operators are told, in addition to the reason. */
     readonly beside: string | undefined
     /** The refused names, if the check is about names. */
     readonly names: ReadonlyArray<RefusedName>
@@ -70,7 +70,7 @@ export const refused = (reason: string, beside?: string): CheckAnswer => ({
   names: []
 })
 
-/** The reason why names are refused: those with the same words are listed behind them. */
+/** Returns the reason why names are refused. Names with the same words are listed after these words. */
 export const reasonOf = (names: ReadonlyArray<RefusedName>): string => {
   const listed = new Map<string, Array<string>>()
   for (const { identifier, words } of names) {
@@ -81,7 +81,7 @@ export const reasonOf = (names: ReadonlyArray<RefusedName>): string => {
   return [...listed].map(([words, values]) => `${words} ${values.join(", ")}`).join("; ")
 }
 
-/** Refuses names, at least one. */
+/** Returns the refusal of at least one name. */
 export const refusedNames = (names: ReadonlyArray<RefusedName>, beside?: string): CheckAnswer => ({
   verdict: "fail",
   reason: reasonOf(names),
@@ -91,7 +91,7 @@ export const refusedNames = (names: ReadonlyArray<RefusedName>, beside?: string)
 
 const longestFinding = 500
 
-/** A reason as shown to operators: on one line, and cut. */
+/** Returns a reason as operators see it: on one line, and shortened. */
 export const findingOf = (reason: string, beside: string | undefined): string =>
   oneLine(beside === undefined ? reason : `${reason} (${beside})`).slice(0, longestFinding)
 
@@ -100,7 +100,10 @@ export const addressUnknown = refused("the client address is not known")
 
 export const undecided = (error: string): CheckAnswer => ({ verdict: "undecided", error })
 
-/** A check in force. A check that needs no I/O answers without an effect: fifty of them cost almost nothing. */
+/**
+ * A check in force. A check that needs no I/O is a plain function without an effect, so that fifty of them cost almost
+ * nothing.
+ */
 export type Check =
   | { readonly _tag: "Instant"; readonly ask: (question: Question) => CheckAnswer }
   | { readonly _tag: "Looking"; readonly ask: (question: Question) => Effect.Effect<CheckAnswer> }

@@ -11,7 +11,7 @@ export const maxScriptOutput = 1_048_576
 
 const usualTimeout = 5000
 
-/** What runs the filter scripts, and the turns for which they wait. */
+/** The service that runs filter scripts, and the turns for which they wait. */
 export interface ScriptHost {
   readonly scripts: Scripts["Service"]
   readonly turns: FairSemaphore
@@ -48,7 +48,7 @@ const judge = (outcome: ScriptOutcome): CheckAnswer =>
     ? passed
     : refused(wordsOf(outcome) ?? "refused by a script", `the script ended with ${outcome.exit}`)
 
-/** `custom`: the exit code of a program is the verdict. */
+/** Makes a check `custom`: the exit code of a program is the verdict. */
 export const customScript = (name: string, config: CheckConfig, { scripts, turns }: ScriptHost): Check => ({
   _tag: "Looking",
   ask: (question) =>

@@ -4,21 +4,23 @@ import type { Judgement, Rule } from "../../domain/policy/Stage.ts"
 import type { CheckAnswer, NamedIdentifier, RefusedName } from "./Check.ts"
 import { findingOf, reasonOf } from "./Check.ts"
 
-/* Explains a denial of a stage (docs/decisions/policy.md, "Refusals"). */
+/* Explains why a stage denies (docs/decisions/policy.md, "Refusals"). */
 
 type Answers = ReadonlyMap<string, CheckAnswer>
 
 /** Why a stage denies. */
 export interface Reasons {
-  /** The check that is quoted: the last one whose failure explains the refusal. */
+  /** The quoted check: the last check whose failure explains the refusal. */
   readonly check: string | undefined
-  /** Message for the client. */
+  /** The message for the client. */
   readonly detail: string
   /** What the quoted check found, for operators; the detail if no check is quoted. */
   readonly finding: string
-  /** The names that the client may not have, if the quoted check is about names; none of them is permitted by a rule. */
+  /**
+   * The names that the client must not have, if the quoted check is about names. No rule permits any of these names.
+   */
   readonly identifiers: ReadonlyArray<NamedIdentifier>
-  /** Message for the client about one of these names. */
+  /** Returns the message for the client about one of these names. */
   readonly detailOf: (identifier: NamedIdentifier) => string
 }
 
@@ -29,7 +31,7 @@ interface Failure {
   readonly names: ReadonlyArray<RefusedName>
 }
 
-/** The failed checks that gave the condition of a rule its verdict. */
+/** Returns the failed checks that decided the condition of a rule. */
 const failuresOf = (rule: Rule, verdict: "pass" | "fail", known: Known, answers: Answers): ReadonlyArray<Failure> =>
   settledBy(rule.when, verdict, known).flatMap((check) => {
     const answer = answers.get(check)
@@ -37,9 +39,8 @@ const failuresOf = (rule: Rule, verdict: "pass" | "fail", known: Known, answers:
   })
 
 /**
- * The names that every failure about names refuses; failures that are not about names do not narrow them. A name that
- * one of the checks accepts is allowed by the rule of that check: it was refused only because of the other names of the
- * order.
+ * Returns the names that every failure about names refuses. Other failures do not matter here. If one check accepts a
+ * name, the rule of that check allows it, and the name was refused only because of the other names of the order.
  */
 const refusedByAll = (failures: ReadonlyArray<Failure>): ReadonlySet<NamedIdentifier> => {
   const [first = new Set<NamedIdentifier>(), ...rest] = failures.filter(({ names }) => names.length > 0)
@@ -53,8 +54,8 @@ const together = (failures: ReadonlyArray<Failure>): string => {
 }
 
 /**
- * The reasons of a refusal. If a deny rule refused, its message says so, or else its name. If no rule allowed the
- * request, the reason is that of the last rule that could have allowed it.
+ * Returns the reasons of a refusal. If a deny rule refused, its message says so, or its name if it has no message. If
+ * no rule allowed the request, the reason comes from the last rule that could have allowed it.
  */
 export const reasonsOf = ({ rule, unmet }: Judgement, known: Known, answers: Answers): Reasons => {
   const passedOver = unmet.map((one) => failuresOf(one, "fail", known, answers))

@@ -7,8 +7,8 @@ import { listsOf } from "./PolicyLists.ts"
 const unbound = refused("the account has no external account binding")
 
 /**
- * The refusal of a credential. The client is told the id of its credential, which it knows, and never the label, which
- * is a note of the operators.
+ * Returns the refusal of a credential. The client sees the id of its credential, which it knows, but never the label,
+ * which is an operators' note.
  */
 const refusedCredential = ({ kid, label }: Credential, fault: string): CheckAnswer =>
   refused(
@@ -16,7 +16,7 @@ const refusedCredential = ({ kid, label }: Credential, fault: string): CheckAnsw
     label === undefined ? "it has no label" : `its label is ${label}`
   )
 
-/** `eab`: the label of the credential that bound the account, or its exact id. */
+/** Makes a check `eab`: the label of the credential that bound the account, or its exact id. */
 export const eabCheck = (config: CheckConfig): Check => {
   const { allow, deny } = listsOf(config, textGlob)
   const kids = new Set(config.kids)

@@ -6,11 +6,11 @@ import { listsOf } from "./PolicyLists.ts"
 const kinds = { dns: "DNS names", cn: "common names of the CSR" }
 const noNames = refused("there are no names to judge")
 
-/** `identifiers`: every name must pass; deny covers common names too, allow does not. */
+/** Makes a check `identifiers`: every name must pass. Deny applies to common names too, allow does not. */
 export const identifiersCheck = (config: CheckConfig): Check => {
   const { allow, deny } = listsOf(config, labelGlob)
   const { allow_wildcards, allowed_types } = config
-  /** Why a name is refused, as the text before the name; `undefined` if it passes. */
+  /** Returns why a name is refused, as the text before the name, or `undefined` if the name passes. */
   const faultOf = ({ type, value }: NamedIdentifier): string | undefined => {
     if (!allowed_types.includes(type)) return `${kinds[type]} are not allowed:`
     if (deny.matches(value)) return type === "cn" ? "denied as a common name of the CSR:" : "denied:"

@@ -6,7 +6,7 @@ import { listsOf } from "./PolicyLists.ts"
 
 const unasked = refused("there is no path to judge")
 
-/** `path`: globs over the path of the request, deny first. */
+/** Makes a check `path`: globs over the path of the request, deny first. */
 export const pathCheck = (config: CheckConfig): Check => {
   const { allow, deny } = listsOf(config, pathGlob)
   return {

@@ -47,7 +47,7 @@ export interface PlacedRule extends Rule {
   readonly names: ReadonlyArray<string>
 }
 
-/** The selected rules of a profile, in order. */
+/** Returns the selected rules of a profile, in order. */
 export const rulesOf = ({ check, rule, rules }: ProfileConfig["filter"]): ReadonlyArray<PlacedRule> =>
   rules.flatMap((name) => {
     const config = rule[name]
@@ -58,18 +58,18 @@ export const rulesOf = ({ check, rule, rules }: ProfileConfig["filter"]): Readon
     return [{ name, when, then: config.then, mode: config.mode, message: config.message, stages, names }]
   })
 
-/** Whether a policy can refuse anything: it enforces a deny rule, or it has rules and denies by default. */
+/** Returns whether a policy can refuse anything: it enforces a deny rule, or it has rules and denies by default. */
 export const canRefuse = (filter: ProfileConfig["filter"]): boolean => {
   const rules = rulesOf(filter)
   return rules.some(({ mode, then }) => mode === "enforce" && then === "deny") ||
     (rules.length > 0 && filter.default === "deny")
 }
 
-/** The stages at which a configured check is asked. */
+/** Returns the stages at which a configured check is asked. */
 export const stagesOfCheck = (check: CheckConfig | undefined): ReadonlyArray<Stage> =>
   check === undefined || check.type === "" ? [] : stagesOf(check.type, check.stages)
 
-/** The inventory of a profile, if it is asked over HTTP. */
+/** Returns the inventory of a profile, if it is queried over HTTP. */
 export const remoteInventory = (
   { ipam: { backend, netbox, phpipam }, name }: Pick<ProfileConfig, "name" | "ipam">,
   web: JsonGet["Service"]
@@ -142,7 +142,7 @@ const build = Effect.fnUntraced(function*(profile: Guarded, world: World) {
 
 /** The filter policies of the mounted profiles. */
 export class Policies extends Context.Service<Policies, {
-  /** The policy of a profile; `undefined` when it filters nothing. */
+  /** Returns the policy of a profile, or `undefined` if it filters nothing. */
   readonly of: (profile: string) => Policy | undefined
 }>()("acme/services/policy/Policies") {
   /** Builds the policies of the profiles that have rules, with only the checks that those rules name. */

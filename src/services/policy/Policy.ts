@@ -10,11 +10,11 @@ import { reasonsOf } from "./Denial.ts"
 interface Decided {
   /** Rules in mode `warn` whose condition was true. */
   readonly warned: ReadonlyArray<string>
-  /** The answers of the checks that were asked, by check and in order. */
+  /** The answers of the checks that ran, by check and in order. */
   readonly asked: ReadonlyMap<string, CheckAnswer>
   /** The rule that decided, or might have decided. */
   readonly rule: string | undefined
-  /** The last rule that was evaluated, if it decided and so the later rules were not evaluated. */
+  /** The last evaluated rule, if it decided, so that the later rules were not evaluated. */
   readonly last: string | undefined
 }
 
@@ -37,7 +37,7 @@ export interface Undecided extends Decided {
 /** The decision of one stage of a policy. */
 export type Decision = Allowed | Denied | Undecided
 
-/** One stage of a policy: the rules that apply there, at least one, and the checks they name. */
+/** One stage of a policy: the rules that apply there (at least one), and the checks that they name. */
 export interface StagePolicy {
   readonly rules: ReadonlyArray<Rule>
   readonly otherwise: "allow" | "deny"
@@ -69,8 +69,8 @@ const asDecision = (judgement: Judgement, known: Known, asked: ReadonlyMap<strin
 }
 
 /**
- * Decides a stage. The rules are judged again after each verdict that has to be waited for, so that the judging itself is a
- * plain function. A check is asked at most once.
+ * Decides a stage. After each verdict that needs a wait, the rules are evaluated again, so that the evaluation itself
+ * is a plain function. A check runs at most once.
  */
 export const decide = (stage: StagePolicy, question: Question): Effect.Effect<Decision> =>
   Effect.suspend(() => {

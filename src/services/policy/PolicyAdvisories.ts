@@ -7,13 +7,13 @@ import { unusedChecks } from "./PolicyView.ts"
 
 type Scripts = ReadonlyArray<readonly [key: string, path: string]>
 
-/** The programs of a filter's checks, each with the key that names it. */
+/** Returns the programs of a filter's checks, each with the key that names it. */
 export const scriptsOfFilter = (at: string, { check }: Pick<ProfileConfig["filter"], "check">): Scripts =>
   Object.entries(check).flatMap(([name, { script_path, type }]) =>
     type === "custom" ? [[`${at}.check.${name}.script_path`, script_path] as const] : []
   )
 
-/** Programs a profile's policy would run, by key. */
+/** Returns the programs that a profile's policy would run, by key. */
 const scriptsOf = ({ filter, ipam }: ProfileConfig): Scripts => [
   ...scriptsOfFilter("filter", filter),
   ...ipam.backend === "custom" ? [["ipam.custom.script_path", ipam.custom.script_path] as const] : []
@@ -24,14 +24,14 @@ const acceptsAnyCertificate = ({ ipam }: ProfileConfig): boolean =>
   (ipam.backend === "phpipam" && ipam.phpipam.insecure_skip_verify)
 
 /**
- * Warns of checks that no rule of the policy names. `scope` is the profile, or the word for the listener of operators.
+ * Warns of checks that no rule of the policy names. `scope` is the profile, or the word for the operators' listener.
  */
 export const adviseOfChecks = (scope: string, policy: Pick<ProfileConfig, "filter">): Effect.Effect<void> =>
   Effect.forEach(unusedChecks(policy), (check) => emit("filter_check_unused", { profile: scope, check }), {
     discard: true
   })
 
-/** Logs what an operator should know about the policies in force, once at start. */
+/** Logs, once at start, what an operator should know about the policies in force. */
 export const advise = (profiles: ReadonlyArray<ProfileConfig>): Effect.Effect<void> =>
   Effect.gen(function*() {
     for (const profile of profiles) {

@@ -18,13 +18,13 @@ const compiled = (entries: ReadonlyArray<string>, compile: (entry: string) => Co
 const listOf = (members: ReadonlyArray<Matches>): List => ({
   isEmpty: members.length === 0,
   matches: (text) => {
-    // A loop, because this is asked for every rule of every request.
+    // This is a loop, because it runs for every rule of every request.
     for (const matches of members) if (matches(text)) return true
     return false
   }
 })
 
-/** The allow and the deny side of a check. */
+/** Returns the allow and the deny side of a check. */
 export const listsOf = (
   config: Pick<CheckConfig, "allow" | "deny" | "allow_regex" | "deny_regex">,
   glob: (entry: string) => Compiled

@@ -3,17 +3,17 @@ import type { Stage } from "../../domain/policy/Stage.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import { rulesOf, stagesOfCheck } from "./Policies.ts"
 
-/** A profile's policy in the form that the API and `filter show` answer. */
+/** A profile's policy in the form that the API and `filter show` return. */
 export interface PolicyView {
   readonly profile: string
   /** Whether anything is filtered. */
   readonly active: boolean
-  /** The answer when rules apply but none decides; absent while nothing is filtered. */
+  /** The ruling if rules apply but none decides. Absent if nothing is filtered. */
   readonly default?: "allow" | "deny"
   readonly checks: ReadonlyArray<
     { readonly name: string; readonly type: string; readonly stages: ReadonlyArray<Stage> }
   >
-  /** In the order they are tried; conditions fully parenthesised. */
+  /** The rules in the order in which they are tried, with fully parenthesised conditions. */
   readonly rules: ReadonlyArray<{
     readonly name: string
     readonly when: string
@@ -24,13 +24,13 @@ export interface PolicyView {
   readonly warnings: ReadonlyArray<string>
 }
 
-/** Checks that no selected rule names: they are not built. */
+/** Returns the checks that no selected rule names. They are not built. */
 export const unusedChecks = ({ filter }: Pick<ProfileConfig, "filter">): ReadonlyArray<string> => {
   const used = new Set(rulesOf(filter).flatMap(({ names }) => names))
   return Object.keys(filter.check).filter((name) => !used.has(name))
 }
 
-/** The resolved policy of a profile. */
+/** Returns the resolved policy of a profile. */
 export const viewOf = (profile: ProfileConfig): PolicyView => {
   const { check, default: otherwise, rule, rules } = profile.filter
   const active = rules.length > 0

@@ -12,8 +12,8 @@ import { listsOf } from "./PolicyLists.ts"
 const longestCached = 300
 const mostCached = 10_000
 /**
- * How many names of an address are looked up in turn. There may be more, because the owner of the reverse zone chooses
- * them.
+ * How many names of an address are in turn looked up. The address may have more names, because the owner of the reverse
+ * zone chooses them.
  */
 const mostConfirmed = 16
 const confirmedAtOnce = 4
@@ -22,16 +22,21 @@ const usualTimeout = 2000
 /** How many names a refusal lists. */
 const mostTold = 3
 
-/** The names of an address for a refusal, made safe to show: the owner of the reverse zone chooses them. */
+/**
+ * Returns the names of an address for a refusal, in a form that is safe to show, because the owner of the reverse zone
+ * chooses them.
+ */
 const listed = (names: ReadonlyArray<string>): string => {
   const told = names.slice(0, mostTold).map(shownName).join(", ")
   return names.length > mostTold ? `${told} and ${names.length - mostTold} more` : told
 }
 
-/** The addresses of a name, of one family; valid for as long as their records say, and at most 300 s. */
+/** Returns the addresses of a name in one family. They are valid as long as their records say, at most 300 s. */
 export type Forward = (name: string, family: 4 | 6) => Effect.Effect<ReadonlyArray<IpAddress>, ResolveFailed>
 
-/** A separate cache: no other part of the service keeps answers of the DNS. PTR answers come without their TTL. */
+/**
+ * Makes a separate cache, because no other part of the service caches DNS answers. PTR answers come without their TTL.
+ */
 export const cachedForward = (resolver: Resolver["Service"]): Forward => {
   const cache = new Map<string, { readonly until: number; readonly addresses: ReadonlyArray<IpAddress> }>()
   return Effect.fnUntraced(function*(name, family) {
@@ -48,7 +53,7 @@ export const cachedForward = (resolver: Resolver["Service"]): Forward => {
   })
 }
 
-/** `reverse_dns`: the names of the client's address in the DNS. */
+/** Makes a check `reverse_dns`: the names of the client's address in the DNS. */
 export const reverseDns = (config: CheckConfig, resolver: Resolver["Service"], forward: Forward): Check => {
   const { allow, deny } = listsOf(config, labelGlob)
   const timeout = config.timeout_ms ?? usualTimeout

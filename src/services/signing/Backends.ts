@@ -33,15 +33,17 @@ export interface SigningProfile {
   }
 }
 
-/** A profile's backend could not be made; nothing is served. */
+/** The backend of a profile could not be made, so nothing is served. */
 export class ProfileUnusable extends Data.TaggedError("ProfileUnusable")<{
   readonly profile: string
   readonly detail: string
-  /** A later attempt may succeed: a file could not be written, or an upstream did not answer. */
+  /** Whether a later attempt may succeed, because a file could not be written, or an upstream did not answer. */
   readonly mayPass: boolean
-  /** The cause is outside of the configuration, such as a file that is gone. The other profiles can be served. */
+  /** Whether the cause is outside the configuration, such as a missing file. Then the other profiles can be served. */
   readonly isOutside: boolean
-  /** The backend was loaded; only the dates of its CA or the record of its lists keep it from signing. */
+  /**
+   * Whether the backend was loaded, and only the dates of its CA or the record of its lists prevent it from signing.
+   */
   readonly isLoaded: boolean
 }> {
   override get message(): string {
@@ -83,13 +85,13 @@ const attempted = (profile: SigningProfile): Effect.Effect<Signer, ProfileUnusab
 
 interface Backend {
   readonly signer: Signer
-  /** Why the backend could not be made. Present if its profile is served without it. */
+  /** Why the backend could not be made. Present if the profile is served without its backend. */
   readonly failure?: ProfileUnusable
 }
 
 /**
- * Makes the backend of a profile. If a cause outside of the configuration prevents that and the profile may be
- * degraded, the answer is a backend that is made later.
+ * Makes the backend of a profile. If a cause outside the configuration prevents that and the profile may be degraded,
+ * returns a backend that is made later.
  */
 const backendOf = (profile: SigningProfile, mayDegrade: boolean): Effect.Effect<Backend, ProfileUnusable, Needs> =>
   Effect.gen(function*() {
@@ -112,13 +114,15 @@ const refuseTrouble = Effect.fnUntraced(function*(profile: string, { trouble }: 
 })
 
 /**
- * Refuses the files of a profile's backend that {@link layer} would refuse. It makes nothing, and sends nothing to an
+ * Refuses the files of a profile's backend that {@link layer} would refuse. It creates nothing, and sends nothing to an
  * upstream.
  */
 export const check = ({ name, signer }: SigningProfile): Effect.Effect<void, ProfileUnusable> =>
   Effect.asVoid(Effect.mapError(makers[signer.backend].check(signer), (error) => unusable(name, error)))
 
-/** The signer for one profile. Requests of a relay that several profiles share are recorded under this profile. */
+/**
+ * Returns the signer for one profile. If several profiles share a relay, its requests are recorded under this profile.
+ */
 const askedFor = (profile: string, signer: Signer): Signer => {
   if (signer.relay === undefined) return signer
   const { leftOver, relay, renewal, revoke } = signer
@@ -135,8 +139,8 @@ const askedFor = (profile: string, signer: Signer): Signer => {
 /**
  * Makes one backend for each distinct `signer` section; fails if one cannot be made. A backend of `before` is used
  * again if its section and `outbound` are unchanged; `outbound` are the sections that say how other hosts are reached
- * (docs/decisions/process.md, "Reload"). If `mayDegrade` allows it, a profile is served without a usable backend when
- * the cause lies outside of the configuration (docs/decisions/degraded-profiles.md).
+ * (docs/decisions/process.md, "Reload"). If `mayDegrade` allows it, a profile is served without a usable backend if the
+ * cause is outside the configuration (docs/decisions/degraded-profiles.md).
  */
 export const layer = (
   profiles: ReadonlyArray<SigningProfile>,

@@ -15,7 +15,7 @@ import type { FileUnusable } from "../../engine/host/KeyFile.ts"
 import { readTextFile, removeLeftovers, said, writeNewFiles } from "../../engine/host/KeyFile.ts"
 import { currentSeconds } from "../../engine/Time.ts"
 
-/** The part of `signer.local_ca` that is about files. */
+/** The part of `signer.local_ca` that concerns files. */
 export interface CaFileSettings {
   readonly cert_path: string
   readonly key_path: string
@@ -37,9 +37,9 @@ export interface CaFileSettings {
 export class CaFilesUnusable extends Data.TaggedError("CaFilesUnusable")<{
   readonly detail: string
   readonly mayPass?: boolean
-  /** The cause is outside of the configuration: a file is gone, or cannot be read. */
+  /** Whether the cause is outside the configuration: a file is missing, or cannot be read. */
   readonly isOutside?: boolean
-  /** The CA was loaded; only its dates or the record of its lists keep it from signing. */
+  /** Whether the CA was loaded, and only its dates or the record of its lists prevent it from signing. */
   readonly isLoaded?: boolean
 }> {
   override get message(): string {
@@ -67,13 +67,13 @@ const subjectOf = ({ subject }: CaFileSettings): CaSubject => ({
 })
 
 /**
- * Whether a CA is a root that was not generated here: it is self-signed, and its name is not the one that a generated
- * CA would have.
+ * Returns whether a CA is a root that was not generated here: it is self-signed, and its name differs from the name
+ * that a generated CA would have.
  */
 export const isSuppliedRoot = (ca: CaMaterial, settings: CaFileSettings): boolean =>
   ca.selfSigned && !sameBytes(ca.subject, encodeSubject(subjectOf(settings)))
 
-/** The texts of both files; `undefined` where neither exists. A lone file is refused. */
+/** Returns the texts of both files, or `undefined` if neither file exists. It refuses a single file. */
 const areThere = ({ cert_path, key_path }: CaFileSettings) =>
   Effect.gen(function*() {
     const certificate = yield* readIfPresent("signer.local_ca.cert_path", cert_path)
@@ -88,7 +88,7 @@ const areThere = ({ cert_path, key_path }: CaFileSettings) =>
     })
   })
 
-/** Refuses a new CA that strict verifiers would refuse. An existing one is used, and a warning says what it lacks. */
+/** Refuses a new CA that strict verifiers would refuse. An existing CA is used, and a warning says what it lacks. */
 export const refuseLacks = (
   { certificates }: Pick<CaMaterial, "certificates">
 ): Effect.Effect<void, CaFilesUnusable> => {
@@ -98,7 +98,7 @@ export const refuseLacks = (
     : unusable(`signer.local_ca: strict verifiers would refuse the CA: ${lack.replaceAll("_", " ")}.`)
 }
 
-/** Warns of everything for which strict verifiers refuse certificates of this CA. */
+/** Warns about everything for which strict verifiers refuse certificates of this CA. */
 const adviseOnLacks = (cert_path: string, { certificates, issuerId: issuer }: CaMaterial) =>
   Effect.forEach(
     certificates.flatMap((der) => caLacks(der).map((reason) => ({ reason, sha256: sha256(der) }))),
@@ -176,7 +176,7 @@ export const loadForSigning = (settings: CaFileSettings): Effect.Effect<CaMateri
     return ca
   })
 
-/** The sentence about a CA whose dates keep it from signing now; it names the file. */
+/** Returns the sentence about a CA whose dates prevent it from signing now. The sentence names the file. */
 export const endedText = ({ cert_path }: Pick<CaFileSettings, "cert_path">, fault: string): string =>
   `signer.local_ca.cert_path: ${cert_path} cannot be used: ${fault}.`
 

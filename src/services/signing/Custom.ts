@@ -8,12 +8,12 @@ import { CsrRejected, SigningFailed } from "./Signer.ts"
 import type { CustomSettings } from "./SignerScript.ts"
 import { ask, badCsrExit } from "./SignerScript.ts"
 
-// Of the output of revoke, only the line that tells why it failed is used.
+// Only the line that says why revoke failed is used from its output.
 const maxIgnoredBytes = 65_536
 
 const base64 = (der: Uint8Array): string => Buffer.from(der).toString("base64")
 
-/** Signs and revokes with a program of the operator. */
+/** Makes a signer that signs and revokes with an operator's program. */
 export const make = (settings: CustomSettings): Effect.Effect<DirectSigner, never, Scripts> =>
   Effect.map(Scripts, (scripts) => ({
     issue: (request) =>

@@ -8,7 +8,9 @@ import type { CrlIssuer } from "./Signer.ts"
 
 const largest = 512 * 1024 * 1024
 
-/** The number of the list that a CA has exported; undefined when there is no list, or it is the list of another CA. */
+/**
+ * Returns the number of the list that a CA has exported, or undefined if there is no list or it is another CA's list.
+ */
 export const exportedNumber = (crl: CrlIssuer): Effect.Effect<number | undefined> =>
   Effect.map(Effect.result(readTextFile(crl.path, largest)), (file) => {
     const blocks = Result.flatMap(file, ({ text }) => splitPem(text, "nothing"))

@@ -9,7 +9,7 @@ import { isTaken, readOctets, replaceFile, said, stampOf } from "../../engine/ho
 
 /* A file on the disk of the worker that records the last list of a CA (docs/decisions/issued-lists.md). */
 
-/** The record exists but cannot be used, so it is not known what the CA has revoked. The message names the file. */
+/** The record exists but cannot be used, so it is unknown what the CA has revoked. The message names the file. */
 export class IssuedCrlUnusable extends Data.TaggedError("IssuedCrlUnusable")<{
   readonly path: string
   readonly detail: string
@@ -31,27 +31,27 @@ export class IssuedCrlNotWritten extends Data.TaggedError("IssuedCrlNotWritten")
 /** The record of the last list of one CA. */
 export interface IssuedCrl {
   readonly path: string
-  /** The octets of the file; `undefined` if there is none. */
+  /** Returns the octets of the file, or `undefined` if there is no file. */
   readonly read: Effect.Effect<Buffer | undefined, IssuedCrlUnusable>
   /** Reads octets as a list, and verifies it under the key of the CA. */
   readonly verified: (octets: Uint8Array) => Effect.Effect<RevocationList, IssuedCrlUnusable>
-  /** Records a list: it is on the disk when this has succeeded. */
+  /** Records a list. If this succeeds, the list is on the disk. */
   readonly write: (der: Uint8Array) => Effect.Effect<void, IssuedCrlNotWritten, Entropy>
-  /** Why the record cannot be used, in a sentence. A file that has not changed is not read again. */
+  /** Returns a sentence about why the record cannot be used. It does not read an unchanged file again. */
   readonly trouble: Effect.Effect<string | undefined>
 }
 
 const largest = 512 * 1024 * 1024
 
-/** The record that belongs to a `signer.local_ca.crl_path`. */
+/** Returns the path of the record that belongs to a `signer.local_ca.crl_path`. */
 export const issuedPathOf = (crlPath: string): string => `${crlPath}.issued`
 
-/** The record of a CA with this public key. It reads and writes nothing yet. */
+/** Makes the record of a CA with this public key. It reads and writes nothing yet. */
 export const make = (crlPath: string, publicKey: CaMaterial["publicKey"]): IssuedCrl => {
   const path = issuedPathOf(crlPath)
   let good: string | undefined
   const failed = (detail: string) => {
-    good = undefined // it may be a symbolic link, whose target changes without it
+    good = undefined // the path may be a symbolic link, whose target can change while the link does not
     return new IssuedCrlUnusable({ path, detail })
   }
   const read = Effect.catch(

@@ -39,12 +39,12 @@ const lineOf = (subjectText: string): string => subjectText.split("\n").join(", 
 /** The public side of the local CAs of the mounted profiles: only certificates, in every process that serves. */
 export class Issuers extends Context.Service<Issuers, {
   readonly of: (profile: string) => Issuer | undefined
-  /** Each CA once, by the text of its `signer` section, so that the next configuration can use it again. */
+  /** Each CA once, by the text of its `signer` section, so that the next configuration can reuse it. */
   readonly bySection: ReadonlyMap<string, Issuer>
 }>()("acme/services/signing/Issuers") {
   /**
    * Reads the certificates once; a profile whose certificate is absent or unreadable is refused. CAs of `before` whose
-   * section has not changed stay as they are, like the backends that sign with them.
+   * section has not changed are reused, like the backends that sign with them.
    */
   static readonly layer = (
     profiles: ReadonlyArray<SigningProfile>,
@@ -70,7 +70,7 @@ export class Issuers extends Context.Service<Issuers, {
             new ProfileUnusable({ profile: name, detail, mayPass: false, isOutside, isLoaded: false })
           const file = yield* Effect.result(readTextFile(cert_path))
           if (Result.isFailure(file)) {
-            // The profile is degraded, so this process serves nothing of this CA until the file is back and the
+            // The profile is degraded, so this process serves nothing for this CA until the file is back and the
             // configuration is loaded again.
             if (mayDegrade(name)) continue
             const words = said(file.failure)

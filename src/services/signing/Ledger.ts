@@ -31,12 +31,14 @@ export class LedgerUnusable extends Data.TaggedError("LedgerUnusable")<{
   }
 }
 
-/** The ledger that belongs to a `signer.local_ca.crl_path`: the same path with the extension .json. */
+/**
+ * Returns the path of the ledger that belongs to a `signer.local_ca.crl_path`: the same path with the extension .json.
+ */
 export const ledgerPathOf = (crlPath: string): string => `${crlPath.replace(/\.[^./]*$/, "")}.json`
 
 const largest = 64 * 1024 * 1024
 
-const lastSecond = 253_402_300_799 // of the year 9999, the latest time that a list can state
+const lastSecond = 253_402_300_799 // the end of the year 9999, the latest time that a list can state
 
 const serial = Schema.String.check(Schema.isPattern(/^[0-9a-fA-F]{1,64}$/))
 
@@ -47,7 +49,7 @@ const Entry = Schema.Struct({
   reason: Schema.optional(Schema.NullOr(Schema.Int))
 })
 
-/** The later form: the entries are its only array, whatever that is called. */
+/** The later form. The entries are its only array, whatever its name. */
 const Numbered = Schema.StructWithRest(
   Schema.Struct({ crl_number: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)) }),
   [Schema.Record(Schema.String, Schema.Unknown)]
@@ -65,7 +67,7 @@ const folded = (serial: string): string => {
 
 const isList = (value: unknown): value is ReadonlyArray<unknown> => Array.isArray(value)
 
-/** The entries, not yet checked, and the number of the last list. */
+/** Returns the unchecked entries, and the number of the last list. */
 const listIn = (text: string): Result.Result<readonly [ReadonlyArray<unknown>, number: number], string> => {
   const read = Result.getOrUndefined(readLedgerText(text))
   if (read === undefined) return Result.fail("is neither a JSON array nor an object with crl_number and an array")
@@ -93,7 +95,10 @@ const parse = (text: string): Result.Result<OldLedger, string> =>
     return { entries, number }
   })
 
-/** Reads the ledger; `undefined` when there is none. One bad entry fails the whole ledger, and its index is named. */
+/**
+ * Reads the ledger. Returns `undefined` if there is no ledger. If one entry is bad, the whole ledger fails, and the
+ * failure names the entry's index.
+ */
 export const readLedger = (path: string): Effect.Effect<OldLedger | undefined, LedgerUnusable> =>
   readTextFile(path, largest).pipe(
     Effect.map(({ text }) => text),

@@ -28,7 +28,7 @@ import { CsrRejected, SigningFailed } from "./Signer.ts"
 export interface LocalCaSettings extends CaFileSettings {
   readonly leaf_validity_days: number
   readonly crl_path: string
-  /** Empty if the list is exported as PEM alone. */
+  /** Empty if the list is exported only as PEM. */
   readonly crl_der_path: string
   readonly crl_distribution_points: ReadonlyArray<string>
   readonly ca_issuer_urls: ReadonlyArray<string>
@@ -38,7 +38,10 @@ const daySeconds = 86_400
 
 const rfc3339 = (epochSeconds: number): string => new Date(epochSeconds * 1000).toISOString()
 
-/** Refuses what {@link make} would refuse, a CA that is not valid now, and one whose lists have stopped; changes nothing. */
+/**
+ * Refuses what {@link make} would refuse, a CA that is not valid now, and a CA whose lists have stopped. It changes
+ * nothing.
+ */
 export const check = (settings: LocalCaSettings): Effect.Effect<void, CaFilesUnusable> =>
   Effect.gen(function*() {
     const ca = yield* checkFiles(settings)
@@ -47,8 +50,8 @@ export const check = (settings: LocalCaSettings): Effect.Effect<void, CaFilesUnu
   })
 
 /**
- * Signs with a locally held key (docs/decisions/local-ca.md), and makes the CA first when it does not exist. The parts of a
- * leaf that belong to the issuer are encoded once. A leaf is read back and linted before it is handed out.
+ * Makes a signer with a local key (docs/decisions/local-ca.md). It first makes the CA if that does not exist. The parts
+ * of a leaf that belong to the issuer are encoded once. Each leaf is read back and linted before it is returned.
  */
 export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaFilesUnusable, Entropy> =>
   Effect.gen(function*() {
@@ -137,7 +140,7 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
         return yield* new SigningFailed({ cause: "lint_failed", detail: `the leaf failed the check ${check}` })
       }
       const chain = encodePem("CERTIFICATE", der) + ca.chainPem
-      // A client may ask for a certificate that begins later; then it is not a fault that the leaf is not valid yet.
+      // A client may ask for a certificate that begins later. Then a leaf that is not yet valid is correct.
       const fault = checkChain(chain, {
         spki: csr.spki,
         names,

@@ -9,15 +9,15 @@ export interface Degraded {
 }
 
 /**
- * The profiles that no worker can sign for, as this process knows it. It is read from the database every few seconds, since only
- * workers have signers (docs/decisions/degraded-profiles.md).
+ * The profiles for which no worker can sign, as far as this process knows. They are read from the database every few
+ * seconds, because only workers have signers (docs/decisions/degraded-profiles.md).
  */
 export class ProfileStates extends Context.Service<ProfileStates, {
   readonly of: (profile: string) => Degraded | undefined
   readonly all: () => ReadonlyMap<string, Degraded>
   readonly set: (degraded: ReadonlyMap<string, Degraded>) => void
 }>()("acme/services/signing/ProfileStates") {
-  /** Every profile is well at first. */
+  /** At first, every profile counts as able to sign. */
   static readonly layer: Layer.Layer<ProfileStates> = Layer.effect(
     this,
     Effect.sync(() => {

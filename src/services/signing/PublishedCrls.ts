@@ -10,11 +10,11 @@ import * as crls from "../../store/revocation/Crls.ts"
 
 const staleEveryMillis = 3_600_000
 
-/** The stored revocation lists that this process serves: a list is read again only after another one was stored. */
+/** The stored revocation lists that this process serves. A list is read again only after a new list was stored. */
 export class PublishedCrls extends Context.Service<PublishedCrls, {
   /**
-   * The DER list of an issuer; `undefined` while no worker has signed one. A list past its next update is answered too, and
-   * this is logged at most once an hour. Fails if what is stored is no list.
+   * Returns the DER list of an issuer, or `undefined` while no worker has signed a list. A list past its next update is
+   * returned too, and this is logged at most once an hour. Fails if the stored octets are not a list.
    */
   readonly of: (issuer: string) => Effect.Effect<Uint8Array | undefined, StorageFailed>
 }>()("acme/services/signing/PublishedCrls") {
@@ -32,8 +32,8 @@ export class PublishedCrls extends Context.Service<PublishedCrls, {
       })
       const record = makeRecorder()
       /**
-       * The failure for stored octets that are not a revocation list. Without it, relying parties would look for the
-       * cause on their own side.
+       * Returns the failure for stored octets that are not a revocation list. Without it, relying parties would search
+       * for the cause on their own side.
        */
       const spoilt = (issuer: string) => {
         const found = { statement: "crl_find", row: `issuer ${issuer}`, error: "der: is no revocation list" }

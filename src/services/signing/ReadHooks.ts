@@ -20,16 +20,16 @@ import { ask, HookFailed } from "./SignerScript.ts"
 import type { SuggestedWindow } from "./SuggestedWindow.ts"
 import { isWebUrl } from "./SuggestedWindow.ts"
 
-/** How many hooks run at once in one process, of all profiles together. */
+/** How many hooks run at once in one process, for all profiles together. */
 const maxRunning = 4
-/** How long an answer and a failure are used again, so that not every request starts a program. */
+/** How long an answer or a failure is reused, so that not every request starts a program. */
 const answerLife = "1 minute"
 const failureLife = "5 seconds"
 const maxCrlBytes = 16 * 1_048_576
 const maxWindowBytes = 8192
 const windowsKept = 1024
 
-/** Reads empty output, `<start> <end>`, or these two and a URL. */
+/** Reads empty output, or `<start> <end>` with an optional URL. */
 const readWindow = (printed: string): Result.Result<SuggestedWindow | undefined, string> => {
   const words = printed.split(/\s+/).filter((word) => word !== "")
   if (words.length === 0) return Result.succeed(undefined)
@@ -41,7 +41,10 @@ const readWindow = (printed: string): Result.Result<SuggestedWindow | undefined,
   return Result.succeed({ ...window, explanationUrl: url !== undefined && isWebUrl(url) ? url : undefined })
 }
 
-/** The list in what a program printed: DER, or PEM as OpenSSL prints it by default. Undefined if it is neither. */
+/**
+ * Returns the list that a program printed: DER, or PEM as OpenSSL prints it by default. Returns undefined if the output
+ * is neither.
+ */
 const listIn = (printed: Buffer): Uint8Array | undefined => {
   if (isRevocationList(printed)) return printed
   const blocks = Result.getOrElse(splitPem(printed.toString("latin1").trim(), "before"), () => [])
@@ -49,7 +52,7 @@ const listIn = (printed: Buffer): Uint8Array | undefined => {
   return list !== undefined && others.length === 0 && isRevocationList(list.der) ? list.der : undefined
 }
 
-/** A leaf as a key of a cache. */
+/** A leaf as a cache key. */
 class Leaf extends Data.Class<{ readonly base64: string }> {}
 
 const hooksOf = (scripts: Scripts["Service"], settings: CustomSettings, turns: FairSemaphore) =>
@@ -88,8 +91,8 @@ const hooksOf = (scripts: Scripts["Service"], settings: CustomSettings, turns: F
       { capacity: windowsKept, timeToLive }
     )
     const scope = yield* Effect.scope
-    // Runs the program in a fiber of its own. A cache interrupts everybody who waits if the fiber that asked first is
-    // interrupted.
+    // Runs the program in its own fiber. Otherwise, if the first fiber that asked is interrupted, the cache would
+    // interrupt all fibers that wait.
     const apart = <A, E>(asked: Effect.Effect<A, E>) => Effect.flatMap(Effect.forkIn(asked, scope), Fiber.join)
     return {
       crl: settings.supports_crl ? apart(Cache.get(crls, "crl")) : Effect.succeed(undefined),
@@ -101,16 +104,16 @@ const hooksOf = (scripts: Scripts["Service"], settings: CustomSettings, turns: F
   })
 
 /**
- * The questions to the operator's signer while a client waits (hooks crl and renewal_info of `signer.custom`). They run in
- * the process that answers the client. Equal questions at the same time wait for one run.
+ * Runs the hooks of the operator's signer for which a client waits (hooks crl and renewal_info of `signer.custom`).
+ * They run in the process that answers the client. Equal requests at the same time share one run.
  */
 export class ReadHooks extends Context.Service<ReadHooks, {
-  /** DER of the revocation list; `undefined` when the signer has none. */
+  /** Returns the DER of the revocation list, or `undefined` if the signer has no list. */
   readonly crl: (profile: string) => Effect.Effect<Uint8Array | undefined, HookFailed>
-  /** Takes the DER of the leaf; `undefined` when the signer suggests nothing. */
+  /** Returns the window for the DER of a leaf, or `undefined` if the signer suggests nothing. */
   readonly window: (profile: string, leaf: Uint8Array) => Effect.Effect<SuggestedWindow | undefined, HookFailed>
 }>()("acme/services/signing/ReadHooks") {
-  /** The hooks of the profiles whose signer is a script; every other profile has no answers. */
+  /** Provides the hooks of the profiles whose signer is a script. Other profiles have no hooks. */
   static readonly layer = (profiles: ReadonlyArray<SigningProfile>): Layer.Layer<ReadHooks, never, Scripts> =>
     Layer.effect(
       this,

@@ -6,9 +6,9 @@ import { SigningFailed } from "./Signer.ts"
 const againAfterMillis = 10_000
 
 /**
- * The signer of a profile whose backend could not be made for a cause outside of the configuration. It fails every
- * request until the backend is made. Reading `trouble` tries that again: every ten seconds, or after the seconds that
- * an upstream asks for. `relays` says whether the backend is a relay.
+ * Makes the signer of a profile whose backend could not be made because of a cause outside the configuration. The
+ * signer fails every request until the backend is made. Reading `trouble` tries again to make it: every ten seconds, or
+ * after the wait that an upstream asks for. `relays` says whether the backend is a relay.
  */
 export const recovering = <E extends { readonly detail: string; readonly retryAfter?: number | undefined }>(
   relays: boolean,
@@ -51,8 +51,8 @@ export const recovering = <E extends { readonly detail: string; readonly retryAf
     }
     : {
       issue: (request) => Effect.suspend(() => made?.issue === undefined ? failed : made.issue(request)),
-      // Until the backend is made it is not known whether it revokes, as a program does, or publishes a list, as a
-      // local CA does.
+      // Until the backend is made, it is unknown whether it revokes, like a program, or publishes a list, like a local
+      // CA.
       get revoke() {
         return made?.revoke
       },

@@ -13,7 +13,7 @@ import type { RenewalAnswer } from "./relay/UpstreamRenewal.ts"
 export interface IssueRequest {
   readonly orderId: string
   readonly csr: Csr
-  /** In the order of the order's identifiers. */
+  /** The names, in the order of the order's identifiers. */
   readonly names: ReadonlyArray<string>
   /** The dates that the client asked for. */
   readonly notBefore: number | undefined
@@ -30,26 +30,26 @@ export interface Issued {
   /** Epoch seconds. */
   readonly notAfter: number
   /**
-   * To be run if the certificate is not used; records that it was signed in vain. Absent for a certificate of another
-   * party, which has to be revoked there (docs/decisions/orphaned-certificates.md).
+   * Run this if the certificate is not used. It records that the certificate was signed in vain. Absent for a
+   * certificate of another party, which must be revoked there (docs/decisions/orphaned-certificates.md).
    */
   readonly discarded?: Effect.Effect<void>
 }
 
-/** The backend says the CSR is at fault: the order ends `invalid` with badCSR. */
+/** The backend says that the CSR is at fault. The order becomes `invalid` with badCSR. */
 export class CsrRejected extends Data.TaggedError("CsrRejected")<{ readonly detail: string }> {}
 
-/** Anything else went wrong; the attempt may be repeated. `cause` is the word for the audit trail. */
+/** Any other failure. The attempt may be repeated. `cause` is the word for the audit trail. */
 export class SigningFailed extends Data.TaggedError("SigningFailed")<{
   readonly cause: SignerFailed["cause"]
   readonly detail: string
-  /** The program was ended because its time was up. */
+  /** Whether the program was killed at its time limit. */
   readonly isTimedOut?: boolean
   /** The suffix of the problem type, for a definite refusal or for `rateLimited`. */
   readonly problemType?: string
-  /** What an upstream says about single names of the order. */
+  /** What an upstream reports about single names of the order. */
   readonly subproblems?: ReadonlyArray<Subproblem>
-  /** DER of a certificate that was signed but cannot be handed out. */
+  /** The DER of a certificate that was signed but cannot be used. */
   readonly made?: Uint8Array | undefined
   /**
    * The wait before another attempt, in seconds: at least what an upstream asked for, and at most `atMost`. In a final
@@ -65,11 +65,11 @@ export interface CrlIssuer {
   /** Its subject key identifier, which its revocation lists have. */
   readonly keyIdentifier: Uint8Array
   readonly sign: CrlSigner
-  /** `signer.local_ca.crl_path`: the file to which the list is exported, PEM. */
+  /** `signer.local_ca.crl_path`: the file to which the list is exported as PEM. */
   readonly path: string
-  /** `signer.local_ca.crl_der_path`: a file with the same list in DER, if there is to be one. */
+  /** `signer.local_ca.crl_der_path`: a file with the same list in DER, if it is configured. */
   readonly derPath: string | undefined
-  /** The record of the last list, which survives when the database is restored from a backup. */
+  /** The record of the last list. It survives if the database is restored from a backup. */
   readonly issued: IssuedCrl
 }
 
@@ -82,23 +82,26 @@ export interface Relaying<E> {
   readonly spentSeconds: number
   /** Whether there was an attempt before this one. */
   readonly wasBegun: boolean
-  /** How the attempt before ended, in words for operators; undefined if that is not known. */
+  /** How the previous attempt ended, in words for operators; undefined if that is unknown. */
   readonly lastFailure: Effect.Effect<string | undefined>
   readonly keeper: Keeper<E>
   readonly tokens: TokenStore
-  /** Whether another attempt works on the order by now, because this one stood still for too long. */
+  /** Whether another attempt works on the order by now, because this attempt stalled for too long. */
   readonly isTakenOver: Effect.Effect<boolean>
 }
 
 /**
- * Revokes a certificate at the party that keeps the revocations. Takes the DER of a leaf and an RFC 5280 code. Succeeds for a
- * leaf that is already revoked.
+ * Revokes a certificate at the party that keeps the revocations. It takes the DER of a leaf and an RFC 5280 code. It
+ * succeeds for a leaf that is already revoked.
  */
 export type Revoke = (leaf: Uint8Array, reason: number | undefined) => Effect.Effect<void, SigningFailed>
 
 /** What all backends have in common. */
 interface Backend {
-  /** Why it cannot sign now, in a sentence for operators; undefined if it can. Absent if it cannot know. */
+  /**
+   * Why it cannot sign now, in a sentence for operators, or undefined if it can. Absent if the backend cannot know
+   * that.
+   */
   readonly trouble?: Effect.Effect<string | undefined>
 }
 
@@ -106,12 +109,12 @@ interface Backend {
 export type AskRenewal = (certificate: RelayedCertificate) => Effect.Effect<RenewalAnswer, SigningFailed>
 
 /**
- * Asks an upstream for the certificate of an order that has ended here, as PEM. Returns undefined if the upstream did
- * not issue a certificate and never will. Fails if that is not certain yet.
+ * Asks an upstream for the certificate, as PEM, of an order that has ended here. Returns undefined if the upstream did
+ * not issue a certificate and never will. Fails if that is not yet certain.
  */
 export type AskLeftOver = (orderUrl: string) => Effect.Effect<string | undefined, SigningFailed>
 
-/** A backend that signs by itself: the service's own CA, or a program of the operator. */
+/** A backend that signs by itself: the service's own CA, or an operator's program. */
 export interface DirectSigner extends Backend {
   readonly issue: (request: IssueRequest) => Effect.Effect<Issued, CsrRejected | SigningFailed>
   readonly relay?: undefined
@@ -136,21 +139,22 @@ export interface RelaySigner extends Backend {
   readonly crl?: undefined
 }
 
-/** One backend. Only a process with the worker role holds one. */
+/** One backend. Only a process with the worker role has backends. */
 export type Signer = DirectSigner | RelaySigner
 
 /** The profile is not served by this process. */
 export class ProfileNotMounted extends Data.TaggedError("ProfileNotMounted")<{ readonly profile: string }> {}
 
-/** The signing backends of the mounted profiles; identical `signer` sections share one. */
+/** The signing backends of the mounted profiles. Identical `signer` sections share one backend. */
 export class Signers extends Context.Service<Signers, {
   readonly of: (profile: string) => Effect.Effect<Signer, ProfileNotMounted>
-  /** Every CA of the mounted profiles that publishes a list, once each: those whose key can be used now. */
+  /** Each CA of the mounted profiles that publishes a list and whose key can be used now, once. */
   readonly crlIssuers: ReadonlyArray<CrlIssuer>
   /**
-   * The mounted profiles, each with the reason why nothing can be signed for it now; undefined if it can be signed for.
+   * The mounted profiles, each with the reason why nothing can be signed for it now, or undefined if it can be signed
+   * for.
    */
   readonly troubles: Effect.Effect<ReadonlyMap<string, string | undefined>>
-  /** Each backend once, by the text of its section, so that the next configuration can use it again. */
+  /** Each backend once, by the text of its section, so that the next configuration can reuse it. */
   readonly bySection: ReadonlyMap<string, Signer>
 }>()("acme/services/signing/Signers") {}

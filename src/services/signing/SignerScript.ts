@@ -16,32 +16,34 @@ export interface CustomSettings {
   readonly supports_renewal_info: boolean
 }
 
-/** One question to the operator's signer. */
+/** One call of the operator's signer. */
 export interface Hook {
   readonly name: "issue" | "revoke" | "crl" | "renewal_info"
-  /** Members of the document on standard input, beside `hook`. */
+  /** The members of the document on standard input, in addition to `hook`. */
   readonly input: { readonly [member: string]: unknown }
-  /** Variables beside `ACME_SIGNER_HOOK`. */
+  /** Variables in addition to `ACME_SIGNER_HOOK`. */
   readonly env?: { readonly [name: string]: string }
   /**
-   * How many bytes of output are read. More output is a failure. Not for `revoke`, whose output is ignored, and not for
-   * `issue`, whose caller gets one byte more and so sees that there was too much.
+   * How many bytes of output are read. More output is a failure, except for `revoke` and `issue`: the output of
+   * `revoke` is ignored, and the caller of `issue` gets one more byte, which shows that there was too much.
    */
   readonly maxBytes: number
   readonly turns: FairSemaphore | undefined
 }
 
-/** The script did not answer. `exit` is how it ended, if by itself; `detail` is its own first line, or what happened. */
+/**
+ * The script failed. `exit` says how it ended, if it ended by itself. `detail` is its own first line, or what happened.
+ */
 export class HookFailed extends Data.TaggedError("HookFailed")<{
   readonly exit: number | string | undefined
   readonly detail: string
-  /** The script was ended because its time was up. */
+  /** Whether the script was killed at its time limit. */
   readonly isTimedOut?: boolean
-  /** What it had printed by then, up to the bound of the hook. */
+  /** What it had printed by then, up to the limit of the hook. */
   readonly printed?: Buffer | undefined
 }> {}
 
-/** The exit code that says the CSR is at fault, reserved for the hook `issue`. */
+/** The exit code that says that the CSR is at fault. It is reserved for the hook `issue`. */
 export const badCsrExit = 3
 
 /** Runs a hook (docs/signers.md, "A program"), and returns its standard output. */
@@ -81,8 +83,8 @@ export const ask = (
       )
     ))
     const { exit, stdout } = outcome
-    // The output of `revoke` is ignored, and the caller of `issue` looks for a certificate even in output that is too
-    // long.
+    // The output of `revoke` is ignored, and the caller of `issue` searches for a certificate even in output that is
+    // too long.
     const mayExceed = hook.name === "revoke" || hook.name === "issue"
     if (exit === 0 && (mayExceed || stdout.length <= hook.maxBytes)) return stdout
     const detail = exit === 0 ? "the script printed too much" : wordsOf(outcome) ?? `the script ended with ${exit}`

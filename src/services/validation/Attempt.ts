@@ -5,15 +5,15 @@ import type { DnsName } from "../../domain/Identifier.ts"
 import type { ValidationReason } from "../../domain/ValidationCause.ts"
 import { exhausted, isExhaustion } from "../../engine/host/Exhausted.ts"
 
-/** The part of the `challenge` section that a validation obeys; keys and units are those of the configuration. */
+/** The part of the `challenge` section that a validation uses. Keys and units are the same as in the configuration. */
 export interface ChallengePolicy {
   /** Time limit of one whole attempt: look-ups, connections, redirects and bodies. */
   readonly timeout_ms: number
-  /** Addresses and CIDRs; deny wins. */
+  /** Denied addresses and CIDRs. They take precedence over the allowed ones. */
   readonly denied_addresses: ReadonlyArray<string>
   /** Whether a validation may connect to the service's own host. */
   readonly allow_loopback: boolean
-  /** Addresses and CIDRs; empty allows whatever is not denied. */
+  /** Allowed addresses and CIDRs. An empty list allows everything that is not denied. */
   readonly allowed_addresses: ReadonlyArray<string>
   readonly http_01: {
     readonly port: number
@@ -25,7 +25,10 @@ export interface ChallengePolicy {
   readonly tls_alpn_01: { readonly port: number }
 }
 
-/** The proof to check: control of `identifier`, by showing `keyAuthorization` or its digest (RFC 8555 section 8.1). */
+/**
+ * The proof to check: control of `identifier`, shown by presenting `keyAuthorization` or its digest (RFC 8555 section
+ * 8.1).
+ */
 export interface ChallengeAttempt {
   readonly type: ChallengeType
   /** A base name, never a wildcard. */
@@ -46,7 +49,9 @@ export class ChallengeRefused extends Data.TaggedError("ChallengeRefused")<{
   readonly error: "connection" | "unauthorized" | "dns" | "incorrectResponse" | "tls"
   readonly reason: ValidationReason
   readonly detail: string
-  /** Number of records that were found, if a client may know it, and how many of them were compared. */
+  /**
+   * The number of records that were found, if a client may know it. The next member is the number of compared records.
+   */
   readonly answers?: number
   readonly compared?: number
   /** Whether one of them has blanks or quotation marks around the expected value. */
@@ -54,25 +59,28 @@ export class ChallengeRefused extends Data.TaggedError("ChallengeRefused")<{
 }> {}
 
 /**
- * This host lacked resources to run the check, or stood still meanwhile. That says nothing about the client, and the check must
- * run again.
+ * This host lacked resources to run the check, or stalled during it. That says nothing about the client, so the check
+ * must run again.
  */
 export class ChallengePostponed extends Data.TaggedError("ChallengePostponed")<{
   readonly detail: string
   /**
-   * Whether the attempt counts. A host that is late all the time is overloaded, and its attempts must not go on until
-   * the order expires.
+   * Whether the attempt counts. A host that is always late is overloaded, and its attempts must not continue until the
+   * order expires.
    */
   readonly isCounted?: boolean
 }> {}
 
 /**
- * If a timer is later than this, in milliseconds, the process or its host stood still, and the timeout says nothing
- * about the peer.
+ * If a timer is late by more than this number of milliseconds, the process or its host stalled, and the timeout says
+ * nothing about the peer.
  */
 const longestStall = 1000
 
-/** The failure to report instead of a timeout that came so many milliseconds late; `undefined` if it came in time. */
+/**
+ * Returns the failure to report instead of a timeout that fired `late` milliseconds too late, or `undefined` if it
+ * fired in time.
+ */
 export const stalled = (late: number): ChallengePostponed | undefined =>
   late > longestStall
     // After a pause, timers fire before answers that arrived long ago are read.
@@ -83,6 +91,6 @@ export const stalled = (late: number): ChallengePostponed | undefined =>
 export const unlessOwn = <E>(code: string | undefined, refusal: E): E | ChallengePostponed =>
   isExhaustion(code) ? new ChallengePostponed({ detail: exhausted(code) }) : refusal
 
-/** A refusal with the problem type `connection`. */
+/** Returns a refusal with the problem type `connection`. */
 export const unreachable = (reason: ValidationReason, detail: string): ChallengeRefused =>
   new ChallengeRefused({ error: "connection", reason, detail })

@@ -16,11 +16,11 @@ import { ChallengePostponed, stalled, unlessOwn, unreachable } from "./Attempt.t
 
 /** How one attempt resolves and dials hosts: it resolves once, and dials checked addresses (docs/protocol.md, "Addresses"). */
 export interface Dial {
-  /** The addresses that may be dialled, in their order, of a name or of a literal in URL syntax. */
+  /** Returns the addresses of a name, or of a literal in URL syntax, that may be dialled, in order. */
   readonly resolve: (host: string) => Effect.Effect<ReadonlyArray<IpAddress>, ChallengeRefused | ChallengePostponed>
   /**
-   * Tries addresses in turn, each with its share of the remaining time; the last one has no separate limit. The first
-   * established connection is final, whatever its outcome.
+   * Tries addresses in turn, each with its share of the remaining time. The last address has no separate limit. The
+   * first established connection is final, whatever its outcome.
    */
   readonly inTurn: <A>(
     addresses: ReadonlyArray<IpAddress>,
@@ -32,7 +32,7 @@ export interface Dial {
   ) => Effect.Effect<A, ChallengeRefused | ChallengePostponed>
 }
 
-/** Where a connection went, for the log. */
+/** Returns the destination of a connection, for the log. */
 export const dialled = (address: IpAddress, port: number): string => `${address} port ${port}`
 
 /**
@@ -41,7 +41,10 @@ export const dialled = (address: IpAddress, port: number): string => `${address}
  */
 const mostAddresses = 64
 
-/** `safe` makes remote text fit for a record; `started` is when the attempt began, in milliseconds of the process's life. */
+/**
+ * Makes a {@link Dial}. `safe` makes remote text safe for a record. `started` is when the attempt began, in
+ * milliseconds since the start of the process.
+ */
 export const makeDial = (options: {
   readonly resolver: Pick<Resolver["Service"], "addresses">
   readonly identifier: DnsName
@@ -68,7 +71,7 @@ export const makeDial = (options: {
       const rule = policy.check(address)
       return rule === undefined ? Result.succeed(address) : Result.fail({ address, rule })
     })
-    // no more records than there could be connections
+    // no more records than possible connections
     yield* Effect.forEach(
       denied.slice(0, maxCandidates),
       ({ address, rule }) => emit("challenge_address_denied", { identifier, address, rule }),

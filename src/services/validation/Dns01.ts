@@ -7,15 +7,18 @@ import { noSuchName } from "../../engine/net/Resolver.ts"
 import type { ChallengeAttempt } from "./Attempt.ts"
 import { ChallengeRefused, unlessOwn } from "./Attempt.ts"
 
-/** How many records of one name are compared: the zone's owner decides how many there are. */
+/** How many records of one name are compared. There is a limit because the zone's owner decides how many there are. */
 const maxRecords = 64
 
-/** Without the blanks and quotation marks that forms for records leave. No expected value has any. */
+/**
+ * Removes the blanks and quotation marks that web forms for records may leave. No expected value has any of these
+ * characters.
+ */
 const bare = (record: string): string => record.replaceAll(/[\s"]/g, "")
 
 /**
- * The dns-01 check (RFC 8555 section 8.4; docs/protocol.md, "dns-01"). It succeeds when one of the TXT records at
- * `_acme-challenge.<name>` is the digest of the key authorization, octet for octet. Only the resolver is dialled.
+ * Makes the dns-01 check (RFC 8555 section 8.4; docs/protocol.md, "dns-01"). It succeeds if one of the TXT records at
+ * `_acme-challenge.<name>` is exactly the digest of the key authorization. Only the resolver is dialled.
  */
 export const makeDns01 = (resolver: Pick<Resolver["Service"], "texts">) =>
   Effect.fnUntraced(function*({ identifier, keyAuthorization }: ChallengeAttempt) {
@@ -23,7 +26,7 @@ export const makeDns01 = (resolver: Pick<Resolver["Service"], "texts">) =>
     const records = yield* Effect.catch(
       resolver.texts(`_acme-challenge.${identifier}`),
       (failure) =>
-        // A name that does not exist counts as a name without records. Only a missing answer leaves the question open.
+        // A name that does not exist counts as a name without records. Only without an answer is the result open.
         noSuchName(failure) ? Effect.succeed([]) : Effect.fail(unlessOwn(
           failure.code,
           new ChallengeRefused({ error: "dns", reason: "resolve_failed", detail: `${failure.name}: ${failure.code}` })

@@ -16,7 +16,9 @@ const unauthorized = (reason: ValidationReason, detail: string) =>
 
 const followed: ReadonlySet<number> = new Set([301, 302, 307, 308])
 
-/** Drops ASCII whitespace at both ends of the bytes; nothing else counts as whitespace, not even a byte order mark. */
+/**
+ * Removes ASCII whitespace at both ends of the bytes. Nothing else counts as whitespace, not even a byte order mark.
+ */
 const trim = (body: Buffer): Buffer => {
   const isSpace = (byte: number) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d)
   const start = body.findIndex((byte) => !isSpace(byte))
@@ -38,15 +40,16 @@ interface Hop {
 }
 
 /**
- * Reads a Location header. Returns its absolute URL without the fragment, or the reason why the redirect is not
- * followed. WHATWG parsing turns every notation of an IPv4 address into the usual one, so the address that is checked
- * is the address that is dialled.
+ * Reads a Location header. Returns its absolute URL without the fragment, or a failure that says why the redirect is
+ * not followed. WHATWG parsing turns every notation of an IPv4 address into the usual one, so the address that is
+ * checked is the address that is dialled.
  */
 const redirectTarget = (location: string | undefined, from: string): Result.Result<URL, string> => {
   if (location === undefined || location.trim() === "") return Result.fail("no Location")
   if (/\p{Cc}|%0[ad]/iu.test(location)) return Result.fail("control characters in Location")
   if (/^(?:[a-z][a-z0-9+.-]*:)?[\\/]{2,}[^\\/?#]*@/i.test(location.trim())) return Result.fail("user in Location")
-  // the runtime's URL knows an older Unicode than names do; after such a name an absolute Location still works
+  // the runtime's URL parser uses an older Unicode version than names do; after such a name an absolute Location still
+  // works
   const base = URL.canParse(from) ? from : undefined
   if (!URL.canParse(location, base)) return Result.fail("Location is no URL")
   const target = new URL(location, base)
@@ -56,16 +59,16 @@ const redirectTarget = (location: string | undefined, from: string): Result.Resu
 }
 
 /**
- * The http-01 check (RFC 8555 section 8.3; docs/protocol.md, "http-01"). It succeeds when the body served is the key
- * authorization, byte for byte. The caller limits its time; the attempt's timeout is only used here to divide the time among
- * connection attempts. Interruption ends look-ups and sockets.
+ * Makes the http-01 check (RFC 8555 section 8.3; docs/protocol.md, "http-01"). It succeeds if the served body is
+ * exactly the key authorization. The caller limits its time; here the attempt's timeout is only used to divide the time
+ * among connection attempts. Interruption ends look-ups and sockets.
  */
 export const makeHttp01 = (resolver: Pick<Resolver["Service"], "addresses">, httpGet: HttpGet["Service"]) =>
   Effect.fnUntraced(function*({ challenge, identifier, keyAuthorization }: ChallengeAttempt, waiting: Waiting) {
     const settings = challenge.http_01
     const started = yield* lifeMillis
     const token = keyAuthorization.split(".", 1).join("")
-    /** Remote text in a form fit for a record: cut, and without the token and the key authorization. */
+    /** Returns remote text in a form for records: shortened, and without the token and the key authorization. */
     const safe = (text: string) =>
       text.replaceAll(keyAuthorization, "<key authorization>").replaceAll(token, "<token>").slice(0, longestText)
 

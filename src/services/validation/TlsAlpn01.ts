@@ -19,8 +19,8 @@ const mostNames = 10
 const longestText = 500
 
 /**
- * The tls-alpn-01 check (RFC 8737; docs/protocol.md, "tls-alpn-01"). It succeeds when the host of the name shows the
- * validation certificate in a handshake for `acme-tls/1`. The caller limits its time, as for http-01.
+ * Makes the tls-alpn-01 check (RFC 8737; docs/protocol.md, "tls-alpn-01"). It succeeds if the host of the name presents
+ * the validation certificate in a handshake for `acme-tls/1`. The caller limits its time, as for http-01.
  */
 export const makeTlsAlpn01 = (resolver: Pick<Resolver["Service"], "addresses">, peer: AlpnPeer["Service"]) =>
   Effect.fnUntraced(function*({ challenge, identifier, keyAuthorization }: ChallengeAttempt, waiting: Waiting) {

@@ -16,10 +16,10 @@ import { makeDns01 } from "./Dns01.ts"
 import { makeHttp01 } from "./Http01.ts"
 import { makeTlsAlpn01 } from "./TlsAlpn01.ts"
 
-/** Addresses that always reach this host itself, whatever it listens on. */
+/** Addresses that always reach this host itself, whatever its listeners are. */
 const loopback = ["127.0.0.0/8", "::1/128"]
 
-/** The policy of an attempt, with the service's own host denied unless the policy allows it. */
+/** Returns the policy of an attempt. It denies the service's own host, unless the policy allows it. */
 const shielded = (challenge: ChallengePolicy, own: ReadonlyArray<string>): ChallengePolicy =>
   challenge.allow_loopback
     ? challenge
@@ -68,7 +68,7 @@ const make = Effect.fnUntraced(function*(own: ReadonlyArray<string>) {
   return Validator.of({ validate })
 })
 
-/** Checks that a client controls a name. It logs the attempt; its caller is responsible for verdicts and records. */
+/** Checks that a client controls a name. It logs the attempt. Its caller is responsible for verdicts and records. */
 export class Validator extends Context.Service<Validator, {
   /**
    * Runs one check once, within challenge.timeout_ms. Success is proof. `ChallengeRefused` is a verdict too, and never a
@@ -76,7 +76,7 @@ export class Validator extends Context.Service<Validator, {
    */
   readonly validate: (attempt: ChallengeAttempt) => Effect.Effect<void, ChallengeRefused | ChallengePostponed>
 }>()("acme/services/validation/Validator") {
-  /** Checks over the network, through `Resolver`, `HttpGet` and `AlpnPeer`; `own` are addresses of this host. */
+  /** Makes checks over the network, through `Resolver`, `HttpGet` and `AlpnPeer`. `own` are addresses of this host. */
   static readonly layer = (
     own: ReadonlyArray<string> = []
   ): Layer.Layer<Validator, never, Resolver | HttpGet | AlpnPeer> => Layer.effect(this, make(own))

@@ -70,7 +70,8 @@ describe("rsaWeakness", () => {
   })
 
   it("goes a hundred Fermat rounds and no further", () => {
-    // With n = a^2 - b^2 and p, q = a -+ b the first round tries ceil(sqrt n); b is such that a is tried in round `rounds`.
+    // With n = a^2 - b^2 and p, q = a -+ b the first round tries ceil(sqrt n). The choice of b makes round `rounds` try
+    // a.
     const a = 1n << 1024n
     for (const [rounds, found] of [[0n, true], [1n, true], [100n, true], [101n, false], [1000n, false]] as const) {
       const b = root(2n * a * rounds)
@@ -105,7 +106,7 @@ describe("Ed25519 keys", () => {
   const encoded = (y: bigint, sign = 0n) =>
     Buffer.from(hexed((y | (sign << 255n)).toString(16).padStart(64, "0")).toReversed())
 
-  // Releases of OpenSSL differ in whether signatures that anybody can make verify under these.
+  // Releases of OpenSSL differ in whether forged signatures verify under these keys.
   it("of small order are weak", () => {
     const identity = encoded(1n)
     const eighth = hexed("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05")

@@ -49,7 +49,7 @@ const named = (...names: ReadonlyArray<Uint8Array>) =>
 const proving = (...extensions: ReadonlyArray<Uint8Array>) =>
   certificate({ extensions: [sanOf(dns(name)), ...extensions] })
 
-/** A certificate that only openssl had a hand in. */
+/** A certificate that openssl alone has made. */
 const opensslCertificate = (
   newKey: ReadonlyArray<string>,
   more: ReadonlyArray<string> = [],

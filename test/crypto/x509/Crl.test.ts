@@ -62,7 +62,7 @@ const entriesOf = (list: Uint8Array) =>
     ])
   }))
 
-/** `openssl verify -crl_check`; what it said, whether or not it accepted. */
+/** Runs `openssl verify -crl_check`; returns its output, whether or not it accepted. */
 const check = (ca: TestCa, list: Uint8Array, leaf: Uint8Array, at = NOW): string =>
   withDirectory((directory) => {
     const file = (name: string, content: string) => {

@@ -291,7 +291,7 @@ describe("form", () => {
     const subject = seq(cn(utf8("a.example.com")), cn(der(0x1e, hexed("0061"))))
     const parts = { subject, extensions: [sanOf(dns("a.example.com"), dns("b.example.com")), ext("2.5.29.19", seq())] }
     const request = csrOf(parts)
-    // The outer header has four octets, as has the one of the signed part.
+    // The outer header has four octets, and so has the header of the signed part.
     const info = request.subarray(4, 4 + 4 + request.readUInt16BE(6))
     for (let i = runsOf(4000); i > 0; i--) {
       const read = parseCsr(signedCsr(mutate(info, random)))

@@ -28,7 +28,7 @@ import {
   utf8
 } from "../Pki.ts"
 
-/* Chains that a script or an upstream made, which may have believed a request. */
+/* Chains that a script or an upstream made, perhaps with fields that it copied from a request. */
 
 const name = "a.example"
 const date = (at: number) =>

@@ -42,7 +42,7 @@ describe("generateTlsPair", () => {
       }
     }))
 
-  /** Whether a client that trusts these certificates and no other trusts a server that has a pair. */
+  /** Whether a client that trusts only these certificates trusts a server that has a pair. */
   const trusts = (ca: string, { certificatePem, privateKeyPem }: CertificatePair, host = "localhost") =>
     Effect.acquireUseRelease(
       Effect.promise(async () => {

@@ -90,7 +90,7 @@ describe("Kleene's logic", () => {
   })
 })
 
-/** What a condition asks for, one after another, until it is settled. */
+/** The checks that a condition asks for, one after another, until it is settled. */
 const drive = (condition: Condition, verdictOf: (name: string) => Verdict) => {
   const known = new Map<string, Verdict>()
   for (;;) {
@@ -143,7 +143,7 @@ const reference = (condition: Condition, verdictOf: (name: string) => Verdict): 
   return inner.includes("undecided") ? "undecided" : other
 }
 
-/** The checks an evaluation by the book comes to. */
+/** The checks that an evaluation by the definition asks. */
 const asks = (condition: Condition, verdictOf: (name: string) => Verdict): ReadonlyArray<string> => {
   if (condition._tag === "Check") return [condition.name]
   if (condition._tag === "Not") return asks(condition.of, verdictOf)

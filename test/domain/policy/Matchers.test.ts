@@ -86,7 +86,7 @@ describe("matching", () => {
   )
 })
 
-/** The definition: what a star stands for is tried out. */
+/** The definition: tries every text that a star could match. */
 const slow = (pattern: string, text: string, star: RegExp): boolean =>
   new RegExp(
     `^${

@@ -5,7 +5,7 @@ import { parseCondition } from "../../../src/domain/policy/Condition.ts"
 import type { Rule } from "../../../src/domain/policy/Stage.ts"
 import { judge } from "../../../src/domain/policy/Stage.ts"
 
-/** `allow x`, `deny x`, each perhaps with `warn` in front. */
+/** `allow x`, `deny x`, each perhaps with `warn` before it. */
 const rule = (text: string, index: number): Rule => {
   const [, warn, then, when = ""] = /^(warn )?(allow|deny) (.+)$/.exec(text) ?? []
   return {

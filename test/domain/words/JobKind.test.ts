@@ -10,8 +10,9 @@ describe("payloads", () => {
     const read = Schema.decodeUnknownResult(Schema.fromJsonString(schema))
     const print = Schema.encodeSync(Schema.fromJsonString(schema))
     const payload = Arbitrary.schema(schema)
-    // No event has a member of this name, and assigning to it makes none. Nor has one a name with an escape: V8 13.6 may
-    // read it as another one it has seen in that place (`{"\"":1}` after `{"\\":1}` has the member `\`).
+    // No event has a member of this name, and assigning to it creates none. Nor does an event have a name with an
+    // escape: V8 13.6 may read it as another name that it has seen in that place (`{"\"":1}` after `{"\\":1}` has the
+    // member `\`).
     const plain = Arbitrary.filter(
       payload,
       (value) => !/"__proto__":|"[^"\\]*\\(?:[^"\\]|\\.)*":/.test(JSON.stringify(value))
@@ -31,8 +32,8 @@ describe("payloads", () => {
     })
   }
 
-  // As version 0.1 writes them, with nothing that may be absent. Lines are added for new kinds, and none is changed
-  // (docs/decisions/compatibility.md, "Neighbours").
+  // Payloads as version 0.1 writes them, without optional members. Lines are added for new kinds, and no line is
+  // changed (docs/decisions/compatibility.md, "Neighbours").
   const first: { readonly [K in JobKind]: object } = {
     challenge_validate: { challenge_id: "c", profile: "p", thumbprint: "t" },
     signer_issue: { order_id: "o", profile: "p", csr: "AA", client: {} },

@@ -15,7 +15,7 @@ describe("the vocabulary", () => {
   const files = readdirSync(src, { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".ts"))
 
-  /** Every text that stands in the code, comments left out. */
+  /** Every text in the code, without comments. */
   const textsOf = (file: string): ReadonlyArray<string> => {
     const found: Array<string> = []
     const visit = (node: ts.Node): void => {

@@ -1,6 +1,6 @@
 /*
- * Names of log records, listed by hand beside their declarations: one that is renamed or dropped breaks whoever filters on
- * it (docs/decisions/compatibility.md, "Each surface"). Names of surfaces to come are listed apart.
+ * Names of log records, listed by hand beside their declarations: renaming or dropping a record breaks the filters of
+ * users (docs/decisions/compatibility.md, "Each surface"). Names of future surfaces are listed separately.
  */
 
 const words = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/))
@@ -57,7 +57,10 @@ export const specified = words(`
   upstream_request_failed worker_presence_failed worker_presence_swept worker_registered
 `)
 
-/** Records of the specification's table that it gives no level, or one that the default filter shows: `debug` is told apart there. */
+/**
+ * Records of the specification's table that have no level there, or a level that the default filter shows; records with
+ * `debug` are listed separately.
+ */
 export const shownByDefault = words(`
   server_listening profile_mounted profile_unmounted server_fatal_error profile_init_failed db_migration_failed
   server_socket_bind_failed admin_socket_bind_failed metrics_socket_bind_failed metrics_listening metrics_config_invalid
@@ -78,7 +81,7 @@ export const shownByDefault = words(`
   challenge_validation_bypassed signer_relay_eab_secret_in_config
 `)
 
-/** Records nobody lists: what an operator would else not hear of. */
+/** Records that nobody lists: without them an operator would not learn of the event. */
 export const own = words(`
   account_key_refused
   admin_login_guessed

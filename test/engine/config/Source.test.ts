@@ -9,7 +9,7 @@ import { resolveConfig } from "../../../src/settings/Resolve.ts"
 import { table } from "../../../src/settings/Table.ts"
 import { accepted, envWith, fileWith, minimal, refused, refusedFor } from "../../settings/Samples.ts"
 
-/** Keys that stand where they are named: not those of profiles, nor of named tables. */
+/** Keys that are found where they are named: not keys of profiles, nor of named tables. */
 const processWide = declaredKeys(table).map(({ path }) => path).filter((path) => !path.includes("<name>"))
 
 describe("layers", () => {
@@ -186,7 +186,7 @@ describe("a file that is no TOML", () => {
 
 describe("faults", () => {
   it("are complete and sorted, however many", () => {
-    // Those of what is off refuse nothing.
+    // Faults of parts that are off refuse nothing.
     const off = /^(?:admin|server\.tls|metrics|publish|notify)\.(?!enabled$)/
     const keys = processWide.map((path) => path.join(".")).filter((key) => !off.test(key))
     fc.assert(fc.property(fc.uniqueArray(fc.constantFrom(...keys)), fc.nat(3), (chosen, unknown) => {

@@ -7,7 +7,7 @@ import { assert, describe } from "vitest"
 import { withLockFile } from "../../../src/engine/host/LockFile.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 
-/** Has the looks at a lock come due until the effect has ended. */
+/** Makes the checks of a lock due until the effect has ended. */
 const looking = <A, E, R>(self: Effect.Effect<A, E, R>) =>
   Effect.gen(function*() {
     const fiber = yield* Effect.forkChild(self, { startImmediately: true })

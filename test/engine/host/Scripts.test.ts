@@ -28,13 +28,13 @@ const run = (path: string, more: Partial<ScriptRequest> = {}) =>
       ...more
     })).pipe(Effect.provide(Scripts.layer))
 
-/** Waits until a process is no more. */
+/** Waits until a process has ended. */
 const gone = (pid: number) =>
   Effect.promise(async () => {
     for (;;) {
       try {
         process.kill(pid, 0)
-        // A zombie is dead but for its entry in the table.
+        // A zombie is dead except for its entry in the table.
         if (/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "utf8"))) return
       } catch {
         return

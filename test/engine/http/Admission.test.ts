@@ -12,7 +12,7 @@ const admissionOf = (count: number, waitMillis: number) => {
   return <A, E, R>(self: Effect.Effect<A, E, R>) => slots.takeWithin(waitMillis, self, shed)
 }
 
-/** A request that holds its slot until it is told to go. */
+/** A request that holds its slot until the test releases it. */
 const visitor = (admit: ReturnType<typeof admissionOf>) =>
   Effect.gen(function*() {
     const inside = yield* Deferred.make<void>()
@@ -108,7 +108,7 @@ describe("admission", () => {
                     yield* Effect.forEach(visitors.splice(-1, 1), ({ fiber }) =>
                       Effect.sync(() => fiber.interruptUnsafe()))
                   } else if (act === "hang up while called") {
-                    // The first leaves and the next in line goes in the same moment.
+                    // When the first leaves, the next in line starts in the same moment.
                     const [leaving, called] = visitors.splice(0, 2)
                     if (leaving !== undefined) {
                       yield* Deferred.succeed(leaving.until, undefined)

@@ -9,7 +9,7 @@ import { useTests } from "../../support/UseTests.ts"
 
 const { test } = useTests({})
 
-/* How answers are handed to a real socket. */
+/* Tests how answers are handed to a real socket. */
 
 describe("a streamed body", () => {
   test("goes on though its chunk was taken before anybody waited for that", () =>
@@ -19,7 +19,7 @@ describe("a streamed body", () => {
       const server = yield* Effect.acquireRelease(
         Effect.callback<Server>((resume) => {
           const made = createServer((_, response) => {
-            // As long as a fiber may rest in the worst case.
+            // The longest time that a fiber may rest in the worst case.
             const rests = Effect.callback<void>((go) =>
               response.writableNeedDrain ? void response.once("drain", () => go(Effect.void)) : go(Effect.void)
             )

@@ -8,14 +8,14 @@ import { handedOver, RequestsInFlight } from "../../../src/engine/http/InFlight.
 import { talk } from "../../support/Talk.ts"
 import { useTests } from "../../support/UseTests.ts"
 
-/* The requests under way of a real server, with times that a test names. */
+/* Tests the requests in progress of a real server, with times that a test names. */
 
 const { test } = useTests({})
 
 const size = 12 * 1024 * 1024
 const timeout = 1000
 
-/** A server whose handlers are done as soon as they have handed over an answer, large or of one octet, at time 0. */
+/** A server whose handlers end as soon as they have handed over an answer, large or of one octet, at time 0. */
 const serving = Effect.gen(function*() {
   const requests = new RequestsInFlight()
   const fork = Effect.runForkWith(yield* Effect.context<never>())
@@ -44,7 +44,7 @@ const serving = Effect.gen(function*() {
         made.close()
       })
   )
-  /** So many requests, as soon as their answers are handed over. */
+  /** Waits for so many requests, until their answers are handed over. */
   const first = (count: number) =>
     Effect.suspend(() => {
       const done = Deferred.makeUnsafe<ReadonlyArray<InFlight>>()
@@ -60,7 +60,7 @@ const large = get("/large")
 const small = get("/small")
 const connectTo = "CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n"
 
-/** A connection that takes nothing until it is told to. */
+/** A connection that reads nothing until the test says so. */
 const mute = (port: number) => Effect.tap(talk(port), ({ socket }) => Effect.sync(() => socket.pause()))
 
 const patience = timeout + size / 8.192
@@ -71,7 +71,7 @@ describe("a peer that takes nothing of its answer", () => {
       const { first, port } = yield* serving
       yield* (yield* mute(port)).send(large)
       const [one] = yield* first(1)
-      // The head of the answer has a few octets too.
+      // The head of the answer adds a few octets.
       assert.approximately(one?.endsAt ?? 0, patience + 15, 15)
     }))
 

@@ -19,7 +19,7 @@ import { talk } from "../../support/Talk.ts"
 import { onSystemClock, useTests } from "../../support/UseTests.ts"
 
 /*
- * The listener on loopback sockets, with apps made for one test each. Time is the test's own, so that ten seconds pass
+ * The listener on loopback sockets, with apps made for single tests. Time is the test's own, so that ten seconds pass
  * when a test says so; the sockets are real.
  */
 
@@ -42,7 +42,7 @@ const sweep = "250 millis"
 
 type Handle = Routed<never>["handle"]
 
-/** An app that handles every request alike; `more` is what it says of one besides. */
+/** An app that handles every request alike; `more` has its further members. */
 const appOf = (
   handle: Handle,
   more: (received: Request) => Partial<Routed<never>> = () => ({})
@@ -59,7 +59,7 @@ const appOf = (
 })
 const says = (body: string) => appOf(() => Effect.succeed({ status: 200, headers: {}, body }))
 
-/** Answers what the reading of the body came to. */
+/** Answers with the result of reading the body. */
 const reads = appOf(({ body }) =>
   Effect.match(body, {
     onFailure: (error): Answer => ({ status: problemOf(error).status, headers: {}, body: error._tag }),
@@ -67,7 +67,7 @@ const reads = appOf(({ body }) =>
   })
 )
 
-/** An app that tells when it has begun, and what became of it. */
+/** An app that reports when it has begun, and how it ended. */
 const held = Effect.gen(function*() {
   const begun = yield* Deferred.make<void>()
   const answer = yield* Deferred.make<Answer>()
@@ -82,7 +82,7 @@ const get = (path: string, headers = ""): string => `GET ${path} HTTP/1.1\r\nHos
 const post = (headers: string, body = ""): string => `POST / HTTP/1.1\r\nHost: x\r\n${headers}\r\n${body}`
 const once = "Connection: close\r\n"
 
-/** The head of the last answer heard, by lower-case header name. */
+/** The head of the last answer received, by lower-case header name. */
 const headOf = (said: string): { readonly status: number; readonly headers: ReadonlyMap<string, string> } => {
   const [line = "", ...fields] = said.slice(said.lastIndexOf("HTTP/1.1 ")).split("\r\n\r\n")[0]?.split("\r\n") ?? []
   const headers = fields.map((field) =>
@@ -91,7 +91,7 @@ const headOf = (said: string): { readonly status: number; readonly headers: Read
   return { status: Number(line.split(" ")[1]), headers: new Map(headers) }
 }
 
-/** Every record that is not of a span, or those too, and who waits for one. */
+/** Every record outside of spans, or all records, and a way to wait for one. */
 const makeRecords = () => {
   const wanted = { spans: false }
   const records: Array<Record> = []
@@ -142,10 +142,10 @@ const serving = (
     return { ...listener, port: portOf(listener.address) }
   })
 
-/** What a peer hears that never closes its side, until the server does. */
+/** Everything that a peer receives that never closes its side, until the server closes. */
 const heardUntilCutOff = (port: number, request: string) =>
   Effect.callback<string>((resume) => {
-    // The server's own end of the connection: whoever has sent nothing hears nothing of being cut off.
+    // The server's own end of the connection: a peer that has sent nothing does not notice that it is cut off.
     const accepted = (message: unknown) =>
       (message as { readonly socket: Socket }).socket.once("close", () => {
         unsubscribe("net.server.socket", accepted)
@@ -159,7 +159,7 @@ const heardUntilCutOff = (port: number, request: string) =>
     client.write(request)
   })
 
-/** One request on a connection of its own; everything heard. */
+/** One request on a separate connection; everything received. */
 const exchange = (port: number, request: string) =>
   Effect.gen(function*() {
     const client = yield* talk(port)
@@ -535,7 +535,7 @@ describe("the answer", () => {
         assert.strictEqual(headOf(yield* exchange(port, get(sent, once))).status, 200, sent)
         const request = seen.at(-1)
         assert.deepStrictEqual([request?.target, request?.path, request?.headers["host"]], [target, path, host], sent)
-        // Of the query it is the names.
+        // Of a query, the log has the names.
         assert.isTrue((yield* log.of("request_completed", seen.length)).at(-1)?.span["uri"]?.startsWith(path))
       }
     }))
@@ -831,13 +831,13 @@ describe("connections", () => {
       assert.strictEqual((yield* log.of("server_connection_refused", 2)).length, 2)
       yield* first.send(get("/", once))
       yield* first.ended
-      // The server may learn of that end later than the client.
+      // The server may notice that end later than the client.
       yield* Effect.repeat(exchange(port, get("/", once)), { until: (said) => said.endsWith("here") })
     }))
 
   const from = (localAddress: string) => (port: number) =>
     talk(port, () => connect({ port, host: "127.0.0.1", localAddress }))
-  /** So many connections that say nothing, or as far as `said`. */
+  /** This many connections that send nothing, or only as far as `said`. */
   const crowd = (count: number, port: number, said = "", open = from("127.0.0.1")) =>
     Effect.forEach(
       Array.from({ length: count }),
@@ -912,7 +912,10 @@ describe("connections", () => {
       assert.strictEqual((yield* log.of("request_completed")).length, 1)
     }))
 
-  /** A sweep looks at what is there. The answer to a new connection shows that those before it have been accepted. */
+  /**
+   * A sweep examines the connections that exist. The answer to a new connection shows that earlier ones have been
+   * accepted.
+   */
   const lookedAt = (port: number) =>
     Effect.gen(function*() {
       const client = yield* talk(port, () => connectTls({ port, host: "127.0.0.1", rejectUnauthorized: false }))
@@ -921,7 +924,7 @@ describe("connections", () => {
       yield* TestClock.adjust(sweep)
     })
 
-  /** Begins the handshake on a connection that has waited; whether the server still takes it. */
+  /** Begins the handshake on a connection that has waited; says whether the server still accepts it. */
   const handshakes = (socket: Socket) => {
     const secure = connectTls({ socket, rejectUnauthorized: false })
     const met = Effect.callback<"secure" | "closed">((resume) => {
@@ -1084,7 +1087,7 @@ describe("serve again", () => {
 })
 
 describe("serve again with TLS", () => {
-  /** The certificate that a new connection is shown. */
+  /** The certificate that a new connection gets. */
   const shown = (port: number) =>
     Effect.callback<string | undefined>((resume) => {
       const socket = connectTls({ port, host: "127.0.0.1", rejectUnauthorized: false }, () => {
@@ -1193,7 +1196,7 @@ describe("bind", () => {
     }))
 })
 
-/** A client whose answer is far larger than what the kernel holds for a socket, and that takes none of it yet. */
+/** A client that reads nothing yet of an answer far larger than the kernel's buffer for a socket. */
 const slowTaker = (port: number, open?: () => Socket, requests = get("/large")) =>
   Effect.gen(function*() {
     const client = yield* talk(port, open)
@@ -1208,7 +1211,7 @@ const slowTaker = (port: number, open?: () => Socket, requests = get("/large")) 
 
 const large = "x".repeat(12 * 1024 * 1024)
 
-/** Answers what is asked for with a large text, or with a small one. */
+/** Answers with a large text, or with a small one, as requested. */
 const gives = appOf(({ path }) =>
   Effect.succeed({ status: 200, headers: {}, body: path === "/large" ? large : "small" })
 )
@@ -1270,7 +1273,7 @@ describe("an answer that is handed over and not yet taken", () => {
       yield* idle.send(get("/"))
       yield* idle.heard(/small$/)
       const draining = yield* Effect.forkChild(listener.drain)
-      // By itself Node.js ends an idle connection after 65 s.
+      // Node.js itself ends an idle connection after 65 s.
       yield* Effect.timeout(idle.ended, "40 seconds").pipe(onSystemClock)
       assert.isUndefined(draining.pollUnsafe())
       yield* client.take
@@ -1307,7 +1310,7 @@ describe("newcomers", () => {
       for (const { heard } of busy) yield* heard(/begun$/)
       const accepted = () => void (acceptedIn = turn)
       let isOver = false
-      // Before the listener's own turn in each iteration, since it is asked for first.
+      // This runs before the listener's own turn in each iteration, since it is requested first.
       const count = () => {
         turn++
         if (!isOver) setImmediate(count)
@@ -1337,7 +1340,7 @@ describe("newcomers", () => {
 })
 
 describe("requests sent before the answer to one before them", () => {
-  /** Answers `/held` when it is told to, and everything else at once. */
+  /** Answers `/held` when the test says so, and everything else at once. */
   const behindHeld = (handle: Handle) =>
     Effect.gen(function*() {
       const { answer, app, begun } = yield* held
@@ -1362,7 +1365,7 @@ describe("requests sent before the answer to one before them", () => {
       )
       yield* client.send(get("/held") + unread)
       yield* begun
-      // One that is left unread later, and waited for as long.
+      // An answer that is left unread later, and waited for as long.
       yield* heardUntilCutOff(port, unread)
       yield* answerHeld
       assert.match(yield* client.ended, /held[^]* 404 [^]*none$/)

@@ -2,7 +2,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { setImmediate } from "node:timers/promises"
 import { Pace } from "../../../src/engine/http/InFlight.ts"
 
-/** Lets so many requests come, and an iteration of the event loop for each `true` accept a connection; what began in each. */
+/**
+ * Lets this many requests arrive, and an iteration of the event loop accept a connection for each `true`; returns what
+ * began in each.
+ */
 const begunIn = async (requests: number, accepts: ReadonlyArray<boolean>): Promise<ReadonlyArray<number>> => {
   const pace = new Pace()
   let begun = 0

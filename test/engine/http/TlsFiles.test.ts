@@ -18,7 +18,7 @@ import { useTests } from "../../support/UseTests.ts"
 const start = Date.UTC(2026, 0, 1)
 const daySeconds = 86_400
 
-/** Every test has a directory of its own. */
+/** Every test has its own directory. */
 const { records, test } = useTests({ startsAt: start / 1000, first: () => Effect.sync(freshDirectory) })
 
 const settingsIn = (directory: string): TlsFiles.TlsFileSettings => ({
@@ -33,7 +33,7 @@ const at = (days: number) => new Date(start + days * daySeconds * 1000)
 const filesIn = (directory: string) => readdirSync(directory).sort()
 const countOf = (event: Record["event"]) => records.filter((record) => record.event === event).length
 
-/** Files are written between a step of the clock and what comes of it. */
+/** Files are written between a step of the clock and its effect. */
 const eventually = (holds: () => boolean): Effect.Effect<void> =>
   Effect.suspend(() => holds() ? Effect.void : Effect.andThen(Effect.promise(nextTurn), eventually(holds)))
 const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
@@ -47,7 +47,7 @@ const recorded = (event: Record["event"], count: number) =>
 
 const until = (time: string) => TestClock.setTime(Date.parse(time))
 
-/** The renewals that a watched pair has had: the former and the new one of each. */
+/** The renewals of a watched pair: the former and the new certificate of each. */
 const watched = (settings: TlsFiles.TlsFileSettings, pair: TlsFiles.TlsPair) =>
   Effect.gen(function*() {
     const renewals: Array<readonly [former: TlsFiles.TlsPair, next: TlsFiles.TlsPair]> = []
@@ -55,7 +55,7 @@ const watched = (settings: TlsFiles.TlsFileSettings, pair: TlsFiles.TlsPair) =>
     return renewals
   })
 
-/** The pair at the day of its renewal, watched and announced. */
+/** The pair on the day of its renewal, watched and announced. */
 const announced = (settings: TlsFiles.TlsFileSettings) =>
   Effect.gen(function*() {
     const pair = yield* TlsFiles.load(settings)
@@ -66,7 +66,7 @@ const announced = (settings: TlsFiles.TlsFileSettings) =>
   })
 const renewal = until("2027-01-31T23:00:00Z")
 
-/** What an operator may have: it is like a pair of earlier versions, without our mark. */
+/** A pair of the operator: it is like a pair of earlier versions, without our mark. */
 const operatorsPair = generateSelfSigned({
   keyType: "ecdsa-p256",
   name: encodeSubject({ commonName: "acme.example" }),

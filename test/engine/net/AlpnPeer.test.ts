@@ -137,7 +137,7 @@ describe("the handshake", () => {
       const failure = yield* Effect.flip(meet(responder.port))
       assert.strictEqual(failure._tag, "TlsFailed")
       assert.match(failure.detail, /alert protocol version/)
-      // it does speak TLS 1.1 with those who want it
+      // it does speak TLS 1.1 with peers that want it
       const spoken = yield* Effect.callback<string | null>((resume) => {
         const socket = Tls.connect({
           ...old,
@@ -160,7 +160,7 @@ describe("the handshake", () => {
       assert.strictEqual((yield* Effect.flip(meet(responder.port)))._tag, "TlsFailed")
     }))
 
-  /** A validation certificate with an extension of so many octets. */
+  /** A validation certificate with an extension of this many octets. */
   const large = (octets: number): Shown => {
     const extensions = [ext("1.3.6.1.4.1.99999.1", Buffer.alloc(octets))]
     return { key: ecKey, der: validationCertificate({ name: "a.example", keyAuthorization, extensions }) }
@@ -237,7 +237,7 @@ it.effect("the double answers from its script", () =>
       : new ConnectFailed({ detail: "refused" })
   ))))
 
-/** A port whose connections end without a word. */
+/** A port whose connections end without sending anything. */
 const droppingPort = (way: "end" | "resetAndDestroy") =>
   Effect.map(
     Effect.acquireRelease(

@@ -8,11 +8,14 @@ import { afterAll, assert, beforeAll, describe } from "vitest"
 import { exchange } from "../../../src/engine/net/Exchange.ts"
 import { expired } from "../../support/RawServer.ts"
 
-/* Peers that close a TLS connection over a socket, where node closes the stream at once and within its client's own event. */
+/*
+ * Peers that close a TLS connection over a socket. Then node closes the stream at once and within its client's own
+ * event.
+ */
 
 describe("requests beside some whose connection is closed", () => {
   let turn = 0
-  /** How many streams were closed while node's client was at their end. */
+  /** The number of streams that were closed while node's client was at their end. */
   let within = 0
   // A quarter of the answers never comes, a quarter is cut off.
   const server = createServer(expired, (incoming, response) => {

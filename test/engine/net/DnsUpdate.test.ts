@@ -10,7 +10,9 @@ import { Resolver } from "../../../src/engine/net/Resolver.ts"
 import type { DnsUpdateServer, UpdateFault } from "../../support/DnsUpdateServer.ts"
 import { startDnsUpdateServer } from "../../support/DnsUpdateServer.ts"
 
-/* Signed updates against an answerer that was written apart from the client and judges it (RFC 2136, RFC 8945). */
+/*
+ * Signed updates against a DNS server that was written separately from the client and checks it (RFC 2136, RFC 8945).
+ */
 
 const secret = Buffer.from("0123456789abcdef0123456789abcdef").toString("base64")
 const algorithms = ["hmac-sha256", "hmac-sha384", "hmac-sha512"] as const
@@ -141,7 +143,7 @@ describe("a signed update", () => {
     }))
 })
 
-/** What is said of an answer that must not be believed. */
+/** The message about an answer that must not be believed. */
 const disbelieved: ReadonlyArray<readonly [fault: UpdateFault, says: RegExp]> = [
   ["unsigned", /^the answer is not signed$/],
   ["badkey", /^BADKEY: the server does not know the key acme-key\. with hmac-sha256$/],

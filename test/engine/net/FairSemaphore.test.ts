@@ -6,7 +6,7 @@ import { currentPeer, makeFairSemaphore } from "../../../src/engine/net/FairSema
 import type { Peer } from "../../../src/engine/net/Peer.ts"
 import { peerOf } from "../../../src/engine/net/Peer.ts"
 
-/** Somebody at an address, or nobody in particular, who holds a turn until told to go. */
+/** A peer at an address, or an anonymous one, that holds a turn until the test releases it. */
 const visitor = (turns: FairSemaphore, address: string | undefined) =>
   Effect.gen(function*() {
     const inside = yield* Deferred.make<void>()

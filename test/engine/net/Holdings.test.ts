@@ -2,7 +2,7 @@ import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import { Holdings, peerOf } from "../../../src/engine/net/Peer.ts"
 
-/** Holdings of holdings called by their address and number, held by `[address, how many]`. */
+/** Holdings whose entries are named by address and number, held by `[address, how many]`. */
 const sharesOf = (...held: ReadonlyArray<readonly [address: string, count: number]>) => {
   const shares = new Holdings<string>()
   for (const [address, count] of held) {

@@ -115,7 +115,7 @@ describe("a question for JSON", () => {
       assert.isString(yield* detailOf(url))
       assert.deepStrictEqual((yield* get(url, { roots: [cert] })).json, [])
       assert.deepStrictEqual((yield* get(url, { anyCertificate: true })).json, [])
-      // The certificate is not that of the address.
+      // The certificate is not for the address.
       assert.isString(yield* detailOf(`https://127.0.0.1:${port}/`, { roots: [cert] }))
     }))
 

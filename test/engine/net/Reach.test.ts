@@ -31,7 +31,7 @@ const inventory = listening(
   createServer(({ headers, url }, response) => response.end(JSON.stringify({ url, headers })))
 )
 
-/** An HTTPS server with a certificate for `inside.example`, and where that is. */
+/** An HTTPS server with a certificate for `inside.example`, and its address. */
 const secured = Effect.gen(function*() {
   const directory = freshDirectory()
   const [cert_path, key_path] = [join(directory, "c"), join(directory, "k")]
@@ -117,7 +117,7 @@ describe("a question through a proxy", () => {
 })
 
 describe("a validation through a proxy", () => {
-  // Not loopback, which is always reached directly; the proxy takes every address for its own.
+  // Not loopback, which is always reached directly; the proxy connects every address to itself.
   const address = "192.0.2.7" as IpAddress
   const fetched = (source: ProxySource, port: number, secure: boolean) =>
     Effect.gen(function*() {

@@ -5,7 +5,7 @@ import { ResolveFailed, Resolver } from "../../../src/engine/net/Resolver.ts"
 import type { Entry } from "../../support/DnsAnswerer.ts"
 import { dnsAnswerer } from "../../support/DnsAnswerer.ts"
 
-/** An answerer with this zone and a resolver that asks it. */
+/** A DNS server with this zone and a resolver that asks it. */
 const dns = (zone: Record<string, Entry>, fallback?: Entry) =>
   Effect.gen(function*() {
     const answerer = yield* dnsAnswerer({ zone, ...fallback === undefined ? {} : { fallback } })

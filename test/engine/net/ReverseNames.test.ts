@@ -7,7 +7,7 @@ import { ReverseNames } from "../../../src/engine/net/ReverseNames.ts"
 
 const failed = new ResolveFailed({ name: "9.2.0.192.in-addr.arpa", code: "ESERVFAIL" })
 
-/** The names that a resolver knows; the look-ups that it did not answer are kept in `unanswered`. */
+/** The names that a resolver knows; `unanswered` has the look-ups that it did not answer. */
 const namesOf = (resolver: Layer.Layer<Resolver>, unanswered: Array<string> = []) =>
   Layer.provide(
     ReverseNames.layer({
@@ -22,7 +22,7 @@ const of = (ip: string | undefined) => Effect.flatMap(ReverseNames, (names) => n
 const look = (ip: string) => Effect.flatMap(ReverseNames, (names) => names.look(ip))
 const found = (ip: string) => Effect.andThen(look(ip), of(ip))
 
-/** A resolver whose server never answers, and how often it was asked. */
+/** A resolver whose server never answers, and the number of its questions. */
 const silent = () => {
   const asked = { times: 0 }
   const layer = Layer.succeed(Resolver, {

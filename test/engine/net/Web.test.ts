@@ -9,7 +9,7 @@ import { freePort } from "../../support/Ports.ts"
 import { fine, receiver } from "../../support/Receiver.ts"
 import { selfSigned } from "../../support/Shown.ts"
 
-/* Requests to services the operator has named: what is known of one that failed. */
+/* Requests to services that the operator has named: what is known about a request that failed. */
 
 const failureOf = (url: string) =>
   Effect.flatMap(

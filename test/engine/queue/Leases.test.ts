@@ -63,7 +63,7 @@ const lockStatement = statement({
   sql: () => "SELECT 1 FROM jobs WHERE dedup_key = :key FOR UPDATE"
 })
 
-/** A clock that says something else than it measures. */
+/** A clock that shows another time than it measures. */
 const wrong = (seconds: () => number) => <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.clockWith((clock) => {
     const lead = () => seconds() * 1000
@@ -89,7 +89,10 @@ describe.each(databases)("leases on $name", (backend) => {
 
   const statuses = column("SELECT status FROM jobs ORDER BY dedup_key")
 
-  /** A runner whose attempts at `key` never end; what tells that one has begun, and how many were interrupted. */
+  /**
+   * A runner whose attempts at `key` never end, a signal that an attempt has begun, and the number of interrupted
+   * attempts.
+   */
   const holding = Effect.fnUntraced(function*(owner: string, driver?: Driver) {
     const begun = yield* Deferred.make<void>()
     const seen = { interrupted: 0 }
@@ -117,7 +120,7 @@ describe.each(databases)("leases on $name", (backend) => {
       }
       assert.deepStrictEqual(yield* statuses, ["running"])
       assert.deepStrictEqual(yield* column("SELECT attempts FROM jobs"), ["1"])
-      // Dead: it renews nothing any more.
+      // Dead: it no longer renews anything.
       let waited = 0
       for (; waited < 60 && (yield* statuses)[0] === "running"; waited++) {
         yield* TestClock.adjust("1 second")
@@ -129,7 +132,7 @@ describe.each(databases)("leases on $name", (backend) => {
       assert.deepStrictEqual(yield* statuses, ["done"])
       assert.deepStrictEqual(yield* column("SELECT attempts FROM jobs"), ["2"])
       assert.include(eventsOf(records), "db_job_leases_reclaimed")
-      // It lives after all: it learns that the row is not its own, and ends what it did with it.
+      // It is alive after all: it learns that the row is not its own, and ends its work on it.
       assert.strictEqual(seen.interrupted, 0)
       yield* runner.renew
       yield* runner.idle
@@ -158,7 +161,7 @@ describe.each(databases)("leases on $name", (backend) => {
       yield* begun
       const other = yield* finishing(here)
       yield* other.pass
-      // Both stood still, as in a machine that slept; the one with the row comes second.
+      // Both stood still, as on a machine that slept; the one with the row wakes second.
       yield* TestClock.adjust("5 minutes")
       yield* other.pass
       assert.deepStrictEqual(yield* statuses, ["running"])
@@ -184,7 +187,7 @@ describe.each(databases)("leases on $name", (backend) => {
         }
       }
       assert.deepStrictEqual(yield* statuses, ["running"])
-      // Dead, with a lease of tomorrow.
+      // Dead, with a lease that ends tomorrow.
       lead = day
       for (let passed = 0; passed < 4; passed++) yield* set(second(runner))
       for (let passed = 0; passed < 12; passed++) {
@@ -245,7 +248,7 @@ describe.each(databases)("leases on $name", (backend) => {
       )
       yield* Effect.provideService(Runner.start({ ...tuning, owner: here }, [validation(run)]), Database, silent)
       yield* Deferred.await(begun)
-      // Those who renew, tend and poll have their answers.
+      // The renewing, tending and polling loops have their answers.
       const next = (yield* Clock.currentTimeMillis) + 1000
       yield* Effect.repeat(Effect.andThen(Effect.yieldNow, sleeps), {
         until: (ends) => ends.filter((at) => at === next).length === 3
@@ -338,7 +341,7 @@ describe.each(databases)("leases on $name", (backend) => {
       yield* begun
       for (let passed = 0; passed < 31; passed++) yield* second(runner)
       assert.strictEqual(yield* spent, 30)
-      // Dead for an hour; then taken at once.
+      // Dead for an hour; then its rows are taken at once.
       yield* TestClock.adjust("1 hour")
       let taken = 0
       const next = yield* Runner.make({ ...tuning, owner: here, isGone: () => true }, [
@@ -360,7 +363,7 @@ describe.each(databases)("leases on $name", (backend) => {
     }))
 
   describe("clocks", () => {
-    /** Runs what is due for so many seconds. */
+    /** Runs due jobs for this many seconds. */
     const seconds = (many: number, runner: Steps & { readonly idle: Effect.Effect<void, unknown> }) =>
       Effect.repeat(
         Effect.all([TestClock.adjust("1 second"), runner.pass, Effect.orDie(runner.idle)], { discard: true }),

@@ -114,7 +114,7 @@ describe.each(databases)("a job that is enqueued beside a runner, on $name", (ba
       yield* begins(begun, firstCome)
       yield* open
       yield* idle
-      // Slots are free again, but one waits.
+      // Slots are free again, but a row waits.
       yield* transaction(enqueue("next", { share }))
       assert.deepStrictEqual(yield* statesBy("next"), waiting)
       yield* Effect.repeat(Effect.andThen(pass, idle), { until: () => begun.includes("next") })
@@ -134,7 +134,7 @@ describe.each(databases)("a job that is enqueued beside a runner, on $name", (ba
           Exit.isFailure(yield* Effect.exit(transaction(Effect.andThen(enqueue("undone"), Effect.fail("no")))))
         )
       }
-      // On SQLite, the neighbour's failure has the first body run again.
+      // On SQLite, the failure of the other transaction makes the first body run again.
       for (let i = 0; i < firstCome - 1; i++) {
         yield* Effect.all([transaction(enqueue(`${i}`)), Effect.exit(transaction(Effect.fail("no")))], {
           concurrency: "unbounded"

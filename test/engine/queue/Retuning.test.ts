@@ -12,7 +12,7 @@ import { breakWrites, mend } from "../../support/Faults.ts"
 import { column, count, eventsOf } from "../../support/Graph.ts"
 import { useQueue } from "../../support/UseQueue.ts"
 
-/* A reload while the database takes nothing: the periodic rows of the new configuration are made up for. */
+/* A reload while the database accepts nothing: the periodic rows of the new configuration are written later. */
 
 const options = {
   poll_interval_ms: 1000,
@@ -23,7 +23,7 @@ const options = {
   owner: "host:1:a"
 }
 
-/** Has a row for each profile. A row that is nobody's any more ends. */
+/** Has a row for each profile. A row without a profile ends. */
 const digests = (ran: (profile: string) => Effect.Effect<unknown>, ...profiles: ReadonlyArray<string>) =>
   handler<"notify_expiry_digest", Database>({
     kind: "notify_expiry_digest",
@@ -34,7 +34,7 @@ const digests = (ran: (profile: string) => Effect.Effect<unknown>, ...profiles: 
     abandon: () => Effect.void
   })
 
-/** Takes no new job, until `mend`. */
+/** Takes no new job until `mend`. */
 const breakDown = Effect.gen(function*() {
   const { dialect } = yield* Database
   yield* Effect.acquireRelease(breakWrites(dialect, { table: "jobs", operation: "INSERT" }), () => mend(dialect))
@@ -59,7 +59,7 @@ describe.each(databases)("a runner that is retuned on $name", (backend) => {
       yield* retune(options, handlers("a", "b"))
       assert.strictEqual(delays(), 1, "the log says that it has to wait")
       assert.include(eventsOf(records), "job_runner_retuned")
-      // The database stays away for the first attempts to make up for it.
+      // The database stays away for the first attempts to write the missing rows.
       yield* TestClock.adjust("1 second")
       yield* TestClock.adjust("1 second")
       yield* mend

@@ -25,7 +25,7 @@ type Validate = Handler<"challenge_validate", PayloadOf<"challenge_validate">, D
 
 const done: Outcome<Database> = Done()
 
-/** As a handler may name it: the row keeps another text than the log. */
+/** A failure as a handler may name it: the row stores another text than the log. */
 const failing = (text: string): Failure => ({ text, row: `row of ${text}` })
 
 const validation = (run: Validate["run"], more: Partial<Validate> = {}): AnyHandler<Database> =>
@@ -45,7 +45,7 @@ const sweep = (run: Handler<"nonce_sweep", object, Database>["run"]): AnyHandler
     abandon: () => mark("abandoned a sweep")
   })
 
-/** A write to look for, part of an outcome's transaction. */
+/** A write that the test can look for, part of an outcome's transaction. */
 const mark = (owner: string) => workers.present({ owner, roles: "", version: "", startedAt: 0, now: 0 })
 
 const marks = column("SELECT owner FROM workers ORDER BY owner")
@@ -807,7 +807,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         const ids = [yield* enqueue("one"), yield* enqueue("two")]
         const { stop } = yield* start(options, [sweep(() => Effect.succeed(Reschedule(60)))])
         const unknown = records.filter(({ event }) => event === "job_kind_unknown").map(({ fields }) => fields)
-        // Any of them stands for all.
+        // Any of these represents all of them.
         const named = unknown[0]?.["job_id"]
         assert.deepStrictEqual(unknown, [{ kind: "challenge_validate", job_id: named, count: 2 }])
         assert.include(ids, named)
@@ -851,7 +851,7 @@ describe.each(databases)("the queue on $name", (backend) => {
       Effect.gen(function*() {
         const soonest = Effect.gen(function*() {
           yield* TestClock.adjust(1000)
-          // Those who renew, tend and poll look at the database first.
+          // The renewing, tending and polling loops read the database first.
           yield* Effect.repeat(Effect.andThen(Effect.yieldNow, sleeps), { until: (ends) => ends.length >= 3 })
           const now = yield* Clock.currentTimeMillis
           return Math.min(...yield* sleeps) - now

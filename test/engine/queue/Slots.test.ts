@@ -47,7 +47,7 @@ const jobsOf = (kind: JobKind, count: number, share = "") => Array.from({ length
 
 const kinds: ReadonlyArray<JobKind> = ["challenge_validate", "signer_issue", "local_ca_crl_regenerate"]
 
-/** What a look begins, however it ends. */
+/** Returns what a look starts, however the jobs end. */
 const filled = (slots: ReturnType<typeof Slots.make>, source: Partial<Source>, of = kinds, most = 4) =>
   Effect.suspend(() => {
     const begun: Array<Job> = []
@@ -125,7 +125,8 @@ describe("the slots of a runner", () => {
             heads.filter(({ id }) => ids.includes(id)).map(({ share }) => job("challenge_validate", share))
           )
       }
-      // 64 slots: 16 to whoever was first, and the rest for who has less, down to what others may still need.
+      // 64 slots: the first account gets 16, and accounts with fewer get the rest, except those that others may still
+      // need.
       const { begun: claimed } = yield* filled(slots, source)
       const has = (share: string) => claimed.filter((one) => one.share === share).length
       assert.deepStrictEqual([has("a/1"), has("a/2"), has("b/1")], [16, 6, 8])

@@ -61,7 +61,7 @@ describe("an owner", () => {
   })
 })
 
-/** Moves the clock to the next refresh of a presence, and waits until that is done. */
+/** Moves the clock to the next refresh of a presence, and waits until the refresh is done. */
 const refreshed = Effect.gen(function*() {
   yield* TestClock.adjust("10 seconds")
   const next = (yield* Clock.currentTimeMillis) + 10_000
@@ -106,7 +106,7 @@ describe.each(databases)("the presence of a process on $name", (backend) => {
         const layer = workers.presence({ owner: "here:1:a", roles: "acme", version: "1" })
         yield* Layer.build(layer).pipe(Effect.provide(layerMemory(records)))
         assert.deepStrictEqual(skews(), [["ahead:1:d", 40_000]])
-        // What the server of the database says is always told of: its time is the real one.
+        // The time of the database server is always reported, because it is the real one.
         const databases = records.filter(({ fields }) => fields["against"] === "database").map(({ fields }) => fields)
         assert.strictEqual(databases.length, backend.dialect === "postgres" ? 1 : 0)
         const seen = (now: number) => Effect.andThen(workers.present({ ...others, owner: "ahead:1:d", now }), refreshed)

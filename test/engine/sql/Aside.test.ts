@@ -41,7 +41,7 @@ const settingStatement = statement({
 
 const together = { concurrency: "unbounded" } as const
 
-/** How much lower the priority is of each process that reads a file for this one. */
+/** How much lower the priority is of each process that reads a file for this process. */
 const readersLower = (): ReadonlyArray<number> =>
   readdirSync("/proc").filter((entry) => /^\d+$/.test(entry)).map(Number).flatMap((pid) => {
     try {
@@ -56,7 +56,7 @@ const readersLower = (): ReadonlyArray<number> =>
 describe.each(databases)("reads beside the service on $name", (backend) => {
   const database = useDatabase(backend)
 
-  /** The block's database with what may read beside it. */
+  /** The block's database with its separate readers. */
   const beside = <A, E>(body: Effect.Effect<A, E, Database>) =>
     Effect.scoped(Effect.flatMap(
       openDriver(database.url(), 2, undefined, 1),
@@ -140,14 +140,14 @@ describe.each(databases)("reads beside the service on $name", (backend) => {
         assert.deepStrictEqual([there?.value, here?.value === "0"], ["0", false])
       } else {
         yield* aside(all(readValues, { octets: Buffer.alloc(0), above: -1 }))
-        // Those of the tests before may still be about to end.
+        // Readers of earlier tests may still be ending.
         assert.deepStrictEqual([...new Set(readersLower())], [10])
       }
     })))
 
   it.live("of one asker leave one connection, and what waits of theirs is behind whoever else comes", () =>
     Effect.scoped(Effect.gen(function*() {
-      // Whoever has to wait for the others' reads is too late.
+      // A read that waits for the others is too late.
       const driver = yield* openDriver(database.url(), 3, 2000, 2)
       const as = (name: string) => Effect.provideService(currentAsker, { host: name, network: name })
       const values = aside(all(readValues, { octets: Buffer.alloc(0), above: -1 }))
@@ -161,7 +161,7 @@ describe.each(databases)("reads beside the service on $name", (backend) => {
       }).pipe(Effect.provideService(Database, driver))
     })))
 
-  /** Completes when a read without an end is under way. */
+  /** Completes when an endless read is in progress. */
   const underWay = Effect.gen(function*() {
     const { connections, dialect, single } = yield* Database
     const isActive = { text: activeText, order: [], reads: true }
@@ -183,7 +183,7 @@ describe.each(databases)("reads beside the service on $name", (backend) => {
         const waiting = yield* Effect.forkChild(aside(all(endless, {}), 60_000))
         yield* Effect.yieldNow
         for (const fiber of [waiting, read]) {
-          // The server ends a statement by itself after thirty seconds.
+          // The server itself ends a statement after thirty seconds.
           yield* Effect.timeout(Fiber.interrupt(fiber), "25 seconds")
           assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(fiber)))
         }
@@ -211,7 +211,7 @@ describe.each(databases)("reads beside the service on $name", (backend) => {
         yield* Effect.gen(function*() {
           for (let round = 0; round < 60; round++) {
             const read = yield* Effect.forkChild(aside(all(briefly, { seconds: "0.001" })))
-            // As late as so many other statements take, some of which end before the read does and some after.
+            // As late as this many other statements take, some of which end before the read and some after it.
             for (let other = 0; other < round % 6; other++) yield* all(settingStatement, { name: "jit" })
             const interrupted = yield* Effect.forkChild(Fiber.interrupt(read))
             yield* Effect.all(
@@ -234,7 +234,7 @@ describe.each(databases)("reads beside the service on $name", (backend) => {
   it.live("and transactions wait for a connection as long as the configuration says", () => {
     const records: Array<Record> = []
     return Effect.scoped(Effect.gen(function*() {
-      // A connection has to be made in that time as well, which a busy machine may not manage at once.
+      // In that time a connection has to be made too, which a busy machine may not manage at once.
       const opened = Effect.retry(Effect.sandbox(openDriver(database.url(), 1, 50)), { times: 100 })
       const driver = yield* Effect.catch(opened, Effect.failCause)
       const over = yield* Deferred.make<void>()

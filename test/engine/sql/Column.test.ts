@@ -21,7 +21,7 @@ const pair = C.json<Pair>({
   standIn: { name: "", list: [] }
 })
 
-/** What an effect failed of. */
+/** The failure of an effect. */
 const reasonsOf = (exit: Exit.Exit<unknown, unknown>): ReadonlyArray<string> =>
   Exit.isFailure(exit) ? exit.cause.reasons.map(({ _tag }) => _tag) : []
 

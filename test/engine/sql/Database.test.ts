@@ -48,7 +48,7 @@ const deferredRefusal = (dialect: "sqlite" | "postgres") =>
 
 const total = count("SELECT count(*) FROM nonces")
 
-/** Whether this alone is why an effect failed. */
+/** Whether this is the only reason why an effect failed. */
 const isA = (tag: "Fail" | "Die") => (exit: Exit.Exit<unknown, unknown>): boolean =>
   Exit.isFailure(exit) && exit.cause.reasons.map(({ _tag }) => _tag).join() === tag
 
@@ -103,7 +103,7 @@ describe.each(databases)("transactions on $name", (backend) => {
         run(insert, { value: "a" }),
         Effect.ignore(run(broken, {}))
       )))
-      // PostgreSQL has given the transaction up by then; SQLite has not, and commits.
+      // PostgreSQL has undone the transaction by then; SQLite has not, and commits.
       assert.strictEqual(exit._tag, dialect === "postgres" ? "Failure" : "Success")
       assert.strictEqual(yield* total, dialect === "postgres" ? 0 : 1)
       yield* transaction(run(insert, { value: "b" }))
@@ -190,7 +190,7 @@ describe.each(databases)("transactions on $name", (backend) => {
         Effect.gen(function*() {
           const visible = yield* Effect.provideService(total, Database, other)
           seen.push(`${name} ${visible}`)
-          // On the only connection there is: a transaction of its own.
+          // On the only connection there is: a separate transaction.
           yield* Effect.provideService(transaction(run(insert, { value: name })), Database, driver)
         }).pipe(Effect.orDie)
       yield* Effect.provideService(
@@ -356,7 +356,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       const records: Array<Record> = []
       const driver = yield* Database
       const { now } = performance
-      // As if a second had gone by while the engine was at it.
+      // As if the engine had taken a second.
       const slow: Driver = {
         ...driver,
         single: (statement, params) =>

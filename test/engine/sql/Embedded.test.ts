@@ -46,7 +46,7 @@ const statements: ReadonlyArray<Sent> = [
 
 const answers = answersTo(statements)
 
-/** The engine with nothing between it and a statement, which is prepared anew each time. */
+/** The engine without any layer above it; each statement is prepared again each time. */
 const judgeAt = (path: string): Effect.Effect<Executor, never, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(Effect.sync(() => new Engine(path)), (engine) => Effect.sync(() => engine.close())),

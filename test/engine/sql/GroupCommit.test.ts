@@ -43,7 +43,7 @@ const together = { concurrency: "unbounded" } as const
 
 type Ending = Effect.Effect<unknown, unknown, Database>
 
-/** Every way in which a body may not succeed; `taken` is in the table already. */
+/** Every way in which a body may fail; `taken` is in the table already. */
 const endings: ReadonlyArray<readonly [string, Ending]> = [
   ["failure", Effect.fail("no")],
   ["defect", Effect.die("no")],

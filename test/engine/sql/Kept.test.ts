@@ -9,7 +9,7 @@ import { sqlite, useDatabase } from "../../support/Databases.ts"
 describe("totals that are kept", () => {
   const database = useDatabase(sqlite)
 
-  /** A count that answers `rows`, and how many times it was asked. */
+  /** A count that returns `rows`, and the number of times it ran. */
   const counting = Effect.fnUntraced(function*(rows: number) {
     const times = yield* Ref.make(0)
     const count = Effect.as(Ref.update(times, (many) => many + 1), rows)

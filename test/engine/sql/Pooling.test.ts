@@ -17,8 +17,8 @@ import { freshPostgresUrl } from "../../support/Databases.ts"
 import { column, migrationsOf, openDriver, sql } from "../../support/Graph.ts"
 
 /*
- * `database.pooling = "transaction"`: whatever a proxy that pools transactions would lose or mix up is not left in a
- * session. That none of it is left is seen on the server itself.
+ * `database.pooling = "transaction"`: nothing that a proxy that pools transactions would lose or mix up stays in a
+ * session. The test checks that on the server itself.
  */
 
 const pooled = (url: string) =>
@@ -29,7 +29,7 @@ const pooled = (url: string) =>
     Context.get(Database)
   ))
 
-// Other databases of the cluster are those of tests that run at the same time.
+// Other databases of the cluster belong to tests that run at the same time.
 const advisoryLocks = `SELECT locktype FROM pg_locks
   WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
 const settings = "SELECT setting FROM pg_settings WHERE name IN ('statement_timeout', 'lock_timeout') ORDER BY name"

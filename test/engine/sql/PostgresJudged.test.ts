@@ -32,7 +32,7 @@ const statements: ReadonlyArray<Sent> = [
 
 const answers = answersTo(statements)
 
-/** The client of the library. It gives octets as they come, and puts a reason of its own around what the server says. */
+/** The library's client. It returns octets as they come, and wraps its own reason around the server's message. */
 const judgeAt = (url: string): Effect.Effect<Executor, unknown, Scope.Scope> =>
   Effect.gen(function*() {
     const client = yield* Layer.build(PgClient.layer({ url: Redacted.make(url) }))
@@ -47,7 +47,7 @@ const judgeAt = (url: string): Effect.Effect<Executor, unknown, Scope.Scope> =>
     }
   })
 
-/** What the server says of a failure. Each client makes an error of its own of it. */
+/** What the server says about a failure. Each client makes its own error of it. */
 const told = (given: ReadonlyArray<unknown>) =>
   given.map((answer) => Array.isArray(answer) && typeof answer[0] === "string" ? answer.slice(1) : answer)
 

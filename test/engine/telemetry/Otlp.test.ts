@@ -29,7 +29,7 @@ const spansOf = (bodies: ReadonlyArray<string>): ReadonlyArray<Exported> =>
     return resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans))
   })
 
-/** Runs a body under an exporter; everything it sent, its end included. */
+/** Runs a body under an exporter; returns everything that was sent, including at the end. */
 const exportedBy = <E>(
   body: Effect.Effect<unknown, E>,
   more: Partial<Otlp.OtlpOptions> = {}

@@ -24,7 +24,7 @@ const human = {
 }
 const json = { ...human, json: true }
 
-/** Everything a body logs through a sink, as it was written. */
+/** Everything that a body logs through a sink, as written. */
 const writesOf = (options: Omit<SinkOptions, "write">, body: Effect.Effect<unknown>) =>
   Effect.suspend(() => {
     const writes: Array<string> = []
@@ -34,7 +34,7 @@ const writesOf = (options: Omit<SinkOptions, "write">, body: Effect.Effect<unkno
     )
   })
 
-/** The lines of it, each of which was ended. */
+/** The lines of the output, each of which was ended. */
 const linesOf = (options: Omit<SinkOptions, "write">, body: Effect.Effect<unknown>) =>
   Effect.map(writesOf(options, body), (writes) => {
     const lines = writes.join("").split("\n")
@@ -59,7 +59,7 @@ const rejected = (identifiers: ReadonlyArray<string>) => emit("order_rejected", 
 
 const failed = (error: string) => emit("worker_presence_failed", { error })
 
-/** What may come from outside, the awkward much more often than by chance. */
+/** Input from outside, with awkward characters much more often than by chance. */
 const remote = fc.array(
   fc.oneof(
     fc.constantFrom(
@@ -250,7 +250,7 @@ for (const [form, options] of [["JSON", json], ["text", human]] as const) {
 
     it.effect("a secret shows nothing of itself", () =>
       Effect.gen(function*() {
-        // A type error in the service; here for what such an error would give away.
+        // A type error in the service; here to see what such an error would reveal.
         const secret = Redacted.make("hunter2") as unknown as string
         const body = withinSpan({ request_id: secret }, 0, Effect.all([failed(secret), rejected([secret])]))
         const text = (yield* linesOf(options, body)).join("\n")

@@ -98,7 +98,7 @@ describe("the subset", () => {
     ["{% for a in b if c %}{% endfor %}", "email/x.body.j2:1: if is not expected there"],
     ["{% for a in b %}{{ loop.index0 }}{% endfor %}", "email/x.body.j2:1: loop.index0 is not known"],
     ["{{ (a }}", "email/x.body.j2:1: the end of the tag is not expected there"],
-    // Left to the engine, which says it in its own words.
+    // The engine itself refuses it, in its own words.
     ["a\n{% if a %}", "email/x.body.j2:2: syntax error: unexpected end of input, expected end of block"],
     ["{{ a", "email/x.body.j2:1: syntax error: unexpected end of input, expected end of variable block"]
   ])("refuses %j", ([text, expected]) =>
@@ -199,7 +199,7 @@ describe("the engine", () => {
         assert.strictEqual(yield* before.render("a.html", { a: "<b>" }), "own &lt;b&gt;")
         assert.strictEqual(yield* greedy.render("modest", {}), "1048576")
       }
-      // What is constant is computed when it is compiled.
+      // Constants are computed at compile time.
       assert.match(yield* faults(`{{ "x" * 300000000 }}`, language), /^email\/x\.body\.j2: takes more memory/)
       assert.strictEqual(yield* before.render("a.html", { a: 1 }), "own 1")
     }).pipe(Effect.scoped))

@@ -24,10 +24,10 @@ const configurationFor = (at: Workplace, names: Names, renewWindow: string): str
     `ServerName ${name}`,
     `PidFile ${at.home}/apache.pid`,
     `Mutex file:${at.home}/run`,
-    // A pipe; what stderr is bound to cannot be opened by its name when it is a socket.
+    // A pipe; if stderr is a socket, it cannot be opened by its name.
     `ErrorLog "|/bin/cat"`,
     "LogLevel info",
-    // Only root may become another user, and then must not stay what it is.
+    // Only root may become another user, and must then give up root.
     ...process.getuid?.() === 0 ? ["User nobody", "Group nogroup"] : [],
     `Listen 127.0.0.1:${at.httpPort}`,
     `Listen 127.0.0.1:${at.alpnPort}`,
@@ -58,7 +58,7 @@ const configurationFor = (at: Workplace, names: Names, renewWindow: string): str
   ].join("\n")
 }
 
-/** Apache runs until it has got a certificate, and then once more over its configuration to take it up. */
+/** Apache runs until it has a certificate, and then once more over its configuration to use it. */
 const run = async (at: Workplace, names: Names, renewWindow: string) => {
   mkdirSync(join(at.home, "run"), { recursive: true })
   const config = join(at.home, "apache.conf")
@@ -80,7 +80,7 @@ export const apache: Client = {
   commands: ["apache2"],
   challenges: ["http-01", "dns-01", "tls-alpn-01"],
   issue: (at, names) => run(at, names, "33%"),
-  // Longer than any certificate lives: it is due at once.
+  // Longer than any certificate lives, so it is due at once.
   renew: (at, names) => run(at, names, "4000d"),
   renewWhenTold: (at, names) => run(at, names, "33%"),
   chain: (at, [name]) => {

@@ -37,7 +37,7 @@ const configurationFor = (at: Workplace, names: ReadonlyArray<string>, renewalWi
 /** How the program is found. */
 type Program = () => Promise<string>
 
-/** Caddy runs until every name has what its log calls `done`. */
+/** Caddy runs until every name has reached what its log calls `done`. */
 const runUntil = async (
   program: Program,
   at: Workplace,
@@ -65,7 +65,7 @@ const caddyOf = (name: string, program: Program): Client => ({
   commands: ["caddy"],
   challenges: ["http-01", "tls-alpn-01"],
   issue: async (at, names) => {
-    // For two names at once it makes two accounts at once, and may keep the key of one with the address of the other.
+    // For two names at once it makes two accounts at once, and may store the key of one with the address of the other.
     const [first, ...rest] = names
     await runUntil(program, at, [first], "certificate obtained successfully", 1 / 3)
     if (rest.length > 0) await runUntil(program, at, rest, "certificate obtained successfully", 1 / 3)

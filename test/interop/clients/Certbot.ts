@@ -12,10 +12,10 @@ const run = async (program: Program, at: Workplace, ...words: ReadonlyArray<stri
   return runCommand(command, all, { cwd: at.home, env: { HOME: at.home, REQUESTS_CA_BUNDLE: at.trust } })
 }
 
-/** A program and what it is always told. */
+/** A program and its fixed arguments. */
 type Started = readonly [program: string, ...words: ReadonlyArray<string>]
 
-/** The same, or how it is found out once it is there. */
+/** The version, or how to find it out once the program is installed. */
 type Program = Started | (() => Promise<Started>)
 
 const how = (at: Workplace): ReadonlyArray<string> => {
@@ -69,7 +69,7 @@ export const certbotOf = (name: string, program: Program): Client => ({
 /** Debian's. */
 export const certbot = certbotOf("certbot", ["certbot"])
 
-/** The same with requests for certificates as certbot 1 makes them, which Debian has no package of any more. */
+/** The same with requests in the form of certbot 1, of which Debian has no package any more. */
 export const certbot1: Client = {
   ...certbotOf("certbot 1", ["/usr/bin/python3", join(import.meta.dirname, "certbot-1.py")]),
   challenges: ["http-01"]

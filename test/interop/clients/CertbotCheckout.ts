@@ -9,22 +9,22 @@ import { certbotOf } from "./Certbot.ts"
 export interface CertbotCheckout {
   /** Plays once {@link CertbotCheckout.prepare} has ended. */
   readonly client: Client
-  /** Makes it ready to run, and answers what it calls its version. */
+  /** Prepares it to run, and returns what it calls its version. */
   readonly prepare: () => Promise<string>
   readonly dispose: () => void
 }
 
 const parts = ["acme", "certbot"] as const
 
-/** Debian's, with the packages that its certbot brings. */
+/** Debian's Python, with the packages that its certbot installs. */
 const python = "/usr/bin/python3"
 
 const start = "import sys; from certbot.main import main; sys.exit(main())"
 
-// Files that Python and earlier runs have left are not taken along.
+// Files that Python and earlier runs have left are not copied.
 const isSource = (path: string): boolean => !/^(?:\.git|__pycache__|.*\.egg-info|venv.*)$/.test(basename(path))
 
-/** Where the modules of a part are: newer releases have them one folder below. */
+/** Where the modules of a part are: newer releases have them one folder deeper. */
 const modulesOf = (part: string): string => existsSync(join(part, "src")) ? join(part, "src") : part
 
 const versionIn = (folder: string): string => {
@@ -36,7 +36,7 @@ const versionIn = (folder: string): string => {
   return version
 }
 
-/** The certbot of a checkout, without anything installed or changed there: it runs from a copy. */
+/** The certbot of a checkout: it runs from a copy, so nothing is installed or changed in the checkout. */
 export const certbotAt = (checkout: string): CertbotCheckout => {
   const folder = resolve(checkout)
   const version = versionIn(folder)
@@ -53,7 +53,7 @@ export const certbotAt = (checkout: string): CertbotCheckout => {
       for (const part of parts) {
         const cwd = join(copy, part)
         cpSync(join(folder, part), cwd, { recursive: true, filter: isSource })
-        // certbot finds its own plugins by what this writes.
+        // certbot finds its own plugins through this file.
         await runCommand(python, ["setup.py", "--quiet", "egg_info"], { cwd })
       }
       const [command, ...words] = program

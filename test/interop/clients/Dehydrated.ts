@@ -5,7 +5,7 @@ import { contact, newContact, scriptIn } from "../Client.ts"
 import { runCommand } from "../Command.ts"
 import { alpnCertificatesOf, responding, tokensOf } from "../Responders.ts"
 
-/** dehydrated calls its hook with what is to be done, the name, the token and the text to show. */
+/** dehydrated calls its hook with the action, the name, the token and the text to show. */
 const hookFor = (at: Workplace): string =>
   scriptIn(
     at.home,
@@ -53,7 +53,7 @@ export const dehydrated: Client = {
   chain: (at, [name]) => readFileSync(join(at.home, "certs", name, "fullchain.pem"), "utf8"),
   binds: true,
   updateContact: (at) => runAs(newContact, at, "--account"),
-  // With a key of its own for it, it would look for the account of that key first, and there is none.
+  // With a separate key for it, it would look for the account of that key first, and there is none.
   revoke: (at, [name]) => run(at, "--revoke", join(at.home, "certs", name, "cert.pem")),
   deactivate: (at) => run(at, "--deactivate")
 }

@@ -11,13 +11,13 @@ const build = async (): Promise<string> => {
   const directory = mkdtempSync(join(tmpdir(), "acme-go-"))
   process.once("exit", () => rmSync(directory, { recursive: true, force: true }))
   const program = join(directory, "client")
-  // Debian's libraries lie where Go looked before it had modules.
+  // Debian's libraries are where Go looked before it had modules.
   const env = { HOME: directory, GO111MODULE: "off", GOPATH: "/usr/share/gocode", GOFLAGS: "-p=2" }
   await runCommand("go", ["build", "-o", program, source], { env })
   return program
 }
 
-/** One program has both libraries, and is built once. */
+/** One program contains both libraries, and is built once. */
 let built: Promise<string> | undefined
 
 const run = async (at: Workplace, library: string, act: string, names: Names) => {
@@ -35,7 +35,7 @@ const renew = (library: string): Client["renew"] => (at, names) => run(at, libra
 
 const commands = ["go", "golang-golang-x-crypto-dev", "golang-github-caddyserver-certmagic-dev"]
 
-/** Of `golang.org/x/crypto/acme`: each name gets its certificate at the first handshake with it. */
+/** Of `golang.org/x/crypto/acme`: each name gets its certificate at the first TLS handshake with that name. */
 export const autocert: Client = {
   name: "autocert",
   commands,
@@ -51,7 +51,7 @@ export const autocert: Client = {
   binds: true
 }
 
-/** The library that Caddy is made of, by itself; one certificate for each name. */
+/** The library behind Caddy, used without Caddy; one certificate for each name. */
 export const certmagic: Client = {
   name: "certmagic",
   commands,

@@ -3,7 +3,10 @@ import { join } from "node:path"
 import { runCommand } from "../Command.ts"
 import { kept, once, registryEnvironment } from "../Kept.ts"
 
-/* What PyPI has of clients in newer versions than Debian, in an environment of its own; every file is held to its digest. */
+/*
+ * Newer versions of clients from PyPI than Debian has, in a separate environment; every file is checked against its
+ * digest.
+ */
 
 const requirements = join(import.meta.dirname, "python/requirements.txt")
 
@@ -25,7 +28,9 @@ export const pythonCommands: ReadonlyArray<string> = ["python3-venv"]
 
 const python = "/usr/bin/python3"
 
-/** The folder of the programs. What was moved there is started by its interpreter, not by its first line. */
+/**
+ * The folder of the programs. After the folder was moved, they are started by the interpreter, not by their first line.
+ */
 export const pythonPrograms = once(async () => {
   const version = await runCommand(python, ["--version"])
   const environment = await kept("python", [version, readFileSync(requirements, "utf8")], async (folder) => {

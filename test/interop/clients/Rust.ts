@@ -6,13 +6,13 @@ import { isKept, kept, keptIn, once, registryEnvironment } from "../Kept.ts"
 import { alpnCertificatesOf, responding, tokensOf } from "../Responders.ts"
 import { lacksCompiled } from "../Toolchains.ts"
 
-/* Libraries of crates.io, a small program for each; Cargo.lock holds every crate to its digest. */
+/* Libraries of crates.io, a small program for each; Cargo.lock fixes the digest of every crate. */
 
 const source = join(import.meta.dirname, "rust")
 
 const manifest = readFileSync(join(source, "Cargo.toml"), "utf8")
 
-/** What the newest of the crates wants. */
+/** What the newest of the crates needs. */
 const cargoVersion = "1.89"
 
 const programs = ["acme2", "instant-acme", "lers"] as const
@@ -25,7 +25,7 @@ const madeOf = sources.map((file) => readFileSync(join(source, file), "utf8"))
 
 const build = once(() =>
   kept("rust", madeOf, async (folder) => {
-    // Kept too: after a change of one program the crates need not be compiled again.
+    // This is kept too: after a change of one program the crates need not be compiled again.
     const target = join(keptIn(), "rust-target")
     const words = ["build", "--release", "--locked", "--quiet", "--manifest-path", join(source, "Cargo.toml")]
     const env = { ...registryEnvironment(), CARGO_TARGET_DIR: target }
@@ -41,7 +41,7 @@ const run = async (program: Program, at: Workplace, step: string, ...words: Read
   return runCommand(join(await build(), program), all, { cwd: home, env: { HOME: home, ...bound } })
 }
 
-/** Where what a challenge wants to be shown is left, for servers beside the program. */
+/** Where the program leaves the answers to challenges, for servers beside it. */
 const placeOf = (at: Workplace): string =>
   ({ "http-01": tokensOf(at), "dns-01": at.nameServer.script, "tls-alpn-01": alpnCertificatesOf(at) })[at.challenge]
 
@@ -51,7 +51,7 @@ const besides = (program: Program, step: string) => async (at: Workplace, names:
   return responding(at, () => run(program, at, step, at.challenge, placeOf(at), ...names))
 }
 
-/** Orders with the library's own server for http-01, and with servers beside the program for what else there is. */
+/** Orders with the library's own server for http-01, and with servers beside the program for the other challenges. */
 const byItself = (program: Program, step: string) => (at: Workplace, names: Names) =>
   at.challenge === "http-01"
     ? run(program, at, step, at.challenge, `${at.httpPort}`, ...names)
@@ -67,7 +67,7 @@ const clientOf = (program: Program) => ({
   chain: (at: Workplace, [name]: Names) => readFileSync(join(at.home, `${name.replace("*", "_")}.pem`), "utf8")
 })
 
-// Two of them speak through OpenSSL.
+// Two of them use OpenSSL.
 const commands = ["gcc", "libssl-dev", "pkg-config"]
 
 /** A P-256 account key, which it changes; it asks for renewal information. */
@@ -85,7 +85,7 @@ export const instantAcme: Client = {
   deactivate: (at) => run("instant-acme", at, "deactivate")
 }
 
-/** Its own server for http-01, and an RSA account key; null for each member that it has no value of. */
+/** Its own server for http-01, and an RSA account key; null for each member without a value. */
 export const lers: Client = {
   ...clientOf("lers"),
   commands,
@@ -97,7 +97,7 @@ export const lers: Client = {
   revokeByItsKey: (at, [name]) => run("lers", at, "revoke-by-its-key", name)
 }
 
-/** An RSA account key; null for each member that it has no value of. It orders, and nothing else. */
+/** An RSA account key; null for each member without a value. It only orders. */
 export const acme2: Client = {
   ...clientOf("acme2"),
   commands,

@@ -8,14 +8,14 @@ import { lacksCompiled } from "../Toolchains.ts"
 
 const version = "0.30.6"
 
-/** What its module wants. */
+/** What its module needs. */
 const goVersion = "1.25.8"
 
 const module = `github.com/smallstep/cli/cmd/step@v${version}`
 
 const build = once(async () => {
   const folder = await kept("step", [module], (folder) => {
-    // Go holds the module and all that it wants to the digests of its checksum database.
+    // Go checks the module and its dependencies against the digests of its checksum database.
     const env = { ...registryEnvironment(), CGO_ENABLED: "0", GOBIN: folder }
     return runCommand("go", ["install", module], { env, timeoutMs: 1_800_000 })
   })

@@ -7,7 +7,7 @@ import { responding, tokensOf } from "../Responders.ts"
 
 const socketOf = (at: Workplace) => join(at.home, "ualpn.sock")
 
-/** uacme calls its hook with what is to be done, the type, the name, the token and the text to show. */
+/** uacme calls its hook with the action, the type, the name, the token and the text to show. */
 const hookFor = (at: Workplace): string => {
   const tell = (words: string) => `printf '%s\\n' "${words}" | ualpn -s ${socketOf(at)} | grep -q '^OK'`
   const [show, hide] = {
@@ -34,7 +34,7 @@ const run = (at: Workplace, ...words: ReadonlyArray<string>) => {
     : runCommand("uacme", all, options)
 }
 
-/** Its own responder wants a server to pass other connections on to: there are none. */
+/** Its own responder needs a server to which it passes other connections: there are none. */
 const withUalpn = async (at: Workplace, use: () => Promise<unknown>) => {
   const places = ["-s", socketOf(at), "-p", join(at.home, "ualpn.pid")]
   const ports = ["-b", `127.0.0.1@${at.alpnPort}`, "-c", `127.0.0.1@${at.server.port}`]

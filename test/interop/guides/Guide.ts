@@ -1,13 +1,13 @@
 import { bodiesIn, text } from "../../support/Documents.ts"
 
-/* docs/clients.md and docs/trust.md as something that can be done: their sections hold files to write and commands to run. */
+/* docs/clients.md and docs/trust.md as instructions: their sections have files to write and commands to run. */
 
 /** One block of a section. */
 export type Step =
   | { readonly kind: "file"; readonly path: string; readonly body: string }
   | { readonly kind: "shell"; readonly body: string }
 
-/** Where a block belongs, said in the line before it: ``In `/etc/caddy/Caddyfile`:``. */
+/** Where a block belongs, as the line before it says: ``In `/etc/caddy/Caddyfile`:``. */
 const place = /^In `(\/[^`]+)`[^`\n]*:$/
 
 const stepsOf = (section: string): ReadonlyArray<Step> =>
@@ -17,7 +17,7 @@ const stepsOf = (section: string): ReadonlyArray<Step> =>
     return path === undefined ? [] : [{ kind: "file", path, body }]
   })
 
-/** What every section of a document has done, by its heading; sections without a command are left out. */
+/** The steps of each section of a document, by its heading; sections without a command are left out. */
 export const guideOf = (document: string): ReadonlyMap<string, ReadonlyArray<Step>> => {
   const sections = text(document).split(/^#+ (?=[^\n]+\n\n)/m).slice(1)
   const guide = sections.map((section) => [section.slice(0, section.indexOf("\n")), stepsOf(section)] as const)

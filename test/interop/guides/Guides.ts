@@ -3,14 +3,14 @@ import { runCommand } from "../Command.ts"
 import type { Outcome } from "../Table.ts"
 import { recipes } from "./Recipes.ts"
 
-/* docs/clients.md and docs/trust.md, done as they stand at machines that are nobody's. */
+/* docs/clients.md and docs/trust.md, carried out word for word on simulated machines. */
 
 const spaces = ["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
 const isMeant = (isChosen: (name: string) => boolean) => ({ heading }: { readonly heading: string }) =>
   isChosen(`guide ${heading}`)
 
-/** The programs of {@link playGuides}, those of every recipe or of those that `isChosen` takes by their name. */
+/** The programs of {@link playGuides}: those of every recipe, or of those whose names `isChosen` accepts. */
 export const guideCommands = (isChosen: (name: string) => boolean = () => true): ReadonlyArray<string> => {
   const chosen = recipes.filter(isMeant(isChosen))
   const ground = recipes.slice(0, 1)
@@ -20,7 +20,7 @@ export const guideCommands = (isChosen: (name: string) => boolean = () => true):
 /** Whether machines can be made here. */
 const canMake = (): Promise<boolean> => runCommand("unshare", [...spaces, "true"]).then(() => true, () => false)
 
-/** Does every recipe that is chosen. */
+/** Carries out every chosen recipe. */
 export const playGuides = async (
   say: (text: string) => void,
   isChosen: (name: string) => boolean = () => true

@@ -8,12 +8,12 @@ import type { Step } from "./Guide.ts"
  * processes, so that files and ports are where the guide says. The files of a machine are deleted with it.
  */
 
-/** Addresses on the wire between the service and its clients, which leads nowhere else (RFC 5737). */
+/** Addresses on the network between the service and its clients, which leads nowhere else (RFC 5737). */
 export const addresses = { service: "192.0.2.10", nameServer: "192.0.2.53", client: "192.0.2.20" } as const
 
 const repository = resolve(import.meta.dirname, "../../..")
 
-/** In the network that is to be the service's: its end of the wire, and a place for networks of clients. */
+/** Runs in the network that becomes the service's: makes its end of the wire, and a place for networks of clients. */
 export const layWire = async (): Promise<void> => {
   await runCommand("sh", [
     "-euc",
@@ -27,7 +27,7 @@ export const layWire = async (): Promise<void> => {
   ])
 }
 
-/** The root of a machine: what is there, under what is written here. */
+/** The root of a machine: the files of this machine, under those that are written here. */
 const boot = `
 at=$1 lower=$2 repository=$3; shift 3
 mkdir -p "$at/upper" "$at/work" "$at/root"
@@ -40,7 +40,7 @@ mount --bind "$repository" "$at/root$repository"
 exec chroot "$at/root" "$@"
 `
 
-/** For want of systemd: what its units do, by the programs themselves. */
+/** Without systemd: the programs do what its units do. */
 const systemctl = `#!/bin/sh
 set -eu
 run() {
@@ -66,7 +66,7 @@ touch "/run/started.$unit"
 
 const bytes = (text: string): string => Buffer.from(text).toString("base64")
 
-/** Writes a file in a machine; scripts are made so that they can be run. */
+/** Writes a file in a machine; scripts become executable. */
 const writing = (path: string, body: string): string =>
   [
     `mkdir -p "$(dirname '${path}')"`,
@@ -79,13 +79,13 @@ const scriptOf = (steps: ReadonlyArray<Step>): string =>
 
 /** Where a machine is made. */
 export interface Place {
-  /** A directory of this run, on a file system of its own. */
+  /** A directory of this run, on its own file system. */
   readonly directory: string
-  /** The machine it begins as, if not as this one. */
+  /** The machine it is copied from, if not from this one. */
   readonly like?: Machine
 }
 
-/** A machine that has been shut down; what was written in it can be looked at, or another one begins with it. */
+/** A machine that has been shut down; its files can be read, or another machine can start with them. */
 export interface Machine {
   readonly upper: string
   readonly said: string
@@ -93,14 +93,17 @@ export interface Machine {
 
 let made = 0
 
-/** Does what a guide says in a new machine, as root in its home directory; fails with what the first bad command said. */
+/**
+ * Carries out a guide in a new machine, as root in its home directory; fails with the output of the first command that
+ * failed.
+ */
 export const doIn = async ({ directory, like }: Place, steps: ReadonlyArray<Step>): Promise<Machine> => {
   const name = `m${made++}`
   const at = mkdtempSync(join(directory, `${name}-`))
   const lower = like === undefined ? "/" : `${like.upper}:/`
   const wire = [
     `ip netns add ${name}`,
-    // Always the same one: what knew the machine before knows this one.
+    // Always the same one: programs that knew the machine before know this one.
     `ip link add ${name} type veth peer name eth0 address 02:00:00:00:02:20 netns ${name}`,
     `ip link set ${name} master wire up`,
     `ip -n ${name} link set lo up`,

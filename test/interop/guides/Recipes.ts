@@ -2,21 +2,21 @@ import { commandsIn } from "../../support/Documents.ts"
 import type { guides } from "./Guide.ts"
 import { guideOf } from "./Guide.ts"
 
-/* Which sections of the guides are done, and what has to be true then. */
+/* Which sections of the guides are carried out, and what must be true then. */
 
-/** A section that is done as it stands. */
+/** A section that is carried out as it stands. */
 export interface Recipe {
   readonly document: (typeof guides)[number]
   readonly heading: string
-  /** The programs it takes. */
+  /** The programs it needs. */
   readonly commands: ReadonlyArray<string>
-  /** What the section takes for granted, by lines of a shell. */
+  /** What the section assumes, as shell commands. */
   readonly before?: ReadonlyArray<string>
-  /** Lines of a shell that fail unless the section did what it says. */
+  /** Shell commands that fail unless the section did what it says. */
   readonly holds: ReadonlyArray<string>
-  /** What renews by itself later on, and a file whose first certificate has to be another one then. */
+  /** The command that renews by itself later on, and a file whose first certificate must be another one then. */
   readonly later?: { readonly line: string; readonly certificate: string }
-  /** It is what other machines begin as: their hosts trust the CA. */
+  /** Other machines start as copies of it: their hosts trust the CA. */
   readonly isGround?: true
 }
 
@@ -27,14 +27,14 @@ const verifies = (file: string, host = name): ReadonlyArray<string> => [
   `openssl verify -CAfile ${root} -untrusted ${file} -verify_hostname ${host} ${file}`
 ]
 
-/** By the trust of this host, and asked again for as long as it takes. */
+/** With the trust of this host, and repeated for as long as it takes. */
 const shows = `curl --silent --show-error --retry 60 --retry-delay 1 --retry-all-errors https://${name}/ > /dev/null`
 
-/** What cron would run. */
+/** The command that cron would run. */
 const cron = (file: string): string =>
   `sed -n 's/^[0-9].* root  *//p' /etc/cron.d/${file} > /run/line && sh -eu /run/line`
 
-/** What the timer of Debian's certbot starts. */
+/** The command that the timer of Debian's certbot starts. */
 const certbotTimer = "$(sed -n 's/^ExecStart=//p' /lib/systemd/system/certbot.service)"
 
 const certbotFile = `/etc/letsencrypt/live/${name}/fullchain.pem`
@@ -51,7 +51,7 @@ const ofTrust = (heading: string, recipe: Omit<Recipe, "document" | "heading">):
   ...recipe
 })
 
-/** All of them, the one that the others begin with first. */
+/** All recipes; the one that the others start from comes first. */
 export const recipes: ReadonlyArray<Recipe> = [
   ofTrust("Debian and Ubuntu", {
     commands: ["update-ca-certificates", "curl", "openssl"],
@@ -60,7 +60,7 @@ export const recipes: ReadonlyArray<Recipe> = [
   }),
   ofClients("Apache with mod_md", {
     commands: ["a2enmod"],
-    // It waits for ten seconds otherwise.
+    // Otherwise it waits for ten seconds.
     before: ["echo MDInitialDelay 0s > /etc/apache2/conf-enabled/at-once.conf"],
     holds: [
       "tail --follow=name --retry --lines=+1 /var/log/apache2/error.log | grep --max-count=1 AH10059",
@@ -90,7 +90,7 @@ export const recipes: ReadonlyArray<Recipe> = [
   }),
   ofClients("dehydrated", {
     commands: ["dehydrated", "nginx"],
-    // The key of an account that it makes otherwise takes seconds.
+    // Otherwise the key of an account that it makes takes seconds.
     before: ["systemctl start nginx", "echo ACCOUNT_KEYSIZE=2048 > /etc/dehydrated/conf.d/account.sh"],
     holds: verifies(`/var/lib/dehydrated/certs/${name}/fullchain.pem`),
     later: { line: cron("dehydrated"), certificate: `/var/lib/dehydrated/certs/${name}/fullchain.pem` }

@@ -14,18 +14,21 @@ import { acme2, instantAcme, lers } from "../clients/Rust.ts"
 import { step } from "../clients/Step.ts"
 import { uacme } from "../clients/Uacme.ts"
 
-/* The table of docs/clients.md: what is known of each client. What was run is not said here, but found out by `Tried.ts`. */
+/*
+ * The table of docs/clients.md: what is known about each client. What was run is not written here: `Tried.ts` finds it
+ * out.
+ */
 
-/** Something a client can do, as its own documentation has it: from which version, where that is known. */
+/** A feature of a client, according to its own documentation, with the first version that has it, if known. */
 type Documented = string
 
-/** What was tried: the package whose version stands in the table, and who drove it. */
+/** What was tried: the package whose version the table shows, and what drove it. */
 export interface Tried {
   readonly package: string
   readonly version: string
   /** The client of the run that has all scenarios. */
   readonly client?: Client
-  /** The sections of docs/clients.md that are done as they stand. */
+  /** The sections of docs/clients.md that are carried out as they stand. */
   readonly recipes?: ReadonlyArray<string>
 }
 
@@ -33,7 +36,7 @@ export interface Tried {
 export interface Row {
   readonly name: string
   readonly tried?: Tried
-  /** The version that was tried once by a person, with a credential and http-01, and is no part of the run. */
+  /** The version that a person tried once, with a credential and http-01, and that is not part of the run. */
   readonly byHand?: string
   readonly eab: Documented
   readonly dns01: Documented
@@ -47,10 +50,13 @@ const manifest: { readonly devDependencies: Readonly<Record<string, string>> } =
 
 const [yes, no, unknown] = ["yes", "no", "not known"] as const
 
-/** What the run has of a client that is not Debian's. */
+/** The table's data about a client of the run that is not Debian's. */
 const pinned = (client: Client): Tried => ({ package: "", version: "", ...client.pinned, client })
 
-/** Those that were run first. Versions of packages that change within a release of Debian are those of its latest update. */
+/**
+ * Clients that were run come first. If package versions change within a release of Debian, these are those of its
+ * latest update.
+ */
 export const rows: ReadonlyArray<Row> = [
   {
     name: "certbot",

@@ -7,9 +7,9 @@ import type { Credential } from "../Client.ts"
 import { runCommand, startForeground } from "../Command.ts"
 import { addresses } from "./Machine.ts"
 
-/* The service the guides speak of, at `https://acme.example.org`, and the name server of `example.org`. */
+/* The service that the guides use, at `https://acme.example.org`, and the name server of `example.org`. */
 
-/** What stands for the words of the guides that everybody has to replace. */
+/** The values for the words of the guides that every reader has to replace. */
 export interface Words {
   readonly FINGERPRINT: string
   readonly KID: string
@@ -24,7 +24,7 @@ export interface Site {
   readonly stop: () => Promise<void>
 }
 
-/** Certificates end before any client's own date of renewal, so that its next look finds them due. */
+/** Certificates expire before any client's own date of renewal, so that its next look finds them due. */
 const configuration = `[profiles.default]
 enabled = true
 [eab]

@@ -4,7 +4,7 @@ import { guideOf } from "./Guide.ts"
 import type { Row, Tried } from "./Rows.ts"
 import { rows } from "./Rows.ts"
 
-/* What of docs/clients.md was run, from what `npm run interop` does: nobody can claim it by hand. */
+/* Which rows of docs/clients.md were run, derived from what `npm run interop` does: nobody can claim it by hand. */
 
 const ran = "**run**"
 
@@ -35,7 +35,10 @@ const cellsOf = ({ ari, byHand, dns01, eab, name, set, tried }: Row): ReadonlyAr
 /** The table's cells, line by line. */
 export const triedClients = (): ReadonlyArray<ReadonlyArray<string>> => rows.map(cellsOf)
 
-/** What docs/clients.md has another version of than these lines of packages, each with its version as Debian writes it. */
+/**
+ * The rows of docs/clients.md whose version differs from these lines of packages, each with its version as Debian
+ * writes it.
+ */
 export const otherVersions = (packages: string): ReadonlyArray<string> => {
   const here = new Map(packages.split("\n").map((line) => line.split(" ", 2) as [string, string]))
   return rows.flatMap(({ tried }) => {

@@ -11,8 +11,8 @@ import type { Words } from "./Site.ts"
 import { startSite } from "./Site.ts"
 
 /*
- * Does the recipes whose headings stand on its command line, each at a machine of its own, and prints what became of each as a
- * line of JSON. `Guides.ts` starts it where networks and file systems are its own.
+ * Carries out the recipes whose headings are on its command line, each on its own machine, and prints the result of
+ * each as a line of JSON. `Guides.ts` starts it with its own networks and file systems.
  */
 
 const filled = (text: string, words: Words): string =>
@@ -21,7 +21,7 @@ const filled = (text: string, words: Words): string =>
     text
   )
 
-/** What a recipe is made of: what it takes for granted, the section as it stands, what has to hold, and a renewal. */
+/** The steps of a recipe: its assumptions, the section as it stands, the checks, and a renewal. */
 const stepsOf = ({ before = [], document, heading, holds, later }: Recipe, words: Words): ReadonlyArray<Step> => {
   const section = guideOf(document).get(heading)
   if (section === undefined) throw new Error(`${document} has no commands below ${heading}`)
@@ -73,7 +73,7 @@ const main = async (headings: ReadonlyArray<string>): Promise<void> => {
   try {
     const machine = await done(ground, undefined)
     const chosen = others.filter(({ heading }) => headings.includes(heading))
-    // One after another: each is the host that the name leads to.
+    // One after another: each machine is the host that the name leads to.
     if (machine !== undefined) { for (const recipe of chosen) await done(recipe, machine) }
   } finally {
     await site.stop()

@@ -8,16 +8,16 @@ import type { Foreground } from "../Command.ts"
 import { runCommand, startForeground } from "../Command.ts"
 
 /*
- * Exim on loopback, with two mailboxes, as a user without any right: it takes mail over TLS alone, and from whoever signs
- * in. It is Debian's package, unpacked; nothing of it is installed.
+ * Exim on loopback, with two mailboxes, as a user without any right. It accepts mail only over TLS, and only from
+ * clients that sign in. It is Debian's package, unpacked; nothing of it is installed.
  */
 
-/** Exim asks for the user it was built for. This library answers in place of the host's list of users. */
+/** Exim looks up the user that it was built for. This library answers instead of the host's list of users. */
 export const eximPackages: ReadonlyArray<string> = ["exim4-daemon-light", "libnss-wrapper"]
 
-/** A message as it lies in a mailbox. */
+/** A message as it is in a mailbox. */
 export interface Message {
-  /** By lower-case name, each as often as the message has it. */
+  /** Headers by lower-case name, with every value that the message has. */
   readonly headers: { readonly [name: string]: ReadonlyArray<string> }
   readonly from: ReadonlyArray<readonly [name: string, address: string]>
   readonly to: ReadonlyArray<readonly [name: string, address: string]>
@@ -28,7 +28,7 @@ export interface Message {
   readonly text: string
   readonly isAscii: boolean
   readonly longestLine: number
-  /** What the reader finds wrong with it. */
+  /** The faults that the reader finds in it. */
   readonly defects: ReadonlyArray<string>
 }
 
@@ -47,17 +47,17 @@ export interface Exim {
   readonly port: number
   /** Speaks TLS from the first octet. */
   readonly tlsPort: number
-  /** The file of its certificate, which is for localhost alone and signed by itself. */
+  /** The file of its certificate, which is self-signed and only for localhost. */
   readonly certificate: string
   /** All messages of a mailbox, in the order they were delivered. */
   readonly messages: (box: (typeof boxes)[number]) => Promise<ReadonlyArray<Message>>
-  /** Waits until a mailbox has a message that is meant. Exim delivers what it has taken a moment later. */
+  /** Waits until a mailbox has a matching message. Exim delivers what it has accepted a moment later. */
   readonly awaitMessage: (box: (typeof boxes)[number], isMeant: (message: Message) => boolean) => Promise<Message>
-  /** All messages of a mailbox, once there are so many. */
+  /** All messages of a mailbox, once there are this many. */
   readonly awaitMessages: (box: (typeof boxes)[number], count: number) => Promise<ReadonlyArray<Message>>
   /** Empties the mailboxes. */
   readonly empty: () => void
-  /** Stops listening; what was delivered stays. */
+  /** Stops listening; delivered messages stay. */
   readonly leave: () => Promise<void>
   readonly comeBack: () => Promise<void>
   readonly dispose: () => Promise<void>
@@ -72,7 +72,7 @@ interface Place {
   readonly tlsPort: number
 }
 
-/** Of a condition, over a sign-in that gave these variables. */
+/** A condition over a sign-in that set these variables. */
 const isAccount = (user: string, password: string): string =>
   `\${if and{{eq{${user}}{${account.username}}}{eq{${password}}{${account.password}}}}}`
 
@@ -139,7 +139,7 @@ login:
   server_condition = ${isAccount("$auth1", "$auth2")}
 `
 
-/** Root gives itself up: Exim is nobody then, else whoever runs this. */
+/** Gives up root: Exim then runs as nobody, or else as the caller. */
 const ownerOf = (uid: number | undefined): number => uid === undefined || uid === 0 ? 65_534 : uid
 
 const prepare = async (place: Place): Promise<void> => {
@@ -158,7 +158,7 @@ const prepare = async (place: Place): Promise<void> => {
   const folders = ["spool", "log", "boxes"].map((one) => join(directory, one))
   for (const folder of folders) mkdirSync(folder)
   if (process.getuid?.() === 0) { for (const one of [key, ...folders]) chownSync(one, owner, owner) }
-  // The package would have it run as root.
+  // The package would run it as root.
   chmodSync(programIn(unpacked), 0o755)
 }
 

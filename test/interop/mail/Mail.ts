@@ -15,19 +15,19 @@ import { check, isOf, isSound } from "./Sound.ts"
 import { withPackages } from "./Unpacked.ts"
 
 /*
- * Notifications by mail: a service that runs tells Exim of what happens, over TLS and signed in, and Python's library reads
+ * Notifications by mail: a running service reports events to Exim, over TLS and signed in, and Python's library reads
  * the mailboxes.
  */
 
 const client = "mail Exim"
 
-/** What has to be there for it. */
+/** What it needs. */
 export const mailCommands: ReadonlyArray<string> = ["python3"]
 
 interface Stage {
   readonly exim: Exim
   readonly server: Server
-  /** Speaks for an account of a profile whose names count as proved. */
+  /** Acts for an account of a profile whose names count as proved. */
   readonly session: AcmeSession
   readonly host: string
   /** Runs a command beside the service, with other variables if they are given. */
@@ -67,7 +67,7 @@ const configOf = (exim: Exim, adminPort: number): string =>
     ""
   ].join("\n")
 
-/** Waits for the mail about an event in both mailboxes, and looks at each of them. */
+/** Waits for the mail about an event in both mailboxes, and checks each. */
 const arrived = async ({ exim }: Stage, subject: RegExp, lines: ReadonlyArray<string>) => {
   for (const box of boxes) {
     const message = await exim.awaitMessage(box, isOf(subject))
@@ -102,12 +102,12 @@ const longNameOf = (number: number, host: string): string => {
   for (;;) {
     const left = 253 - `${labels.join(".")}..${host}`.length
     if (left <= 0) return `${labels.join(".")}.${host}`
-    // What is left may not be a dot alone.
+    // The remainder must not be only a dot.
     labels.push("x".repeat(left > 63 ? Math.min(63, left - 2) : left))
   }
 }
 
-/** A hundred names of which each is as long as a name may be. */
+/** A hundred names, each as long as a name may be. */
 const long = async (stage: Stage) => {
   const names = Array.from({ length: 100 }, (_, number) => longNameOf(number, stage.host))
   await stage.session.issue(names, new Map())
@@ -147,7 +147,7 @@ const revoked = async (stage: Stage) => {
   ])
 }
 
-/** Turned on by a reload: the first digest is sent at once, and tells of what the scenarios before have issued. */
+/** A reload turns the digest on: the first one is sent at once, and lists what the earlier scenarios have issued. */
 const digest = async (stage: Stage) => {
   await stage.reload("[notify.expiry]\nlead_days = 365\n")
   const subject = /^ACME Service \S+: \[default\] \d+ certificates expire within 365 days, first /
@@ -232,7 +232,7 @@ const overTls = async (stage: Stage) => {
   }
 }
 
-/** What stands in the way of a mail, by its variables, and what is said of it. */
+/** What prevents a mail, by its variables, and the message about it. */
 const obstacles: { readonly [scenario: string]: readonly [env: Readonly<Record<string, string>>, said: RegExp] } = {
   "wrong password": [{ ACME_SVC_NOTIFY__EMAIL__SMTP_PASSWORD: "swordfish" }, /535/],
   "nobody signed in": [
@@ -254,7 +254,7 @@ const isRefused = ([env, said]: (typeof obstacles)[string]) => async (stage: Sta
   for (const box of boxes) check((await stage.exim.messages(box)).length === 0, `${box} has a mail`)
 }
 
-/** In the order they are played in. */
+/** In the order in which they are played. */
 const scenarios: { readonly [scenario: string]: (stage: Stage) => Promise<unknown> } = {
   certificate_issued: issued,
   "a hundred longest names": long,
@@ -269,7 +269,7 @@ const scenarios: { readonly [scenario: string]: (stage: Stage) => Promise<unknow
   ...Object.fromEntries(Object.entries(obstacles).map(([name, obstacle]) => [name, isRefused(obstacle)]))
 }
 
-/** No message is in a mailbox twice. */
+/** No mailbox has a message twice. */
 const isOnce = async (exim: Exim) => {
   for (const box of boxes) {
     const ids = (await exim.messages(box)).map(({ headers }) => headers["message-id"]?.[0])

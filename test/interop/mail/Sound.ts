@@ -1,7 +1,7 @@
 import type { Message } from "./Exim.ts"
 import { domain } from "./Exim.ts"
 
-/* What every mail of the service has to be, whatever it tells. */
+/* What every mail of the service must fulfil, whatever it reports. */
 
 export const check: (holds: boolean, what: string) => asserts holds = (holds, what) => {
   if (!holds) throw new Error(what)
@@ -12,7 +12,7 @@ export const isOf = (subject: RegExp) => ({ headers }: Message): boolean => subj
 
 const everybody = [["", `pki@${domain}`], ["Zweite für Post", `second@${domain}`]] as const
 
-/** Headers that there is one of, and what is in it. */
+/** Headers that occur once, and their contents. */
 const headers: { readonly [name: string]: RegExp } = {
   from: /./,
   to: /./,
@@ -33,7 +33,7 @@ const headers: { readonly [name: string]: RegExp } = {
 const longestLine = 998
 const longestSubject = 200
 
-/** Holds a mail to all of it. `box` is the address whose mailbox it is in. */
+/** Checks a mail for all of this. `box` is the address whose mailbox it is in. */
 export const isSound = (
   message: Message,
   box: string,

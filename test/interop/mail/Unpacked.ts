@@ -4,37 +4,37 @@ import { join } from "node:path"
 import { runCommand } from "../Command.ts"
 
 /*
- * Packages of Debian that are unpacked for the run alone: their scripts are not run, the host does not know of them, and
- * what is installed here in their place stays.
+ * Debian packages that are unpacked only for the run: their scripts do not run, the host does not know of them, and
+ * installed versions stay.
  */
 
 const download = async (packages: ReadonlyArray<string>, archives: string): Promise<void> => {
   const words = [
     "--yes",
     "--no-install-recommends",
-    // What is installed here already is wanted as well.
+    // Includes packages that are already installed here.
     "--reinstall",
     "--download-only",
-    // Nothing is installed, and the archives are in a folder of our own: there is nothing to lock, so no root is needed.
+    // Nothing is installed, and the archives are in our own folder: there is nothing to lock, so no root is needed.
     "--option",
     "Debug::NoLocking=true",
     "--option",
     `Dir::Cache::archives=${archives}`,
-    // Who fetches is who runs this: the folder is not everybody's.
+    // The caller fetches, because the folder is not open to everybody.
     "--option",
     "APT::Sandbox::User="
   ]
   await runCommand("apt-get", [...words, "install", ...packages], { timeoutMs: 600_000 })
 }
 
-/** Unpacks packages, with what they need and this host does not have, for as long as `use` runs. */
+/** Unpacks packages, with their dependencies that this host lacks, while `use` runs. */
 export const withPackages = async <A>(
   packages: ReadonlyArray<string>,
-  /** Is given the folder, and the packages with their versions. */
+  /** Gets the folder, and the packages with their versions. */
   use: (folder: string, versions: ReadonlyArray<string>) => Promise<A>
 ): Promise<A> => {
   const folder = mkdtempSync(join(tmpdir(), "acme-unpacked-"))
-  // Programs of it run as somebody else.
+  // Some of its programs run as other users.
   chmodSync(folder, 0o755)
   try {
     const archives = join(folder, "archives")

@@ -6,19 +6,19 @@ import type { OpenApiDocument } from "../../support/Documented.ts"
 import { makeDocumented, schemasOf } from "../../support/Documented.ts"
 import { runCommand } from "../Command.ts"
 
-/* Tools that read the OpenAPI document. Whatever one of them warns of is an error here. */
+/* Tools that read the OpenAPI document. Every warning counts as an error here. */
 
-/** With all it needs it is 68 MB, more than the other tools together, so it is installed for the run alone. */
+/** With its dependencies it is 68 MB, more than the other tools together, so it is installed only for the run. */
 const spectral = "@stoplight/spectral-cli@6.16.3"
 
 const rules = (file: string): string => join(import.meta.dirname, file)
 
-/** Installs the tool that is no dependency; answers its program, and how to remove it. */
+/** Installs the tool that is not a dependency; returns its program, and how to remove it. */
 export const installSpectral = async (say: (text: string) => void) => {
   const directory = mkdtempSync(join(tmpdir(), "acme-spectral-"))
   say(`installing ${spectral} with npm`)
   const words = ["install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", directory, spectral]
-  // Where npm finds its registry, and whom it trusts for it, is said by the environment of whoever runs this.
+  // The caller's environment says where npm finds its registry, and whom it trusts for it.
   const env = Object.fromEntries(Object.entries(process.env).map(([name, value]) => [name, value ?? ""]))
   await runCommand("npm", words, { cwd: directory, env, timeoutMs: 600_000 })
   return {
@@ -27,7 +27,7 @@ export const installSpectral = async (say: (text: string) => void) => {
   }
 }
 
-/** Has Redocly lint a file; its every word is an error. */
+/** Runs Redocly's linter on a file; every message is an error. */
 export const lintByRedocly = async (file: string): Promise<void> => {
   const env = { REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true" }
   const words = ["lint", "--config", rules("redocly.yaml"), "--max-problems", "1000", file]
@@ -35,12 +35,12 @@ export const lintByRedocly = async (file: string): Promise<void> => {
   if (/You have \d+ warning/.test(said) || !said.includes("Your API description is valid")) throw new Error(said)
 }
 
-/** Has Spectral lint a file; a hint is an error too. */
+/** Runs Spectral's linter on a file; a hint is an error too. */
 export const lintBySpectral = async (program: string, file: string): Promise<void> => {
   await runCommand(program, ["lint", "--ruleset", rules("spectral.yaml"), "--fail-severity", "hint", file])
 }
 
-/** Holds a document to the schema of OpenAPI 3.1. */
+/** Checks a document against the schema of OpenAPI 3.1. */
 export const validateDocument = async (document: OpenApiDocument): Promise<void> => {
   const validator = new Validator()
   // The validator resolves references in place.
@@ -55,7 +55,7 @@ const idsIn = (value: unknown): ReadonlyArray<string> => {
   return [...own, ...Object.values(value).flatMap(idsIn)]
 }
 
-/** Compiles every schema of a document; answers how many there are. */
+/** Compiles every schema of a document; returns their number. */
 export const compileSchemas = async (document: OpenApiDocument): Promise<void> => {
   const ids = idsIn(document)
   const twice = ids.filter((id, at) => ids.indexOf(id) !== at)

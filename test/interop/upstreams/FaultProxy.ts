@@ -5,7 +5,7 @@ import { buffer } from "node:stream/consumers"
 
 /* A reverse proxy before an upstream that fails by rule, at the requests of a relay. */
 
-/** What a relay asks its upstream for. */
+/** What a relay asks of its upstream. */
 export type Asked =
   | "directory"
   | "newNonce"
@@ -20,24 +20,24 @@ export type Asked =
   | "certificate"
   | "revokeCert"
 
-/** What becomes of one request. */
+/** What happens to one request. */
 export interface Fault {
   /** Its name in the table. */
   readonly name: string
-  /** An answer in place of the upstream's, which never hears of the request. */
+  /** An answer that replaces the upstream's; the upstream does not get the request. */
   readonly answer?: {
     readonly status: number
     readonly type: string
     readonly body: string
     readonly retryAfter?: string
   }
-  /** The upstream hears of it, and its answer is lost, or its second half. */
+  /** The upstream gets the request, and its answer is lost, or its second half. */
   readonly damage?: "lost" | "cut"
-  /** The upstream does not hear of it, and nobody answers: at once, or until the relay gives up. */
+  /** The upstream does not get the request, and the connection ends at once, or hangs until the relay gives up. */
   readonly silence?: "closed" | "hangs"
 }
 
-/** Which requests a fault meets: the first so many of them. */
+/** Which requests a fault affects: this many of the first ones. */
 export interface Rule {
   readonly at: Asked
   readonly fault: Fault
@@ -55,9 +55,9 @@ export interface Seen {
 
 /** A proxy at work. */
 export interface FaultProxy {
-  /** `127.0.0.1:port`; the upstream has to name its URLs by the Host of a request, or by this. */
+  /** `127.0.0.1:port`; the upstream must build its URLs from the Host of a request, or from this. */
   readonly host: string
-  /** Begins anew with these rules; the requests from now on are in `seen`. */
+  /** Starts again with these rules; later requests are in `seen`. */
   readonly begin: (rules: ReadonlyArray<Rule>) => void
   readonly seen: () => ReadonlyArray<Seen>
   readonly stop: () => Promise<void>
@@ -73,7 +73,7 @@ export interface ProxyOptions {
     readonly name?: string
     readonly directory: string
   }
-  /** No answer but that of newNonce has a nonce, so that each request needs one of its own. */
+  /** Only the answer of newNonce has a nonce, so each request needs its own newNonce. */
   readonly withholdsNonces?: boolean
 }
 
@@ -101,13 +101,13 @@ const toRevoke = (body: Buffer): unknown => {
 }
 
 /**
- * Learns from the upstream's answers what its paths are for. What a relay asks about an order of a former play, whose end it looks
- * after, is nothing to the play that is on.
+ * Learns from the upstream's answers what its paths are for. The relay may still ask about an order of a former play;
+ * such requests do not belong to the present play.
  */
 const makeAtlas = (directory: string) => {
   const known = new Map<string, Asked>([[directory, "directory"]])
   const fresh = new Set<string>()
-  // A play that revokes begins anew before it does, so the leaves of the stretch before are its own.
+  // A play that revokes starts again before it does so, so the leaves of the earlier part are its own.
   let [before, leaves] = [new Set<unknown>(), new Set<unknown>()]
   const learn = (url: unknown, at: Asked) => {
     const path = pathOf(url)

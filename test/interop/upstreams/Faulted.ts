@@ -18,11 +18,11 @@ import { makePair, upstreams } from "./Upstreams.ts"
 
 /*
  * Tests every fault at every request of a relay, at real upstreams, on both databases. No order is lost if another try
- * can save it, nothing is asked sooner than the upstream says, and nothing that was refused for good is asked again. If
- * the client can mend the cause, it gets a problem type that says so.
+ * can save it, nothing is asked sooner than the upstream says, and a final refusal is not asked again. If the client
+ * can correct the cause, it gets a problem type that says so.
  */
 
-/** How many relays work at a time; each has a proxy of its own, which fails for it alone. */
+/** How many relays work at a time; each has its own proxy, which fails only for it. */
 const lanes = 6
 
 const slugOf = ({ name }: Upstream): string => name.toLowerCase()
@@ -89,7 +89,7 @@ const tableOf = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
   )
 }
 
-/** The plays of each lane; the last one, whose proxy withholds nonces, has those of newNonce. */
+/** The plays of each lane; the last lane, whose proxy withholds nonces, has the plays of newNonce. */
 const shared = (plays: ReadonlyArray<Play>): ReadonlyArray<ReadonlyArray<Play>> => {
   const others = plays.filter(({ at }) => at !== "newNonce")
   const parts = Array.from(
@@ -154,7 +154,7 @@ const onDatabase = async (
 
 const isPlayed = (upstream: Upstream): boolean => upstream.isOfGate || upstream.isThere()
 
-/** What fetches the upstreams of the short run, or of all, that are not in the kept folder. */
+/** Fetches the upstreams of the short run, or all, that are not in the kept folder. */
 export const upstreamCommands = (isFull: boolean): ReadonlyArray<string> =>
   upstreams.filter((one) => !one.isThere() && (isFull || one.isOfGate)).map(({ installer }) => installer)
 
@@ -178,7 +178,7 @@ const playUpstream = async (
   }
 }
 
-/** Plays the faults at every upstream that is there: a few of them, or all. */
+/** Plays the faults at every available upstream: a few of them, or all. */
 export const playUpstreams = async (
   nameServer: NameServer,
   freshPostgres: () => Promise<string>,

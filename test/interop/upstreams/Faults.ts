@@ -1,9 +1,9 @@
 import type { Asked, Fault, Rule } from "./FaultProxy.ts"
 import type { Upstream } from "./Upstream.ts"
 
-/* What can go wrong at each request of a relay, and how the order, or the revocation, has to end for all that. */
+/* What can fail at each request of a relay, and how the order, or the revocation, must end. */
 
-/** How often a fault comes: every request of the kind meets it where it is for ever. */
+/** How often a fault occurs: `for ever` affects every request of the kind. */
 export type Often = 1 | 2 | "for ever"
 
 /** One play of the table. */
@@ -14,11 +14,11 @@ export interface Play {
   readonly rules: ReadonlyArray<Rule>
   /** `valid` or `revoked`, otherwise the type of the problem that the client gets. */
   readonly ends: string
-  /** How many requests of the kind there may be at most; undefined where only time bounds them. */
+  /** The largest permitted number of requests of the kind; undefined if only time limits them. */
   readonly most?: number
   /** How many orders may be opened at the upstream. */
   readonly orders: number
-  /** In seconds: no request of the kind may follow the fault sooner. */
+  /** In seconds: a request of the kind must not follow the fault sooner. */
   readonly waits?: number
 }
 
@@ -74,23 +74,26 @@ const forbidden = problem("caa", 403, "caa")
 const unauthorized = problem("unauthorized", 403, "unauthorized")
 
 const hangs = ({ silence }: Fault) => silence === "hangs"
-// The answer to HEAD has no body that could tell a limit of another status.
+// The answer to HEAD has no body, so it cannot report a limit with another status.
 const isLimit = ({ name }: Fault, at: Asked) =>
   name.startsWith("429") || (name.startsWith("rateLimited") && at !== "newNonce")
 
-/** What is asked in the course of every order. */
+/** The requests of every order. */
 const ofOrders: ReadonlyArray<Asked> = ["newOrder", "authorization", "challenge", "order", "finalize", "certificate"]
 
-/** What changes something at the upstream, and shows in the state of its order although no answer ever comes. */
+/**
+ * Requests that change something at the upstream, whose effect shows in the state of its order even if no answer
+ * arrives.
+ */
 const ofChanges: ReadonlyArray<Asked> = ["newOrder", "challenge", "finalize"]
 
-/** Read only where the answer to newOrder was lost. */
+/** Read only if the answer to newOrder was lost. */
 const ofSearch: ReadonlyArray<Asked> = ["account", "orders"]
 
 const lost: Fault = { name: "answer lost", damage: "lost" }
 const times = (often: Often) => often === "for ever" ? Number.POSITIVE_INFINITY : often
 
-/** For all that the relay can know, the upstream has opened an order, whose URL did not come. */
+/** As far as the relay can know, the upstream has opened an order, whose URL did not arrive. */
 const isUnclear = ({ answer, damage }: Fault): boolean =>
   answer === undefined ? damage !== "cut" : answer.body.length > 1_000_000 ||
     (answer.type !== "application/problem+json" && answer.status !== 503)
@@ -100,7 +103,7 @@ const orderPlays = (at: Asked, often: ReadonlyArray<Often>, lists: Upstream["lis
   const isSearch = ofSearch.includes(at)
   const before: ReadonlyArray<Rule> = isSearch ? [{ at: "newOrder", fault: lost, times: 1 }] : []
   const rules = (fault: Fault, often: Often) => [...before, { at, fault, times: times(often) }]
-  // Without a list, an order that may have been opened cannot be found: one more is opened, and no third where each may cost.
+  // Without a list, an order that may exist cannot be found: one more is opened, but no third, since each may cost.
   const isBlind = (fault: Fault) => lists !== "whole" && at === "newOrder" && isUnclear(fault)
   const ended = (fault: Fault, often: Often): string => {
     if (often === 1 || (often === 2 && (lists === "harmful" || !isBlind(fault)))) return "valid"
@@ -124,7 +127,7 @@ const orderPlays = (at: Asked, often: ReadonlyArray<Often>, lists: Upstream["lis
     }))
   )
   return [
-    // A nonce refused for ever is nothing but a time-out of its own, and newNonce has no body that could be cut.
+    // A nonce that is always refused is only a time-out, and newNonce has no body that could be cut.
     ...at === "newNonce"
       ? passed.filter(({ fault }) => fault.damage !== "cut" && fault.name !== "badNonce")
       : passed,
@@ -180,7 +183,7 @@ const some: ReadonlySet<string> = new Set([
 ])
 const few: ReadonlySet<string> = new Set(["429, wait 1 h", "500, a page", "answer lost"])
 
-/** Every play at an upstream, or those of the gate, which end within a minute. */
+/** Every play at an upstream, or the plays of the gate, which end within a minute. */
 export const playsOf = (
   isFull: boolean,
   { isReference, lists }: Pick<Upstream, "isReference" | "lists">
@@ -199,7 +202,7 @@ export const playsOf = (
       ? ["500, a page", "badRevocationReason"].includes(fault.name)
       : at === "newNonce"
       ? fault.name === "503, wait 2 s"
-      // Where no list can be read, a lost order is looked for half a minute.
+      // If no list can be read, the relay looks for a lost order for half a minute.
       : chosen.has(fault.name) && (lists !== "none" || orders === 1)
   )
 }

@@ -3,7 +3,7 @@ import { homedir } from "node:os"
 import { join } from "node:path"
 import { runCommand } from "../Command.ts"
 
-/* Where programs of upstreams are kept from one run to the next, and how they get there. */
+/* Where programs of upstreams are kept between runs, and how they get there. */
 
 /** `ACME_UPSTREAMS`, or `acme-svc/upstreams` of the user's cache. */
 const keptFolder = process.env["ACME_UPSTREAMS"] ??

@@ -10,7 +10,7 @@ const version = "v2.10.1"
 const folder = keptAt("pebble", version)
 const program = join(folder, "pebble")
 
-/** Let's Encrypt's Pebble, which takes every challenge for met. */
+/** Let's Encrypt's Pebble, which accepts every challenge without a check. */
 export const pebble: Upstream = {
   name: "Pebble",
   version,

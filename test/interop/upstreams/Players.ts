@@ -5,9 +5,9 @@ import { makeCsr } from "../../support/Csr.ts"
 import type { FaultProxy, Seen } from "./FaultProxy.ts"
 import type { Play } from "./Faults.ts"
 
-/* Plays one fault after the other through one relay, and says what came of each. */
+/* Plays one fault after the other through one relay, and reports each result. */
 
-/** What came of one play. */
+/** The result of one play. */
 export interface Result {
   readonly play: Play
   /** `valid`, `revoked` or the type of the problem. */
@@ -16,7 +16,7 @@ export interface Result {
   readonly requests: number
   readonly orders: number
   readonly seconds: number
-  /** What is wrong with it. */
+  /** The faults of the play. */
   readonly wrong?: string
 }
 
@@ -30,7 +30,7 @@ const longestMillis = 150_000
 
 const suffixOf = ({ type = "" }: ProblemBody): string => type.slice(type.lastIndexOf(":") + 1)
 
-/** How soon after a fault the next request of its kind came, in milliseconds; undefined if none did. */
+/** How long after a fault the next request of its kind came, in milliseconds; undefined if none came. */
 const soonest = (seen: ReadonlyArray<Seen>, play: Play): number | undefined => {
   const times = seen.filter(({ at }) => at === play.at)
   const gaps = times.flatMap(({ fault, millis }, index) => {
@@ -53,7 +53,10 @@ const wrongWith = (play: Play, seen: ReadonlyArray<Seen>, ended: string, orders:
   return orders > play.orders ? `${orders} orders at the upstream` : undefined
 }
 
-/** Asks for the revocation until it has ended. What failed is not asked for anew, which would be another revocation. */
+/**
+ * Asks for the revocation until it has ended. A failed one is not requested again, since that would be another
+ * revocation.
+ */
 const revoke = async (session: AcmeSession, chain: string, reason: number): Promise<string> => {
   const [, der = ""] = /-----BEGIN CERTIFICATE-----([^-]+)-----END/.exec(chain) ?? []
   const certificate = Buffer.from(der, "base64").toString("base64url")

@@ -1,18 +1,21 @@
-/* A real upstream, pinned, as a relay meets it: behind proxies. */
+/* A real upstream, pinned, as relays see it: behind proxies. */
 
 /** An upstream that is not started yet. */
 export interface Upstream {
   readonly name: string
   readonly version: string
-  /** Part of the short run even where its programs have to be fetched first. */
+  /** Part of the short run even if its programs have to be fetched first. */
   readonly isOfGate: boolean
-  /** The short run plays more faults at it than at others. */
+  /** The short run plays more faults at this upstream than at others. */
   readonly isReference: boolean
-  /** How a relay proves names to it: by its word, or by records of the zone. */
+  /** How a relay proves names to it: with its word alone, or with records of the zone. */
   readonly strategy: "bypass" | "dns01"
-  /** Whether it takes another reason for a revocation than none. */
+  /** Whether it accepts a reason for a revocation. */
   readonly takesReasons: boolean
-  /** Whether the list of an account's orders, by which an order is found whose answer was lost, can be read without harm. */
+  /**
+   * Whether the list of an account's orders can be read without harm; a relay finds an order there whose answer was
+   * lost.
+   */
   readonly lists: "whole" | "none" | "harmful"
   /** The command that fetches or builds its programs. */
   readonly installer: "go" | "pip3"
@@ -28,7 +31,7 @@ export interface Upstream {
 export interface Started {
   readonly host: string
   readonly port: number
-  /** The path of the directory for a proxy at this `127.0.0.1:port`, whose URLs have it as their host. */
+  /** The path of the directory for a proxy at this `127.0.0.1:port`; its URLs have that as their host. */
   readonly directoryFor: (proxy: string) => Promise<string>
   readonly stop: () => Promise<void>
 }

@@ -15,7 +15,7 @@ import { useWorld } from "../../support/UseWorld.ts"
 const limited = (...keys: ReadonlyArray<string>) =>
   profileOf(configOf(`[order]\nmax_identifiers = 3\n[limits]\nwindow_seconds = 600\n${keys.join("\n")}`))
 
-/** What a client is told that is refused. */
+/** The message for a refused client. */
 const told = (refused: Effect.Effect<unknown, unknown, Database | World>) =>
   Effect.map(Effect.flip(refused), (error) => {
     const { detail, status, type } = problemOf(error as AcmeError)

@@ -81,7 +81,7 @@ describe.each(databases)("orders on $name", (backend) => {
         assert.deepStrictEqual(yield* at(seconds, 599), ["pending", "pending", 1, 600])
         assert.deepStrictEqual(yield* at(seconds, 600), ["invalid", "expired", 0, 600])
       }
-      // Proved in its time, it is finalized in its time alone, and its job ends with it.
+      // It was proved in time and must be finalized in time; its job ends with it.
       yield* sql("UPDATE authorizations SET status = 'valid'")
       yield* sql("UPDATE orders SET status = 'ready'")
       const csr = makeCsr({ names: ["a.example"] }).csr.toString("base64url")
@@ -371,7 +371,7 @@ describe.each(databases)("orders on $name", (backend) => {
         yield* sql(`UPDATE authorizations SET status = 'valid'`)
         yield* sql(`UPDATE orders SET status = 'processing'`)
         const driver = database.driver()
-        // The issuance commits between this operation's first look and its transaction.
+        // The issuance commits between this operation's first read and its transaction.
         const racing: Driver = {
           ...driver,
           transact: (body) =>

@@ -9,7 +9,7 @@ import { sql } from "../../support/Graph.ts"
 import { useTests } from "../../support/UseTests.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-/* What is counted for those who watch the service, and how seldom. */
+/* The counts for people who watch the service, and how seldom they are read. */
 
 const now = 1_800_000_120
 

@@ -203,7 +203,7 @@ describe.each(databases)("the trail in the operator's hands on $name", (backend)
       yield* rows
       yield* audit.insert(created)
       const old = (days: number) => now - days * 86_400
-      // The trail cannot be updated: rows of another time are inserted.
+      // The trail cannot be updated: rows with another time are inserted.
       for (const at of [old(11), old(10) - 1, old(10), old(9)]) {
         yield* sql(
           `INSERT INTO audit_log (created_at, event, outcome, actor_kind) VALUES (${at}, 'eab_created', 'success', 'cli')`

@@ -11,7 +11,7 @@ import { useStore } from "../../support/UseTests.ts"
 describe.each(databases)("whether $name answers", (backend) => {
   const { database, test } = useStore(backend)
 
-  /** The driver, with another answer to every statement. */
+  /** The driver, with another answer to each statement. */
   const answering = (answer: ReturnType<Driver["single"]>): Driver => ({
     ...database.driver(),
     aside: undefined,

@@ -42,7 +42,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
     return isSqlite ? `X'${hex}'` : `'\\x${hex}'`
   }
 
-  /** A new account a credential bound. */
+  /** A new account that a credential has bound. */
   const boundBy = (kid: string, profile = here) =>
     Effect.tap(
       callerAt(profile),
@@ -152,7 +152,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
           if (at === 2) yield* TestClock.adjust("1 second")
         }
         const [, , , second = "", first = ""] = kids
-        // The order of creation and the order of kids disagree for one of them.
+        // The order of creation and the order of kids differ for one of them.
         yield* sql(`UPDATE eab_keys SET created_at = ${now + 1} WHERE kid = ${kidLiteral(first)}`)
         const expected = [kids[0], kids[1], first, kids[2], second]
         const page = (limit: number, offset: number) =>
@@ -470,7 +470,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
       }))
 
     if (!isSqlite) {
-      /** Removes while another connection has a transaction open that `opens`; `ends` is its last statement. */
+      /** Deletes while another connection has a transaction open that `opens`; `ends` is its last statement. */
       const removeAgainst = Effect.fnUntraced(function*(
         { ends, kid, mode, opens }: {
           readonly kid: string
@@ -486,7 +486,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
             yield* other.begin(connection)
             yield* connection.executeRaw(opens, [])
             yield* Deferred.succeed(begun, undefined)
-            // Until the deletion stands in the queue for what is held here.
+            // Waits until the deletion waits for the rows that are locked here.
             yield* someoneWaits(connection)
             yield* connection.executeRaw(ends, [])
             yield* other.commit(connection)
@@ -578,7 +578,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
         test(`${mode}: an account that is bound meanwhile is left alone, and is in no count`, () =>
           Effect.gen(function*() {
             const { kid } = yield* peopled
-            // Lets rows be locked, but none be changed.
+            // Rows can be locked, but not changed.
             const end = yield* removeAgainst({
               kid,
               mode,

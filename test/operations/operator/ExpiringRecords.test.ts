@@ -11,7 +11,7 @@ import { callerAt, configOf, handmadeChain, idLiteral, orderOf, profileOf, sql }
 import { issueTo, useOwnCa } from "../../support/Issued.ts"
 import { daySeconds, madeAt } from "../../support/LocalCa.ts"
 
-/* What ends soon, and what has taken its place (docs/decisions/expiring.md). */
+/* What expires soon, and what has replaced it (docs/decisions/expiring.md). */
 
 const config = configOf()
 
@@ -23,7 +23,7 @@ describe.each(databases)("certificates that end soon on $name", (backend) => {
     return sql(`UPDATE orders SET ${set} WHERE id = ${literal}`)
   }
 
-  /** An order of this account whose certificate ends in so many days. */
+  /** An order of this account whose certificate expires in this many days. */
   const ending = Effect.fnUntraced(function*(caller: Caller, days: number, ...names: ReadonlyArray<string>) {
     const { id } = yield* orderOf(caller, ...names)
     const end = madeAt + days * daySeconds

@@ -80,7 +80,7 @@ const itemsOf = <E, R>(file: Effect.Effect<Exported, E, R>) =>
   )
 const json: Wish = { format: "json" }
 
-/** Rows in every table; one order ends beyond what can be counted exactly, which is for another test. */
+/** Rows in every table; one order expires at a time too large for an exact integer, which another test is about. */
 const peopled = Effect.andThen(populate, Effect.suspend(() => sql("UPDATE orders SET cert_not_after = NULL")))
 
 describe.each(databases)("exports on $name", (backend) => {

@@ -10,7 +10,10 @@ import * as orders from "../../../src/operations/operator/OrderRecords.ts"
 import { databases, useDatabase } from "../../support/Databases.ts"
 import { configOf, sql } from "../../support/Graph.ts"
 
-/* Searches for names among so many that they are walked (docs/decisions/data-model.md, "Names that contain a text"). */
+/*
+ * Searches for names among so many that the search walks them (docs/decisions/data-model.md, "Names that contain a
+ * text").
+ */
 
 const many = 25_000
 
@@ -157,7 +160,8 @@ describe.each(databases)("names that are walked on $name", (backend) => {
           const met = (shape: RegExp) => asked.filter((text) => shape.test(text)).length
           return { ends: met(/LIMIT 1 OFFSET/), counts: met(/AS met$/) }
         })
-      // What is new, the second stretch, and the ids that do not begin with a time: no end comes before their last name.
+      // New rows, the second stretch, and the ids that do not begin with a time: the walk does not end before their
+      // last name.
       assert.deepStrictEqual(yield* found("nowhere", 0), { ends: 4, counts: 0 })
       assert.deepStrictEqual(yield* found("nowhere", 0), { ends: 2, counts: 0 })
       assert.deepStrictEqual(yield* found("h2499", 8), { ends: 2, counts: 0 }, "few match: the page is among them")

@@ -29,7 +29,7 @@ describe.each(databases)("what is listed for operators on $name", (backend) => {
 
   it.live("says the same while others read and no connection comes free", () =>
     beside(Effect.gen(function*() {
-      // Of two connections one writes on SQLite, so that one reader has them all; PostgreSQL has two.
+      // On SQLite one of two connections writes, so one reader serves all; PostgreSQL has two.
       const others = yield* Effect.forEach([1, 2], () =>
         Effect.forkChild(Effect.flip(readForOperator(all(endless, {}), 5000))))
       yield* Effect.yieldNow

@@ -142,7 +142,7 @@ describe.each(databases)("orders that are deleted on $name", (backend) => {
           yield* count("SELECT count(*) FROM orders WHERE profile = 'other'"),
           kinds.length - taken
         )
-        // Those that were revoked go in a part of their own.
+        // Revoked ones are deleted in a separate part.
         const row = (orders: number) => ({
           event: "orders_purged",
           actor_kind: "cli",

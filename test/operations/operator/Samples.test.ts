@@ -30,7 +30,7 @@ describe.each(databases)("samples of the database on $name", (backend) => {
     )
   }
 
-  /** The driver, with statements that match doing something else. */
+  /** The driver, with other effects for matching statements. */
   const instead = (pattern: RegExp, answer: ReturnType<Driver["single"]>): Driver => {
     const driver = database.driver()
     const { aside } = driver

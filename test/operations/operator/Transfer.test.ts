@@ -24,7 +24,7 @@ const pairs = bothDatabases.flatMap((source) =>
   bothDatabases.map((target) => ({ name: `${source.name} to ${target.name}`, source, target }))
 ).filter(({ source, target }) => isFull || source !== target)
 
-/** Draws the upper end of whatever is asked for. */
+/** Draws the upper end of any range. */
 const largest = { nextIntUnsafe: () => Number.MAX_SAFE_INTEGER, nextDoubleUnsafe: () => 1 - 2 ** -53 }
 
 const everyTable = tables.map(({ name }) => name)

@@ -9,7 +9,7 @@ import { refusal, relayOf, relaySettings } from "../../support/ScriptedRelay.ts"
 import { ca, directory, payloadAt, upstreamWith } from "../../support/ScriptedUpstream.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-/* What an operator changes of a relay's account at its upstream. */
+/* What an operator changes about a relay's account at its upstream. */
 
 const operator = { kind: "cli", id: "olga" } as const
 const contact = ["mailto:pki@example.org"]

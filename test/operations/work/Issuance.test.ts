@@ -71,7 +71,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
     )
   )
 
-  /** Runs whatever is due until nothing is. */
+  /** Runs due jobs until none is due. */
   const work = Effect.gen(function*() {
     const { idle, pass } = yield* runner
     for (let round = 0; round < 20; round++) {
@@ -475,7 +475,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
             assert.sameMembers([...both], [...shown])
           }),
         {
-          // http-01 passes, dns-01 fails; the later one looks on until the first has committed.
+          // http-01 passes, dns-01 fails; the later one waits until the first has committed.
           validate: ({ type }) =>
             Effect.andThen(
               type === first ? Effect.void : Effect.repeat(processing, { until: (left) => left === 1 }),
@@ -831,7 +831,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
       }))
 
     describe("and its signing", () => {
-      /** Tells of a certificate that was signed for nothing, as a local CA does. */
+      /** Reports a certificate that was signed in vain, as a local CA does. */
       const openly = ({ orderId }: IssueRequest, signed: Issued): Issued => ({
         ...signed,
         discarded: emit("local_ca_leaf_discarded", { order_id: orderId, cert_serial: signed.serial })
@@ -1102,7 +1102,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
   })
 
   describe("a worker killed at each step", () => {
-    /** Runs one pass of a worker that dies after so many statements; says whether it did. */
+    /** Runs one pass of a worker that dies after this many statements; returns whether it died. */
     const diesAfter = Effect.fnUntraced(function*(statements: number) {
       const { driver, killed } = yield* killedAfter(database.driver(), statements)
       const dying = Effect.gen(function*() {
@@ -1181,7 +1181,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
   const breakInserts = (table: string) => breakWrites(backend.dialect, { table, operation: "INSERT" })
   const mend = mendWrites(backend.dialect)
 
-  /** The key of a CSR is that of a certificate revoked here for key compromise. */
+  /** The key of a CSR is the key of a certificate that was revoked here for key compromise. */
   const burn = (csr: Buffer, caller: Caller) =>
     Effect.gen(function*() {
       const spki = Buffer.from(

@@ -56,7 +56,7 @@ const trail = Effect.map(
   (found) => found.map(({ cert_serial, event }) => [event, cert_serial])
 )
 
-/** As a program or an upstream: its certificate left its process. */
+/** As for a program or an upstream: its certificate left its process. */
 const signsElsewhere = (request: IssueRequest) =>
   Effect.map(signsByCa(request), ({ chain, notAfter, serial }) => ({ chain, notAfter, serial }))
 
@@ -252,7 +252,7 @@ describe.each(databases)("a certificate whose order ended without it on $name", 
     const away = new SigningFailed({ cause: "signer_failed", detail: "no route to the upstream" })
     const url = "https://ca.example/order/1"
 
-    /** An attempt opens the order at the upstream, and hears no more of it. */
+    /** An attempt opens the order at the upstream, and gets no further answer. */
     const opened = Effect.gen(function*() {
       const of = yield* finalized()
       play(({ keeper }) => Effect.andThen(keeper.opened(url, undefined), away))
@@ -336,7 +336,7 @@ describe.each(databases)("a certificate whose order ended without it on $name", 
         const { caller } = yield* opened
         yield* sql("UPDATE orders SET status = 'invalid'")
         yield* later
-        // The certificate is there, and not stored yet.
+        // The certificate exists, and is not stored yet.
         yield* finalized("default", ["a.example"])
         yield* sql("UPDATE upstream_orders SET upstream_order_url = NULL WHERE upstream_order_url IS NOT NULL")
         yield* sql(`UPDATE upstream_orders SET upstream_order_url = '${url}' WHERE status = 'processing'`)

@@ -41,7 +41,9 @@ import {
   useRelays
 } from "../../support/Relayed.ts"
 
-/* signer_relay_issue (docs/decisions/relays.md): what one attempt makes of an order. How it fails is in relayingEnds. */
+/*
+ * signer_relay_issue (docs/decisions/relays.md): what one attempt does with an order. relayingEnds tests how it fails.
+ */
 
 const away = new SigningFailed({ cause: "signer_failed", detail: "no route to the upstream" })
 
@@ -257,7 +259,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       const waited = Number((yield* column("SELECT run_at FROM jobs"))[0]) - 1000
       yield* TestClock.adjust("1 minute")
       yield* relay
-      // The wait it asked for is its own, what came after that is not.
+      // Only the wait that it asked for is its own, not what came after.
       assert.deepStrictEqual(asked.map(({ spentSeconds, wasBegun }) => [spentSeconds, wasBegun]), [[0, false], [
         waited,
         true

@@ -6,7 +6,7 @@ import { breakWrites, mend } from "../../support/Faults.ts"
 import { callerAt, column, configOf, orderOf, profileOf, sql } from "../../support/Graph.ts"
 import { issueTo, useOwnCa } from "../../support/Issued.ts"
 
-/* Certificates whose end no column says (docs/decisions/expiring.md). */
+/* Certificates whose expiry is stored in no column (docs/decisions/expiring.md). */
 
 const config = configOf()
 

@@ -12,7 +12,7 @@ import { column, sql } from "../../support/Graph.ts"
 import { daySeconds, madeAt } from "../../support/LocalCa.ts"
 import { finalized, relay, relaying, signsByCa, useRelays } from "../../support/Relayed.ts"
 
-/* What an upstream says of renewals (docs/decisions/relays.md, "The upstream's word on renewal is kept"). */
+/* What an upstream says about renewals (docs/decisions/relays.md, "The upstream's word on renewal is kept"). */
 
 const hour = 3600
 const window = {
@@ -35,7 +35,7 @@ describe.each(databases)("renewal at an upstream on $name", (backend) => {
       return { certId, orderUrl }
     })
 
-  /** Does what is due, as a worker that starts. */
+  /** Does the due work, as a worker that starts. */
   const ask = Effect.gen(function*() {
     const known = (yield* handlers(relaying)).filter(({ kind }) => kind === "upstream_renewals")
     const { enqueuePeriodic, idle, pass } = yield* Runner.make({ ...relaying.jobs, owner: "host:1:a" }, known)

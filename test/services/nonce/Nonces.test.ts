@@ -27,7 +27,7 @@ const noncesOver = (driver: Driver) =>
     Context.get(Nonces)
   )
 
-/** A driver that does something before whatever is sent through it. */
+/** A driver that does something before each statement. */
 const before = (driver: Driver, first: Effect.Effect<void, SqlError>): Driver => ({
   ...driver,
   single: (statement, params) => Effect.andThen(first, driver.single(statement, params)),
@@ -44,7 +44,7 @@ const issued = (nonces: Nonces["Service"]) =>
     return nonce
   })
 
-/** While the body runs, the table cannot be found. */
+/** While the body runs, the table does not exist. */
 const withoutTable = <A, E, R>(body: Effect.Effect<A, E, R>) =>
   Effect.acquireUseRelease(
     sql("ALTER TABLE nonces RENAME TO nonces_away"),
@@ -280,7 +280,7 @@ describe.each(databases)("nonces on $name", (backend) => {
           yield* TestClock.setTime(now + Number(later) * 1000)
           assert.strictEqual(yield* nonces.spend(nonce), verdict, `${later} s later`)
         }
-        // What was made ahead before the step is still given out, and still works.
+        // Nonces that were made before the step are still given out, and still work.
         yield* TestClock.setTime(now)
         yield* issued(nonces)
         yield* TestClock.setTime(now - 3_600_000)

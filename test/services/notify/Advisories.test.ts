@@ -15,7 +15,7 @@ import { configOf } from "../../support/Graph.ts"
 import { deliveries, issued, payload } from "../../support/Notified.ts"
 import { shellScript } from "../../support/Script.ts"
 
-/* What the log says of sections of notifications, and what of their templates is refused. */
+/* What the log says about sections of notifications, and which of their templates are refused. */
 
 const logged = <A, E>(self: Effect.Effect<A, E>) =>
   Effect.gen(function*() {

@@ -11,7 +11,7 @@ import { resolveConfig } from "../../../src/settings/Resolve.ts"
 import { issued, payload } from "../../support/Notified.ts"
 import { receivers, refusalsOf } from "./Published.ts"
 
-/* The examples of docs/notifications.md: each is taken, and each body is what its receiver publishes that it takes. */
+/* The examples of docs/notifications.md: each is accepted, and each body fits what its receiver documents. */
 
 const text = readFileSync(new URL("../../../docs/notifications.md", import.meta.url), "utf8")
 const blocks = (language: string) =>
@@ -26,13 +26,13 @@ const configOf = (toml: string) =>
 
 const nasty = "a\"\\\r\n\u2028<b>&{{ x }}😀"
 
-/** An event with hostile text wherever a client or a host has a say. */
+/** An event with hostile text in each member that a client or a host can influence. */
 const eventOf = (event: NotificationEvent): Payload =>
   event === "certificate_issued"
     ? issued({ identifiers: ["a.example"] })
     : payload(event, { username: nasty, identifier: nasty, error: nasty, challenge_type: "http-01", user_agent: nasty })
 
-/** The longest there is of everything whose length somebody else decides: a message names ten names. */
+/** The longest values of everything whose length somebody else decides: a message names ten names. */
 const longest = (event: NotificationEvent): Payload => {
   const name = (number: number) => `${number}.${"x".repeat(253)}`.slice(0, 253)
   const names = Array.from({ length: 1000 }, (_, number) => name(number))

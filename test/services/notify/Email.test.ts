@@ -10,7 +10,7 @@ import { deliver, deliveries, deliveryId, issued, payload } from "../../support/
 import { freePort } from "../../support/Ports.ts"
 import { rawServer } from "../../support/RawServer.ts"
 
-/* Mail over real SMTP, read back by a library that did not write it. */
+/* Mail over real SMTP, read by a library that did not write it. */
 
 const trustedByDefault = Tls.getCACertificates()
 let pair: { readonly cert: string; readonly key: string }
@@ -87,7 +87,7 @@ Delivery: ${deliveryId}
       assert.isAtMost([...mail.subject ?? ""].length, 200)
       assert.match(mail.subject ?? "", /y \.\.\.$/)
       assert.notMatch(mail.subject ?? "", /\p{Cc}/u)
-      // Seven bits, and no line that a server may break.
+      // Seven bits, and no line that a server may wrap.
       assert.match(raw, /^[\t\r\n\x20-\x7e]*$/)
       assert.isAtMost(Math.max(...raw.split("\r\n").map((line) => line.length)), 998)
     }))

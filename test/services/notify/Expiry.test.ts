@@ -5,7 +5,7 @@ import { compileMessages } from "../../../src/services/notify/MessageTemplates.t
 import { configOf } from "../../support/Graph.ts"
 import { payload } from "../../support/Notified.ts"
 
-/* What is said of certificates that expire. */
+/* The messages about certificates that expire. */
 
 const day = 86_400
 const at = 1_927_947_906

@@ -7,7 +7,10 @@ import { letterFaults } from "../../support/Letters.ts"
 import { mailServer } from "../../support/MailServer.ts"
 import { deliver, deliveries, deliveryId, payload } from "../../support/Notified.ts"
 
-/* Every mail, whatever it has to say and whatever the server can do: one that each server and each reader takes. */
+/*
+ * Every mail, whatever its contents and whatever the server supports, must be acceptable to each server and each
+ * reader.
+ */
 
 const toml = (port: number, to: string) => {
   const section = (at: string) =>
@@ -24,7 +27,7 @@ timeout_ms = 60000
   return `${section("notify")}[admin]\nenabled = true\n${section("admin.notify")}`
 }
 
-/** What clients, labels and errors may hold, each in every member that is a text. */
+/** Awkward texts from clients, labels and errors, each in every member that is a text. */
 const contents: { readonly [name: string]: string } = {
   "line breaks and headers": "x\r\nBcc: evil@example.org\r\nContent-Type: text/html\r\n\r\n<b>.\r\n.\r\nQUIT\r\n",
   "bare CR, LF and NUL": "a\rb\nc\u0000d\u0007\u001b[2J\u0085\u2028e",

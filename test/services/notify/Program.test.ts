@@ -22,7 +22,7 @@ const section = (path: string, more = "") =>
 const told = (body: string, fields = issued(), more = "") =>
   Effect.provide(deliver("custom", "tell", fields), deliveries(section(shellScript(body), more)))
 
-/** Waits until a process is no more, or is but a name in the table. */
+/** Waits until a process has ended, or is only an entry in the table. */
 const gone = (pid: number) =>
   Effect.promise(async () => {
     while (existsSync(`/proc/${pid}`) && !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, "utf8"))) await delay(20)

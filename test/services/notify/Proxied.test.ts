@@ -9,7 +9,10 @@ import { fine, receiver } from "../../support/Receiver.ts"
 import type { Pair } from "../../support/Shown.ts"
 import { selfSigned } from "../../support/Shown.ts"
 
-/* Webhooks through `[proxy]`: a tunnel for https, the whole URL for http. The proxy looks names up; nobody here knows them. */
+/*
+ * Webhooks through `[proxy]`: a tunnel for https, the whole URL for http. The proxy looks names up; this process cannot
+ * resolve them.
+ */
 
 const host = "receiver.example"
 const path = "/services/T0000SECRET?token=hunter2222"

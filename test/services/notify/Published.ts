@@ -3,8 +3,8 @@ import { Ajv2020 } from "ajv/dist/2020.js"
 
 /*
  * Schemas of what receivers accept, as they publish it. Each has only the members that the examples of
- * docs/notifications.md use, with the bounds that the receiver names. They were written by hand from the source that
- * stands beside each schema.
+ * docs/notifications.md use, with the limits that the receiver names. They were written by hand from the source that is
+ * named beside each schema.
  */
 
 type Schema = Readonly<Record<string, unknown>>
@@ -22,7 +22,7 @@ const object = (properties: Readonly<Record<string, Schema>>, optional: Readonly
 const card = object({
   $schema: { const: "http://adaptivecards.io/schemas/adaptive-card.json" },
   type: { const: "AdaptiveCard" },
-  // The newest that Teams shows in messages of workflows.
+  // The newest version that Teams shows in messages of workflows.
   version: { enum: ["1.0", "1.1", "1.2", "1.3", "1.4"] },
   body: {
     type: "array",
@@ -31,7 +31,7 @@ const card = object({
   }
 })
 
-/** Names of labels, and their values: an empty one would be no label. */
+/** Names of labels, and their values: an empty value would not be a label. */
 const labels: Schema = {
   type: "object",
   propertyNames: { pattern: "^[a-zA-Z_][a-zA-Z0-9_]*$" },
@@ -87,7 +87,7 @@ const schemas: { readonly [receiver: string]: Schema } = {
       startsAt: { type: "string", format: "date-time" }
     })
   },
-  // Ours: what the document says of the form that is used without a body, and of the example.
+  // Ours: what the document says about the default body, and about the example.
   chat: object({ text: text() }),
   own: object({
     id: { type: "string", format: "uuid" },
@@ -100,7 +100,7 @@ const schemas: { readonly [receiver: string]: Schema } = {
   })
 }
 
-/** The receivers that a schema is known of. */
+/** The receivers with a known schema. */
 export const receivers: ReadonlyArray<string> = Object.keys(schemas)
 
 const ajv = new Ajv2020({ strict: true, allErrors: true, allowUnionTypes: true })
@@ -110,7 +110,7 @@ formats(ajv)
 
 const judges = new Map(receivers.map((receiver) => [receiver, ajv.compile(schemas[receiver] ?? false)]))
 
-/** What a receiver would refuse about a body; nothing if it takes it. */
+/** What a receiver would refuse in a body; nothing if it accepts the body. */
 export const refusalsOf = (receiver: string, body: unknown): ReadonlyArray<string> => {
   const judge = judges.get(receiver)
   if (judge === undefined) return [`nothing is known of ${receiver}`]

@@ -76,7 +76,7 @@ describe("hashes of passwords", () => {
         }))
     }))
 
-  /** Hashes that are held until they are let go. */
+  /** Hashes that wait until the test releases them. */
   const heldHashes = Effect.map(Deferred.make<void>(), (gate) => {
     let running = 0
     const held: Derive = () =>
@@ -204,7 +204,7 @@ describe("hashes of passwords", () => {
         yield* Effect.all(all, { concurrency: "unbounded" })
         yield* Fiber.interrupt(turning)
         assert.lengthOf(times, 34)
-        // Two are computed at once, so no more than two of them end before others have had their turn.
+        // Two are computed at once, so at most two of them end before others have had their turn.
         for (const [at, time] of times.entries()) assert.isAbove(time, times[at - 2] ?? 0)
       })))
 

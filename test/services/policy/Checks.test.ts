@@ -167,7 +167,7 @@ describe("eab", () => {
       assert.strictEqual(shown(yield* ordering("::1", ["a"], of(undefined))), allowed)
       const decision = yield* ordering("::1", ["a"], of("Bad one"))
       assert.strictEqual(shown(decision), denied)
-      // The label is the operators' word, and for them alone.
+      // Only operators see the label, because it is their own word.
       assert.strictEqual(
         decision._tag === "Denied" ? decision.finding : "",
         "the account's credential kid-1 is denied (its label is Bad one)"
@@ -347,7 +347,7 @@ describe("reverse_dns", () => {
         const first = queries.length
         yield* connecting("192.0.2.7")
         assert.deepStrictEqual(queries.slice(first).map(({ type }) => type), ["PTR"])
-        // six.corp.example may not be kept.
+        // The address of six.corp.example must not be cached.
         yield* connecting("2001:db8::7")
         const third = queries.length
         yield* connecting("2001:db8::7")

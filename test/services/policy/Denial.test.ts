@@ -102,7 +102,7 @@ describe("what no rule allows", () => {
         yield* asked(["ab.print.example", "x.other"], { rules: ["allow short and print"] }),
         refusing("short", "not allowed: ab.print.example", "ab.print.example")
       )
-      // A rule that fails for another reason permits none of the names.
+      // A rule that fails for another reason allows none of the names.
       assert.deepStrictEqual(
         yield* asked(names, { rules: ["allow vpn and print", "allow web"] }),
         refusing("web", "not allowed: a.print.example, x.other", "a.print.example", "x.other")

@@ -43,7 +43,7 @@ const signersOf = (
 /** Every test has a directory of its own. */
 const { records, test } = useTests({ first: () => Effect.sync(freshDirectory) })
 
-/** Settings with a directory of their own below another. */
+/** Settings with a separate directory below another. */
 const settingsBelow = (directory: string, name: string, more: Partial<LocalCaSettings> = {}) => {
   const own = join(directory, name)
   mkdirSync(own)
@@ -152,7 +152,7 @@ describe("the backends of the profiles", () => {
     const [what, refused, says] of [
       [
         "refuses the account",
-        // It is asked for one that exists, too.
+        // The upstream is also asked for an existing account.
         [refusal("externalAccountRequired"), refusal("externalAccountRequired")],
         /the upstream makes no account: .*credential/
       ],
@@ -245,7 +245,7 @@ describe("the backends of the profiles", () => {
       ) {
         const before = readFileSync(path)
         writeFileSync(path, text)
-        // Alone it would be refused by a start at which no signer at all could be made.
+        // A start at which no signer at all could be made would refuse it alone.
         const refused = yield* Effect.flip(signersOf(profiles, undefined, undefined, every))
         assert.deepInclude(refused, { _tag: "ProfileUnusable", profile: "a", isOutside: false }, path)
         writeFileSync(path, before)

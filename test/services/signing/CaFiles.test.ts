@@ -22,7 +22,7 @@ import type { ForeignCa } from "../../support/LocalCa.ts"
 import { daySeconds, foreignCa, keyPem, madeAt, settingsIn } from "../../support/LocalCa.ts"
 import { useTests } from "../../support/UseTests.ts"
 
-/** Every test is given settings with a directory of their own. */
+/** Every test gets settings with its own directory. */
 const { records, test } = useTests({
   startsAt: madeAt,
   first: () => Effect.sync(() => settingsIn(freshDirectory()))
@@ -35,7 +35,7 @@ const modeOf = (path: string): number => statSync(path).mode & 0o777
 const isPair = ({ cert_path, key_path }: CaFileSettings): boolean =>
   new X509Certificate(read(cert_path)).checkPrivateKey(createPrivateKey(read(key_path)))
 
-/** Puts a pair of somebody else's where the settings say. */
+/** Puts another party's pair where the settings say. */
 const supply = (
   { cert_path, key_path }: CaFileSettings,
   { certificatePem, key }: Pick<ForeignCa, "certificatePem" | "key">,

@@ -40,7 +40,7 @@ const made = (path: string, more?: Partial<CustomSettings>) =>
 
 const request = issueRequest(["a.example", "*.b.example"])
 
-/** A chain a CA of the test's signs for a request. */
+/** A chain that a CA of the test signs for a request. */
 const chainFor = (asked: IssueRequest) =>
   Effect.flatMap(LocalCa.make(settingsIn(freshDirectory())), (ca) => ca.issue(asked)).pipe(
     Effect.provide(Entropy.layer),
@@ -57,7 +57,7 @@ const printing = (text: string, exit = 0): string => {
 const issueBy = (path: string, more?: Partial<CustomSettings>, asked = request) =>
   Effect.flatMap(made(path, more), ({ issue }) => issue(asked))
 
-/** How the issuing by a program ends, and what is logged of it. */
+/** How issuing by a program ends, and what is logged about it. */
 const failureOf = (path: string, more?: Partial<CustomSettings>, asked = request) =>
   Effect.gen(function*() {
     const records: Array<Record> = []
@@ -200,7 +200,7 @@ describe("the hook issue", () => {
 })
 
 describe("the chain a program prints", () => {
-  /** What a program prints is refused by this check, and so is logged. */
+  /** This check refuses what a program prints, and the log says so. */
   const refused = (name: string, check: string, body: () => Effect.Effect<string, unknown, never>) =>
     it.effect(name, () =>
       Effect.gen(function*() {

@@ -7,7 +7,7 @@ import { Issuers } from "../../../src/services/signing/Issuers.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 import { foreignCa, settingsIn, signerOf } from "../../support/LocalCa.ts"
 
-/** Two profiles with a CA each. */
+/** Two profiles, each with its own CA. */
 const twoCas = () => {
   const directory = freshDirectory()
   return ["well", "gone"].map((name) => {
@@ -31,7 +31,7 @@ describe("the CAs of the profiles", () => {
       const { of } = yield* built(profiles, undefined, (name) => name === "gone")
       assert.strictEqual(of("well")?.id, before.of("well")?.id)
       assert.isUndefined(of("gone"))
-      // What a process has read of it already, it goes on with.
+      // A process continues with what it has already read.
       assert.isDefined((yield* built(profiles, before.bySection)).of("gone"))
     }))
 

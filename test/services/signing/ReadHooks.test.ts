@@ -41,7 +41,7 @@ const exits = (exit: number, stdout: Uint8Array | string = ""): ScriptOutcome =>
   stderr: Buffer.alloc(0)
 })
 
-/** What the operator's script of a test is set to, and does. */
+/** How the operator's script of a test is configured, and what it does. */
 interface Scripted {
   readonly custom?: Partial<CustomSettings>
   readonly answers: (request: ScriptRequest, times: number) => Effect.Effect<ScriptOutcome, ScriptFailed>
@@ -67,7 +67,7 @@ const { records, test } = useTests({
 const crlOf = (name: string) => Effect.flatMap(ReadHooks, ({ crl }) => crl(name))
 const windowOf = (name: string, of: Uint8Array = leaf) => Effect.flatMap(ReadHooks, ({ window }) => window(name, of))
 
-/** A list OpenSSL signs, of the version it is asked for. */
+/** A list that OpenSSL signs, in the requested version. */
 const opensslCrl = (version: 1 | 2): Buffer => {
   const directory = freshDirectory()
   const [config, database, key, certificate] = ["config", "database", "key", "certificate"].map((name) =>

@@ -27,7 +27,7 @@ const right = valueOf(keyAuthorization)
 const wrong = valueOf("of another token")
 const txtName = "_acme-challenge.a.example"
 
-/** The name an authorization for this identifier proves. */
+/** The name that an authorization for this identifier proves. */
 const proved = (identifier: string): DnsName => {
   const result = normalizeIdentifier(identifier, { dns01Enabled: true })
   return Result.isSuccess(result) ? baseName(result.success) : assert.fail(identifier)
@@ -39,7 +39,7 @@ interface Asked {
   readonly timeout_ms?: number
 }
 
-/** One attempt: its verdict, how many records it tells of and every record written. Nothing is dialled. */
+/** One attempt: its verdict, how many records it reports and every record written. It dials nothing. */
 const attempt = (resolver: Layer.Layer<Resolver>, asked: Asked = {}) =>
   Effect.gen(function*() {
     const records: Array<LogRecord> = []
@@ -321,7 +321,7 @@ describe("over the DNS", () => {
             const answers = [{ type: "TXT", name: txtName, ttl: 0, data: wrong } as const]
             const flags = Dns.RECURSION_DESIRED | Dns.RECURSION_AVAILABLE
             const reply = Dns.encode({ type: "response", id, flags, questions, answers })
-            // Behind the id, so that it is the question's reply.
+            // After the id, so that it is the reply to the question.
             const spoilt = mutate(mutate(reply.subarray(2), random), random)
             socket.send(Buffer.concat([reply.subarray(0, 2), spoilt]), from.port, from.address)
           })

@@ -104,7 +104,7 @@ const attempt = (world: World) =>
     }
   })
 
-/** Answers by URL path and query; whatever is not listed is the key authorization. */
+/** Answers by URL path and query; other paths return the key authorization. */
 const routed = (routes: Record<string, HttpAnswer>): Script => (request) =>
   Effect.succeed(
     routes[`${request.secure ? "https" : "http"} ${request.host}${request.path}`] ??
@@ -241,7 +241,7 @@ describe("addresses", () => {
       assert.strictEqual((yield* attempt({ zone: failing })).verdict, "connection resolve_failed")
     }))
 
-  /** Takes no connection, as long as it is given. */
+  /** Accepts no connection while it is set. */
   const deaf: Script = ({ connectMillis }) =>
     connectMillis === undefined
       ? Effect.never

@@ -80,7 +80,7 @@ interface World {
   readonly challenge?: Policy
 }
 
-/** The same in a world of doubles, with every handshake asked for. */
+/** The same in a world of doubles, with every handshake recorded. */
 const attempt = (world: World = {}) =>
   Effect.gen(function*() {
     const requests: Array<AlpnPeerRequest> = []

@@ -129,7 +129,7 @@ describe("over the network", () => {
 })
 
 describe("a check without a verdict in time", () => {
-  /** The system's clock, whose two readings can be moved. */
+  /** The system's clock; both of its readings can be moved. */
   const movable = Effect.map(Clock.Clock, (real) => {
     const moved = { lifeMillis: 0, clockMillis: 0 }
     const clock: Clock.Clock = {

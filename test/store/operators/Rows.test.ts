@@ -10,7 +10,7 @@ import { column, sql } from "../../support/Graph.ts"
 import { ann, ben, idOf, is, person, secret, session, token } from "../../support/OperatorRows.ts"
 import { useStore } from "../../support/UseTests.ts"
 
-/* What the statements about operators find, list, hold on to and write. */
+/* What the statements about operators find, list, lock and write. */
 
 const whole = { limit: 10, offset: 0 }
 const second = { limit: 1, offset: 1 }
@@ -110,7 +110,7 @@ describe.each(databases)("rows of operators on $name", (backend) => {
       Effect.gen(function*() {
         const elsewhere = yield* database.another
         const text = "SELECT username FROM admin_users ORDER BY username FOR UPDATE SKIP LOCKED"
-        /** Whom another process could change now. */
+        /** The operators that another process could change now. */
         const free = Effect.map(
           elsewhere.exclusive((connection) => connection.execute(text, [])),
           (rows) => rows.map((row) => Object.values(row).join())

@@ -14,8 +14,8 @@ import { ann, ben, idOf, is, other, person, secret, session, token } from "../..
 import { useStore } from "../../support/UseTests.ts"
 
 /*
- * The conditions of statements about operators. What comes second of two at once finds them; an operation alone has looked before
- * and does not.
+ * The conditions of statements about operators. Of two concurrent changes the second one meets them; an operation that
+ * runs alone has checked before and does not.
  */
 
 describe.each(databases)("statements about operators on $name", (backend) => {
@@ -234,7 +234,7 @@ describe.each(databases)("statements about operators on $name", (backend) => {
         }
         const taken = yield* Effect.all([take(), take(), take()], { concurrency: "unbounded" })
         const passed = taken.filter((one) => one !== undefined)
-        // Those that are free pass together, and are counted each.
+        // Free attempts pass together, and each is counted.
         assert.strictEqual(Math.min(...passed), count)
         if (at(count) > 0) assert.lengthOf(passed, 1)
         else count += passed.length - 1

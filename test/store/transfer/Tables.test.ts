@@ -5,9 +5,9 @@ import { tables } from "../../../src/store/transfer/Tables.ts"
 import { databases, useDatabase } from "../../support/Databases.ts"
 import { column, sql } from "../../support/Graph.ts"
 
-/* The list that `transfer` copies by, against the schema there is: nothing may be left behind. */
+/* Compares the list that `transfer` copies by with the actual schema: nothing may be left behind. */
 
-/** What a column of a kind is declared as. */
+/** The declared type of a column of a kind. */
 const types = {
   sqlite: { uuid: "BLOB", text: "TEXT", bytes: "BLOB", int: "INTEGER", bool: "INTEGER" },
   postgres: { uuid: "uuid", text: "text", bytes: "bytea", int: "bigint", bool: "boolean" }

@@ -6,7 +6,7 @@ import { databases } from "../../support/Databases.ts"
 import { column } from "../../support/Graph.ts"
 import { useStore } from "../../support/UseTests.ts"
 
-/* Key authorizations of the relay's http01 strategy, for whoever serves them. */
+/* Key authorizations of the relay's http01 strategy, for the processes that serve them. */
 
 describe.each(databases)("tokens of the relay on $name", (backend) => {
   const { test } = useStore(backend)

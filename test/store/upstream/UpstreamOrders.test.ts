@@ -24,7 +24,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
     (caller) => Effect.map(orderOf(caller, "a.example"), ({ id }) => id)
   )
 
-  /** An order with a row of its own, made at second 100. */
+  /** An order with a separate row, made at second 100. */
   const inserted = Effect.tap(newOrder, (orderId) => upstreamOrders.insert({ orderId, csr, client, now: 100 }))
 
   const at = (orderId: string) => `order_id = ${idLiteral(backend.dialect, orderId)}`
@@ -159,7 +159,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
         assert.isUndefined((yield* upstreamOrders.find(other))?.orderUrl)
         assert.isTrue(yield* opened(other, index + 10, 140))
       }
-      // The upstream gives what nobody finished to the next equal request.
+      // The upstream gives an unfinished order to the next equal request.
       const [failed, next] = [yield* inserted, yield* inserted]
       assert.isTrue(yield* opened(failed, 30, 120))
       yield* set(failed, "invalid")

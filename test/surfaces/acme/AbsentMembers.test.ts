@@ -8,7 +8,7 @@ import { acmeKey, at, bodyOf, freshNonce, newClient, posted, signed, surfaceOf, 
 import { issueTo, useOwnCa } from "../../support/Issued.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-/* Optional members as encoders write them that do not leave out what has no value, and members that are wrong. */
+/* Optional members as encoders write them that do not leave out absent values, and members that are wrong. */
 
 const none: ReadonlyArray<unknown> = [
   null,
@@ -20,7 +20,7 @@ const none: ReadonlyArray<unknown> = [
   "0000-12-31T18:09:24-05:50"
 ]
 
-/** Nothing that an encoder writes for no value. */
+/** Values that no encoder writes for an absent member. */
 const wrong: ReadonlyArray<unknown> = [" ", "0001-01-01", "null", 0, false, {}, [null]]
 
 const config = configOf()
@@ -92,7 +92,7 @@ describe.each(databases)("members of requests, on $name", (backend) => {
       for (const [url, payload, members] of places) {
         for (const member of members) {
           for (const value of wrong) {
-            // 0 is a reason, and what is an array is a list of contacts, whose entries are looked at.
+            // 0 is a reason, and an array is a list of contacts, whose entries are checked.
             if (member === "reason" && value === 0) continue
             const answer = yield* send(url, { ...payload, [member]: value })
             const what = `${member} ${shown(value)}: ${String(answer.body)}`

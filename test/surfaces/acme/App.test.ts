@@ -23,7 +23,10 @@ import {
 } from "../../support/Handle.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-/* What surrounds the handlers of the ACME surface: routing, media types, nonces, links, admission and the last wall. */
+/*
+ * The parts around the handlers of the ACME surface: routing, media types, nonces, links, admission and the handler of
+ * defects.
+ */
 
 const config = configOf("[meta]\nterms_of_service = \"https://terms.example/\"")
 const surface = surfaceOf(config)
@@ -46,7 +49,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
     assert.strictEqual(said.status, status)
   }
 
-  /** What every answer of a POST has, whatever it says. */
+  /** What every answer to a POST has, whatever its content. */
   const dressed = (answer: Answer) =>
     Effect.gen(function*() {
       const nonce = headerOf(answer, "replay-nonce")
@@ -310,7 +313,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
   describe("admission", () => {
     const directory = requestOf("GET", at("/directory"))
 
-    /** Keeps requests of accounts waiting for the database as long as the scope. */
+    /** Makes requests of accounts wait for the database until the scope ends. */
     const stalled = Effect.gen(function*() {
       const begun = yield* Deferred.make<void>()
       const ended = yield* Deferred.make<void>()
@@ -333,7 +336,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
       yield* Deferred.await(begun)
     })
 
-    /** Whether the one slot is free: a request that finds none waits its time and is shed. */
+    /** Whether the one slot is free: a request that finds no slot waits and is then shed. */
     const isFree = (app: Effect.Success<typeof surface>) =>
       Effect.gen(function*() {
         const asking = yield* Effect.forkChild(app.handle(directory))

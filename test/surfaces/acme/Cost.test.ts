@@ -24,7 +24,7 @@ import { callsOf } from "../../support/Work.ts"
 
 const longest = 131_072
 const mostCalls = 200_000
-/** Those that judge labels take much longer than others. */
+/** Calls that judge labels take much longer than others. */
 const mostCallsOverLabels = 30_000
 
 const profile = profileOf(configOf())
@@ -38,7 +38,7 @@ const caller = {
 
 type Needs = Effect.Services<ReturnType<typeof create>>
 
-/** newOrder up to where names have been judged; these are refused, so that nothing behind it is needed. */
+/** newOrder up to the check of names; the names are refused, so nothing after that check is needed. */
 const orders = (names: ReadonlyArray<string>) =>
   Effect.runSync(Effect.flip(Effect.provide(
     create(caller, {
@@ -53,7 +53,7 @@ const orders = (names: ReadonlyArray<string>) =>
 
 const partsOf = (refusal: ReturnType<typeof orders>) => refusal._tag === "Compound" ? refusal.parts : []
 
-/** Different xn-- labels, short enough for 29 of them in a name. */
+/** Different xn-- labels, short enough that 29 of them fit into a name. */
 const labels: ReadonlyArray<string> = Array.from(
   { length: 3100 },
   (_, at) => tr46.toASCII(String.fromCodePoint(0x4e00 + at)) ?? ""

@@ -29,7 +29,7 @@ import { useWorld } from "../../support/UseWorld.ts"
 
 /* External account binding (RFC 8555 section 7.3.4), with every line about it in docs/attacks.md, "Accounts". */
 
-/** Profiles `default` and `other` want a binding; `open` does not, and `strict` has terms besides. */
+/** Profiles `default` and `other` require a binding; `open` does not, and `strict` also has terms. */
 const config = configOf(`
 [eab]
 enabled = true
@@ -53,7 +53,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
         return Effect.andThen(body, nothingTold)
       })
   })
-  /** What must be in no record and in no answer: secrets in every spelling, and every MAC sent. */
+  /** What no record and no answer may contain: secrets in every spelling, and every MAC that was sent. */
   const secrets = new Set<string>()
   const answers: Array<Answer> = []
 
@@ -74,7 +74,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
     return answer
   })
 
-  /** newAccount with members on top of the agreement; `undefined` removes one. */
+  /** newAccount with members in addition to the agreement; `undefined` removes one. */
   const newAccount = (key: AcmeKey, payload: object, profile = "default") =>
     Effect.flatMap(freshNonce, (nonce) => {
       const target = newAccountAt(profile)
@@ -101,7 +101,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
 
   const of = (event: Record["event"]) => records.filter((record) => record.event === event)
 
-  /** Refused for a reason, with a nonce that works and without an account. */
+  /** Checks that a request is refused for a reason, with a nonce that works and without an account. */
   const refused = Effect.fnUntraced(function*(
     answer: Answer,
     [status, type]: readonly [number, string],
@@ -117,7 +117,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
     assert.strictEqual(rejection?.level, "warn")
     assert.deepStrictEqual(rejection?.fields, { kid: undefined, ...told })
     assert.isEmpty(of("eab_verified"))
-    // The lookup needs no binding, so all that can be wrong about it is its nonce.
+    // The lookup needs no binding, so only its nonce can be wrong.
     const [key, target] = [acmeKey(), newAccountAt("default")]
     const nonce = headerOf(answer, "replay-nonce")
     const next = yield* handled(
@@ -472,7 +472,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
     Effect.gen(function*() {
       const to = yield* credential()
       const entropy = yield* Entropy
-      // The id of the account is made when the binding has been verified.
+      // The id of the account is generated after the binding was verified.
       const database = yield* Database
       const revoked = Effect.orDie(Effect.provideService(eab.revoke(operator, to.kid), Database, database))
       const uuid = Effect.andThen(revoked, entropy.uuid)

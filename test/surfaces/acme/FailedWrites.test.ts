@@ -37,13 +37,13 @@ const tables = ["accounts", "orders", "order_identifiers", "authorizations", "ch
 describe.each(databases)("a write that fails once on $name", (backend) => {
   const { records, test } = useWorld(backend, { around: (body) => Effect.ensuring(body, mend(backend.dialect)) })
 
-  /** Everything stored, but for when an account was last seen: that is no part of what was asked for. */
+  /** Everything stored, except when an account was last seen, because the request did not ask for that. */
   const stored = Effect.map(
     Effect.forEach(tables, (table) => sql(`SELECT * FROM ${table} ORDER BY 1`)),
     (found) => JSON.stringify(found, (name, value: unknown) => name.startsWith("last_seen") ? undefined : value, 1)
   )
 
-  /** One request for each write that fails, of which nothing is stored; then the same once more, which is right. */
+  /** One request for each failing write, of which nothing is stored; then the same request again, which succeeds. */
   const despite = <R>(writes: ReadonlyArray<Write>, make: Effect.Effect<Answer, never, R>) =>
     Effect.gen(function*() {
       for (const write of writes) {
@@ -63,7 +63,7 @@ describe.each(databases)("a write that fails once on $name", (backend) => {
       return answer
     })
 
-  /** Runs every job to its end, with a write that works again once it has failed. */
+  /** Runs every job to its end, with a write that works again after its first failure. */
   const work = (write: Write) =>
     Effect.gen(function*() {
       const { idle, pass } = yield* Runner.make(
@@ -87,7 +87,7 @@ describe.each(databases)("a write that fails once on $name", (backend) => {
           yield* TestClock.adjust("50 millis")
         }
         yield* repair
-        // Whatever was put back is due by then, and what was left to its lease free again.
+        // Everything that was put back is due by then, and expired leases are free again.
         yield* TestClock.adjust("2 minutes")
       }
       assert.isAbove(failures, 0, `${write.operation} of ${write.table} was wanted`)

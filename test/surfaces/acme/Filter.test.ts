@@ -26,12 +26,12 @@ import { shellScript } from "../../support/Script.ts"
 import { onSystemClock, useStore } from "../../support/UseTests.ts"
 import type { Making } from "../../support/UseTests.ts"
 
-/* The filter where requests meet it: at every request of a profile, at newOrder and at finalize. */
+/* Where requests meet the filter: at every request of a profile, at newOrder and at finalize. */
 
 const urn = "urn:ietf:params:acme:error:"
 
 describe.each(databases)("the filter on $name", (backend) => {
-  /** Every test is under a policy, and is given its surface. */
+  /** Every test has a policy, and gets its surface. */
   let config = configOf()
   const { records, test } = useStore(backend, {
     layer: ({ name, records, script = "" }: Making<string | (() => string)>) => {
@@ -100,7 +100,7 @@ filter.rule.inside = { when = "office", then = "allow" }
           detail: "the client address 203.0.113.1 is not among those allowed"
         })
         assert.strictEqual((yield* from("192.0.2.9", "GET", "/directory")).status, 200)
-        // This is no certificate's id, but the policy has let the question through.
+        // This is not the id of a certificate, but the policy has let the request through.
         assert.strictEqual((yield* from("203.0.113.1", "GET", "/renewalInfo/a.b")).status, 400)
         assert.deepInclude(logged("filter_request_blocked")[0] ?? {}, {
           profile: "default",
@@ -414,7 +414,7 @@ filter.rule.team = { when = "team", then = "allow" }
   test("a check runs once for all the rules of a stage", (surface) =>
     Effect.gen(function*() {
       assert.strictEqual((yield* surface.handle(requestOf("GET", at("/directory")))).status, 200)
-      // The second run fails, as the file says.
+      // The second run fails, as the file in the script demands.
       assert.strictEqual((yield* surface.handle(requestOf("GET", at("/directory")))).status, 403)
     }), () => {
     const file = join(freshDirectory(), "runs")

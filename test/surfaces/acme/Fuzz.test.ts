@@ -29,8 +29,8 @@ import { foreignCa, issueRequest, madeAt, settingsIn } from "../../support/Local
 import { useWorld } from "../../support/UseWorld.ts"
 
 /*
- * Requests that were right before something was done to them. Whatever it was, the answer is a success or a problem of
- * the client's own: never a 500, a defect or a failed statement.
+ * Correct requests that were changed in some way. Whatever the change was, the answer is a success or a problem of the
+ * client's own: never a 500, a defect or a failed statement.
  */
 
 const surface = surfaceOf(configOf("[challenge]\nbypass = true"))
@@ -97,7 +97,7 @@ const edited = (good: Uint8Array, changes: ReadonlyArray<Edit>): Buffer =>
     ])
   }, Buffer.from(good))
 
-/** JSON that stands where another value was expected, or one that is nearly right. */
+/** JSON in place of another value, or an almost correct one. */
 const anyValue = fc.oneof(
   fc.jsonValue({ depthSize: "small" }),
   fc.fullUnicodeString({ maxLength: 40 }),
@@ -138,7 +138,7 @@ const sizeAt = (bytes: Buffer, start: number): readonly [header: number, content
   return first < 0x80 ? [2, first] : [2 + (first & 0x7f), bytes.readUIntBE(start + 2, first & 0x7f)]
 }
 
-/** Signs the spoilt contents again, so that the checks after that of the signature are reached. */
+/** Signs the changed contents again, so that the checks after the signature are reached. */
 const resigned = (csr: Buffer, changes: ReadonlyArray<Edit>): Buffer => {
   const [start] = sizeAt(csr, 0)
   const [header, contents] = sizeAt(csr, start)
@@ -166,7 +166,7 @@ describe.each(databases)("spoilt requests on $name", (backend) => {
     }
   }
 
-  /** Handles each request; says which statuses there were, so that no test passes by failing early. */
+  /** Handles each request; returns the statuses that occurred, so that no test passes by failing early. */
   const tryAll = <A>(
     cases: ReadonlyArray<A>,
     make: (one: A, nonce: string) => Effect.Effect<Request, unknown, Database | World>
@@ -193,7 +193,7 @@ describe.each(databases)("spoilt requests on $name", (backend) => {
   const registered = Effect.flatMap(surface, (app) => register(app, key))
   const newOrder = { identifiers: [{ type: "dns", value: "a.example" }] }
 
-  /** An order ready to be finalized, and the URLs that belong to it. */
+  /** An order that is ready to be finalized, and its URLs. */
   const ready = (kid: string) =>
     Effect.gen(function*() {
       const app = yield* surface
@@ -219,7 +219,8 @@ describe.each(databases)("spoilt requests on $name", (backend) => {
           body: Effect.succeed(edited(good, changes))
         }))
       })
-      // Whether one of them leaves a JWS whose signature alone is wrong is up to the random octets of the signature.
+      // Whether one of them leaves a JWS in which only the signature is wrong depends on the random octets of the
+      // signature.
       assert.include([...statuses.keys()], 400)
     }))
 

@@ -23,7 +23,7 @@ import {
 } from "../../support/Handle.ts"
 import { issueTo, useForeignSigner, work } from "../../support/Issued.ts"
 
-/* What clients see where the service does not sign itself. */
+/* What clients see if the service does not sign itself. */
 
 const config = configOf("[signer]\nbackend = \"custom\"\ncustom.script_path = \"sign\"")
 const surface = surfaceOf(config)
@@ -48,7 +48,7 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
     return { issued, revoke }
   })
 
-  /** Waits, in real time, until as many rows are there. */
+  /** Waits, in real time, until this many rows exist. */
   const rowsAre = (query: string, wanted: number) =>
     Effect.repeat(Effect.andThen(Effect.yieldNow, count(`SELECT count(*) FROM ${query}`)), {
       until: (found) => found === wanted

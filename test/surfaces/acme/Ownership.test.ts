@@ -21,7 +21,7 @@ import {
 import { issueRequest, madeAt, settingsIn } from "../../support/LocalCa.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-/* docs/attacks.md, "Ownership": B signs well, but asks for what is A's. */
+/* docs/attacks.md, "Ownership": B signs correctly, but asks for what belongs to A. */
 
 const surface = surfaceOf(configOf())
 const absent = "01890a5d-ac96-774b-bcce-b302099a8057"
@@ -53,7 +53,7 @@ describe.each(databases)("what is somebody else's on $name", (backend) => {
           challenge: idOf(challenge?.url ?? "")
         }
       })
-      /** A valid order with a leaf of a CA of its own. */
+      /** A valid order with a leaf of its own CA. */
       const certified = Effect.gen(function*() {
         const { order: id } = yield* order
         const { issue } = yield* LocalCa.make(settingsIn(freshDirectory()))

@@ -40,7 +40,7 @@ import {
 import { issueTo, useOwnCa, work } from "../../support/Issued.ts"
 import { daySeconds, foreignCa, madeAt } from "../../support/LocalCa.ts"
 
-/* revokeCert (RFC 8555 section 7.6; docs/protocol.md, "Revocation"), and what is thrown at it. */
+/* revokeCert (RFC 8555 section 7.6; docs/protocol.md, "Revocation"), and the attacks on it. */
 
 const config = configOf()
 const surface = surfaceOf(config)
@@ -52,7 +52,7 @@ type Signer = { readonly key: AcmeKey; readonly kid?: string }
 
 const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString("base64url")
 
-/** Suffix of the problem type, or nothing. */
+/** Suffix of the problem type; nothing if there is no type. */
 const typeOf = (answer: Answer): string => answer.status === 200 ? "" : bodyOf(answer).type?.split(":").at(-1) ?? ""
 
 const refusal = (answer: Answer) => ({ status: answer.status, type: typeOf(answer), detail: bodyOf(answer).detail })
@@ -62,7 +62,7 @@ const absent = { status: 404, type: "malformed", detail: "This profile has issue
 describe.each(databases)("revokeCert on $name", (backend) => {
   const { database, records, test } = useOwnCa(backend)
 
-  /** A new account, as it signs requests and as the operations know it. */
+  /** A new account, in the form for signed requests and in the form of the operations. */
   const someone = Effect.fnUntraced(function*(profile = "default") {
     const key = acmeKey()
     const app = yield* surface
@@ -313,7 +313,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         const { issued, key, kid } = yield* holder()
         const changed = Buffer.from(issued.der)
         changed[changed.length - 1] = (changed.at(-1) ?? 0) ^ 1
-        // The same names, serial and key under the signature of another CA, and the same serial with a key of one's own.
+        // The same names, serial and key under the signature of another CA, and the same serial with one's own key.
         const attacker = newPrivateKey()
         const twin = (subjectKey: typeof attacker) => {
           const ca = foreignCa({ name: "Test CA" })
@@ -373,7 +373,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         const [here, there] = [yield* someone(), yield* someone("other")]
         assert.strictEqual((yield* revoke(here, issued.der)).status, 401)
         assert.deepStrictEqual(refusal(yield* revoke(there, issued.der, undefined, elsewhere)), absent)
-        // The right key and the right account are nobody at the wrong profile.
+        // The right key and the right account do not count at the wrong profile.
         assert.deepStrictEqual(
           refusal(yield* revoke({ key: acmeKey(issued.key) }, issued.der, undefined, elsewhere)),
           absent
@@ -567,10 +567,10 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       yield* TestClock.adjust("59 seconds")
       yield* ask(1)
       assert.strictEqual(yield* written, 10)
-      // Nor is naming a certificate that is stored, as any server shows its own, a way around.
+      // Nor does it help to send a stored certificate, as any server shows its own.
       yield* revoke(outsider, issued.der)
       assert.strictEqual(yield* written, 10)
-      // Those who have an account, or the certificate's key, are recorded whatever outsiders do.
+      // Requests of accounts, and of the certificate's key, are recorded whatever outsiders do.
       yield* revoke({ key, kid }, changed)
       yield* revoke({ key: acmeKey(issued.key) }, issued.der, 99)
       assert.strictEqual(yield* written, 12)
@@ -621,7 +621,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
     }))
 
   describe("a key that its holder says is known to others", () => {
-    /** Certificates of one key, of two accounts in two profiles; and one of another key. */
+    /** Certificates of one key, of two accounts in two profiles; and a certificate of another key. */
     const shared = Effect.fnUntraced(function*() {
       const { caller, issued, key, kid } = yield* holder()
       const elsewhere = yield* someone("other")
@@ -745,7 +745,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       assert.strictEqual((yield* revoke({ key, kid }, issued.der)).status, 200)
     }))
 
-  /** The word of the one worker there is, that the CA revokes nothing. */
+  /** The only worker reports that the CA revokes nothing. */
   const stopped = Effect.gen(function*() {
     const [issuer = ""] = yield* column("SELECT issuer FROM crls")
     const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)

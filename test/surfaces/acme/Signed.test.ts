@@ -30,14 +30,14 @@ import { useWorld } from "../../support/UseWorld.ts"
 
 const surface = surfaceOf(configOf())
 
-/** A certificate nobody here was issued: a request for its revocation that is right is answered 404. */
+/** A certificate that was not issued here: a correct request for its revocation is answered 404. */
 const nobodys = foreignCa({ name: "Elsewhere" }).certificatePem.replaceAll(/-----[^-]+-----|[\s=]/g, "")
   .replaceAll("+", "-").replaceAll("/", "_")
 const key = acmeKey()
 const rsaKey = acmeKey(generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey)
 const absent = "01890a5d-ac96-774b-bcce-b302099a8057"
 
-/** A request in parts, each of which a row of the table may spoil. */
+/** A request in parts, each of which a row of the table may damage. */
 interface Draft {
   readonly target: string
   readonly contentType: string
@@ -49,7 +49,7 @@ interface Draft {
 
 type Fault = (good: Draft) => Partial<Draft>
 
-/** What a refused request is answered, and what the log says of it: the event and its reason. */
+/** The answer to a refused request, and its log record: the event and its reason. */
 interface Row {
   readonly name: string
   readonly fault: Fault
@@ -83,7 +83,7 @@ const rejected = (name: string, reason: string, fault: Fault, type = "malformed"
 
 const algorithms = ["none", "HS256", "ES384", "PS256", "es256", ""]
 
-// Checks 1 to 7 as every signed resource makes them.
+// Checks 1 to 7, as every signed resource makes them.
 const common: ReadonlyArray<Row> = [
   { ...rejected("media type", "content_type", () => ({ contentType: "application/json" }), "", 415), type: undefined },
   rejected("an unprotected header", "undecodable", change((jws) => ({ ...jws, header: {} }))),
@@ -182,7 +182,7 @@ const ofJwk: ReadonlyArray<Row> = [
 
 /** What newAccount refuses, and revokeCert does not. */
 const ofNewAccount: ReadonlyArray<Row> = [
-  // Keys nobody can sign with here are told by their alg, with the list of those that will do.
+  // Keys that cannot sign here are recognised by their alg; the answer lists the accepted ones.
   ...([["ES384", "P-384"], ["ES512", "P-521"]] as const).map(([alg, namedCurve]) => {
     const { jwk } = acmeKey(generateKeyPairSync("ec", { namedCurve }).privateKey)
     return rejected(`a ${namedCurve} key`, "algorithm_unsupported", withHeader({ alg, jwk }), "badSignatureAlgorithm")
@@ -201,9 +201,9 @@ const ofNewAccount: ReadonlyArray<Row> = [
   )
 ]
 
-/** The log of a request without what is said of nonces made and accounts found. */
+/** The log of a request without records about new nonces and found accounts. */
 const saidOf = (records: ReadonlyArray<Record>) =>
-  // Of each refusal there is request_refused too (Refusals.test.ts).
+  // For each refusal there is also request_refused (Refusals.test.ts).
   records.filter(({ event }) => event !== "request_refused").map(({ event, fields }) =>
     "reason" in fields ? [event, fields["reason"]] : [event]
   )
@@ -221,7 +221,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
     () => Effect.sync(() => records.splice(0))
   )
 
-  /** A request that is right in everything. */
+  /** A request that is correct in every part. */
   const draftOf = (target: string, payload: Draft["payload"], header: object): Effect.Effect<Draft, never, Nonces> =>
     Effect.map(freshNonce, (nonce) => ({
       target,
@@ -235,7 +235,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
   const nonceIn = ({ header }: Draft): string => "nonce" in header ? String(header.nonce) : ""
 
   const ofAccounts = ["ES256", "RS256"]
-  /** Those of every key that may be certified. */
+  /** The refusals of every key that may get a certificate. */
   const ofCertificates = ["ES256", "RS256", "ES384", "ES512", "EdDSA"]
 
   const refused = (answer: Answer, status: number, type: string | undefined, taken = ofAccounts) =>
@@ -252,11 +252,11 @@ describe.each(databases)("signed requests on $name", (backend) => {
     })
 
   const atEither = (rows: ReadonlyArray<Row>) => rows.filter(({ logged }) => logged[1] !== "key_not_allowed_here")
-  /** The url header of "another resource" is that of newNonce. */
+  /** For "another resource", the url header is the URL of newNonce. */
   const isFaultAt = (path: string) => ({ name }: Row) => path !== "/newNonce" || name !== "url of another resource"
   const revokeCert = (header: object) => draftOf(at("/revokeCert"), { certificate: nobodys }, header)
 
-  // What is right in everything is answered with this status.
+  // A correct request gets this status.
   describe.each([
     {
       resource: "a kid resource",
@@ -365,7 +365,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
       }))
   })
 
-  // Every fault at once, then one less each time from the front: whatever comes first is what is answered.
+  // All faults at once, then one less each time from the front: the first remaining fault decides the answer.
   test("the checks are made in the order of the table", () =>
     Effect.gen(function*() {
       const kid = yield* registered
@@ -531,7 +531,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
         const again = yield* draftOf(at("/newAccount"), payload, { jwk: key.jwk })
         yield* refused(yield* handle(requestFor(again)), 401, "unauthorized")
       }
-      // Whoever lost an account may still revoke: this one is judged by its certificate alone.
+      // An account that was lost may still revoke: the certificate alone decides this request.
       const revoking = yield* draftOf(at("/revokeCert"), { certificate: "AAAA" }, { kid })
       yield* refused(yield* handle(requestFor(revoking)), 400, "malformed")
     }))

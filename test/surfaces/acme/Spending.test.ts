@@ -27,7 +27,10 @@ import { shellScript } from "../../support/Script.ts"
 import type { Making } from "../../support/UseTests.ts"
 import { onSystemClock, useStore } from "../../support/UseTests.ts"
 
-/* A replayed request is answered badNonce, and nothing of it is judged, written or told (docs/decisions/acme-surface.md, "Order of the checks"). */
+/*
+ * A replayed request is answered badNonce, and nothing of it is judged, written or reported
+ * (docs/decisions/acme-surface.md, "Order of the checks").
+ */
 
 const identifiers = [{ type: "dns", value: "a.example" }]
 const csrFor = (...names: ReadonlyArray<string>) => makeCsr({ names }).csr.toString("base64url")
@@ -46,7 +49,7 @@ describe.each(databases)("the nonce of a request that writes on $name", (backend
 
   type App = Effect.Success<ReturnType<typeof surfaceOf>>
 
-  /** The same request twice: the answer of the first, and whether the second was told of its nonce and of nothing else. */
+  /** Sends the same request twice; returns the first answer, and whether the second answer was only about its nonce. */
   const sentTwice = Effect.fnUntraced(function*(app: App, request: Request) {
     const first = yield* app.handle(request)
     const rows = Effect.all(["orders", "jobs", "audit_log"].map((table) => count(`SELECT count(*) FROM ${table}`)))
@@ -72,7 +75,7 @@ describe.each(databases)("the nonce of a request that writes on $name", (backend
       (request) => sentTwice(app, request)
     )
 
-  /** The type of the problem that newAccount answers at first. */
+  /** The type of the problem that newAccount first returns. */
   const refusedTwice = (app: App, key: AcmeKey, payload: object = {}, target = at("/newAccount")) =>
     Effect.gen(function*() {
       const header = { jwk: key.jwk, url: urlOf(target), nonce: yield* freshNonce }

@@ -6,7 +6,7 @@ import { column, configOf, sql } from "../../support/Graph.ts"
 import { acmeKey, at, byAccount, headerOf, newClient, register, surfaceOf, urlOf } from "../../support/Handle.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-/* Addresses and reverse names, stamped where they are kept: accounts, orders, the audit trail. */
+/* Addresses and reverse names, in the rows that store them: accounts, orders, the audit trail. */
 
 describe.each(databases)("who asked, on $name", (backend) => {
   const { test } = useWorld(backend)
@@ -34,7 +34,7 @@ describe.each(databases)("who asked, on $name", (backend) => {
       assert.deepStrictEqual({ ...orderRow }, { created_ip: "192.0.2.1", created_ptr: "client.example" })
       const [auditRow] = yield* sql("SELECT client_ip, client_ptr FROM audit_log")
       assert.deepStrictEqual({ ...auditRow }, { client_ip: "192.0.2.1", client_ptr: "client.example" })
-      // A poll stamps the account once a minute, and is then looked up too.
+      // A poll stamps the account once a minute, and only then looks up the name.
       yield* sql("UPDATE accounts SET last_seen_ptr = NULL, last_seen_at = 0")
       yield* TestClock.adjust("61 seconds")
       yield* Effect.flatMap(byAccount(key, kid, headerOf(order, "location").slice(urlOf("").length)), app.handle)

@@ -16,7 +16,7 @@ const objectOf = <A extends object>({ body }: Answer): A => JSON.parse(String(bo
 
 const shownOf = (answer: Answer) => [objectOf<OrderBody>(answer).status, answer.headers["retry-after"]]
 
-/** Nothing else waits for so long. */
+/** Nothing else waits for this long. */
 const holdMillis = 970
 
 const limits = { request_timeout_ms: 60_000, max_concurrent_requests: 1, hold_ms: holdMillis }
@@ -48,7 +48,7 @@ describe.each(databases)("a poll, on $name", (backend) => {
 
   const client = clientOf(configOf())
 
-  /** The client's order, being signed. */
+  /** The client's order, in state `processing`. */
   const signingBy = (config: ReturnType<typeof configOf>) =>
     Effect.gen(function*() {
       const { finalize, order, send, ...more } = yield* clientOf(config)
@@ -61,7 +61,7 @@ describe.each(databases)("a poll, on $name", (backend) => {
 
   const signing = signingBy(configOf())
 
-  /** Until so many polls are held that began since the clock was set. */
+  /** Waits until this many polls are held that began since the clock was set. */
   const held = (count: number) =>
     Effect.flatMap(
       Clock.currentTimeMillis,

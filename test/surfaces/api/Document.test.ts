@@ -5,11 +5,11 @@ import { documentOf } from "../../../src/surfaces/operator/OpenApiDocument.ts"
 import type { OpenApiDocument } from "../../support/Documented.ts"
 import { makeDocumented, operationsOf, schemasOf } from "../../support/Documented.ts"
 
-/* The OpenAPI document as a reader has it. `npm run interop -- openapi` has other people's tools read it. */
+/* The OpenAPI document as a reader sees it. `npm run interop -- openapi` reads it with third-party tools. */
 
 const json = "application/json"
 
-/** A response of errors, as the document has it. */
+/** An error response, as in the document. */
 interface Media {
   readonly example: { readonly error: string }
   readonly schema: { readonly properties: { readonly error: { readonly enum: ReadonlyArray<string> } } }

@@ -11,8 +11,8 @@ import { databases } from "../../support/Databases.ts"
 import { makeDocumented } from "../../support/Documented.ts"
 
 /*
- * Bad input for every route of the declaration: each answer has a status and a body that the document knows, no request is
- * answered 500, and none of what is told shows a stack, a statement or a file.
+ * Bad input for every route of the declaration: the document knows the status and the body of each answer, no answer is
+ * 500, and none shows a stack, a statement or a file.
  */
 
 const routes = routesOf(declaration).filter(({ name }) => name !== "signOut" && name !== "revokeOwnSession")
@@ -20,7 +20,7 @@ const documented = makeDocumented(JSON.parse(JSON.stringify(documentOf("0.0.0-te
 
 const id = "01890a5d-ac96-774b-bcce-b302099a8057"
 
-/** A path with something in place of each parameter. */
+/** A path with a value for each parameter. */
 const pathOf = ({ pattern }: Route, value: string): string => pattern.replaceAll(/\{\w+\}/g, value)
 
 const oddValues: ReadonlyArray<unknown> = [
@@ -62,7 +62,7 @@ const membersOf = (schema: Route["payload"]): ReadonlyArray<string> =>
     ? schema.ast.propertySignatures.map(({ name }) => String(name))
     : []
 
-/** Something that fits a schema, if it can be made up. */
+/** A value that fits a schema, if one can be generated. */
 const fitting = (schema: Route["payload"]): object =>
   schema === undefined
     ? {}
@@ -176,7 +176,7 @@ describe.each(databases)("bad input to the API, $name", (backend) => {
         const told = yield* ask(path, held)
         assert.deepStrictEqual([path, told.status, told.json.error], [path, 404, "not_found"])
       }
-      // Beside a fixed segment, any other case of it is a parameter: here an id, which no account has.
+      // Beside a fixed segment, any other case of it counts as a parameter: here as an id that no account has.
       const near = yield* ask("/api/accounts/EXPORT", held)
       assert.deepStrictEqual([near.status, near.json.message], [404, "There is no account EXPORT."])
       for (const method of ["OPTIONS", "TRACE", "PUT", "CONNECT"]) {

@@ -25,7 +25,7 @@ import { keyboard, password, startsAt } from "../../support/Operators.ts"
 import { selfSigned } from "../../support/Shown.ts"
 import { watched } from "../../support/Watched.ts"
 
-/* What handlers of the API decide themselves: windows, filters, who is shown what, and how a revocation is answered. */
+/* What handlers of the API decide themselves: windows, filters, who sees what, and the answer to a revocation. */
 
 const custom =
   "challenge.timeout_ms = 2000\nserver.request_timeout_ms = 3000\n[signer]\nbackend = \"custom\"\ncustom.script_path = \"sign\"\n"
@@ -65,7 +65,7 @@ describe("a handler of the API", () => {
     Effect.gen(function*() {
       const held = yield* admin(api)
       const driver = yield* Database
-      /** The database, as if it had so many rows of everything. */
+      /** The database, as if it had this many rows of everything. */
       const saying = (total: number): Driver => ({
         ...driver,
         aside: undefined,
@@ -310,7 +310,8 @@ describe("a handler of the API", () => {
         assert.match(told.text, said)
         yield* sql("DELETE FROM jobs")
       }
-      // A second before the time of the request is over; the others were answered at the next look, a quarter of one later.
+      // A second before the time of the request is over; the others were answered at the next check, a quarter of a
+      // second later.
       assert.strictEqual((yield* Clock.currentTimeMillis) - began, 4 * 250 + 2000)
     })))
 })

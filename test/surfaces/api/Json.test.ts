@@ -36,7 +36,7 @@ describe("a body of the API", () => {
     assert.deepStrictEqual(readJson(Buffer.from([0xff])), Result.fail("The body is not UTF-8 text."))
   })
 
-  // To look for the end of each string in such a text takes a second, and nobody else is served meanwhile.
+  // Searching for the end of each string in such a text takes a second, and nobody else is served meanwhile.
   it("that is no JSON is not looked at beyond that", () => {
     assert.deepStrictEqual(read("[".repeat(40)), Result.fail("The body is not JSON."))
     assert.deepStrictEqual(read(`"${"\\\"".repeat(largest / 2)}`), Result.fail("The body is not JSON."))

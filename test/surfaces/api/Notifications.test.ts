@@ -6,7 +6,7 @@ import { databases } from "../../support/Databases.ts"
 import { column } from "../../support/Graph.ts"
 import { work } from "../../support/Issued.ts"
 
-/* Notifications over the API. The receivers of this world take everything. */
+/* Notifications over the API. The receivers of this world accept everything. */
 
 const toml = `[notify]
 enabled = ["webhook"]

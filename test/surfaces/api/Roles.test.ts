@@ -11,16 +11,16 @@ import { codeOf, password } from "../../support/Operators.ts"
 import type { Sender } from "../../support/Roles.ts"
 import { cellOf, routes, senders } from "../../support/Roles.ts"
 
-/* Every route for everybody: each cell of docs/api-roles.md is sent. */
+/* Every route for every kind of caller: the test sends a request for each cell of docs/api-roles.md. */
 
 const pathOf = ({ pattern }: Route): string => pattern.replaceAll(/\{\w+\}/g, "01890a5d-ac96-774b-bcce-b302099a8057")
 
-/** Routes that end the session they are asked with, or change what it takes to begin one. They are asked by a session of its own. */
+/** Routes that end the session of the request, or change what a sign-in needs. A separate session asks them. */
 const ending = ["signOut", "revokeOwnSession", "changeOwnPassword", "beginEnrolment", "abandonSignIn"]
 
 const codesOfChecks = ["session_invalid", "session_expired", "session_idle", "csrf_failed", "insufficient_role"]
 
-/** A sign-in that needs a code is told so by the routes of enrolment too, behind the checks. */
+/** The routes of enrolment also tell a sign-in that it needs a code, after the checks. */
 const refusedByChecks = ({ access }: Route, { json, status }: Told): number | undefined =>
   codesOfChecks.includes(json?.error) || json?.error === "mfa_pending" && access !== "half" ? status : undefined
 

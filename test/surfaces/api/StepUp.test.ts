@@ -8,18 +8,18 @@ import { column, sql } from "../../support/Graph.ts"
 import { chosen, codeOf, enter, made, password, wrong } from "../../support/Operators.ts"
 import { routes } from "../../support/Roles.ts"
 
-/* Changes over the API that a stolen session must not make, and what an answer does with the cookie. */
+/* Changes over the API that a stolen session must not make, and what the answer does with the cookie. */
 
 const members = new Set(["password", "currentPassword"])
 const membersOf = (schema: (typeof routes)[number]["payload"]) =>
   schema?.ast._tag === "Objects" ? schema.ast.propertySignatures.map(({ name }) => String(name)) : []
 
-/** Every route whose body has the caller's password, but for the sign-in itself. */
+/** Every route whose body has the caller's password, except the sign-in itself. */
 const guarded = routes.filter(({ isWithoutCsrf, payload }) =>
   !isWithoutCsrf && membersOf(payload).some((name) => members.has(name))
 )
 
-/** The other members of the bodies, with what would change something. */
+/** The other members of the bodies, with values that would change something. */
 const others: Readonly<Record<string, unknown>> = {
   role: "operator",
   contact: "p@example.org",

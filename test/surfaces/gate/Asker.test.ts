@@ -9,9 +9,9 @@ import { sqlite } from "../../support/Databases.ts"
 import { column } from "../../support/Graph.ts"
 import { entered, usePanel } from "../../support/Panel.ts"
 
-/* In whose share the reads of a request are, beside the service, and what becomes of them when its client leaves. */
+/* Which share the reads of a request belong to, beside the service, and what happens to them when the client leaves. */
 
-/** The database, and whom each read beside the service was for. */
+/** The database, and for whom each separate read was. */
 const heard = Effect.gen(function*() {
   const driver = yield* Database
   const askers = new Set<string>()
@@ -28,7 +28,7 @@ const heard = Effect.gen(function*() {
 
 type Ask<R> = (target: string, held: Held) => Effect.Effect<{ readonly status: number }, unknown, R>
 
-/** Asks for each target, and says whom its reads were for. */
+/** Requests each target, and returns for whom its reads were. */
 const askersOf = Effect.fnUntraced(function*<R>(ask: Ask<R>, held: Held, targets: ReadonlyArray<string>) {
   const { askers, hearing } = yield* heard
   return yield* Effect.forEach(targets, (target) =>
@@ -39,7 +39,7 @@ const askersOf = Effect.fnUntraced(function*<R>(ask: Ask<R>, held: Held, targets
     }))
 })
 
-/** Of requests whose client leaves while they read, those whose read is still under way. */
+/** Of requests whose client leaves during a read, those whose read is still in progress. */
 const notGivenUp = Effect.fnUntraced(function*<R>(ask: Ask<R>, held: Held, targets: ReadonlyArray<string>) {
   const driver = yield* Database
   return yield* Effect.filter(targets, (target) =>
@@ -56,7 +56,7 @@ const notGivenUp = Effect.fnUntraced(function*<R>(ask: Ask<R>, held: Held, targe
       }
       const asked = yield* Effect.forkDetach(Effect.provideService(ask(target, held), Database, waiting))
       yield* Deferred.await(begun)
-      // As the listener does; whoever cannot be interrupted is waited for by nobody here.
+      // As the listener does; nobody waits here for a read that cannot be interrupted.
       asked.interruptUnsafe()
       yield* Effect.repeat(Effect.yieldNow, { times: 100 })
       return isUnderWay

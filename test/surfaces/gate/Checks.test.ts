@@ -4,7 +4,10 @@ import type { Request } from "../../../src/engine/http/Message.ts"
 import type { Guard, Sender } from "../../../src/surfaces/operator/gate/OperatorChecks.ts"
 import { csrfFits, roleFits, stateFits } from "../../../src/surfaces/operator/gate/OperatorChecks.ts"
 
-/* Each check by itself: the entrance asks them one after another, so that one hides what another would let through. */
+/*
+ * Each check alone: the entrance asks them one after another, so one check could hide that another lets a request
+ * through.
+ */
 
 const guard = (access: Guard["access"], more: Partial<Guard> = {}): Guard => ({
   access,

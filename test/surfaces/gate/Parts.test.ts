@@ -14,7 +14,7 @@ import type { Guarded } from "../../../src/surfaces/operator/gate/RouteMatcher.t
 import { isReachedByAnybody, matcherOf, routeOf } from "../../../src/surfaces/operator/gate/RouteMatcher.ts"
 import { configOf, fieldsOf } from "../../support/Graph.ts"
 
-/* What the entrance is made of, each part by itself. */
+/* The parts of the entrance, each alone. */
 
 const sent = (headers: Request["headers"]): Request => ({
   id: "1",

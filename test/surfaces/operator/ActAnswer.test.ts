@@ -19,7 +19,10 @@ import { sqlite } from "../../support/Databases.ts"
 import { fieldsOf } from "../../support/Graph.ts"
 import { requestOf, sender } from "../../support/Spellings.ts"
 
-/* A request whose checks have passed: what is read of it, who may be asked for, and what is sent of what the act answers. */
+/*
+ * A request whose checks have passed: what is read from it, who may be asked for, and which parts of the act's answer
+ * are sent.
+ */
 
 const plain = { access: "viewer", does: "Do a thing", errors: [], input: {} } as const
 const given = <In>(input: In) => Effect.succeed({ input })
@@ -62,7 +65,7 @@ const asked = (
   const [route] = routeOf(one)
   return route === undefined
     ? assert.fail("there is no route")
-    // None of these asks for the password, so none needs what compares it.
+    // None of these asks for the password, so the service that compares passwords is not needed.
     : answerOf(request, { route, parameters: {}, sender: by, client, held: undefined }, 9) as Effect.Effect<
       Answer,
       OperatorError,
@@ -72,7 +75,7 @@ const asked = (
 
 const bodyOf = ({ body }: Answer) => body === undefined ? undefined : JSON.parse(String(body))
 
-/** What an act is given, or the status and the sentence of a refusal. */
+/** The input of an act, or the status and the sentence of a refusal. */
 const told = <R>(answer: Effect.Effect<Answer, OperatorError, R>) =>
   Effect.map(
     Effect.result(answer),

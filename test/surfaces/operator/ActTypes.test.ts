@@ -38,14 +38,14 @@ const declared = [
   // @ts-expect-error
   act({ ...right, access: undefined }),
 
-  // A column that the items of the answer have not.
+  // A column that the items of the answer do not have.
   act({
     ...right,
     // @ts-expect-error
     cli: { command: "thing list", example: "thing list", columns: ({ colour }) => ({ colour }) }
   }),
 
-  // A flag for a word of a member that the input has not.
+  // A flag for a word of a member that the input does not have.
   act({
     ...right,
     cli: {

@@ -13,9 +13,9 @@ import { actsIn, routeIn, sent, spellingsOf } from "../../support/Spellings.ts"
 import { useStore } from "../../support/UseTests.ts"
 
 /*
- * Each member of each act is judged alike, whichever way it was written: a request, a form, a page, a command line
- * (docs/decisions/acts.md, "One verdict in every spelling"). The acts are those of `Nouns.ts`, and two that have every kind of
- * member.
+ * Each member of each act is judged alike in every spelling: a request, a form, a page, a command line
+ * (docs/decisions/acts.md, "One verdict in every spelling"). The acts are those of `Nouns.ts`, and two that have every
+ * kind of member.
  */
 
 const { flag, id, key, line, name, optional, or, paging, period, serial, texts, time, whole, word } = fields
@@ -74,13 +74,13 @@ const sample = noun({
   ]
 })
 
-/** Texts that one field or another takes. */
+/** Texts that at least one field accepts. */
 const usual = [
   ..."1 name 01890a5d-ac96-774b-bcce-b302099a8057 a1b2 2026-01-01 a.example ann@example.org".split(" "),
   ..."mailto:ann@example.org 192.0.2.1 true".split(" ")
 ]
 
-/** Numbers at and behind every bound that a member may have, and what only looks like a number. */
+/** Numbers at and beyond every bound that a member may have, and texts that only look like a number. */
 const numbers = [
   ..."0 2 7 11 366 367 2147483647 2147483648 9007199254740991 9007199254740992 10000000000000000".split(" "),
   ..."-0 -1 -6 -2147483648 -9007199254740993 -10000000000000000 +5 05 1e1 5.0 1.5 0x10 1_000 ٣ NaN Infinity".split(" ")
@@ -98,7 +98,7 @@ const odd = [
   "a\tb"
 ]
 
-/** Texts that nobody has thought of. */
+/** Random texts. */
 const random = fc.sample(
   fc.oneof(fc.string({ unit: "grapheme" }), fc.string({ unit: "binary" }), fc.integer().map(String)),
   { numRuns: 10, seed: 42 }
@@ -107,13 +107,13 @@ const random = fc.sample(
 /** A number for each field. */
 const idOf = (field: Field<unknown>): number => members.findIndex((one) => one.field === field)
 
-/** What differs by nature: several texts of a query or a form are lines, and only JSON has a type for yes and no. */
+/** Natural differences: several texts of a query or a form are lines, and only JSON has a type for true and false. */
 const isOtherwise = ({ form }: Field<unknown>, { kind }: Spelling, text: string): boolean => {
   if (kind === "body") return form === "boolean" && !/^\s*(?:true|false)\s*$/.test(text)
   return form === "texts" && kind !== "flag" && /[\r\n]/.test(text)
 }
 
-/** Whether blanks are part of what is given. */
+/** Whether blanks are part of the value. */
 const isSecret = (field: Field<unknown>): boolean => field.read(" a ") === " a "
 
 const blanks = ["", " ", "\t", "\u00a0", "\u3000", " \r\n "]
@@ -122,14 +122,14 @@ const blanks = ["", " ", "\t", "\u00a0", "\u3000", " \r\n "]
 const inForm = ({ form }: Field<unknown>, text: string) =>
   form === "integer" ? Number(text) : form === "boolean" ? text === "true" : form === "texts" ? [text] : text
 
-/** A text that a field takes. */
+/** A text that a field accepts. */
 const fitting = (field: Field<unknown>): string =>
   field.words[0] ?? [...field.form === "boolean" ? ["true"] : [], ...usual].find((text) =>
     field.read(inForm(field, text)) !== undefined
   ) ??
     assert.fail(`no text of the list fits: ${field.description}`)
 
-/** The members that an act needs, each with what fits. */
+/** The members that an act needs, each with a fitting value. */
 const neededBy = ({ act }: Kept): Written =>
   Object.fromEntries(
     Object.entries(act.input).flatMap(([member, field]) =>
@@ -153,13 +153,13 @@ describe("each member of each act", () => {
   const spellings = new Map(acts.map((kept) => [kept, spellingsOf(kept, place)]))
   const spellingsFor = (kept: Kept, member: string) => (spellings.get(kept) ?? []).filter(({ has }) => has(member))
 
-  /** What becomes of one member: its value, or the code of the refusal. */
+  /** The result for one member: its value, or the code of the refusal. */
   const shortOf = (verdict: Verdict, member: string) =>
     "accepted" in verdict
       ? { accepted: Object.hasOwn(verdict.accepted, member) ? verdict.accepted[member] : undefined }
       : { refused: verdict.refused }
 
-  /** Writes something in a spelling, and keeps what is otherwise than expected. A refusal has to name the member. */
+  /** Writes a value in a spelling, and records unexpected results. A refusal has to name the member. */
   const checking = () => {
     const faults: Array<string> = []
     return {
@@ -194,7 +194,7 @@ describe("each member of each act", () => {
       let lines = 0
       const isSpared = () => !isFull && lines++ % 8 !== 0
       for (const { field, kept, member, others } of members) {
-        // Lists share their windows, and each is judged once in the same spellings.
+        // Lists share their windows, so each window is judged once in the same spellings.
         const once = `${idOf(field)} ${spellingsFor(kept, member).map(({ kind }) => kind).join(" ")}`
         if (seen.has(once)) continue
         seen.add(once)
@@ -241,7 +241,7 @@ describe("each member of each act", () => {
       assert.deepStrictEqual(faults, [])
     }))
 
-  /** The verdict on a member that was left out. */
+  /** The verdict on a missing member. */
   const leftOut = (field: Field<unknown>) => field.isNeeded ? { refused: "bad_request" } : { accepted: field.absent }
 
   test("is left out where it may be, and is asked for where it is needed", () =>
@@ -264,7 +264,7 @@ describe("each member of each act", () => {
           const isRefused = (spelling.kind === "body" && field.isBlankAbsent !== true) || spelling.kind === "flag"
           for (const blank of blanks) {
             const written = { ...others, [member]: [blank] }
-            // A body has a word that is none of its set. A command line has not even that.
+            // A body can have a word outside of its set. A command line cannot even have that.
             const code = spelling.kind === "body" && field.words.length > 0 ? "invalid_status" : "bad_request"
             yield* check(kept, member, spelling, written, isRefused ? { refused: code } : leftOut(field))
           }

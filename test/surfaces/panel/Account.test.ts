@@ -17,7 +17,7 @@ const right = { password }
 const wrong = { password: "not the password" }
 const shownOf = (username: string) => operators.show(config.admin, username)
 
-/** Sets up an authenticator in the browser; answers its key and the recovery codes. */
+/** Sets up an authenticator in the browser; returns its key and the recovery codes. */
 const enrol = Effect.fnUntraced(
   function*(panel: AskingPanel, held: Held, fields: Readonly<Record<string, string>> = right) {
     const begun = yield* send(panel, held, `${page}/factor/begin`, fields)
@@ -198,7 +198,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
       const [token] = (yield* tokens.list("vic", { limit: 1, offset: 0 })).items
       yield* made("bob", "viewer")
       const theirs = yield* entered(panel, "olga", "admin")
-      // Not even an admin does this here with a token of another.
+      // Here not even an admin can do this with a token of another operator.
       assert.strictEqual((yield* send(panel, theirs, `${page}/tokens/${token?.id}/revoke`)).status, 404)
       yield* send(panel, held, `${page}/tokens/${token?.id}/revoke`)
       assert.include(wordsOf(yield* panel.ask(page, held)), "ci viewer revoked")

@@ -43,7 +43,7 @@ authorization = "Bearer SECRETHEADER"
       assert.include(words, " service default other ")
       assert.include(page.text, "aria-current=\"true\"><bdi>service</bdi>")
       assert.include(words, "Search this page")
-      // A cell that is empty is told what it stands for by the stylesheet.
+      // The stylesheet says what an empty cell stands for.
       assert.include(page.text, "<tr><td>ttl_seconds<td>300<td></tbody>")
       assert.notInclude(words, "profiles.default")
     }))

@@ -5,7 +5,10 @@ import { callerAt, orderOf, profileOf, sql } from "../../support/Graph.ts"
 import { password } from "../../support/Operators.ts"
 import { entered, form, isBeside, send, usePanel, wordsOf } from "../../support/Panel.ts"
 
-/* What became of a form whose record is not any more what its page showed (docs/decisions/panel.md, "Pages and fragments"). */
+/*
+ * What happens to a form whose record has changed since its page was shown (docs/decisions/panel.md, "Pages and
+ * fragments").
+ */
 
 describe.each(databases)("a conflict on $name", (backend) => {
   const { config, test } = usePanel(backend)
@@ -15,7 +18,7 @@ describe.each(databases)("a conflict on $name", (backend) => {
     "hx-current-url": `${config.admin.base_url}${page}`
   })
 
-  /** An order that has no certificate. */
+  /** An order without a certificate. */
   const pending = Effect.gen(function*() {
     const caller = yield* callerAt(profileOf(config))
     const { id } = yield* orderOf(caller, "a.example")

@@ -8,7 +8,7 @@ import { entered, form, usePanel } from "../../support/Panel.ts"
 
 /* The pages of EAB credentials (docs/decisions/panel.md). */
 
-/** Clients register without a credential, and are bound afterwards. */
+/** Clients register without a credential, and the binding is added afterwards. */
 const withoutEab = configOf()
 const cli = { kind: "cli", id: "x" } as const
 const nobody = "01890a5d-ac96-774b-bcce-b302099a8057"

@@ -20,7 +20,7 @@ const plain = (html: string) => html.replaceAll("&#x2f;", "/").replaceAll("&amp;
 describe.each(databases)("the pages of jobs on $name", (backend) => {
   const { config, test } = usePanel(backend)
 
-  /** An order whose certificate is asked for, and the job that is to sign it. */
+  /** An order whose certificate was requested, and the job that has to sign it. */
   const finalized = Effect.gen(function*() {
     const caller = yield* callerAt(profileOf(config))
     const { id: orderId } = yield* orderOf(caller, "a.example")

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "vitest"
 import { lean } from "../../../src/surfaces/panel/PanelLists.ts"
 
-/* What is left of a template before it is compiled. */
+/* The parts of a template that are left before it is compiled. */
 
 describe("a lean template", () => {
   it("has no indentation and no end tag that HTML lets one leave out, and its cells touch", () => {

@@ -17,7 +17,7 @@ import { keyboard, startsAt } from "../../support/Operators.ts"
 import type { AskingPanel } from "../../support/Panel.ts"
 import { entered, usePanel, wordsOf } from "../../support/Panel.ts"
 
-/* The first page: what needs attention, and how things go (docs/decisions/panel.md, "Pages" and "Charts"). */
+/* The first page: what needs attention, and the trends (docs/decisions/panel.md, "Pages" and "Charts"). */
 
 const day = 86_400
 
@@ -27,7 +27,7 @@ const row = (at: number, event: string, outcome = "success", profile = "default"
      VALUES (${at}, '${event}', '${outcome}', 'acme', '${profile}')`
   )
 
-/** The state and the words of each tile, by the path it leads to. */
+/** The state and the words of each tile, by the path of its link. */
 const tilesOf = (text: string) =>
   [...text.replaceAll("&#x2f;", "/").matchAll(/<a class="tile ([a-z]+)" href="([^"]*)">(.*?)<\/a>/gs)].map(
     ([, state = "", url = "", words = ""]) => ({
@@ -252,12 +252,12 @@ describe.each(databases)("the overview on $name", (backend) => {
       assert.deepStrictEqual([current(all), current(one)], [["all", "24h"], ["other", "30d"]])
       assert.include(one.text.replaceAll("&#x2f;", "/"), "href=\"/ui/?range=7d&amp;profile=other\"")
       assert.strictEqual(one.text.match(/<title>[^<]* UTC/g)?.length, 30)
-      // A profile that there is not has no certificates, and not those of all.
+      // A profile that does not exist has no certificates; the tile must not show those of all.
       const none = yield* panel.ask("/ui/?profile=%3Cb%3E", held)
       assert.strictEqual(none.status, 200)
       assert.notInclude(none.text, "<b>&")
       assert.include(wordsOf(none), "so far 0 0 0")
-      // What is no range is refused in place of the chart alone.
+      // For a wrong range, only the chart is refused.
       for (const query of ["range=9y", "range=7d&range=30d"]) {
         const odd = yield* panel.ask(`/ui/?${query}`, held)
         assert.strictEqual(odd.status, 400)

@@ -6,7 +6,7 @@ import { freshDirectory, sqlite } from "../../support/Databases.ts"
 import { eventsOf } from "../../support/Graph.ts"
 import { entered, send, usePanel } from "../../support/Panel.ts"
 
-/* Pages of the operator's own that compile, and fail when they are asked for. */
+/* The operator's own pages that compile, but fail when they are requested. */
 
 const folder = freshDirectory()
 const own = (name: string, text: string) => writeFileSync(join(folder, `${name}.html`), text)

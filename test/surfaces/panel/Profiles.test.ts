@@ -5,7 +5,7 @@ import { sql } from "../../support/Graph.ts"
 import { startsAt } from "../../support/Operators.ts"
 import { entered, usePanel, wordsOf } from "../../support/Panel.ts"
 
-/* The page of endpoints, and the page on which a reader follows a policy. */
+/* The page of endpoints, and the page that shows a policy. */
 
 const toml = `[meta]
 terms_of_service = "https://a.example/terms?a=1&b=2"

@@ -11,12 +11,12 @@ import { crookedPathsOf, fromElsewhere, withoutToken } from "../../support/Forge
 import { enrolled, enter, keyboard, made, password } from "../../support/Operators.ts"
 import { entered, form, usePanel } from "../../support/Panel.ts"
 
-/* Every route of the panel, for everybody and under attack, so that a new route is held to its guard as well. */
+/* Every route of the panel, for every kind of caller and under attack, so that a new route is tested as well. */
 
 const senders = ["nobody", "half", "viewer", "operator", "admin", "token"] as const
 type Sender = (typeof senders)[number]
 
-/** `login` and `verify` are where somebody is sent whose session is not enough. */
+/** `login` and `verify` are where a caller is sent whose session is not enough. */
 type Cell = "yes" | "login" | "verify" | 403
 
 /** One row for each kind of access: without its row, a new kind does not compile. */
@@ -31,7 +31,10 @@ const rows: { readonly [A in Access]: { readonly [S in Sender]: Cell } } = {
 
 const isRefused = ({ status, text }: Told, code: string): boolean => status === 403 && text.includes(code)
 
-/** What the checks said, as far as an answer shows it. Behind them a sign-in that needs a code is sent for it too. */
+/**
+ * The result of the checks, as far as an answer shows it. After the checks, a sign-in that needs a code is also sent to
+ * `verify`.
+ */
 const cellOf = ({ access }: Guarded, told: Told): Cell => {
   const { location = "", "set-cookie": cookie } = told.headers
   if (told.status === 303 && cookie === undefined && /^\/ui\/login(?:\?next=|$)/.test(location)) return "login"
@@ -39,7 +42,7 @@ const cellOf = ({ access }: Guarded, told: Told): Cell => {
   return isRefused(told, "insufficient_role") || isRefused(told, "csrf_failed") ? 403 : "yes"
 }
 
-/** Routes that end sessions. They are asked last, each time by a session of its own. */
+/** Routes that end sessions. They are asked last, each time by a separate session. */
 const isEnding = ({ pattern }: Guarded): boolean =>
   ["/ui/logout", "/ui/login/abandon", "/ui/account/sign-out-everywhere"].includes(pattern)
 
@@ -74,10 +77,10 @@ describe("the routes of the panel", () => {
         allowedAddresses: []
       } as const
       const { token } = yield* tokens.create(keyboard, asked)
-      /** A session that only one request uses. */
+      /** A session for a single request. */
       const another = Effect.fnUntraced(function*(sender: keyof typeof usernames) {
         const body = form({ username: usernames[sender], password })
-        // From another address, because the form of sign-in is sent empty too, and that counts as a failed attempt.
+        // From another address, because the form of sign-in is also sent empty, and that counts as a failed attempt.
         const cookie = cookieOf(yield* ask("/ui/login", { method: "POST", body, clientIp: "198.51.100.1" }))
         const { text } = yield* ask("/ui/", { cookie })
         return { cookie, csrf: /X-CSRF-Token":"([\w-]+)"/.exec(text)?.[1] ?? "" }

@@ -6,7 +6,7 @@ import { panelFiles } from "../../support/Graph.ts"
 import { rows } from "../../support/PanelPages.ts"
 import { patternOf, patternsOf } from "../../support/PanelRoutes.ts"
 
-/* What has to be known of every route and form of the panel, so that a new one is not forgotten. */
+/* What must be known about every route and form of the panel, so that a new one is not forgotten. */
 
 describe("the forms of the panel", () => {
   it("name POST and their path, so that nothing typed gets into a URL where the script is missing", () => {

@@ -14,13 +14,13 @@ export interface Asked {
 
 /** The server of an inventory. Its failures name the URL and quote the answer, without the token. */
 export interface InventoryServer {
-  /** The product and the URL of a request, for operators. */
+  /** Returns the product and the URL of a request, for operators. */
   readonly placeOf: (asked: Asked) => string
   readonly get: (
     asked: Asked,
     headers: { readonly [name: string]: string }
   ) => Effect.Effect<JsonAnswer, InventoryFailed>
-  /** The failure for an answer that cannot be used. `remedy` says what an operator can look at. */
+  /** Returns the failure for an answer that cannot be used. `remedy` says what an operator can check. */
   readonly unusable: (asked: Asked, answer: JsonAnswer, fault: string, remedy?: string) => InventoryFailed
 }
 
@@ -39,7 +39,7 @@ interface ServerConfig {
 const maxBytes = 1_048_576
 const longestExcerpt = 200
 
-/** A server that is asked over HTTP. */
+/** Makes a server that is queried over HTTP. */
 export const serverOver = (
   client: JsonGet["Service"],
   { name, section }: Product,
@@ -54,7 +54,7 @@ export const serverOver = (
   }
   const placeOf = (asked: Asked) => `${name} at ${urlOf(asked).href}`
   const failed = (asked: Asked, fault: string, excerpt = "", remedy?: string) => {
-    // The token is masked before the excerpt is cut, so that half a token cannot remain at the end.
+    // The token is masked before the excerpt is shortened, so that half a token cannot remain at the end.
     const masked = token === "" ? excerpt : excerpt.replaceAll(token, "***")
     const said = excerpt === "" ? fault : `${fault}: ${masked.slice(0, longestExcerpt)}`
     return new InventoryFailed({ detail: `${placeOf(asked)} ${said}${remedy === undefined ? "" : `; ${remedy}`}` })
@@ -81,8 +81,8 @@ export const serverOver = (
 }
 
 /**
- * The failure for an answer whose status does not mean success. `ofToken` says how the token was sent, which differs
- * between products.
+ * Returns the failure for an answer whose status does not mean success. `ofToken` says how the token was sent, which
+ * differs between products.
  */
 export const refusedBy = (
   server: InventoryServer,

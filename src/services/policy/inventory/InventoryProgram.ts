@@ -11,7 +11,7 @@ import { InventoryFailed } from "./Inventory.ts"
 const hook = "names_for"
 const noRecord = 3
 
-/** A program of the operator that prints one name per line. */
+/** Makes an inventory from an operator's program that prints one name per line. */
 export const program = (ipam: ProfileConfig["ipam"], { scripts, turns }: ScriptHost): Inventory => ({
   placeOf: () => `the script ${ipam.custom.script_path}`,
   namesFor: Effect.fnUntraced(function*(client: Comparable) {
@@ -26,7 +26,8 @@ export const program = (ipam: ProfileConfig["ipam"], { scripts, turns }: ScriptH
         maxOutputBytes: maxScriptOutput,
         turns
       }),
-      // The look-up and the script have the same time limit, so a timeout is reported as that of the look-up.
+      // The look-up and the script have the same time limit, so a timeout of the script is reported as a timeout of the
+      // look-up.
       ({ detail, reason }) =>
         new InventoryFailed({
           detail: reason === "timeout"
@@ -37,12 +38,12 @@ export const program = (ipam: ProfileConfig["ipam"], { scripts, turns }: ScriptH
     const { exit, stderr, stdout } = outcome
     if (exit === noRecord) return undefined
     if (exit !== 0) {
-      // Standard output is for the names, so the reason is looked for on standard error first.
+      // Standard output has the names, so the reason is taken from standard error first.
       const words = wordsOf({ exit, stdout: stderr, stderr: stdout })
       const said = words === undefined ? "" : `: ${words}`
       return yield* new InventoryFailed({ detail: `${place} ended with ${exit}${said}` })
     }
-    // The output was cut, perhaps within a name, and the rest of a name may be another name.
+    // The output was cut off, perhaps within a name, and the beginning of a name may be another name.
     if (stdout.length >= maxScriptOutput) return yield* new InventoryFailed({ detail: `${place} printed too much` })
     return stdout.toString("utf8").split(/\r?\n/).filter((line) => line.trim() !== "")
   })

@@ -27,7 +27,7 @@ const Address = Schema.Struct({
 type Address = typeof Address.Type
 
 interface Page<A> {
-  /** How many records there are on all pages. */
+  /** The number of records on all pages. */
   readonly count?: number | undefined
   readonly next?: string | null | undefined
   readonly results: ReadonlyArray<A>
@@ -40,9 +40,9 @@ const pageOf = <A, I>(schema: Schema.Codec<A, I>): Read<Page<A>> =>
     results: Schema.Array(schema)
   }))
 
-/** How many records a page is asked to have. The server may give fewer; an answer has to be below a mebibyte. */
+/** The requested number of records per page. The server may return fewer. An answer must be smaller than a mebibyte. */
 const pageSize = 200
-/** The most records that one question may have. A server that does not know a filter answers with all its records. */
+/** The most records that one query may return. A server that does not know a filter returns all its records. */
 const mostRecords = 10_000
 
 const readAddresses = pageOf(Address)
@@ -58,7 +58,7 @@ const readHost = Schema.decodeUnknownOption(
 const textsOf = (value: unknown): ReadonlyArray<string> =>
   (Array.isArray(value) ? value : [value]).filter((one): one is string => typeof one === "string" && one !== "")
 
-/** The kind of a token of NetBox's API, by its prefix. */
+/** Returns the kind of a NetBox API token, by its prefix. */
 const kindOf = (token: string): "Bearer" | "Token" => token.startsWith("nbt_") ? "Bearer" : "Token"
 
 /** The name of the product in refusals and in the log, and the section with its keys. */
@@ -73,7 +73,10 @@ const hostOf = ({ assigned_object: object }: Address) =>
 
 const hostPaths = { device: "dcim/devices", virtual_machine: "virtualization/virtual-machines" }
 
-/** NetBox: the address and, if `sources` has them, its host, the virtual addresses of that host and its redundancy groups. */
+/**
+ * Makes the inventory for NetBox. It reads the address and, if `sources` has them, its host, the virtual addresses of
+ * that host and its redundancy groups.
+ */
 export const netBox = (config: ProfileConfig["ipam"]["netbox"], server: InventoryServer): Inventory => {
   const { custom_field: field, sources, vip_roles } = config
   const token = Redacted.value(config.token).trim()
@@ -90,8 +93,8 @@ export const netBox = (config: ProfileConfig["ipam"]["netbox"], server: Inventor
     return Option.isSome(found) ? found.value : yield* server.unusable(asked, answer, unfit)
   })
   /**
-   * The records of all pages. Each page is asked for by its offset: the server's own link to the next one may lead elsewhere,
-   * and would be sent the token.
+   * Returns the records of all pages. Each page is requested by its offset: the server's own link to the next page may
+   * lead to another host, which would get the token.
    */
   const records = Effect.fnUntraced(
     function*<A>(path: string, query: Query, read: Read<Page<A>>) {
@@ -128,7 +131,7 @@ export const netBox = (config: ProfileConfig["ipam"]["netbox"], server: Inventor
       [`${kind}_id`, String(id)],
       ...vip_roles.map((role) => ["role", role] as const)
     ])
-    // A server that does not know a filter answers with all its records, so they are filtered here too.
+    // A server that does not know a filter returns all its records, so they are filtered here too.
     return found.filter((record) =>
       record.role != null && vip_roles.includes(record.role.value) &&
       hostOf(record)?.kind === kind && hostOf(record)?.id === id
@@ -155,7 +158,7 @@ export const netBox = (config: ProfileConfig["ipam"]["netbox"], server: Inventor
 
   const ofRecord = Effect.fnUntraced(function*(record: Address) {
     const names: Array<string> = []
-    // A custom field counts only if `sources` lists it; otherwise it cannot replace the names of the device.
+    // A custom field counts only if `sources` lists it. Otherwise it must not replace the names of the device.
     const own = sources.includes("custom_field") ? fieldOf(record.custom_fields) : []
     const host = hostOf(record)
     if (sources.includes("dns_name")) names.push(...textsOf(record.dns_name))

@@ -31,7 +31,9 @@ export const phpIpamProduct = { name: "phpIPAM", section: "ipam.phpipam" }
 
 const isList = Schema.is(Schema.Array(Fields))
 
-/** The records of an answer: PHP writes a list with gaps as an object, and an object without members as a list. */
+/**
+ * Returns the records of an answer. PHP writes a list with gaps as an object, and an object without members as a list.
+ */
 const recordsOf = (data: unknown): ReadonlyArray<typeof Fields.Type> | undefined => {
   if (isList(data)) return data
   if (!isFields(data)) return undefined
@@ -45,27 +47,27 @@ const textOf = (value: unknown): string => typeof value === "string" ? value : "
 const listOf = (value: unknown): ReadonlyArray<string> =>
   (Array.isArray(value) ? value : [value]).flatMap((one) => textOf(one).split(",")).filter((one) => one.trim() !== "")
 
-/** The value of a custom field. The settings of an app may put custom fields below `custom_fields`. */
+/** Returns the value of a custom field. The settings of an app may put custom fields below `custom_fields`. */
 const customOf = (record: typeof Fields.Type, field: string): unknown => {
   const nested = record["custom_fields"]
   return record[field] ?? (isFields(nested) ? nested[field] : undefined)
 }
 
-/** Ids are text or numbers; 0 means that there is no device. */
+/** Returns the id of a device. Ids are text or numbers; 0 means that there is no device. */
 const deviceOf = (value: unknown): string | undefined => {
   const id = typeof value === "number" ? String(value) : textOf(value).trim()
   return /^[1-9][0-9]*$/.test(id) ? id : undefined
 }
 
-/** phpIPAM: the address and, if `sources` has it, its device. */
+/** Makes the inventory for phpIPAM. It reads the address and, if `sources` has it, its device. */
 export const phpIpam = (config: ProfileConfig["ipam"]["phpipam"], server: InventoryServer): Inventory => {
   const { app_id, custom_field: field, sources } = config
   const headers = { token: Redacted.value(config.token).trim() }
   const ofToken = `it was sent as the code of the app ${app_id}`
   const at = (path: string): Asked => ({ path: `api/${app_id}/${path}/` })
   /**
-   * The records of an answer. Only a 404 in phpIPAM's own form means that there are none: a proxy, or a wrong path,
-   * answers 404 as well.
+   * Sends a query and returns the records of the answer. Only a 404 in phpIPAM's own form means that there are no
+   * records, because a proxy or a wrong path gives a 404 as well.
    */
   const ask = Effect.fnUntraced(function*(asked: Asked) {
     const answer = yield* server.get(asked, headers)
@@ -88,7 +90,7 @@ export const phpIpam = (config: ProfileConfig["ipam"]["phpipam"], server: Invent
 
   const ofRecord = Effect.fnUntraced(function*(record: typeof Fields.Type) {
     const names: Array<string> = []
-    // A custom field counts only if `sources` lists it; otherwise it cannot replace the names of the device.
+    // A custom field counts only if `sources` lists it. Otherwise it must not replace the names of the device.
     const own = sources.includes("custom_field") ? listOf(customOf(record, field)) : []
     const device = deviceOf(record["deviceId"])
     const hostname = textOf(record["hostname"])

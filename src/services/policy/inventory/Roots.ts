@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import { certificatesIn } from "../../../crypto/x509/TlsCertificate.ts"
 import { readTextFile, said } from "../../../engine/host/KeyFile.ts"
 
-/** The file of the roots that an inventory's certificate may have cannot be used. */
+/** The file with the trusted roots for an inventory's certificate cannot be used. */
 export class RootsUnusable extends Data.TaggedError("RootsUnusable")<{
   readonly profile: string
   /** The key that names the file. */
@@ -25,11 +25,11 @@ interface ServerConfig {
   readonly insecure_skip_verify: boolean
 }
 
-/** Whether the file is needed: it is configured, and the certificate of the server is verified. */
+/** Returns whether the file is needed: it is configured, and the certificate of the server is verified. */
 const isRead = ({ ca_cert_path, insecure_skip_verify, url }: ServerConfig): boolean =>
   ca_cert_path !== "" && !insecure_skip_verify && url.startsWith("https:")
 
-/** The roots to trust beside the public ones, as PEM. The file is refused if there is no certificate in it. */
+/** Returns the roots to trust in addition to the public roots, as PEM. It refuses a file without a certificate. */
 export const rootsOf = (
   profile: string,
   section: string,

@@ -25,13 +25,16 @@ import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 import { upstreamUrl, urlFault } from "./UpstreamUrl.ts"
 
-/* The service as ACME client of an upstream CA (RFC 8555): signed requests, nonces, and which parts of answers to trust. */
+/*
+ * The service as an ACME client of an upstream CA (RFC 8555). It signs requests, keeps nonces, and checks which parts
+ * of answers to trust.
+ */
 
-/** How one request is signed. */
+/** What one request is signed with. */
 export type SignedBy = "jwk" | { readonly kid: string }
 
 const maxAnswerBytes = 1_048_576
-/** Time limit of a request: nothing else ends a request to a silent upstream while the service starts. */
+/** The time limit of a request. Nothing else ends a request to a silent upstream while the service starts. */
 const answerMillis = 30_000
 const nonceTries = 8
 const noncesKept = 32
@@ -39,7 +42,7 @@ const noncesKept = 32
 const directoryLife = 3_600_000
 
 /**
- * An answer to newOrder or newAccount whose body broke off counts as an answer with an empty body. The URL of the new
+ * Treats an answer to newOrder or newAccount whose body was cut off as an answer with an empty body. The URL of the new
  * order or account is in the headers, and the rest can be read again at that URL.
  */
 const locatedIn = (operation: Operation, error: WebFailed): Effect.Effect<WebAnswer, WebFailed> => {
@@ -50,9 +53,9 @@ const locatedIn = (operation: Operation, error: WebFailed): Effect.Effect<WebAns
 }
 
 /**
- * Makes the client of one upstream. It sends no request before one is needed. `key` is the key of the account.
+ * Makes the client of one upstream. It sends no request until a request is needed. `key` is the key of the account.
  * `profile` is the first profile that uses the client; requests are recorded under it unless {@link AskedFor} names
- * another. `reread` finds the key in force after a refusal, because another process may have changed it.
+ * another. `reread` reads the key in force again after a refusal, because another process may have changed it.
  */
 export const make = (
   directoryUrl: string,
@@ -81,7 +84,7 @@ export const make = (
         type: "untrusted"
       })
 
-    /** A URL that the upstream has named, checked but unchanged, because it goes into signatures. */
+    /** Returns a URL from the upstream, checked but unchanged, because it is part of signatures. */
     const checked = (text: unknown, what: string): Effect.Effect<string, UpstreamRefused> =>
       typeof text === "string" && upstreamUrl(text, base) !== undefined ? Effect.succeed(text) : lie(text, what)
 
@@ -177,7 +180,7 @@ export const make = (
         (yield* unavailable(`newNonce answers ${status} without a nonce`, answer))
     })
 
-    /** Marks a failure to get a nonce: the request itself was never sent. */
+    /** Marks a failure to get a nonce, after which the request itself was not sent. */
     const unsent = (error: UpstreamFailed): UpstreamFailed =>
       error._tag === "UpstreamRefused"
         ? error
@@ -189,7 +192,7 @@ export const make = (
           unsent: true
         })
 
-    /** An answer that is a success; any other as a failure. */
+    /** Returns a successful answer, and fails for any other answer. */
     const successOf = (answer: WebAnswer): Effect.Effect<UpstreamAnswer, UpstreamFailed> =>
       Effect.gen(function*() {
         const { body, headers, status } = answer
@@ -208,7 +211,7 @@ export const make = (
             retryAfter
           }
         }
-        // Without a problem document the cause is unknown: a proxy on the way may have refused the request, or the body
+        // Without a problem document the cause is unknown: a proxy in between may have refused the request, or the body
         // was lost.
         if (members === undefined || !isProblem(members, headers["content-type"])) {
           const says = status < 400
@@ -225,7 +228,10 @@ export const make = (
           : new UpstreamRefused({ ...problem, status })
       })
 
-    /** Sends one signed request; an empty payload reads (POST-as-GET). If a nonce is refused, it tries again with another. */
+    /**
+     * Sends one signed request. An empty payload means a POST-as-GET. If a nonce is refused, it tries again with
+     * another nonce.
+     */
     const post = (
       operation: Operation,
       url: string,
@@ -275,17 +281,17 @@ export const make = (
       directory: told(directory),
       post: (operation: Operation, url: string, payload: object | "", by: SignedBy) =>
         told(post(operation, url, payload, by)),
-      /** Like `post`, for a request whose refusal is an answer: only other failures are logged. */
+      /** Like `post`, for a request whose refusal is a useful result: only other failures are logged. */
       probe: (operation: Operation, url: string, payload: object | "", by: SignedBy) =>
         Effect.tapError(post(operation, url, payload, by), logUnlessRefused),
-      /** Reads a public resource without a signature. A refusal is an answer; only other failures are logged. */
+      /** Reads a public resource without a signature. A refusal is a useful result; only other failures are logged. */
       get: (operation: Operation, url: string) =>
         Effect.tapError(
           Effect.flatMap(Effect.flatMap(checked(url, "a URL"), (text) => send(operation, "GET", text)), successOf),
           logUnlessRefused
         ),
       checked,
-      /** The key in force, as far as this process knows. */
+      /** Returns the key in force, as far as this process knows. */
       get key() {
         return current
       }

@@ -8,27 +8,27 @@ import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { UpstreamUnavailable } from "./UpstreamFailed.ts"
 import type { WantedValidity } from "./UpstreamObjects.ts"
 
-/** The upstream to talk to, and how to talk to it. */
+/** The upstream, and how to communicate with it. */
 export interface Upstream {
   readonly client: AcmeClient
   readonly kid: string
   readonly strategy: Strategy
-  /** Time between two polls, in milliseconds. */
+  /** The time between two polls, in milliseconds. */
   readonly pollMillis: number
 }
 
-/** The conversation about one order. */
+/** The exchange with the upstream about one order. */
 export interface Conversation extends Upstream {
   /** In the order's form: wildcards with their `*.`. */
   readonly names: ReadonlyArray<string>
   readonly validity: WantedValidity
   /** Whether there were attempts before. */
   readonly wasBegun: boolean
-  /** When to stop waiting, in milliseconds of the process's life. */
+  /** When to stop waiting, in milliseconds since the start of the process. */
   readonly deadline: number
-  /** Sends a request signed for the account; without a payload it reads. */
+  /** Sends a request that is signed for the account. Without a payload it is a POST-as-GET. */
   readonly ask: (operation: Operation, url: string, payload?: object) => Effect.Effect<UpstreamAnswer, UpstreamFailed>
-  /** Waits until it is time to poll again. Fails when no time is left, and says what was waited for. */
+  /** Waits until it is time to poll again. If no time is left, fails and says for what it waited. */
   readonly pause: (
     what: string,
     answer?: { readonly retryAfter?: number | undefined }
@@ -37,7 +37,7 @@ export interface Conversation extends Upstream {
 
 /**
  * The longest wait, in milliseconds, if an upstream asks for a longer wait than the order has time for. Some upstreams
- * ask for a day and are done in seconds. If there is time for the wait, it is kept.
+ * ask for a day and are ready in seconds. If there is enough time, the requested wait is observed.
  */
 const longestPause = 30_000
 
@@ -47,7 +47,7 @@ const late = (what: string) =>
     status: undefined
   })
 
-/** Begins the conversation about an order. */
+/** Begins the exchange about an order. */
 export const converse = (
   upstream: Upstream,
   { deadline, names, validity, wasBegun }: Pick<Conversation, "names" | "validity" | "wasBegun" | "deadline">

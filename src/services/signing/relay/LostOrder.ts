@@ -6,11 +6,9 @@ import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 import { broken, hasDates, hasNames, objectOf, textIn } from "./UpstreamObjects.ts"
 import type { Keeper, StoredUpstreamOrder } from "./UpstreamRecord.ts"
 
-/*
- * The search for an order that the upstream was asked to open, but whose URL never arrived (docs/decisions/relays.md).
- */
+/* Searches for an order that the upstream was asked to open, but whose URL never arrived (docs/decisions/relays.md). */
 
-/** How many lists and orders are read in the search for a lost order. */
+/** The most lists and orders that are read in the search for a lost order. */
 const mostReads = 300
 
 /**
@@ -18,7 +16,10 @@ const mostReads = 300
  */
 const settlingMillis = 10_000
 
-/** Reads an upstream order that belongs to no order here; `undefined` when the upstream refuses to show it. */
+/**
+ * Reads an upstream order that does not belong to a local order. Returns `undefined` if the upstream refuses to show
+ * it.
+ */
 const readOrder = ({ ask, client }: Conversation, url: string) =>
   Effect.flatMap(client.checked(url, "an order"), (checked) => ask("order", checked)).pipe(
     Effect.flatMap((answer) => objectOf(answer, "an order")),
@@ -26,8 +27,8 @@ const readOrder = ({ ask, client }: Conversation, url: string) =>
   )
 
 /**
- * Whether an order is the one that was lost: it is not finalized, and it has exactly the names and dates that are
- * wanted. The URL of a finalized order would be stored here.
+ * Returns whether an order is the lost order: it is not finalized, and has exactly the wanted names and dates. If an
+ * order was finalized, its URL is stored here, so it is not lost.
  */
 const isOpenFor = (
   members: Members | undefined,
@@ -36,7 +37,7 @@ const isOpenFor = (
   members !== undefined && ["pending", "ready"].includes(textIn(members, "status")) && hasNames(members, names) &&
   hasDates(members, validity)
 
-/** Whether the upstream will never answer this question, and not only now. */
+/** Returns whether the upstream will never answer this request, not only at present. */
 const isUntold = (error: unknown): boolean =>
   error instanceof UpstreamRefused
     ? error.type !== "accountDoesNotExist"
@@ -44,8 +45,8 @@ const isUntold = (error: unknown): boolean =>
       ((error.isTooLong === true && error.status === 200) || [404, 405, 501].includes(error.status ?? 0))
 
 /**
- * The URLs in a page of an account's list; `undefined` when the upstream has no list that is understood. RFC 8555 section
- * 7.1.2.1 has an object; step-ca and Caddy answer with a bare array.
+ * Returns the URLs in a page of an account's list, or `undefined` if the upstream has no list in a known form. RFC 8555
+ * section 7.1.2.1 requires an object; step-ca and Caddy send a bare array.
  */
 const urlsOf = (value: unknown): ReadonlyArray<string> | undefined => {
   const list: unknown = Array.isArray(value) ? value : ((value ?? {}) as Members)["orders"]
@@ -54,22 +55,25 @@ const urlsOf = (value: unknown): ReadonlyArray<string> | undefined => {
     : undefined
 }
 
-/** A JSON value of any kind. Fails if there is none: the body may have been cut off, and may be whole the next time. */
+/**
+ * Returns a JSON value of any kind. Fails if there is no value, because the body may have been cut off and may be
+ * complete the next time.
+ */
 const wholeOf = ({ value }: UpstreamAnswer, what: string): Effect.Effect<unknown, UpstreamUnavailable> =>
   value === undefined ? broken(`${what} that is no JSON`) : Effect.succeed(value)
 
 /**
- * Whether an account belongs to step-ca, or to Caddy, which is built on it; the form of its URL shows it. These CAs
- * must not be asked for the list of orders: reading the list removes every order that is not pending, and an account
- * whose list is then empty can never open an order again, because newOrder answers 500 (smallstep/certificates 0.30.2,
- * and Caddy 2.11.7 with it; `npm run interop -- --upstreams caddy` shows when this is no longer so).
+ * Returns whether an account belongs to step-ca, or to Caddy, which is based on it. The form of its URL shows this. The
+ * list of orders must not be read from these CAs: reading it removes every order that is not pending. An account whose
+ * list is then empty can never open an order again, because newOrder gives a 500 (smallstep/certificates 0.30.2, and
+ * Caddy 2.11.7 with it; `npm run interop -- --upstreams caddy` shows when this is no longer so).
  */
 export const isStepCa = (kid: string): boolean => /\/acme\/[^/]+\/account\/[^/]+$/.test(kid)
 
 /**
- * Searches the account's list for an order that an earlier attempt opened but whose URL never arrived. `none`: the
- * whole list was read, and the order is not in it. `unlisted`: the list does not exist, is not understood, is too long,
- * or must not be read.
+ * Searches the account's list for an order that an earlier attempt opened but whose URL never arrived. `none` means
+ * that the whole list was read and does not contain the order. `unlisted` means that the list does not exist, has an
+ * unknown form, is too long, or must not be read.
  */
 const search = <E>(talk: Conversation, keeper: Keeper<E>) =>
   Effect.gen(function*() {
@@ -94,18 +98,18 @@ const search = <E>(talk: Conversation, keeper: Keeper<E>) =>
     return "none"
   }).pipe(Effect.catchIf(isUntold, () => Effect.succeed("unlisted" as const)))
 
-/** How long the search goes on if the list cannot be read, in milliseconds. After that it counts as not there. */
+/** How long the search continues if the list cannot be read, in milliseconds. After that the list counts as missing. */
 const searchMillis = 30_000
 
 /**
- * Finds the order that may have been opened. If it is not found, returns how many orders may exist that cannot be
- * found.
+ * Searches for the order that may have been opened. If it is not found, returns how many orders may exist that cannot
+ * be found.
  */
 export const find = <E>(talk: Conversation, { askedAt = 0, asks }: StoredUpstreamOrder, keeper: Keeper<E>) =>
   Effect.gen(function*() {
     if (asks === 0) return 0
     const begun = yield* lifeMillis
-    // If the clock was wrong when the request was recorded, the wait must not become longer than with a right clock.
+    // If the clock was wrong when the request was recorded, the wait must not become longer than with a correct clock.
     const settled = begun + Math.min((askedAt + 1) * 1000 - (yield* currentMillis), 0) + settlingMillis
     const patience = begun + Math.min(searchMillis, (talk.deadline - begun) / 2)
     let failures = 0
@@ -120,7 +124,7 @@ export const find = <E>(talk: Conversation, { askedAt = 0, asks }: StoredUpstrea
         const { retryAfter = 0 } = searched
         const life = yield* lifeMillis
         if (life + retryAfter * 1000 > talk.deadline) return yield* searched
-        // A single read may take all of that time, so there is at least a second one.
+        // A single read may take all of that time, so there is at least a second read.
         if (++failures > 1 && life >= patience) return asks
         yield* talk.pause("the list of its orders cannot be read", searched)
         continue

@@ -1,13 +1,17 @@
 import { isInZone } from "../../../engine/net/Zone.ts"
 import type { RelaySettings } from "./RelaySettings.ts"
 
-/* Which names a relay can prove to its upstream (docs/signers.md, "An upstream ACME CA"). */
+/* Determines which names a relay can prove to its upstream (docs/signers.md, "An upstream ACME CA"). */
 
-/** The name at which the proof of a name is published in the DNS; `alias` is `signer.relay.dns01.challenge_alias`. */
+/**
+ * Returns the name at which the proof of a name is published in the DNS; `alias` is
+ * `signer.relay.dns01.challenge_alias`.
+ */
 export const publishedName = (name: string, alias: string): string => `_acme-challenge.${alias === "" ? name : alias}`
 
 /**
- * Why the relay can never prove a name, in a sentence for the client; `undefined` where it may. Wildcards have their `*.`.
+ * Returns why the relay can never prove a name, in a sentence for the client, or `undefined` if it can. Wildcards have
+ * their `*.`.
  */
 export const unprovable = (
   { challenge_strategy, dns01 }: Pick<RelaySettings, "challenge_strategy" | "dns01">,

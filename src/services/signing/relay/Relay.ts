@@ -25,11 +25,11 @@ import type { Downloaded, Wanted } from "./UpstreamOrder.ts"
 import { clear, finished, fulfil, leftOver } from "./UpstreamOrder.ts"
 import { renewalAt } from "./UpstreamRenewal.ts"
 
-/** The octets of a secret in base64url or standard base64, padded or not. */
+/** Returns the octets of a secret in base64url or standard base64, padded or not. */
 export const hmacKeyOf = (text: string): Uint8Array =>
   Buffer.from(text.replaceAll("-", "+").replaceAll("_", "/").replace(/=+$/, ""), "base64")
 
-/** The server that takes the updates of a relay's zone. */
+/** Returns the server that accepts the updates of a relay's zone. */
 export const updateServerOf = (
   { server, tsig_algorithm, tsig_key_name, tsig_key_secret }: RelaySettings["dns01"]["rfc2136"]
 ): UpdateServer => {
@@ -70,8 +70,8 @@ type Ordered = Pick<IssueRequest, "names" | "notBefore" | "notAfter">
 const aboutDates = /not[\s_-]?(?:before|after)|validity/i
 
 /**
- * The problem type of a refusal, and what it says about names of the order. `malformed` is passed on only if it is
- * about a name or a date that the client chose, because this service makes all the rest of the request.
+ * Returns the problem type of a refusal, and what it says about names of the order. `malformed` is passed on only if it
+ * concerns a name or a date that the client chose, because this service makes the rest of the request.
  */
 const whose = (
   { detail, identifier, subproblems = [], type }: UpstreamRefused,
@@ -89,8 +89,8 @@ const whose = (
 }
 
 /**
- * Whole seconds until the upstream may be asked again, if it said so. One more is added, because the queue counts from
- * the begin of the current second.
+ * Returns the whole seconds until the upstream may be asked again, if it gave a time. One second is added, because the
+ * queue counts from the start of the current second.
  */
 const waitBefore = ({ retryAfter }: UpstreamUnavailable): number | undefined =>
   retryAfter === undefined ? undefined : Math.ceil(retryAfter) + 1
@@ -117,7 +117,7 @@ const asSigning = (
   }
   const limit = error._tag === "UpstreamUnavailable" && isLimit(error) ? { problemType: "rateLimited" } : {}
   const atLeast = error._tag === "UpstreamRefused" ? undefined : waitBefore(error)
-  // The next attempt must have at least as much time as the wait before it, unless the upstream asks for more.
+  // The next attempt must have at least as much time as the wait before it, unless the upstream asks for a longer wait.
   const atMost = Math.max(Math.floor(left / 2000), atLeast ?? 0)
   if (atMost >= 1 && atMost * 1000 < left) {
     return new SigningFailed({ cause: "signer_failed", detail, again: { atLeast, atMost }, ...limit })
@@ -139,7 +139,7 @@ const takesNone = new UpstreamRefused({
   type: "unauthorized"
 })
 
-/** Refusals of a revocation that would be the same in every attempt. */
+/** Types of refusals of a revocation that would be the same in every attempt. */
 const definite: ReadonlySet<string> = new Set(["badRevocationReason", "unauthorized", "malformed"])
 
 /** Turns a failure to ask about a certificate, or to revoke it, into a failure of signing. */
@@ -157,7 +157,7 @@ const ofCertificate = (error: UpstreamFailed): SigningFailed => {
   })
 }
 
-/** The client of the upstream, and the account there, which is created when there is none yet. */
+/** Makes the client of the upstream and opens the account there. If there is no account yet, it is created. */
 export const account = (
   profile: string,
   { account_key_path, contact, directory_url, eab }: Pick<
@@ -183,7 +183,10 @@ export const account = (
     return { client, kid }
   })
 
-/** Fulfils orders at an upstream ACME CA. The relay has its own account there, which is created at the first start. */
+/**
+ * Makes a relay, which fulfils orders at an upstream ACME CA. The relay has its own account there, which is created at
+ * the first start.
+ */
 export const make = (
   profile: string,
   settings: RelaySettings
@@ -201,8 +204,8 @@ export const make = (
           : `the attempt before ended with: ${withoutStop(lastFailure)}`
       }`
     /**
-     * A lost account is not the client's fault. The operator is told, and if the account was registered again
-     * meanwhile, the new one is used.
+     * Handles a lost account, which is not the client's fault. The operator is told. If the account was registered
+     * again in the meantime, the new account is used.
      */
     const named = <E>(error: UpstreamFailed | E): Effect.Effect<never, UpstreamFailed | E> => {
       if (!(error instanceof UpstreamRefused) || !isAccountLost(error)) return Effect.fail(error)
@@ -250,12 +253,11 @@ export const make = (
                   : Effect.fail(error)
             )
           const accepted = (chain: string) => accept(`${chain.trimEnd()}\n`, request, "upstream")
-          // A download that was cut off looks like a broken chain. So it is repeated once before the order fails.
+          // A download that was cut off looks like a broken chain, so it is repeated once before the order fails.
           const taken = ({ again, chain }: Downloaded) =>
             Effect.catch(accepted(chain), () => Effect.flatMap(judged(Effect.delay(again, poll_interval_ms)), accepted))
           if ((yield* left) <= 0) {
-            // A certificate that already exists is used even after the deadline, because only this service delayed the
-            // order.
+            // An existing certificate is used even after the deadline, because only this service delayed the order.
             const late = yield* Effect.catchIf(
               finished(upstream, wanted, keeper),
               (error) => error instanceof UpstreamRefused || error instanceof UpstreamUnavailable,
@@ -288,7 +290,7 @@ export const make = (
           }, { kid: yield* Ref.get(known) })
         }).pipe(
           Effect.catch(named<never>),
-          // The certificate is revoked already: by another party, or by a request of this service whose answer was lost
+          // The certificate is already revoked: by another party, or by a request of this service whose answer was lost
           // in a crash.
           Effect.catchIf(
             (error) => error._tag === "UpstreamRefused" && error.type === "alreadyRevoked",

@@ -7,7 +7,7 @@ import { isInZone } from "../../../engine/net/Zone.ts"
 import { publishedName } from "./Provable.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 
-/* How the relay proves to the upstream that it may have a name (docs/signers.md, "An upstream ACME CA"). */
+/* The ways in which the relay proves control of a name to the upstream (docs/signers.md, "An upstream ACME CA"). */
 
 /** A challenge that the upstream offers. Its type may be unknown here, and its token may be absent. */
 export interface UpstreamChallenge {
@@ -17,9 +17,9 @@ export interface UpstreamChallenge {
   readonly status: string
 }
 
-/** The proof that the upstream will look for. */
+/** The proof that the upstream will check. */
 export interface Proof {
-  /** The base name: no wildcard. */
+  /** The base name, never a wildcard. */
   readonly name: string
   readonly isWildcard: boolean
   readonly keyAuthorization: string
@@ -28,18 +28,18 @@ export interface Proof {
 
 /**
  * One way to prove control of names. At the end of the scope, even after an interruption, it removes the proof that it
- * published. It leaves the proof if another attempt has taken over the order meanwhile, because that attempt uses and
- * removes the same record.
+ * published. It leaves the proof if another attempt has taken over the order in the meantime, because that attempt uses
+ * and removes the same record.
  */
 export interface Strategy {
-  /** Chooses the offered challenge that the strategy answers; fails when there is none. */
+  /** Chooses the offered challenge that the strategy answers. Fails if there is no such challenge. */
   readonly choose: (
     name: string,
     isWildcard: boolean,
     offered: ReadonlyArray<UpstreamChallenge>
   ) => Effect.Effect<UpstreamChallenge, UpstreamRefused>
   readonly prepare: (proof: Proof) => Effect.Effect<void, UpstreamRefused | UpstreamUnavailable, Scope.Scope>
-  /** Removes what a killed attempt has left in place, if nothing else removes it. */
+  /** Removes what a killed attempt left behind, if nothing else removes it. */
   readonly clear?: (proof: Proof) => Effect.Effect<void>
 }
 
@@ -52,7 +52,7 @@ const only = (type: string, strategy: string): Strategy["choose"] => (name, _, o
     : Effect.succeed(found)
 }
 
-/** Tells the upstream that the names are validated: triggers any challenge that it offers, and puts nothing in place. */
+/** Triggers any challenge that the upstream offers and publishes nothing. It is for an upstream that needs no proof. */
 export const bypass: Strategy = {
   choose: (name, _, offered) => {
     const [first] = ["http-01", "dns-01", "tls-alpn-01"].flatMap((type) => offered.filter((one) => one.type === type))
@@ -62,7 +62,7 @@ export const bypass: Strategy = {
   prepare: () => Effect.void
 }
 
-/** The store of the key authorizations that every process of the acme role serves. */
+/** The store of the key authorizations. Every process with the acme role serves them. */
 export interface TokenStore {
   readonly put: (token: string, keyAuthorization: string) => Effect.Effect<void, UpstreamUnavailable>
   readonly remove: (token: string) => Effect.Effect<void>
@@ -71,7 +71,10 @@ export interface TokenStore {
 const unlessTakenOver = (isTakenOver: Effect.Effect<boolean>, act: Effect.Effect<void>): Effect.Effect<void> =>
   Effect.flatMap(isTakenOver, (is) => is ? Effect.void : act)
 
-/** The root router serves the key authorization; a forwarder brings the upstream's request there. */
+/**
+ * Proves by http-01. The root router serves the key authorization, and a forwarder must send the upstream's request
+ * there.
+ */
 export const http01 = (tokens: TokenStore, isTakenOver: Effect.Effect<boolean>): Strategy => ({
   choose: (name, isWildcard, offered) =>
     isWildcard
@@ -89,9 +92,9 @@ export interface Dns01Settings {
   readonly server: UpdateServer
   /** Lower case, with a final dot. */
   readonly zone: string
-  /** Name at which every challenge is published; empty: at the ordered names themselves. */
+  /** The name at which every challenge is published. If it is empty, challenges are published at the ordered names. */
   readonly alias: string
-  /** Seconds to wait before the upstream is asked to validate; 0 for none. */
+  /** How many seconds to wait before the upstream is asked to validate; 0 means no wait. */
   readonly delaySeconds: number
 }
 
@@ -119,7 +122,7 @@ export const dns01 = (
       Effect.gen(function*() {
         const at = placeOf(proof.name)
         if (!isInZone(at, zone)) return yield* refuse(`${at} is not in the zone ${zone}`)
-        // Recorded before the update is sent, because an update without an answer may have been made all the same.
+        // This is recorded before the update is sent, because an update without an answer may still have been made.
         let isRefused = false
         yield* Effect.addFinalizer(() => isRefused ? Effect.void : unlessTakenOver(isTakenOver, clear(proof)))
         yield* Effect.mapError(

@@ -10,39 +10,42 @@ import { readTextFile, removeLeftovers, replaceFile, said, writeNewFile } from "
 import type { AcmeClient } from "./AcmeClient.ts"
 import type { UpstreamFailed } from "./UpstreamFailed.ts"
 
-/* The relay's own account at the upstream: a key, and beside it the account's URL in a `.kid` file. */
+/*
+ * The relay's own account at the upstream. It consists of a key, and of the account's URL in a `.kid` file beside the
+ * key.
+ */
 
-/** A credential from the upstream (external account binding). */
+/** A credential that the upstream issued (external account binding). */
 export interface UpstreamCredential {
   readonly kid: string
   readonly hmacKey: Redacted.Redacted<Uint8Array>
 }
 
-/** The account cannot be used or made. `detail` is a sentence that names the file or quotes the upstream. */
+/** The account cannot be used or created. `detail` is a sentence that names the file or quotes the upstream. */
 export class AccountUnusable extends Data.TaggedError("AccountUnusable")<{
   readonly detail: string
-  /** A later attempt may succeed: a file could not be written, or an upstream did not answer. */
+  /** Whether a later attempt may succeed, because a file could not be written, or an upstream did not answer. */
   readonly mayPass: boolean
-  /** The cause is outside of the configuration: a file is gone, or the upstream does not answer or refuses. */
+  /** Whether the cause is outside the configuration: a file is missing, or the upstream does not answer or refuses. */
   readonly isOutside?: boolean
   /** Seconds that the upstream asks to wait. */
   readonly retryAfter?: number | undefined
 }> {}
 
 const unusable = (detail: string, mayPass = false) => new AccountUnusable({ detail, mayPass })
-/** A failure whose cause is outside of the configuration. */
+/** Returns a failure whose cause is outside the configuration. */
 export const outside = (detail: string, mayPass = false) => new AccountUnusable({ detail, mayPass, isOutside: true })
 const keyName = "signer.relay.account_key_path"
 const about = (error: FileUnusable) => outside(`${keyName}: ${error.path} cannot be used: ${said(error)}.`)
 
-/** A file of the account that cannot be written. */
+/** Returns the failure for a file of the account that cannot be written. */
 export const unwritten = (path: string) => (error: FileUnusable): AccountUnusable =>
   outside(`${keyName}: ${path} cannot be written: ${said(error)}.`, error.reason !== "exists")
 
-/** The path of the file with the account's URL. */
+/** Returns the path of the file with the account's URL. */
 export const kidPathOf = (keyPath: string): string => `${keyPath}.kid`
 
-/** The path of the file with the key that the account is to have next. */
+/** Returns the path of the file with the next key of the account. */
 export const nextPathOf = (keyPath: string): string => `${keyPath}.next`
 
 const fileIfPresent = (path: string) =>
@@ -51,10 +54,10 @@ const fileIfPresent = (path: string) =>
     Effect.mapError(about)
   )
 
-/** The text of a file of the account; `undefined` if there is no such file. */
+/** Returns the text of a file of the account, or `undefined` if there is no such file. */
 export const readIfPresent = (path: string) => Effect.map(fileIfPresent(path), (file) => file?.text)
 
-/** The key in a file's text. */
+/** Reads the key in a file's text. */
 export const parseKey = (path: string, text: string): Effect.Effect<RequestKey, AccountUnusable> =>
   Effect.mapError(readRequestKey(text), ({ reason }) =>
     unusable(
@@ -63,7 +66,9 @@ export const parseKey = (path: string, text: string): Effect.Effect<RequestKey, 
         : `${keyName}: ${path} holds a key that is not an ECDSA P-256 key.`
     ))
 
-/** The account key; `undefined` where there is neither key nor account. An account without its key is refused. */
+/**
+ * Returns the account key, or `undefined` if there is neither key nor account. It refuses an account without its key.
+ */
 export const findKey = (path: string): Effect.Effect<RequestKey | undefined, AccountUnusable> =>
   Effect.gen(function*() {
     const file = yield* fileIfPresent(path)
@@ -74,7 +79,7 @@ export const findKey = (path: string): Effect.Effect<RequestKey | undefined, Acc
   })
 
 /**
- * Loads the account key, or makes it when there is neither key nor account. An account without its key is refused, never
+ * Loads the account key, or makes it if there is neither key nor account. An account without its key is refused, never
  * replaced.
  */
 export const loadKey = (path: string): Effect.Effect<RequestKey, AccountUnusable, Entropy> =>
@@ -93,11 +98,11 @@ export const loadKey = (path: string): Effect.Effect<RequestKey, AccountUnusable
     return yield* parseKey(path, content)
   })
 
-/** The stored URL of the account; `undefined` before the account was registered. */
+/** Returns the stored URL of the account, or `undefined` before the account was registered. */
 export const readKid = (keyPath: string): Effect.Effect<string | undefined, AccountUnusable> =>
   Effect.map(readIfPresent(kidPathOf(keyPath)), (text) => text?.trim())
 
-/** The binding of a key to a credential from the upstream (RFC 8555 section 7.3.4). */
+/** Returns the binding of a key to a credential from the upstream (RFC 8555 section 7.3.4). */
 const bindingOf = ({ jwk }: RequestKey, url: string, { hmacKey, kid }: UpstreamCredential) =>
   signByMac(Redacted.value(hmacKey), { kid, url }, JSON.stringify(jwk))
 
@@ -109,8 +114,8 @@ export const register = (
 ): Effect.Effect<string, UpstreamFailed | AccountUnusable> =>
   Effect.gen(function*() {
     const { newAccount, termsOfService } = yield* client.directory
-    // Looks for the account of a key whose `.kid` file was lost. Even an upstream that requires credentials requires
-    // none for this.
+    // This finds the account of a key whose `.kid` file was lost. Even an upstream that requires credentials does not
+    // require them for this.
     const known = yield* Effect.catchTag(
       client.probe("newAccount", newAccount, { onlyReturnExisting: true }, "jwk"),
       "UpstreamRefused",
@@ -139,24 +144,24 @@ const kept =
       )
     })
 
-/** Stores the account's URL, if none is stored. */
+/** Stores the account's URL, if no URL is stored. */
 export const writeKid = kept(writeNewFile)
 
-/** Replaces a stored URL that the upstream does not know any more. */
+/** Replaces a stored URL that the upstream no longer knows. */
 export const replaceKid = kept(replaceFile)
 
-/** The text for an operator when the upstream has lost the account. */
+/** Returns the text for an operator if the upstream has lost the account. */
 export const accountLost = (profile: string, keyPath: string, detail: string): string =>
   `the upstream does not know the account in ${kidPathOf(keyPath)} any more (${
     withoutStop(detail)
   }); \`acme-svc upstream register --profile ${profile}\` registers its key there again`
 
-/** Remote text without its final full stop, for use within a sentence. */
+/** Returns remote text without its final full stop, for use within a sentence. */
 export const withoutStop = (text: string): string => text.replace(/[.\s]+$/, "")
 
 /**
- * What an operator can do about an upstream that asks for a credential, or refused one. Upstreams refuse credentials
- * with many different problem types, so any refusal of a request with a credential may be about the credential.
+ * Returns what an operator can do if an upstream requires or refused a credential. Upstreams refuse credentials with
+ * many different problem types, so any refusal of a request with a credential may concern the credential.
  */
 const wayOut = (error: UpstreamFailed, profile: string, credential: UpstreamCredential | undefined): string => {
   if (error._tag !== "UpstreamRefused") return ""
@@ -169,7 +174,7 @@ const wayOut = (error: UpstreamFailed, profile: string, credential: UpstreamCred
     : ""
 }
 
-/** The account's URL: the stored one, otherwise the one from a registration at the upstream, which is then stored. */
+/** Returns the stored URL of the account. If there is none, registers at the upstream and stores the URL. */
 export const open = (options: {
   readonly client: AcmeClient
   readonly profile: string
@@ -200,7 +205,7 @@ export const open = (options: {
             retryAfter: error._tag === "UpstreamUnavailable" ? error.retryAfter : undefined
           })
     )
-    // A blank file has no URL, but it would keep a new file from being written.
+    // A blank file has no URL, but it would prevent a new file from being written.
     yield* (kept === undefined ? writeKid : replaceKid)(keyPath, kid)
     yield* emit("upstream_registered", facts)
     return kid

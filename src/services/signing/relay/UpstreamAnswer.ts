@@ -5,7 +5,7 @@ import { oneLine } from "../../../engine/HiddenText.ts"
 import type { WebAnswer } from "../../../engine/net/Web.ts"
 import type { UpstreamRefused } from "./UpstreamFailed.ts"
 
-/* Reads answers of an upstream, which may hold anything. */
+/* Reads answers of an upstream. Their content may be anything. */
 
 /** A JSON object from an upstream. */
 export type Members = { readonly [member: string]: unknown }
@@ -15,12 +15,10 @@ export interface UpstreamAnswer {
   readonly status: number
   /** The body as a JSON object; `undefined` if the body is not a JSON object. */
   readonly json: Members | undefined
-  /**
-   * The body as JSON of any kind; `undefined` if the body is not JSON, because it was cut off on the way, for example.
-   */
+  /** The body as JSON of any kind; `undefined` if the body is not JSON, for example because it was cut off. */
   readonly value: unknown
   readonly text: string
-  /** The URL of the Location header, if it may be followed. */
+  /** The URL of the Location header, if it may be used. */
   readonly location: string | undefined
   /** The URL of the next part of a list, from the Link header. */
   readonly next: string | undefined
@@ -32,7 +30,7 @@ const longestText = 2000
 const longestType = 100
 const longestPart = 300
 
-/** A body as JSON of any kind; `undefined` if the body is not JSON. */
+/** Parses a body as JSON of any kind. Returns `undefined` if the body is not JSON. */
 export const parsed = (body: Buffer): unknown => {
   try {
     return JSON.parse(body.toString("utf8"))
@@ -41,16 +39,16 @@ export const parsed = (body: Buffer): unknown => {
   }
 }
 
-/** A JSON value as an object; `undefined` if the value is not an object. */
+/** Returns a JSON value as an object, or `undefined` if the value is not an object. */
 export const objectOf = (value: unknown): Members | undefined =>
   typeof value === "object" && value !== null && !Array.isArray(value) ? value as Members : undefined
 
-/** A JSON value as text; `undefined` if the value is not a string. */
+/** Returns a JSON value as text, or `undefined` if the value is not a string. */
 export const textOf = (value: unknown): string | undefined => typeof value === "string" ? value : undefined
 
 const longestExcerpt = 200
 
-/** The beginning of a body, on one line and without HTML tags; undefined if there is nothing to show. */
+/** Returns the beginning of a body, on one line and without HTML tags, or undefined if there is nothing to show. */
 export const excerptOf = (body: Buffer): string | undefined => {
   const text = oneLine(
     body.subarray(0, 4096).toString("utf8").replaceAll(/<(?:style|script)[^]*?<\/(?:style|script)>|<[^<>]*>/gi, " ")
@@ -58,7 +56,7 @@ export const excerptOf = (body: Buffer): string | undefined => {
   return text === "" ? undefined : text.slice(0, longestExcerpt)
 }
 
-/** Remote text without the characters that a terminal or a log would interpret. */
+/** Returns remote text without the characters that a terminal or a log would interpret. */
 export const plain = (text: string): string => oneLine(text).slice(0, longestText)
 
 const urn = /^urn:ietf:params:acme:error:/
@@ -72,7 +70,7 @@ const identifierOf = (members: Members): Identifier | undefined => {
 
 const mostSubproblems = 10
 
-/** A problem document as a failure. In the detail, the identifier of each subproblem comes before its text. */
+/** Turns a problem document into a failure. In the detail, the identifier of each subproblem comes before its text. */
 export const problemIn = (
   problem: unknown,
   status: number | undefined
@@ -100,18 +98,21 @@ export const problemIn = (
 /** Ten years, in seconds. No wait here is as long, and a date can still be computed from it. */
 const longestWait = 315_360_000
 
-/** RFC 9110 section 10.2.3, seconds or a date. */
+/** Reads a Retry-After header (RFC 9110 section 10.2.3): seconds or a date. */
 export const retryAfterOf = (text: string | undefined, now: number): number | undefined => {
   if (text === undefined) return undefined
   const seconds = /^-?\d+$/.test(text) ? Number(text) : (Date.parse(text) - now) / 1000
   return Number.isFinite(seconds) ? Math.min(Math.max(0, seconds), longestWait) : undefined
 }
 
-/** RFC 9457: by its media type, or by a type of RFC 8555 where the media type is another. */
+/**
+ * Returns whether the members are a problem document (RFC 9457): by its media type or, with another media type, by a
+ * type of RFC 8555.
+ */
 export const isProblem = (members: Members, mediaType = ""): boolean =>
   /^application\/problem\+json\s*(?:;|$)/i.test(mediaType) || urn.test(textOf(members["type"]) ?? "")
 
-/** The word for an answer in the metrics. */
+/** Returns the word for an answer in the metrics. */
 export const resultOf = ({ body, headers, status }: WebAnswer): UpstreamResult => {
   if (status < 400) return status >= 200 && status < 300 ? "ok" : "failed"
   const members = objectOf(parsed(body))
@@ -121,7 +122,7 @@ export const resultOf = ({ body, headers, status }: WebAnswer): UpstreamResult =
   return status < 500 ? "refused" : "failed"
 }
 
-/** RFC 8288; node joins several fields with commas. */
+/** Returns the URL of the next part from Link headers (RFC 8288). Node.js joins several headers with commas. */
 export const nextOf = (links: ReadonlyArray<string> | string | undefined): string | undefined =>
   /<([^<>]*)>\s*;\s*rel="?next"?(?:\s*[;,]|\s*$)/i.exec(typeof links === "string" ? links : links?.join(", ") ?? "")
     ?.[1]

@@ -15,7 +15,7 @@ const proofOf = ({ client }: Conversation, members: Members, { token = "" }: Ups
   keyAuthorization: `${token}.${client.key.thumbprint}`
 })
 
-/** Removes what an interrupted attempt may have left in place for an authorization that is settled by now. */
+/** Removes what an interrupted attempt may have left behind for an authorization that is settled by now. */
 const clear = (talk: Conversation, members: Members): Effect.Effect<void> => {
   const { strategy } = talk
   const { isWildcard, name } = nameIn(members)
@@ -29,7 +29,7 @@ const clear = (talk: Conversation, members: Members): Effect.Effect<void> => {
 
 const statuses: ReadonlyArray<string> = ["pending", "valid", "invalid", "deactivated", "expired", "revoked"]
 
-/** An authorization from the upstream; its status must be a known one. */
+/** Reads an authorization from the upstream. Its status must be known. */
 const authorizationOf = (answer: UpstreamAnswer): Effect.Effect<Members, UpstreamUnavailable> =>
   Effect.filterOrFail(
     objectOf(answer, "an authorization"),
@@ -55,7 +55,7 @@ const refusal = (name: string, members: Members): UpstreamRefused => {
   return new UpstreamRefused({ detail: plain(`${name}: ${why}`), status: undefined, type })
 }
 
-/** Proves a name to the upstream, and waits until the upstream says that it is proved. */
+/** Proves a name to the upstream, and waits until the upstream confirms the proof. */
 export const authorize = (talk: Conversation, listed: unknown): Effect.Effect<void, UpstreamFailed> =>
   Effect.scoped(Effect.gen(function*() {
     const { ask, client, names, strategy } = talk

@@ -8,13 +8,16 @@ export class UpstreamUnavailable extends Data.TaggedError("UpstreamUnavailable")
   readonly status: number | undefined
   /** Seconds that the upstream asks the client to wait. */
   readonly retryAfter?: number | undefined
-  /** The suffix of the problem type, if the answer was a problem document: the upstream has read the request, and did nothing. */
+  /**
+   * The suffix of the problem type, if the answer was a problem document. It means that the upstream read the request
+   * but did not act on it.
+   */
   readonly type?: string
-  /** The request never left this host, so that it had no effect. */
+  /** Whether the request never left this host, so that it had no effect. */
   readonly unsent?: boolean
-  /** The beginning of an answer that is no problem document, such as the page of a proxy. It is for the log alone. */
+  /** The beginning of an answer that is not a problem document, such as a proxy's page. It is only for the log. */
   readonly excerpt?: string | undefined
-  /** The answer is longer than any that is read. */
+  /** Whether the answer is too long to be read. */
   readonly isTooLong?: boolean
 }> {}
 
@@ -28,7 +31,7 @@ export class UpstreamRefused extends Data.TaggedError("UpstreamRefused")<{
   readonly subproblems?: ReadonlyArray<Subproblem>
 }> {}
 
-/** Whether the upstream asks for fewer requests. */
+/** Returns whether the upstream asks for fewer requests. */
 export const isLimit = ({ status, type }: UpstreamUnavailable): boolean => status === 429 || type === "rateLimited"
 
 export type UpstreamFailed = UpstreamUnavailable | UpstreamRefused

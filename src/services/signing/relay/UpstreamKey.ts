@@ -20,9 +20,9 @@ import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 
 /*
- * Changes the account's key (RFC 8555 section 7.3.5). The new key is written to a file of its own before the upstream
- * is asked. It replaces the old one once the upstream knows the account by it. So the key in force is always on disk,
- * whenever the process dies.
+ * Changes the account's key (RFC 8555 section 7.3.5). The new key is written to a separate file before the upstream is
+ * asked. It replaces the old key when the upstream knows the account by the new key. So the key in force is always on
+ * disk, even if the process dies at any point.
  */
 
 /** Where an account is, and its key. */
@@ -35,7 +35,7 @@ export interface AccountPlace {
 const clientOf = ({ directoryUrl, profile }: AccountPlace, key: RequestKey) =>
   AcmeClient.make(directoryUrl, key, profile)
 
-/** Whether the upstream knows the account by a key. */
+/** Returns whether the upstream knows the account by a key. */
 const isKnownBy = (place: AccountPlace, key: RequestKey, accountUrl: string) =>
   Effect.gen(function*() {
     const client = yield* clientOf(place, key)
@@ -47,8 +47,8 @@ const isKnownBy = (place: AccountPlace, key: RequestKey, accountUrl: string) =>
   })
 
 /**
- * The key of the account; makes one if there is none. If an earlier key change was interrupted, the upstream is asked
- * whether it knows the account by the new key. If so, the new key replaces the old one.
+ * Returns the key of the account, and makes a key if there is none. If an earlier key change was interrupted, the
+ * upstream is asked whether it knows the account by the new key. If so, the new key replaces the old one.
  */
 export const keyInForce = (place: AccountPlace): Effect.Effect<RequestKey, AccountUnusable, Entropy | Web> =>
   Effect.gen(function*() {
@@ -73,7 +73,10 @@ export const keyInForce = (place: AccountPlace): Effect.Effect<RequestKey, Accou
     return next
   })
 
-/** The new key: that of an interrupted key change, or else a new one. It is on disk when this has succeeded. */
+/**
+ * Returns the new key: the key of an interrupted key change, or otherwise a newly made key. If this succeeds, the key
+ * is on disk.
+ */
 const nextKey = (keyPath: string) =>
   Effect.gen(function*() {
     const path = nextPathOf(keyPath)
@@ -85,7 +88,7 @@ const nextKey = (keyPath: string) =>
     return yield* parseKey(path, content)
   })
 
-/** Changes the key of the account, and answers the new one. */
+/** Changes the key of the account, and returns the new key. */
 export const changeKey = (
   place: AccountPlace,
   accountUrl: string,

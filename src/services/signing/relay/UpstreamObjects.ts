@@ -6,27 +6,27 @@ import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 
 /* Reads an upstream's orders and authorizations, whose content may be anything. */
 
-/** An answer that makes no sense. The next answer may make sense. */
+/** Returns the failure for an answer that cannot be understood. The next answer may be correct. */
 export const broken = (what: string) =>
   new UpstreamUnavailable({ detail: `the upstream answers with ${what}`, status: undefined })
 
-/** The upstream cannot be trusted. */
+/** Returns the failure for an upstream that cannot be trusted. */
 export const untrusted = (detail: string) => new UpstreamRefused({ detail, status: undefined, type: "untrusted" })
 
-/** The JSON object in an answer. */
+/** Returns the JSON object in an answer. */
 export const objectOf = (
   { json }: Pick<UpstreamAnswer, "json">,
   what: string
 ): Effect.Effect<Members, UpstreamUnavailable> =>
   json === undefined ? broken(`${what} that is no JSON object`) : Effect.succeed(json)
 
-/** A member as text; empty when it is not text. */
+/** Returns a member as text, or an empty text if it is not text. */
 export const textIn = (members: Members, name: string): string => {
   const value = members[name]
   return typeof value === "string" ? value : ""
 }
 
-/** A member as a list; empty when it is not a list. */
+/** Returns a member as a list, or an empty list if it is not a list. */
 export const listIn = (members: Members, name: string): ReadonlyArray<unknown> => {
   const value = members[name]
   return Array.isArray(value) ? value as ReadonlyArray<unknown> : []
@@ -34,7 +34,7 @@ export const listIn = (members: Members, name: string): ReadonlyArray<unknown> =
 
 const token = /^[\w-]{1,512}$/
 
-/** The challenges of an authorization, including those of unknown types and those without a token. */
+/** Returns the challenges of an authorization, including challenges of unknown types and challenges without a token. */
 export const challengesIn = (members: Members): ReadonlyArray<UpstreamChallenge & { readonly error: unknown }> =>
   listIn(members, "challenges").flatMap((one) => {
     if (typeof one !== "object" || one === null) return []
@@ -49,7 +49,7 @@ export const challengesIn = (members: Members): ReadonlyArray<UpstreamChallenge 
     }]
   })
 
-/** The identifier of an authorization, lower case. */
+/** Returns the identifier of an authorization in lower case. */
 export const nameIn = (members: Members): { readonly name: string; readonly isWildcard: boolean } => ({
   name: textIn((members["identifier"] ?? {}) as Members, "value").toLowerCase(),
   isWildcard: members["wildcard"] === true
@@ -61,15 +61,15 @@ export interface WantedValidity {
   readonly notAfter: number | undefined
 }
 
-/** The dates in the form of newOrder (RFC 8555 section 7.4): those that were asked for. */
+/** Returns the requested dates in the form of newOrder (RFC 8555 section 7.4). */
 export const datesOf = ({ notAfter, notBefore }: WantedValidity) => ({
   ...(notBefore === undefined ? {} : { notBefore: rfc3339(notBefore) }),
   ...(notAfter === undefined ? {} : { notAfter: rfc3339(notAfter) })
 })
 
 /**
- * Whether an order has the dates that were asked for, as far as it shows dates. Some upstreams show dates that nobody
- * asked for.
+ * Returns whether an order has the requested dates, as far as it shows dates. Some upstreams show dates that nobody
+ * requested.
  */
 export const hasDates = (members: Members, { notAfter, notBefore }: WantedValidity): boolean =>
   ([["notBefore", notBefore], ["notAfter", notAfter]] as const).every(([member, wanted]) => {
@@ -83,7 +83,7 @@ export const hasDates = (members: Members, { notAfter, notBefore }: WantedValidi
 export const isOfUpstream = (orderUrl: string, newOrder: string): boolean =>
   URL.canParse(orderUrl) && new URL(orderUrl).origin === new URL(newOrder).origin
 
-/** Names in the form of newOrder. */
+/** Returns names in the form of newOrder. */
 export const identifiersOf = (names: ReadonlyArray<string>) => names.map((value) => ({ type: "dns", value }))
 
 /** Whether an order is for exactly these names. */

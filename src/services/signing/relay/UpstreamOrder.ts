@@ -22,7 +22,10 @@ import {
 } from "./UpstreamObjects.ts"
 import type { Keeper, RelayedCertificate, StoredUpstreamOrder } from "./UpstreamRecord.ts"
 
-/* Takes one order at the upstream from any state to its certificate. A stored order is continued, not opened again. */
+/*
+ * Processes one order at the upstream, from any state to its certificate. A stored order is continued, not opened
+ * again.
+ */
 
 /** The order to fulfil. */
 export interface Wanted {
@@ -32,9 +35,9 @@ export interface Wanted {
   readonly replaced?: RelayedCertificate | undefined
   readonly csr: Uint8Array
   readonly stored: StoredUpstreamOrder
-  /** Whether there were attempts before this one. They may have left proofs in place. */
+  /** Whether there were attempts before this one. They may have left proofs behind. */
   readonly wasBegun: boolean
-  /** When the order is given up, in milliseconds of the process's life. */
+  /** When the order is given up, in milliseconds since the start of the process. */
   readonly deadline: number
 }
 
@@ -43,10 +46,10 @@ const otherNames = untrusted("the upstream's order has other names")
 /** How many names are proved at once. One after the other, a hundred names would take too long. */
 const atOnce = 10
 
-/** How many requests for an order may stay without an answer if the upstream has no list of orders. */
+/** How many requests for an order may remain unanswered if the upstream has no list of orders. */
 const mostAsks = 2
 
-/** Whether it is certain that a request with this failure opened no order. */
+/** Returns whether it is certain that a request with this failure opened no order. */
 const opensNone = (error: unknown): boolean =>
   error instanceof UpstreamRefused ||
   (error instanceof UpstreamUnavailable &&
@@ -61,8 +64,8 @@ const unanswered = new UpstreamUnavailable({
 })
 
 /**
- * The `replaces` member of newOrder; nothing if another upstream issued the certificate, or if this upstream has no
- * renewal information.
+ * Returns the `replaces` member of newOrder. Returns nothing if another upstream issued the certificate, or if this
+ * upstream has no renewal information.
  */
 const replacesOf = (
   { newOrder, renewalInfo }: Directory,
@@ -73,7 +76,8 @@ const replacesOf = (
     : {}
 
 /**
- * Asks for an order. If the upstream refuses it with `replaces`, asks again without, because the renewal matters more.
+ * Asks for an order. If the upstream refuses an order with `replaces`, asks again without it, because the renewal
+ * matters more.
  */
 const askFor = <E>(
   { ask, client, names, validity }: Conversation,
@@ -112,8 +116,8 @@ const open = <E>(
     })
     const known = yield* LostOrder.find(talk, stored, keeper)
     if (typeof known !== "number") return yield* keep(known.url, known.members)
-    // step-ca belongs to an organisation of its own, does not limit orders, and ends unfinished ones itself. So another
-    // request does no harm.
+    // step-ca is run by an organisation for itself, does not limit orders, and itself ends unfinished orders. So
+    // another request does no harm.
     if (known >= mostAsks && !LostOrder.isStepCa(talk.kid)) return yield* unanswered
     yield* client.directory
     yield* keeper.asked(known + 1)
@@ -125,7 +129,8 @@ const open = <E>(
     const { json: members, location } = answer
     if (location === undefined) return yield* broken("an order without a location")
     if (members !== undefined && !hasNames(members, names)) return yield* otherNames
-    // If another order here already has this one, the request opened no new order, and it is not counted as unanswered.
+    // If another local order already has this upstream order, the request opened no new order, and does not count as
+    // unanswered.
     return yield* keep(location, members, keeper.asked(known))
   })
 
@@ -140,13 +145,15 @@ const download = <E>({ ask, client }: Conversation, members: Members, keeper: Ke
     return { chain: yield* again, again }
   })
 
-/** What an upstream issued, PEM, and how to ask for it once more. */
+/** A certificate that an upstream issued, as PEM, and how to download it again. */
 export interface Downloaded {
   readonly chain: string
   readonly again: Effect.Effect<string, UpstreamFailed>
 }
 
-/** The certificate of an order that the upstream has finished; `undefined` when the upstream has not finished it. */
+/**
+ * Returns the certificate of an order that the upstream has finished, or `undefined` if it has not finished the order.
+ */
 export const finished = <E>(
   upstream: Upstream,
   { stored: { orderUrl }, ...about }: Wanted,
@@ -160,15 +167,15 @@ export const finished = <E>(
   })
 
 /**
- * Whether the answer to finalize shows the final state of the order. If it says `processing`, the order has to be read
+ * Whether the answer to finalize shows the final state of the order. If it says `processing`, the order must be read
  * again.
  */
 const isShown = ({ json = {} }: Pick<UpstreamAnswer, "json">): boolean =>
   textIn(json, "status") === "invalid" || (textIn(json, "status") === "valid" && textIn(json, "certificate") !== "")
 
 /**
- * The certificate, as PEM, of an order that is not continued here; `undefined` if the upstream issued none and never
- * will. Fails while the upstream still processes the order.
+ * Returns the certificate, as PEM, of an order that is not continued here, or `undefined` if the upstream issued no
+ * certificate and never will. Fails while the upstream still processes the order.
  */
 export const leftOver = (
   { client, kid }: Pick<Upstream, "client" | "kid">,
@@ -186,7 +193,7 @@ export const leftOver = (
     return (yield* read("certificate", yield* client.checked(members["certificate"], "a certificate"))).text
   })
 
-/** Fulfils an order, and answers its certificate. */
+/** Fulfils an order, and returns its certificate. */
 export const fulfil = <E>(
   upstream: Upstream,
   { csr, replaced, stored, ...about }: Wanted,
@@ -198,7 +205,7 @@ export const fulfil = <E>(
     const { shown, url } = stored.orderUrl === undefined
       ? yield* open(talk, { replaced, stored }, keeper)
       : { url: stored.orderUrl, shown: undefined }
-    // The answers to newOrder and finalize hold the order, so it need not be read after them.
+    // The answers to newOrder and finalize contain the order, so it need not be read after them.
     let next: Pick<UpstreamAnswer, "json" | "retryAfter"> = { json: shown, retryAfter: undefined }
     let isRead = shown !== undefined || stored.finalizeUrl !== undefined
     let [isAuthorized, isFinalized, isNotReady, mayBeUnclear] = [false, false, false, wasBegun]
@@ -245,7 +252,7 @@ export const fulfil = <E>(
     }
   })
 
-/** Removes what attempts may have left in place for an order that is not continued; failures are ignored. */
+/** Removes what attempts may have left behind for an order that is not continued. It ignores failures. */
 export const clear = (upstream: Upstream, names: ReadonlyArray<string>, orderUrl: string): Effect.Effect<void> => {
   if (upstream.strategy.clear === undefined) return Effect.void
   const validity = { notBefore: undefined, notAfter: undefined }

@@ -1,13 +1,13 @@
 import type * as Effect from "effect/Effect"
 
-/* What the service stores about an order at the upstream, so that later attempts know it. */
+/* What the service stores about an order at the upstream for later attempts. */
 
 /** What is known about the upstream's order. */
 export interface StoredUpstreamOrder {
   readonly orderUrl: string | undefined
   readonly finalizeUrl: string | undefined
   readonly certificateUrl: string | undefined
-  /** How many times the upstream was asked to open the order and did not answer with its URL. */
+  /** How often the upstream was asked to open the order and did not return its URL. */
   readonly asks: number
   /** Epoch seconds of the last such request. */
   readonly askedAt: number | undefined
@@ -17,11 +17,11 @@ export interface StoredUpstreamOrder {
 export interface RelayedCertificate {
   /** RFC 9773 section 4.1 */
   readonly certId: string
-  /** The upstream's order for it, which says which upstream that was. */
+  /** The URL of the upstream's order for it. It shows which upstream issued the certificate. */
   readonly orderUrl: string
 }
 
-/** Stores what outlives an attempt. */
+/** Stores what must outlive an attempt. */
 export interface Keeper<E> {
   /** Called before the upstream is asked for an order, so that a lost answer is not forgotten: {@link StoredUpstreamOrder}. */
   readonly asked: (asks: number) => Effect.Effect<void, E>
@@ -30,9 +30,9 @@ export interface Keeper<E> {
    * order.
    */
   readonly opened: (orderUrl: string, finalizeUrl: string | undefined) => Effect.Effect<boolean, E>
-  /** The upstream refused `replaces` for this reason, and opened the order without it. */
+  /** Called if the upstream refused `replaces` for this reason, and opened the order without it. */
   readonly notReplaced: (error: string) => Effect.Effect<void>
   readonly issued: (certificateUrl: string) => Effect.Effect<void, E>
-  /** Which of these upstream orders belong to no order here. */
+  /** Returns which of these upstream orders do not belong to a local order. */
   readonly unclaimed: (urls: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<string>, E>
 }

@@ -8,9 +8,9 @@ import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { isOfUpstream, textIn } from "./UpstreamObjects.ts"
 import type { RelayedCertificate } from "./UpstreamRecord.ts"
 
-/** What an upstream says of the renewal of a certificate. */
+/** What an upstream says about the renewal of a certificate. */
 export interface RenewalAnswer {
-  /** `undefined` if the answer is not understood, or if the upstream does not know the certificate. */
+  /** The window. `undefined` if the answer cannot be understood, or if the upstream does not know the certificate. */
   readonly window: SuggestedWindow | undefined
   /** Seconds that the upstream asks to wait before it is asked again. */
   readonly retryAfter: number | undefined
@@ -30,7 +30,10 @@ const windowIn = (members: Members | undefined): SuggestedWindow | undefined => 
     : undefined
 }
 
-/** Asks the upstream when to renew a certificate of its own (RFC 9773 section 4); where it offers no answer it is not asked. */
+/**
+ * Asks the upstream when to renew a certificate that it issued (RFC 9773 section 4). An upstream without this feature
+ * is not asked.
+ */
 export const renewalAt = (
   client: AcmeClient,
   { certId, orderUrl }: RelayedCertificate

@@ -4,8 +4,8 @@ import { metadataServices } from "../../../engine/net/MetadataServices.ts"
 import { plain } from "./UpstreamAnswer.ts"
 
 /**
- * Addresses to which no URL of an upstream may lead: this host, its local network and the metadata of its cloud, and
- * addresses of no host.
+ * Addresses to which no URL of an upstream may lead: this host, its local network, the metadata service of its cloud,
+ * and addresses that belong to no host.
  */
 const policy = makeAddressPolicy({
   denied: [
@@ -22,13 +22,13 @@ const policy = makeAddressPolicy({
   allowed: []
 })
 
-// The URL is signed and shown exactly as it was written. So it must hold nothing that a parser would change or a
+// The URL is signed and shown exactly as it was written. So it must contain nothing that a parser would change or a
 // terminal would interpret.
 const written = /^[\x21-\x7e]{1,2000}$/
 
 /**
- * A URL that an upstream has named, if a request may go there: it has the scheme of the directory, no user part, and the
- * directory's host or one that is not on this host or its link. `undefined` otherwise.
+ * Returns a URL that an upstream named, if a request may go there: it has the scheme of the directory, no user part,
+ * and either the directory's host or a host that is neither this host nor on its link. Returns `undefined` otherwise.
  */
 export const upstreamUrl = (text: unknown, directory: URL): URL | undefined => {
   if (typeof text !== "string" || !written.test(text) || !URL.canParse(text)) return undefined
@@ -40,7 +40,10 @@ export const upstreamUrl = (text: unknown, directory: URL): URL | undefined => {
   return /(?:^|\.)localhost\.?$/i.test(url.hostname) ? undefined : url
 }
 
-/** What is wrong with a URL that {@link upstreamUrl} does not take; `what` names it, such as `a newOrder`. */
+/**
+ * Returns what is wrong with a URL that {@link upstreamUrl} does not accept. `what` names the URL, such as `a
+ * newOrder`.
+ */
 export const urlFault = (text: unknown, what: string): string => {
   if (text === undefined || text === null) return what.replace(/^an? /, "no ")
   return typeof text === "string" && URL.canParse(text)

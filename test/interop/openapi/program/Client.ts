@@ -2,7 +2,7 @@ import { appendFileSync } from "node:fs"
 import createClient from "openapi-fetch"
 import type { paths } from "./document.ts"
 
-/* The service as a program of somebody else's sees it: by types that were made from its document. */
+/* The service as seen by a program of somebody else: with types that were made from its document. */
 
 const needed = (name: string): string => {
   const value = process.env[name]
@@ -10,11 +10,11 @@ const needed = (name: string): string => {
   return value
 }
 
-/** What the run tells this program. */
+/** What the run passes to this program. */
 export const given = {
   baseUrl: needed("BASE_URL"),
   password: needed("PASSWORD"),
-  /** Where every answer is written down. */
+  /** Where every answer is recorded. */
   answers: needed("ANSWERS")
 }
 
@@ -32,7 +32,7 @@ const record = async (pattern: string, method: string, response: Response): Prom
   appendFileSync(given.answers, `${JSON.stringify(answer)}\n`)
 }
 
-/** A client with a session, a token or nothing; a session that an answer begins or ends is its own from then on. */
+/** A client with a session, a token or nothing; if an answer begins or ends a session, the client follows. */
 export const clientOf = (held: Held) => {
   const client = createClient<paths>({ baseUrl: given.baseUrl })
   client.use({
@@ -54,7 +54,7 @@ export const clientOf = (held: Held) => {
   return client
 }
 
-/** A request that no type lets through: a method that the path does not take. */
+/** A request that no type permits: a method that the path does not accept. */
 export const sendRaw = async (method: string, path: "/api/orders", held: Held): Promise<Response> => {
   const response = await fetch(`${given.baseUrl}${path}`, { method, headers: { cookie: held.cookie ?? "" } })
   await record(path, "GET", response)
@@ -67,7 +67,7 @@ interface Answered {
   readonly response: Response
 }
 
-/** What a request was answered with; anything but a success ends the program. */
+/** The answer to a request; anything except a success ends the program. */
 export const done = async <A extends Answered>(asked: Promise<A>): Promise<Exclude<A["data"], undefined>> => {
   const { data, error, response } = await asked
   if (!response.ok) throw new Error(`${response.url}: ${response.status} ${JSON.stringify(error)}`)

@@ -1,6 +1,6 @@
 import { check, clientOf, done, refused } from "./Client.ts"
 
-/* What the CA has, as a program with a token reads and changes it. */
+/* The CA's records, as a program with a token reads and changes them. */
 
 type Program = ReturnType<typeof clientOf>
 
@@ -148,7 +148,7 @@ export const records = {
   "notifications": notifications
 }
 
-/** The rest of what a caller can read. */
+/** The other data that a caller can read. */
 export const otherReads = async (caller: Program) => {
   const { items: [profile] } = await done(caller.GET("/api/profiles"))
   check(profile?.name === "default", "there is no profile")

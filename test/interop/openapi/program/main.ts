@@ -4,8 +4,8 @@ import { check, clientOf, done, given, refused, sendRaw } from "./Client.ts"
 import { otherReads, records } from "./Records.ts"
 
 /*
- * An operator's program. It prints a line for each step; what it is answered is written down, and held to the document by
- * the run.
+ * An operator's program. It prints a line for each step; it records every answer, and the run compares the answers with
+ * the document.
  */
 
 const { password } = given
@@ -33,7 +33,7 @@ const session = async () => {
   check(sessions.items.some(({ current }) => current === true), "no session is this one")
 }
 
-/** The code of a step that has not been used yet: the service takes one of the next step too. */
+/** The code of a time step that has not been used yet: the service also accepts the next step. */
 const codeIn = (seconds: number) => generate({ secret, epoch: Math.floor(Date.now() / 1000) + seconds })
 
 const secondFactor = async () => {
@@ -123,7 +123,7 @@ const ownAccount = async () => {
   )
 }
 
-/** One error of each status that a client can bring about by itself. */
+/** One error of each status that a client can cause by itself. */
 const errors = async () => {
   const params = { path: { id: "01890a5d-ac96-774b-bcce-b302099a8057" } }
   await refused(admin.GET("/api/orders", { params: { query: { since: "yesterday" } } }), 400, "bad_request")
@@ -142,7 +142,7 @@ const errors = async () => {
   await refused(admin.POST("/api/session", { body: wrong }), 429, "rate_limited")
 }
 
-/** Where a second factor is demanded of everybody. */
+/** With a second factor required of everybody. */
 const forcedEnrolment = async () => {
   const half: Held = {}
   const viewer = clientOf(half)

@@ -35,7 +35,7 @@ import {
   wrong
 } from "../../../support/Operators.ts"
 
-/* Limits at their last value, refusals that leave nothing, and what is logged of them. */
+/* Limits at their last value, refusals that change nothing, and their log records. */
 
 const { admin } = config
 

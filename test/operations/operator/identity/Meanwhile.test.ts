@@ -37,7 +37,9 @@ import {
   useOperators
 } from "../../../support/Operators.ts"
 
-/* What operators do, while something else happens: another process, a client that hangs up, a database or a queue that fails. */
+/*
+ * What operators do while something else happens: another process acts, a client hangs up, a database or a queue fails.
+ */
 
 const { admin } = config
 
@@ -133,7 +135,7 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
   })
 
   describe("the client hangs up: what has begun ends, and is logged:", () => {
-    /** The records of an act that is left as soon as it has begun. */
+    /** The records of an act whose client leaves as soon as the act has begun. */
     const ends = <A, E, R>(event: string, act: Effect.Effect<A, E, R>) =>
       Effect.gen(function*() {
         records.length = 0
@@ -221,7 +223,7 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
     }))
 
   describe("too many passwords are hashed: the attempt is given back:", () => {
-    /** Hashes that are computed for ever, in as many turns as there are. */
+    /** Hashes that never end, in as many turns as there are. */
     const stuck = Layer.build(Passwords.layer({ iterations: 4, recoveryIterations: 1, derive: () => Effect.never }))
     const hash = (of?: string) => Effect.flatMap(Passwords, (service) => service.hash("whatever", of))
 
@@ -237,7 +239,7 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
         assert.deepInclude(fieldsOf("admin_login_failed")[0], { reason: "rate_limited", client_ip: "192.0.2.1" })
       }))
 
-    /** The same hashes; `asked` is complete with the first that is asked for. */
+    /** The same hashes; `asked` completes with the first that is requested. */
     const noticed = (passwords: Context.Context<Passwords>, asked: Deferred.Deferred<void>) => {
       const { findCode, hash, hashCodes, underWay, verify } = Context.get(passwords, Passwords)
       const notice = <A, E>(self: Effect.Effect<A, E>) => Effect.andThen(Deferred.succeed(asked, undefined), self)
@@ -250,7 +252,7 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
       })
     }
 
-    /** Has an operator's hash wait, and others come who have none there, until it has to go. */
+    /** Makes an operator's hash wait while requests of other operators arrive, until it has to give up its place. */
     const crowdedOut = <A, E extends { readonly _tag: string }, R>(self: Effect.Effect<A, E, R>) =>
       Effect.gen(function*() {
         const passwords = yield* stuck
@@ -286,7 +288,7 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
         const { identity } = yield* half("olga")
         assert.strictEqual(yield* crowdedOut(mfa.verify(admin, identity, code, here)), "RateLimited")
         assert.deepStrictEqual(yield* counted, [])
-        // What cannot be a code is not hashed.
+        // A text that cannot be a code is not hashed.
         const odd = Effect.provide(mfa.verify(admin, identity, "no code at all", here), yield* stuck)
         assert.strictEqual(yield* tagOf(odd), "InvalidCredentials")
       }))
@@ -306,7 +308,7 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
   })
 
   describe("the database fails: the answer is to try again, and nothing has changed:", () => {
-    /** Runs an effect; before its transaction with this number, a table is away. */
+    /** Runs an effect; before its transaction with this number, a table is removed. */
     const without = <A, E extends { readonly _tag: string }, R>(
       table: string,
       self: Effect.Effect<A, E, R>,

@@ -46,7 +46,7 @@ const queued = Effect.map(
     rows.map((row) => JSON.parse(row) as { readonly backend: string; readonly scope: string; readonly fields: Payload })
 )
 
-/** What an act tells: the backends, and the members. */
+/** What an act reports: the backends, and the members. */
 const told = <A, E, R>(act: Effect.Effect<A, E, R>) =>
   Effect.gen(function*() {
     yield* sql("DELETE FROM jobs WHERE kind = 'notify_deliver'")
@@ -96,7 +96,7 @@ describe.each(databases)("operators are told on $name", (backend) => {
       assert.strictEqual(used.to, "email,webhook")
       assert.strictEqual((yield* told(wrong("nobody"))).to, "")
       yield* TestClock.adjust("301 seconds")
-      // So many in a row would have to wait, which is not what is told here.
+      // This many in a row would cause a wait, which is not the subject here.
       yield* sql("DELETE FROM login_failures")
       yield* Effect.replicateEffect(wrong("jane"), config.admin.login_max_attempts)
       yield* Effect.acquireUseRelease(

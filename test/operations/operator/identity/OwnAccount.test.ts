@@ -109,7 +109,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
       const { identity, token } = yield* enter("olga")
       const by = (given: string, at: number) =>
         own.changeContact(config, identity, { password: typed(given), contact: undefined }, from(`198.51.100.${at}`))
-      // A right one counts for nothing, neither way.
+      // A right password does not count, and does not reset the count.
       for (let at = 0; at < 6; at++) yield* by(password, at)
       let tags: ReadonlyArray<string | undefined> = []
       const guesses = Effect.forEach(

@@ -28,7 +28,7 @@ import {
 
 const { admin } = config
 
-/* Everything that lets anybody in, looked for wherever something is told. */
+/* Everything that gives access, searched for in every output. */
 
 describe.each(databases)("what lets an operator in, on $name", (backend) => {
   const { records, test } = useOperators(backend)

@@ -136,7 +136,7 @@ describe.each(databases)("signing in on $name", (backend) => {
     }))
 
   describe("of guesses at one operator", () => {
-    /** Guesses from so many addresses, one each, five seconds apart. */
+    /** Guesses from this many addresses, one each, five seconds apart. */
     const guesses = (username: string, count: number, first = 0) =>
       Effect.forEach(
         Array.from({ length: count }, (_, at) => first + at),
@@ -145,7 +145,7 @@ describe.each(databases)("signing in on $name", (backend) => {
             TestClock.adjust("5 seconds"))
       )
 
-    /** The seconds that an attempt is told to wait. */
+    /** The seconds that an attempt has to wait. */
     const waitOf = (refused: ReturnType<typeof attempt>) =>
       Effect.map(
         Effect.flip(refused),
@@ -157,7 +157,7 @@ describe.each(databases)("signing in on $name", (backend) => {
         Effect.gen(function*() {
           yield* made("olga")
           const tags = yield* guesses(name, 120)
-          // In ten minutes: ten that are free, the next one, and after waits of 30, 60, 120 and 240 seconds four more.
+          // In ten minutes: ten free ones, the next one, and four more after waits of 30, 60, 120 and 240 seconds.
           assert.deepStrictEqual(tally(tags), { InvalidCredentials: 15, RateLimited: 105 })
           assert.deepStrictEqual(tags.slice(0, 11), Array(11).fill("InvalidCredentials"))
           const retryAfter = yield* waitOf(attempt(name, wrong, from("10.9.9.9")))
@@ -191,7 +191,7 @@ describe.each(databases)("signing in on $name", (backend) => {
         assert.isAtMost(compared, 54)
         yield* sweepSessions(admin)
         assert.strictEqual(yield* tagOf(attempt("olga", password, from("10.200.0.1"))), "RateLimited")
-        // By the rows, and not by the clock: that of the database's server is the earlier one.
+        // By the rows, and not by the clock: the clock of the database server is behind.
         yield* sql("UPDATE login_failures SET last_failed_at = 1")
         yield* sweepSessions(admin)
         assert.deepStrictEqual(yield* column("SELECT key FROM login_failures"), [])
@@ -265,7 +265,7 @@ describe.each(databases)("signing in on $name", (backend) => {
     Effect.gen(function*() {
       yield* made("olga")
       let tried = 0
-      // An hour ahead, and an hour behind, in turn: neither ends what the other has begun.
+      // An hour ahead, and an hour behind, in turn: neither ends the window of the other.
       for (const apart of ["3600 seconds", "-3600 seconds", "3600 seconds", "-3600 seconds"] as const) {
         for (let time = 0; time < 10; time++) {
           const { _tag } = yield* Effect.flip(attempt("olga", wrong))

@@ -54,9 +54,9 @@ interface Setting {
   readonly settings?: (directory: string) => Partial<LocalCaSettings>
   /** The text of the old ledger, there before anything starts. */
   readonly ledger?: string
-  /** Leaves the first meeting of CA and database to the test. */
+  /** The test itself lets CA and database meet for the first time. */
   readonly unmet?: boolean
-  /** Runs on the system's clock: locks are waited for. */
+  /** Runs on the system's clock, because it waits for locks. */
   readonly live?: boolean
 }
 
@@ -114,7 +114,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       { actorKind: "cli", detail: { authorized_by: "operator" } }
     )
 
-  /** A row as another version, or another process, might have written it. */
+  /** A row as another version, or another process, might write it. */
   const row = (serial: string, more: { readonly notAfter?: number; readonly reason?: number } = {}) =>
     Effect.gen(function*() {
       const [issuer, now] = [yield* issuerId, yield* seconds]
@@ -126,7 +126,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
   const get = (path: string, method = "GET", profile = "default") =>
     Effect.flatMap(surface, (app) => app.handle(requestOf(method, `/profile/${profile}${path}`)))
 
-  /** The database as somebody else meets it: `before` and `after` run around statements whose text matches. */
+  /** The database as another process sees it: `before` and `after` run around statements with a matching text. */
   const watched = (
     pattern: RegExp,
     around: {
@@ -146,7 +146,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
     }
   }
 
-  /** Runs an effect the first time only. */
+  /** Runs an effect only the first time. */
   const once = <A, E, R>(effect: Effect.Effect<A, E, R>) => {
     let done = false
     return Effect.suspend(() => {
@@ -535,7 +535,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       }))
 
     if (backend.dialect === "postgres") {
-      /** Until a statement of another connection waits for a lock, or `over` says that none ever will. */
+      /** Waits until a statement of another connection waits for a lock, or `over` says that none ever will. */
       const waits = (over: Effect.Effect<boolean, never, Database>) =>
         Effect.repeat(
           Effect.zipWith(
@@ -656,7 +656,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         const driver = watched(storing, { before: another })
         const outcome = yield* Effect.provideService(regenerate, Database, driver)
         assert.strictEqual(outcome._tag, "Done")
-        // The one that was recorded and not stored has given its number away.
+        // The number of a list that was recorded and not stored is not used again.
         assert.strictEqual(yield* number, 4)
         assert.deepStrictEqual(said("local_ca_crl_not_stored").map(({ crl_number }) => crl_number), ["2"])
         assert.deepStrictEqual(said("local_ca_crl_republished").map(({ crl_number }) => crl_number), ["1", "3", "4"])
@@ -731,7 +731,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       assert.deepEqual(who, { event: "crl_number_raised", actor_kind: "cli", actor_id: "olga" })
       const told: unknown = typeof detail === "string" ? JSON.parse(detail) : detail
       assert.deepEqual(told, { issuer, before: 1, after: 41 })
-      // A list that has ended has ended, whatever its number.
+      // An expired list is expired, whatever its number.
       yield* TestClock.adjust("8 days")
       yield* admin.raise(olga, issuer, 50)
       assert.deepStrictEqual((yield* admin.list([])).map(({ state }) => state), ["expired"])
@@ -835,7 +835,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
   })
 
   describe("pruning", () => {
-    /** A revoked certificate and its end, with the list that names it. */
+    /** A revoked certificate and its expiry, with the list that names it. */
     const revoked = Effect.gen(function*() {
       const [issued = assert.fail()] = yield* issue("a.example")
       yield* revoke(issued)
@@ -844,7 +844,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
     })
     const at = (epochSeconds: number) => TestClock.setTime(epochSeconds * 1000)
 
-    /** The stored list has the CA's signature, and names as many as are recorded. */
+    /** The stored list has the CA's signature, and names as many certificates as are recorded. */
     const acceptedByOpenssl = Effect.gen(function*() {
       const { der } = yield* stored
       assert.strictEqual(opensslOnCrl(join(directory, "ca.pem"), der), "verify OK")
@@ -1044,7 +1044,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       (signers) => Effect.forkScoped(keepExported(Effect.succeed(signers)))
     )
     const half = "30 seconds"
-    /** Moves on by half a minute, and by what locks are waited for, until something is so. */
+    /** Moves the clock on by half a minute, and by the waits for locks, until a condition holds. */
     const soon = Effect.fnUntraced(function*(isSo: () => boolean) {
       for (let turns = 0; turns < 400 && !isSo(); turns++) yield* turn(turns === 0 ? half : "100 millis", isSo)
       assert.isTrue(isSo())
@@ -1197,14 +1197,17 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.deepStrictEqual([...new Set(sizes)], [0])
       }))
 
-    /** Moves the clock on once somebody sleeps, unless it is over by then: the file system answers outside of the clock. */
+    /**
+     * Moves the clock on once somebody sleeps, unless the work is over by then: the file system does not follow the
+     * clock.
+     */
     const turn = (by: Duration.Input, isOver = () => false) =>
       Effect.andThen(
         Effect.repeat(Effect.andThen(Effect.yieldNow, sleeps), { until: ({ length }) => length > 0 || isOver() }),
         Effect.suspend(() => isOver() ? Effect.void : TestClock.adjust(by))
       )
 
-    /** Moves the clock on until a fiber has ended: the lock is asked for every tenth of a second. */
+    /** Moves the clock on until a fiber has ended: it asks for the lock every tenth of a second. */
     const until = <A, E>(fiber: Fiber.Fiber<A, E>, each: Effect.Effect<void> = Effect.void) =>
       Effect.suspend(() => {
         const isOver = () => fiber.pollUnsafe() !== undefined

@@ -20,7 +20,7 @@ import type { IssuedHere } from "../../../support/Issued.ts"
 import { issueTo, profilesIn, useOwnCa, work } from "../../../support/Issued.ts"
 import { sleeps } from "../../../support/Watched.ts"
 
-/* A database that was put back is compared with the record of the list that was issued last (docs/decisions/issued-lists.md). */
+/* A restored database is compared with the record of the list that was issued last (docs/decisions/issued-lists.md). */
 
 const config = configOf()
 const olga = { kind: "cli", id: "olga" } as const
@@ -52,7 +52,7 @@ describe.each(databases)("the record of the last list, beside a database on $nam
   const revoke = ({ orderId }: IssuedHere, reason = 4) =>
     Effect.andThen(orderRecords.revoke(config, olga, orderId, reason), work(kind))
 
-  /** What the database holds of revocations now, to be put back. */
+  /** The database's present data about revocations, to be restored later. */
   const backup = Effect.gen(function*() {
     const list = yield* stored
     const [revocations, orders] = [

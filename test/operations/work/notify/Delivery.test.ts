@@ -16,7 +16,7 @@ import { work } from "../../../support/Issued.ts"
 import { keyboard } from "../../../support/Operators.ts"
 import { useWorld } from "../../../support/UseWorld.ts"
 
-/* What becomes of a delivery by how its receiver answers (docs/decisions/notifications.md, "Delivery"). */
+/* What happens to a delivery, by the answer of its receiver (docs/decisions/notifications.md, "Delivery"). */
 
 const config = configOf(`[notify]
 enabled = ["webhook"]

@@ -15,7 +15,7 @@ import { column, configOf, count, eventsOf, sql } from "../../../support/Graph.t
 import { daySeconds, madeAt } from "../../../support/LocalCa.ts"
 import { useWorld } from "../../../support/UseWorld.ts"
 
-/* The digest of certificates that end soon (docs/decisions/notifications.md, "Expiring certificates"). */
+/* The digest of certificates that expire soon (docs/decisions/notifications.md, "Expiring certificates"). */
 
 const withExpiry = (expiry: string, profiles = "") =>
   configOf(`[notify]
@@ -323,7 +323,7 @@ lead_days = 14
         }
         const long = withExpiry("lead_days = 60\ninterval_days = 7")
         const isAhead = lead > 0
-        // Whose clock is further on tells, and the other one sees a time that is still to come.
+        // The process with the clock ahead sends, and the other one sees a time in the future.
         const first = isAhead ? works(long, { owner: "host:2:b" }).pipe(ahead(lead)) : works(long)
         const second = isAhead ? works(long) : works(long, { owner: "host:2:b" }).pipe(ahead(lead))
         yield* first

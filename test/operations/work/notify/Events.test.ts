@@ -32,7 +32,7 @@ import { useWorld } from "../../../support/UseWorld.ts"
 
 /*
  * Every event of a profile, by every way that causes it, is queued for every backend in the transaction of its change,
- * once (docs/decisions/notifications.md). Events of operators are in Operators.test.ts beside this file.
+ * once (docs/decisions/notifications.md). Operators.test.ts beside this file has the events of operators.
  */
 
 const toml = `[notify]

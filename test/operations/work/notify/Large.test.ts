@@ -14,7 +14,7 @@ import { deliver, deliveries } from "../../../support/Notified.ts"
 import { idLiteral } from "../../../support/OpenDatabase.ts"
 import { useWorld } from "../../../support/UseWorld.ts"
 
-/* A digest of as many certificates as a large installation has: chains that were signed, ends that no column says. */
+/* A digest with as many certificates as a large installation has: signed chains, and expiries that no column has. */
 
 const toml = (port: number) =>
   `[notify]
@@ -38,7 +38,7 @@ const ca = foreignCa({ name: "Large" })
 const key = newPrivateKey()
 const unknown = 500
 
-/** A chain for a name, and when it ends. */
+/** A chain for a name, and its expiry. */
 const chainOf = (number: number) => {
   const notAfter = madeAt + daySeconds + number * 60
   const name = `host-${number}.large.example`
@@ -69,7 +69,7 @@ describe.runIf(isFull).each(databases)("the digest of ten thousand certificates 
     }
   })
 
-  /** What one digest of so many takes: the longest time in which nothing else was done, and the memory. */
+  /** The cost of one such digest: the longest time in which nothing else was done, and the memory. */
   const measured = Effect.fnUntraced(function*(config: ReturnType<typeof configOf>) {
     yield* sql("DELETE FROM jobs")
     yield* sql("DELETE FROM expiry_digests")

@@ -22,15 +22,15 @@ import { receiver } from "../../../support/Receiver.ts"
 import { useWorld } from "../../../support/UseWorld.ts"
 
 /*
- * Receivers that are away for an hour: real webhooks and a real program, on a clock of the test's. What happens meanwhile is
- * told when they are back (docs/notifications.md, "When a receiver is away").
+ * Receivers that are away for an hour: real webhooks and a real program, on a test clock. What happens meanwhile is
+ * sent when they are back (docs/notifications.md, "When a receiver is away").
  */
 
 const hour = 3600
 const operator = { kind: "cli", id: "tester" } as const
 const targets = ["custom/tell", "webhook/chat", "webhook/pager"]
 
-/** One attempt, and whether the receiver took it. */
+/** One attempt, and whether the receiver accepted it. */
 interface Attempt {
   readonly at: number
   readonly target: string
@@ -38,7 +38,7 @@ interface Attempt {
   readonly taken: boolean
 }
 
-/** What a receiver was told, as far as it matters here. */
+/** What a receiver got, as far as it matters here. */
 interface Told {
   readonly hook: string
   readonly delivery_id: string
@@ -46,7 +46,10 @@ interface Told {
 
 const body = `body = '{"hook": {{ hook | tojson }}, "delivery_id": {{ delivery_id | tojson }}}'`
 
-/** Three receivers that are away, each in another way: one refuses connections, one answers 503, one is no program. */
+/**
+ * Three receivers that are away, each in another way: one refuses connections, one answers 503, one program does not
+ * exist.
+ */
 const outage = Effect.gen(function*() {
   const directory = freshDirectory()
   const [program, told] = [join(directory, "tell"), join(directory, "told")]
@@ -82,7 +85,7 @@ script_path = "${program}"
       chmodSync(program, 0o755)
       await new Promise<void>((done) => server.listen(port, "127.0.0.1", done))
     }),
-    /** What each receiver has, in the order it came. */
+    /** What each receiver got, in order of arrival. */
     told: (): { readonly [target: string]: ReadonlyArray<Told> } => {
       const lines = existsSync(told) ? readFileSync(told, "utf8").trim().split("\n") : []
       const all = {
@@ -105,7 +108,7 @@ describe.each(databases)("receivers that are away on $name", (backend) => {
     first: () => crl.initialize,
     script: ({ script }) => ({
       profiles: profilesIn(freshDirectory()),
-      // Nine attempts are more than an hour by the waits below, five are less.
+      // Nine attempts take more than an hour with the waits below, five take less.
       maxAttempts: script?.maxAttempts ?? 9,
       deliver: (delivery) =>
         Effect.gen(function*() {
@@ -118,7 +121,7 @@ describe.each(databases)("receivers that are away on $name", (backend) => {
     })
   })
 
-  /** Lets the worker do what is due until a second of the test. */
+  /** Lets the worker do due work until a second of the test. */
   const until = Effect.fnUntraced(function*(second: number) {
     for (;;) {
       yield* work("notify_deliver")
@@ -129,7 +132,7 @@ describe.each(databases)("receivers that are away on $name", (backend) => {
     yield* TestClock.setTime((madeAt + second) * 1000)
   })
 
-  /** An hour in which this and that happens, and some of it is undone. */
+  /** An hour in which several things happen, and some are undone. */
   const play = Effect.fnUntraced(function*({ config }: Effect.Success<typeof outage>) {
     attempts.length = 0
     deliver = Context.get(yield* Layer.build(deliveriesOf(config)), Deliveries).deliver
@@ -156,7 +159,7 @@ describe.each(databases)("receivers that are away on $name", (backend) => {
 
   const hooks = ["account_created", "certificate_issued", "certificate_revoked", "account_deactivated"]
 
-  /** Each receiver has each event, under an id that is the same for all of them. */
+  /** Each receiver gets each event, under an id that is the same for all receivers. */
   const haveAll = (told: { readonly [target: string]: ReadonlyArray<Told> }) => {
     const idsOf = new Map(hooks.map((hook) => [hook, new Set<string>()]))
     for (const [target, notices] of Object.entries(told)) {

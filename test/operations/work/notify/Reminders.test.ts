@@ -49,7 +49,7 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
     queued,
     (rows) => rows.filter(({ event }) => event === contactEvent).map(({ fields }) => fields["recipient"])
   )
-  /** What is due comes round, and is delivered. */
+  /** Due periodic work runs, and its mails are delivered. */
   const daily = works(config, { delivers: true })
   const namesOf = ({ certificates }: Payload) =>
     (certificates as ReadonlyArray<ExpiringCertificate>).map(({ identifiers }) => identifiers.join())

@@ -24,7 +24,7 @@ interface Inventory {
   readonly asked: Array<{ readonly target: string; readonly headers: IncomingHttpHeaders }>
 }
 
-/** Answers by target; what is not in the table is 404. */
+/** Answers by target; a target that is not in the table is 404. */
 const inventory = (table: { readonly [target: string]: Served }): Effect.Effect<Inventory, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.promise(async () => {
@@ -217,7 +217,7 @@ describe("netbox", () => {
       interface_id: 9,
       group: { id: index }
     }))
-    // This server gives no more than fifty, whatever is asked for, and its links lead elsewhere.
+    // This server returns at most fifty, whatever the request says, and its links lead elsewhere.
     const paged = (target: string, all: ReadonlyArray<object>) => ({
       [`${target}&limit=200`]: { count: all.length, next: "http://192.0.2.1/", results: all.slice(0, 50) },
       [`${target}&limit=200&offset=50`]: { count: all.length, next: null, results: all.slice(50) }

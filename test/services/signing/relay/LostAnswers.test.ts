@@ -18,26 +18,26 @@ import {
   storedAt
 } from "../../../support/ScriptedUpstream.ts"
 
-/* Whatever is lost on the way to an upstream and back, an order here is one order there. */
+/* Whatever is lost between the service and an upstream, an order here is one order there. */
 
 /**
- * What happens to one request: it is done and its answer lost, or cut off, or it never arrives, which nobody here can tell from
- * the first, or it is not even sent.
+ * What happens to one request: it is done and its answer is lost, or cut off; or it never arrives, which looks the same
+ * here; or it is not even sent.
  */
 type Damage = "lost" | "cut" | "swallowed" | "unsent"
 
 interface Option {
-  /** Whether the account's orders are listed, three to a page, or in a bare array; by step-ca to the account's harm. */
+  /** Whether the account's orders are listed, three to a page, or in a bare array; step-ca's list harms the account. */
   readonly lists: boolean | "array" | "step-ca"
   /** Orders for the same name that were there before, one of each status. */
   readonly before?: ReadonlyArray<string>
-  /** Of the requests, counted from 0, what is damaged. */
+  /** Which requests are damaged, counted from 0. */
   readonly damage: ReadonlyMap<number, Damage>
-  /** Lists only so many of its orders to begin with, as one does that is slow to open them. */
+  /** At first lists only this many of its orders, like an upstream that opens them slowly. */
   readonly slowMillis?: number
 }
 
-/** A clock on which whoever waits has waited already; nobody waits for what takes as long as a request may. */
+/** A clock on which every wait is over at once; nobody waits as long as a request may take. */
 const hurried = () => {
   let now = 0
   const nanos = () => BigInt(now) * 1_000_000n
@@ -56,7 +56,7 @@ const hurried = () => {
   return clock
 }
 
-/** An upstream that remembers, and what it was asked. */
+/** An upstream that keeps state, and the requests that it got. */
 const upstreamWith = ({ before = [], damage, lists, slowMillis = 0 }: Option) => {
   const orders = before.map((status) => ({ status, proved: status !== "pending", shownAt: 0 }))
   const asked: Array<string> = []
@@ -151,7 +151,7 @@ const upstreamWith = ({ before = [], damage, lists, slowMillis = 0 }: Option) =>
 
 const stepAccount = `${ca}/acme/web/account/1`
 
-/** Attempts to have an order fulfilled until one does; what one keeps the next knows. */
+/** Attempts to fulfil an order until one succeeds; each attempt knows what the one before stored. */
 const attempted = (option: Option, attempts = 6) =>
   Effect.gen(function*() {
     const upstream = upstreamWith(option)
@@ -202,7 +202,7 @@ const attempted = (option: Option, attempts = 6) =>
 const at = (turn: number, kind: Damage) => new Map([[turn, kind]])
 const newOrders = (asked: ReadonlyArray<string>) => asked.filter((one) => one === "POST /order").length
 
-/** Requests of an attempt nothing happens to: directory, nonce, newOrder and so on to the certificate. */
+/** Requests of an undisturbed attempt: directory, nonce, newOrder and so on to the certificate. */
 const undisturbed = attempted({ lists: true, damage: new Map() })
 
 describe("an order here is one order at the upstream", () => {
@@ -285,7 +285,7 @@ describe("an upstream that lists no orders", () => {
       const once = yield* attempted({ lists: false, damage: at(turn, "lost") })
       assert.deepStrictEqual([once.chain, once.orders.length], ["the chain of 1", 2])
       assert.deepStrictEqual(once.asks, [1, 2])
-      // The directory is known and a nonce at hand: the second attempt reads the account, then asks again.
+      // The directory is known and a nonce is at hand: the second attempt reads the account, then asks again.
       const again = once.asked.lastIndexOf("POST /order")
       const twice = yield* attempted({ lists: false, damage: new Map([...at(turn, "lost"), ...at(again, "lost")]) })
       assert.deepStrictEqual([twice.chain, newOrders(twice.asked)], [undefined, 2])

@@ -19,7 +19,7 @@ import type { Json, Said } from "../../../support/ScriptedUpstream.ts"
 import { ca, order, postsOf, storedAt } from "../../../support/ScriptedUpstream.ts"
 import { sleptThrough } from "../../../support/Watched.ts"
 
-/* What the relay makes of the end of an order at the upstream (docs/signers.md, "An upstream ACME CA"). */
+/* What the relay does when an order ends at the upstream (docs/signers.md, "An upstream ACME CA"). */
 
 const request = issueRequest(["a.example"])
 
@@ -259,7 +259,7 @@ describe("an order at the upstream", () => {
       }
       assert.strictEqual(kidOf(), `${ca}/acct/1`)
       writeFileSync(`${settings.account_key_path}.kid`, `${ca}/acct/2\n`)
-      // The attempt that fails learns what was registered meanwhile; the next one goes by it.
+      // The failing attempt learns what was registered meanwhile; the next attempt uses it.
       yield* attempt
       yield* attempt
       assert.strictEqual(kidOf(), `${ca}/acct/2`)

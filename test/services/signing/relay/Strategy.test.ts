@@ -23,7 +23,7 @@ const settings = (more: Partial<Dns01Settings> = {}): Dns01Settings => ({
   ...more
 })
 
-/** The strategies, and what they do in the world. */
+/** The strategies, and their effects outside. */
 const strategies = (more: Partial<Dns01Settings> = {}, isTakenOver = Effect.succeed(false)) => {
   const did: Array<string> = []
   const note = (what: string) => Effect.sync(() => void did.push(what))

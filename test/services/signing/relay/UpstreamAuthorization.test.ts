@@ -15,7 +15,7 @@ import {
   storedAt
 } from "../../../support/ScriptedUpstream.ts"
 
-/** A strategy that writes down what it does. */
+/** A strategy that records what it does. */
 const watched = (did: Array<string>): Strategy => {
   const note = (what: string, { name, token }: Proof) => Effect.sync(() => void did.push(`${what} ${name} ${token}`))
   return {

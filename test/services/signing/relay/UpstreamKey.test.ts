@@ -22,7 +22,7 @@ const changing = { "/directory": [{ json: { ...directory, keyChange: `${ca}/chan
 const known = { "/account": [{ json: {}, headers: { location: `${ca}/acct/1` } }] }
 const unknown = { "/account": [refusal("accountDoesNotExist", 400)] }
 
-/** A registered account, and what its files hold. */
+/** A registered account, and the contents of its files. */
 const registered = Effect.gen(function*() {
   const settings = relaySettings()
   yield* relayOf({}, settings)

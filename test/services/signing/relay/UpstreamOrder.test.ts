@@ -22,7 +22,7 @@ import {
   storedAt
 } from "../../../support/ScriptedUpstream.ts"
 
-/* An upstream that lies, dawdles or fails (docs/attacks.md, "Relay"). */
+/* An upstream that lies, delays or fails (docs/attacks.md, "Relay"). */
 
 const urn = "urn:ietf:params:acme:error:"
 

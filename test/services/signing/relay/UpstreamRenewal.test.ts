@@ -5,7 +5,7 @@ import { relayOf } from "../../../support/ScriptedRelay.ts"
 import type { Said } from "../../../support/ScriptedUpstream.ts"
 import { ca, directory } from "../../../support/ScriptedUpstream.ts"
 
-/* What the upstream says of a renewal (RFC 9773 section 4). */
+/* What the upstream says about a renewal (RFC 9773 section 4). */
 
 const certificate = { certId: "key.serial", orderUrl: `${ca}/order/1` }
 const path = "/renewal/key.serial"
