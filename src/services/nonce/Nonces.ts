@@ -6,7 +6,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import { Entropy, tokenLength } from "../../crypto/Entropy.ts"
 import type { StorageFailed } from "../../engine/sql/Database.ts"
-import { Database } from "../../engine/sql/Database.ts"
+import { Database, transaction } from "../../engine/sql/Database.ts"
 import { currentMillis, millisOf } from "../../engine/Time.ts"
 import * as nonces from "../../store/NonceRows.ts"
 
@@ -119,18 +119,24 @@ const make = (ttlSeconds: () => number) =>
     let spending = false
 
     /**
-     * Spends the nonces of all requests that wait now. If a nonce is among them twice, the first request gets the row, and the
-     * second finds none.
+     * Spends the nonces of all requests that are waiting when the statement runs: on SQLite at the end of this turn of
+     * the event loop, on PostgreSQL now. If a batch has a nonce twice, the first request gets the row, and the second
+     * finds none.
      */
     const consumeWaiting = () => {
-      const group = waiting.splice(0, largestSpend)
-      // A batch of another process, or the sweep, may lock the same rows in another order.
-      const consumed = Effect.retry(nonces.consume([...new Set(group.map(({ nonce }) => nonce))]), {
-        times: deadlocksBorne,
-        while: ({ transient }) => transient
+      const group: Array<Waiting> = []
+      const gather = () => void group.push(...waiting.splice(0, largestSpend - group.length))
+      const consume = Effect.suspend(() => {
+        gather()
+        return nonces.consume([...new Set(group.map(({ nonce }) => nonce))])
       })
-      return Effect.matchCauseEffect(consumed, {
-        onFailure: (cause) => Effect.sync(() => group.forEach(({ answer }) => answer(Effect.failCause(cause)))),
+      // A batch of another process, or the sweep, may lock the same rows in another order.
+      const patient = Effect.retry(consume, { times: deadlocksBorne, while: ({ transient }) => transient })
+      return Effect.matchCauseEffect(database.dialect === "sqlite" ? transaction(consume) : patient, {
+        onFailure: (cause) => {
+          if (group.length === 0) gather() // the transaction could not begin
+          return Effect.sync(() => group.forEach(({ answer }) => answer(Effect.failCause(cause))))
+        },
         onSuccess: (rows) =>
           Effect.map(currentMillis, (now) => {
             const oldest = now - ttlSeconds() * 1000

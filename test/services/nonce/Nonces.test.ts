@@ -27,7 +27,7 @@ const noncesOver = (driver: Driver) =>
     Context.get(Nonces)
   )
 
-/** A driver that does something before each statement. */
+/** A driver that does something before whatever is sent through it. */
 const before = (driver: Driver, first: Effect.Effect<void, SqlError>): Driver => ({
   ...driver,
   single: (statement, params) => Effect.andThen(first, driver.single(statement, params)),
@@ -44,7 +44,7 @@ const issued = (nonces: Nonces["Service"]) =>
     return nonce
   })
 
-/** While the body runs, the table does not exist. */
+/** While the body runs, the table cannot be found. */
 const withoutTable = <A, E, R>(body: Effect.Effect<A, E, R>) =>
   Effect.acquireUseRelease(
     sql("ALTER TABLE nonces RENAME TO nonces_away"),
@@ -159,6 +159,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         const leaving = yield* Effect.forkChild(slow.spend(left))
         const waiting = yield* Effect.forkChild(slow.spend(last))
         yield* Effect.yieldNow
+        // On SQLite whoever waits when the statement runs is in it; the one who leaves is not.
         yield* Fiber.interrupt(leaving)
         yield* Deferred.succeed(go, undefined)
         assert.deepStrictEqual([yield* Fiber.join(spending), yield* Fiber.join(waiting)], ["fresh", "fresh"])
@@ -280,7 +281,7 @@ describe.each(databases)("nonces on $name", (backend) => {
           yield* TestClock.setTime(now + Number(later) * 1000)
           assert.strictEqual(yield* nonces.spend(nonce), verdict, `${later} s later`)
         }
-        // Nonces that were made before the step are still given out, and still work.
+        // What was made ahead before the step is still given out, and still works.
         yield* TestClock.setTime(now)
         yield* issued(nonces)
         yield* TestClock.setTime(now - 3_600_000)
