@@ -358,6 +358,7 @@ describe("src", () => {
         "engine/http/TlsFiles.ts",
         "engine/queue/Runner.ts",
         "engine/queue/Slots.ts",
+        "services/signing/relay/AcmeClient.ts",
         "services/signing/relay/Relay.ts",
         "settings/PolicyRules.ts",
         "store/orders/OrderRows.ts",
