@@ -7,7 +7,7 @@ import { parseBindAddress } from "../engine/net/SocketAddress.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
-/** Whether sockets at these two addresses cannot share a port. `::` covers the IPv4 addresses too. */
+/** Returns whether sockets at these two addresses cannot share a port. `::` covers the IPv4 addresses too. */
 const overlap = (one: Comparable, other: Comparable): boolean => {
   const takes = (wide: Comparable, narrow: Comparable) =>
     wide.value === 0n && (wide.width === 128 || narrow.width === wide.width)
@@ -15,13 +15,13 @@ const overlap = (one: Comparable, other: Comparable): boolean => {
 }
 
 const resolved = Effect.fnUntraced(function*(key: string, text: string) {
-  const { host, port } = parseBindAddress(text) ?? { host: "", port: 0 } // checked with the configuration
+  const { host, port } = parseBindAddress(text) ?? { host: "", port: 0 } // the configuration has already been checked
   return { key, text, port, address: port === 0 ? undefined : yield* hostAddress(host) }
 })
 
 type Bound = Pick<Config, "admin" | "metrics" | "publish" | "server">
 
-/** The listeners of a process, each with the record of an address that another one has already. */
+/** Returns the listeners of a process, each with the record for an address that another listener already has. */
 const listenersOf = ({ admin, metrics, publish, server }: Bound, roles: Roles) => [
   ...roles.has("acme")
     ? [{ key: "server.bind_address", text: server.bind_address, event: "metrics_config_invalid" } as const]
@@ -39,7 +39,7 @@ const listenersOf = ({ admin, metrics, publish, server }: Bound, roles: Roles) =
 
 /**
  * Refuses a configuration whose listeners want the same address, in any notation. Only another configuration would
- * help, so the check comes before binding: a service manager would retry a failed binding for ever.
+ * help, so the check comes before binding. A service manager would retry a failed binding forever.
  */
 export const checkAddresses = (
   config: Bound,

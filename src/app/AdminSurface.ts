@@ -21,11 +21,11 @@ import type { Uses } from "./Uses.ts"
 /* The surface for operators, with its services. */
 
 const policyName = "admin"
-/** There are few operators. These bound the connections of one process, and the bodies that are read at once. */
+/** There are few operators. These values limit the connections of one process, and the bodies that are read at once. */
 const maxConnections = 256
 const maxBodies = 64
 
-/** The policy of the listener, the reverse names of its clients, and what is counted. */
+/** The services of the surface: the policy of the listener, the reverse names of its clients, and the counts. */
 const services = (config: Config, version: string) =>
   Layer.mergeAll(
     Graph.deliveriesOf(config, version),
@@ -34,10 +34,10 @@ const services = (config: Config, version: string) =>
     Activity.layer(config.profiles.map(({ name }) => name))
   )
 
-/** What programs ask for. Everything else is answered as a page. */
+/** Returns whether a path is for programs. Every other path gets a page. */
 const isOfApi = (path: string): boolean => path === "/health" || path === "/api" || path.startsWith("/api/")
 
-/** The surface for operators. None if `admin.enabled` is off. */
+/** Makes the surface for operators. There is none if `admin.enabled` is off. */
 export const adminSurface = Effect.fnUntraced(function*(
   resolved: Pick<Resolved, "config" | "sources">,
   { panel, roles, version }: Pick<Installed, "panel" | "version"> & { readonly roles: Roles },
@@ -47,7 +47,7 @@ export const adminSurface = Effect.fnUntraced(function*(
   const { config } = resolved
   const { admin } = config
   if (!admin.enabled) return []
-  // It is loaded only here, because the declaration is large and most processes serve no operators.
+  // The module is loaded only here, because the declaration is large and most processes serve no operators.
   const { make } = yield* Effect.promise(() => import("../surfaces/operator/ApiApp.ts"))
   const { makePanel: madePanel } = yield* Effect.promise(() => import("../surfaces/panel/Panel.ts"))
   const { checkServicesOf } = yield* Effect.promise(() => import("../surfaces/operator/gate/Entrance.ts"))

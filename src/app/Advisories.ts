@@ -18,15 +18,18 @@ import { proxiesOf } from "./Graph.ts"
 import { isSqlite } from "./OpenDatabase.ts"
 
 /**
- * Logs what operators should know about those who sign in. If the database cannot be asked, the service starts all the
- * same, and the statement that failed has logged the reason.
+ * Logs advisories about the operators who sign in. If the database does not answer, the service starts anyway, and the
+ * failed statement has logged the reason.
  */
 export const adviseOnOperators = ({ admin }: Config, roles: Roles): Effect.Effect<void, never, Database> =>
   admin.enabled && roles.has("admin")
     ? Effect.catchTag(remarks(admin), "StorageFailed", () => Effect.void)
     : Effect.void
 
-/** Warns of faults that refuse nothing, because they are in what is off or in what only other roles use. */
+/**
+ * Warns about faults that refuse nothing, because they are in sections that are off or in keys that only other roles
+ * use.
+ */
 export const adviseOfIgnored = ({ ignored }: Pick<Resolved, "ignored">): Effect.Effect<void> =>
   Effect.forEach(
     ignored,
@@ -34,10 +37,13 @@ export const adviseOfIgnored = ({ ignored }: Pick<Resolved, "ignored">): Effect.
     { discard: true }
   )
 
-/** Permission bits that a file with secrets must not have. The owner and the group may read it, since a package gives it to the service's group. */
+/**
+ * Permission bits that a file with secrets must not have. The owner and the group may read the file, because a package
+ * gives it to the service's group.
+ */
 const openToOthers = 0o027
 
-/** Tells of what an operator should see of the file itself, and of those of its faults that refuse nothing. */
+/** Logs what an operator should know about the file itself, and the faults in it that refuse nothing. */
 export const adviseOfFile = (
   loaded: Pick<Loaded, "config" | "filePresent" | "ignored" | "path" | "sources">
 ): Effect.Effect<void> =>
@@ -52,7 +58,7 @@ export const adviseOfFile = (
 
 type Listener = Pick<Config["server"], "base_url" | "tls">
 
-/** Warns of a base URL whose scheme is not the one that is served. A trusted proxy may change it. */
+/** Warns about a base URL whose scheme differs from the served scheme. A trusted proxy may change it. */
 const adviseOfScheme = (
   section: "server" | "admin",
   { base_url, tls }: Listener,
@@ -63,7 +69,7 @@ const adviseOfScheme = (
     : emit("tls_base_url_mismatch", { key: `${section}.base_url`, base_url })
 
 /**
- * Events that an operator should see at a start and at each reload: nothing has failed, but the setting may not be
+ * Logs what an operator should know at a start and at each reload: nothing has failed, but a setting may not be
  * intended. All listeners have the same advisories (docs/decisions/process.md, "Advisories").
  */
 export const advise = (config: Config, roles: Roles): Effect.Effect<void> =>

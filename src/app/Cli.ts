@@ -31,7 +31,10 @@ import { viewOn } from "./StreamView.ts"
 
 const actCommands = () => import("./commands/ActCommand.ts")
 
-/** The commands by name. Each is loaded only when it is used, so that it does not slow down the start of the others. */
+/**
+ * The commands by name. Each command is loaded only when it is used, so that it does not slow down the start of the
+ * others.
+ */
 const commands = {
   serve: async () => (await import("./commands/ServeCommand.ts")).serveCommand,
   init: async () => (await import("./commands/InitCommand.ts")).initCommand,
@@ -85,7 +88,7 @@ const commands = {
   help: async () => (await import("./commands/HelpCommand.ts")).helpCommand(showHelp)
 }
 
-/** What each command is for, in the order of the help; a word that is in none of them is listed last. */
+/** The sections of the commands, in the order of the help. A command that is in no section is listed last. */
 export const sections: Sections = [
   ["Serve", ["serve", "init", "health", "config"]],
   ["Certificates", ["account", "order", "cert", "eab", "crl", "upstream"]],
@@ -101,7 +104,10 @@ type AnyCommand = Awaited<ReturnType<(typeof commands)[keyof typeof commands]>>
 const isWord = (word: string): word is keyof typeof commands => Object.hasOwn(commands, word)
 const words = Object.keys(commands).filter(isWord)
 
-/** The command that the first word names. Without one, all commands: help and completions list them all. */
+/**
+ * Returns the command that the first word names. Without a word, returns all commands, because help and completions
+ * list them all.
+ */
 const meant = (word = ""): Effect.Effect<Array.NonEmptyReadonlyArray<AnyCommand>> =>
   Effect.promise(async () =>
     isWord(word)
@@ -112,7 +118,7 @@ const meant = (word = ""): Effect.Effect<Array.NonEmptyReadonlyArray<AnyCommand>
       ]
   )
 
-/** The command tree, with only the commands this command line needs. */
+/** Makes the command tree, with only the commands that this command line needs. */
 const tree = (all: Array.NonEmptyReadonlyArray<AnyCommand>) => {
   const serve = Effect.flatMap(
     Effect.promise(() => import("./commands/ServeCommand.ts")),
@@ -124,18 +130,18 @@ const tree = (all: Array.NonEmptyReadonlyArray<AnyCommand>) => {
   )
 }
 
-/** The commands a command line may mean by its first word, and what each does. */
+/** Returns the tree of the commands that the first word of a command line may mean. */
 const treeOf = (word?: string) => Effect.map(meant(word), tree)
 
-/** The commands among which the first word of a command line is looked for. */
+/** Returns the commands among which the first word of a command line is searched. */
 type Among = (word?: string) => Effect.Effect<Array.NonEmptyReadonlyArray<AnyCommand>>
 
-/** Every command there is, as data. */
+/** Every command, as data. */
 export const whole: Effect.Effect<CommandNode> = Effect.suspend(() => Effect.map(treeOf(), (root) => commandTree(root)))
 
 const wrong = (sentence: string) => new CommandFailed({ code: 2, message: sentence })
 
-/** Prints the help page that words lead to. */
+/** Prints the help page for the given words. */
 const showHelp = (words: ReadonlyArray<string>): Effect.Effect<void, CommandFailed> =>
   Effect.gen(function*() {
     const root = yield* treeOf(words.find((word) => !word.startsWith("-")))
@@ -161,7 +167,7 @@ const errorWords: { readonly [code: number]: string } = {
   143: "stopped"
 }
 
-/** What is printed goes to the streams of the host, and what depends on where it goes is asked for it there. */
+/** Sends printed texts to the streams of the host. A text that depends on its destination is rendered there. */
 const printedThere = <A, E, R>(self: Effect.Effect<A, E, R>) =>
   Effect.gen(function*() {
     const { env, stderr, stdout } = yield* Host
@@ -180,12 +186,12 @@ const printedThere = <A, E, R>(self: Effect.Effect<A, E, R>) =>
     })
   })
 
-/** The library itself says nothing: the help and the refusals are made here, and `Globals` reads the flags of every command. */
+/** The library itself prints nothing: the help and the refusals are made here, and `Globals` reads the global flags. */
 const silent = Context.make(CliConfig.CliConfig, CliConfig.make({ builtIns: [] })).pipe(
   Context.add(CliOutput.Presenter, { present: () => Effect.void })
 )
 
-/** The refusal of an argument, which the library passes on together with a help page. */
+/** Returns the refusal of an argument. The library wraps it together with a help page. */
 const refused = (error: CommandFailed | CliError.CliError): CommandFailed =>
   error._tag === "CommandFailed"
     ? error
@@ -200,13 +206,13 @@ const runWords = Effect.fnUntraced(function*(version: string, words: ReadonlyArr
   yield* Effect.mapError(Command.runWith(root, { version })(wordsOf(given)), refused)
 })
 
-/** The services of commands besides the host, for one command line. */
+/** Returns the services of commands other than the host, for one command line. */
 const services = (globals: Globals["Service"]) =>
   Layer.mergeAll(Settings.layer, Operator.layer, Confirmation.layer, Progress.layer).pipe(
     Layer.provideMerge(Layer.succeed(Globals, globals))
   )
 
-/** Reads the words behind the program's name, and does what they say. */
+/** Reads the words after the program's name, and runs them. */
 const interpreted = Effect.fnUntraced(function*(among: Among) {
   const { process } = yield* Host
   const { asks, rest } = yield* Globals
@@ -220,8 +226,8 @@ const graceMs = 2000
 const signalled = { SIGINT: 130, SIGTERM: 143 } as const
 
 /**
- * Ends a command at a signal: what it began is taken back where that is quick, and otherwise ends with the process. A command
- * that listens for signals ends in its own way. `serve` always does.
+ * Ends a command at a signal. Its work is undone if that is quick; otherwise it ends with the process. A command that
+ * listens for signals itself ends in its own way, as `serve` always does.
  */
 const untilSignal = <R>(word: string | undefined, self: Effect.Effect<number, never, R>) =>
   word === undefined || word === "serve" ? self : Effect.gen(function*() {
@@ -244,7 +250,9 @@ const untilSignal = <R>(word: string | undefined, self: Effect.Effect<number, ne
     return signalled[first]
   })
 
-/** Says on stderr which rows a command found and could not read as they are. What it prints of them is not the truth. */
+/**
+ * Reports on stderr which rows a command could not read correctly, because its output about these rows is not correct.
+ */
 const telling = <A, E, R>(command: Effect.Effect<A, E, R>) =>
   Effect.flatMap(
     noted(command),
@@ -257,7 +265,7 @@ const telling = <A, E, R>(command: Effect.Effect<A, E, R>) =>
         ))
   )
 
-/** The exit code of a command that has done what it was told: what it printed has to have arrived, or its reader has read enough. */
+/** Returns the exit code of a successful command. Its output must have arrived, unless the reader stopped reading. */
 const printed = (json: boolean): Effect.Effect<number, never, Host> =>
   Effect.flatMap(Host, ({ stdout }) =>
     Effect.flatMap(
@@ -268,7 +276,7 @@ const printed = (json: boolean): Effect.Effect<number, never, Host> =>
           : report(json, 1, `The output could not be written (${lost}).`)
     ))
 
-/** Runs a command line; the effect's value is the exit code. Nothing escapes as a stack trace. */
+/** Runs a command line. The effect's value is the exit code. No failure appears as a stack trace. */
 export const run = (
   argv: ReadonlyArray<string>,
   among: Among = meant

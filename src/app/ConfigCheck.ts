@@ -23,7 +23,7 @@ import { tlsOf } from "./ListenerTls.ts"
 
 type Scripts = ReadonlyArray<readonly [key: string, path: string]>
 
-/** The scripts of what is served, each with the key that names it. */
+/** Returns the scripts of served sections, each with the key that names it. */
 const scriptsOf = (config: Config): Scripts => [
   ...config.profiles.filter(({ enabled }) => enabled).flatMap(({ filter, ipam, name, signer }) => [
     ...signer.backend === "custom"
@@ -57,28 +57,31 @@ const tlsFilesOf = (config: Config): ReadonlyArray<TlsFiles.TlsFileSettings> =>
       return isServed && enabled ? [settings] : []
     })
 
-// It is loaded only here, as in a start that serves operators.
+// The module is loaded only here, as in a start that serves operators.
 const templatesOf = ({ admin }: Config, panel: Installed["panel"]) =>
   Effect.flatMap(
     Effect.promise(() => import("../surfaces/panel/Rendering.ts")),
     ({ renderingOf }) => Effect.scoped(renderingOf(panel, admin))
   )
 
-/** What a start would refuse of the signers, and the profiles that it would serve without issuance: a sentence for each. */
+/**
+ * Returns what a start would refuse about signers, and the profiles that it would serve without issuance, with a
+ * sentence for each.
+ */
 const signersOf = (config: Config) =>
   Effect.gen(function*() {
     const served = config.profiles.filter(({ enabled }) => enabled)
     const results = yield* Effect.forEach(served, (profile) => Effect.result(Backends.check(profile)))
     const failures = results.flatMap((result) => Result.isFailure(result) ? [result.failure] : [])
-    // A start at which no signer at all could be made is refused.
+    // A start is refused if no signer at all could be made.
     const isNone = failures.filter(({ isLoaded }) => !isLoaded).length === served.length
     const isDegraded = ({ isLoaded, isOutside }: Backends.ProfileUnusable) => isOutside && (isLoaded || !isNone)
     return { degraded: failures.filter(isDegraded), refused: failures.filter((failure) => !isDegraded(failure)) }
   })
 
 /**
- * One sentence for each thing that a start with every role would refuse, and for each script that cannot be run, of which a start
- * only warns.
+ * Returns one sentence for everything that a start with every role would refuse, and for each script that cannot be
+ * run, about which a start only warns.
  */
 export const faultsOf = (
   config: Config,
@@ -109,21 +112,27 @@ export const faultsOf = (
   })
 }
 
-/** An advisory as a sentence about its key, if it has one: `admin.base_url: tls_base_url_mismatch, base_url https://…`. */
+/**
+ * Returns an advisory as a sentence about its key, if it has a key: `admin.base_url: tls_base_url_mismatch, base_url
+ * https://…`.
+ */
 const sentenceOf = ({ event, fields: { key, ...facts } }: Record): string =>
   [
     typeof key === "string" ? `${key}: ${event}` : event,
     ...Object.entries(facts).map(([name, value]) => `${name} ${String(value)}`)
   ].join(", ")
 
-/** One sentence for each profile that a start would serve without issuance, and for each advisory of a start with every role. */
+/**
+ * Returns one sentence for each profile that a start would serve without issuance, and for each advisory of a start
+ * with every role.
+ */
 export const advisoriesOf = (
   loaded: Pick<Loaded, "config" | "filePresent" | "ignored" | "path" | "sources">
 ): Effect.Effect<ReadonlyArray<string>> =>
   Effect.suspend(() => {
     const { config, ignored } = loaded
     const records: Array<Record> = []
-    // Who prints these sentences says where the file has their keys.
+    // The code that prints these sentences adds where the file has their keys.
     const unplaced = ignored.map(({ key, message }) => ({ key, message }))
     const advised = Effect.andThen(adviseOfFile({ ...loaded, ignored: unplaced }), advise(config, new Set(everyRole)))
     return Effect.zipWith(

@@ -11,7 +11,7 @@ export class Confirmation extends Context.Service<Confirmation, {
   /** Fails unless the answer is yes. */
   readonly ask: (question: string) => Effect.Effect<void, CommandFailed>
 }>()("acme/app/Confirmation") {
-  /** Asks the person at the terminal; `--yes` answers instead. */
+  /** Asks the person at the terminal. `--yes` answers the question in advance. */
   static readonly layer: Layer.Layer<Confirmation, never, Host | Globals> = Layer.effect(
     this,
     Effect.gen(function*() {

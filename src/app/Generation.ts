@@ -51,20 +51,20 @@ export interface Build {
 
 /**
  * One configuration that is ready to be served, with everything built from it. Services that outlive it (database,
- * queue, nonces, sockets, metrics) are passed in, and do not belong to it.
+ * queue, nonces, sockets, metrics) are passed in and do not belong to it.
  */
 export interface Generation {
   readonly config: Config
   /** The surfaces to serve, with their addresses. */
   readonly surfaces: ReadonlyArray<Surface>
-  /** The job handlers of this process; none without the worker role. */
+  /** The job handlers of this process; empty without the worker role. */
   readonly handlers: ReadonlyArray<AnyHandler<Graph.Kept, JobFailure>>
   /** The signers, for work that must be done before the first claim. */
   readonly signers: Context.Context<Signers> | undefined
   readonly before: Graph.Before
   /** Closes everything the generation opened. */
   readonly close: Effect.Effect<void>
-  /** Closes it when no request and no attempt that began with it is left. */
+  /** Closes it when all requests and attempts that began with it have ended. */
   readonly retire: Effect.Effect<void>
 }
 
@@ -138,7 +138,7 @@ const acmeSurface = Effect.fnUntraced(function*(
 const metricsConnections = 16
 const metricsTimeoutMillis = 10_000
 
-/** The metrics of the process, on a socket of their own. A worker adds those of the database. */
+/** Makes the surface for the metrics of the process, on its own socket. A worker adds the metrics of the database. */
 const metricsSurface = Effect.fnUntraced(function*(
   config: Config,
   roles: Roles,
@@ -203,7 +203,8 @@ const metricsSurface = Effect.fnUntraced(function*(
 })
 
 /**
- * Logs which endpoints were mounted or unmounted, in a process with the acme role. At the start there were none before.
+ * Logs which endpoints were mounted or unmounted, in a process with the acme role. At the start, no endpoints were
+ * mounted before.
  */
 export const told = (roles: Roles, before: Config | undefined, after: Config): Effect.Effect<void, never, Notifier> => {
   if (!roles.has("acme")) return Effect.void
@@ -221,7 +222,7 @@ export const told = (roles: Roles, before: Config | undefined, after: Config): E
   ], { discard: true })
 }
 
-/** Builds a generation. If that fails, everything it has opened is closed again. */
+/** Builds a generation. If that fails, everything that it opened is closed again. */
 export const build = (
   resolved: Pick<Resolved, "config" | "sources">,
   process: Build,

@@ -5,8 +5,8 @@ import { fromHere } from "./Here.ts"
 import { Host } from "./Host.ts"
 
 /**
- * A file that a flag names, or a line of standard input if that is `-`. A program that runs as another user, in another
- * directory, can be handed a file in this way without the right to open it.
+ * Reads a file that a flag names, or a line of standard input if the name is `-`. In this way a program that runs as
+ * another user, in another directory, can get a file without the right to open it.
  */
 export const readGiven = (path: string, mostOctets?: number): Effect.Effect<ReadFile, FileUnusable, Host> =>
   path === "-"

@@ -47,7 +47,7 @@ import { filesFailed } from "./CommandFailed.ts"
 import { InForce } from "./InForce.ts"
 import { ownAddresses } from "./OwnAddresses.ts"
 
-/** The proxies of a configuration. */
+/** Returns the proxies of a configuration. */
 export const proxiesOf = ({ proxy, proxyVariables }: Config) =>
   makeProxies({
     http_url: Redacted.value(proxy.http_url),
@@ -55,11 +55,11 @@ export const proxiesOf = ({ proxy, proxyVariables }: Config) =>
     no_proxy: proxy.no_proxy
   }, proxyVariables)
 
-/** HTTP requests to services that the operator configures. */
+/** Provides HTTP requests to services that the operator configures. */
 export const web = (config: Config, version: string): Layer.Layer<Web, never, Resolver> =>
   Web.layer(version, proxiesOf(config).outbound)
 
-/** The filter policies of profiles, with what they look at the world with. */
+/** Provides the filter policies of profiles, with the services that their checks use. */
 export const policiesOf = (config: Config, profiles: ReadonlyArray<Guarded>, version: string) => {
   const resolver = Resolver.layer(config.dns.resolver)
   return Policies.layer(profiles).pipe(
@@ -70,7 +70,8 @@ export const policiesOf = (config: Config, profiles: ReadonlyArray<Guarded>, ver
 }
 
 /**
- * The services that outlive every generation of the configuration. They need an open database with a current schema.
+ * Provides the services that outlive every generation of the configuration. They need an open database with a current
+ * schema.
  */
 export const kept = (roles: Roles) =>
   Layer.unwrap(Effect.map(InForce, ({ config }) =>
@@ -92,9 +93,11 @@ export const kept = (roles: Roles) =>
 /** The services of {@link kept}. */
 export type Kept = Layer.Success<ReturnType<typeof kept>> | Database
 
-/** The parts a generation keeps from the one before. */
+/** The parts that a generation keeps from the previous generation. */
 export interface Before {
-  /** The profiles that may be degraded: every one at a start, and at a reload those that are. */
+  /**
+   * Returns whether a profile may be degraded: every profile at a start, and at a reload the profiles that already are.
+   */
   readonly mayDegrade?: ((profile: string) => boolean) | undefined
   readonly signers?: Signers["Service"]["bySection"] | undefined
   readonly issuers?: Issuers["Service"]["bySection"] | undefined
@@ -102,11 +105,13 @@ export interface Before {
 
 const mountedOf = (config: Config) => config.profiles.filter(({ enabled }) => enabled)
 
-/** The certificates of the CAs with which profiles sign, for every process. A worker makes them first where they are missing. */
+/**
+ * The certificates of the CAs with which profiles sign, for every process. A worker first makes missing certificates.
+ */
 export const authorities = (config: Config, before: Before) =>
   mapLayerError(Issuers.layer(mountedOf(config), before.issuers, before.mayDegrade), filesFailed)
 
-/** The names of clients' addresses for the audit trail, where `audit.reverse_dns` asks for them. */
+/** Provides the names of clients' addresses for the audit trail, if `audit.reverse_dns` is on. */
 export const reverseNames = ({ audit, dns }: Pick<Config, "audit" | "dns">): Layer.Layer<ReverseNames> =>
   audit.reverse_dns
     ? Layer.provide(
@@ -119,7 +124,10 @@ export const reverseNames = ({ audit, dns }: Pick<Config, "audit" | "dns">): Lay
     )
     : ReverseNames.layerNone
 
-/** The services the ACME surface needs from one configuration, beside {@link authorities}: never a key. */
+/**
+ * Provides the services that the ACME surface needs from one configuration, in addition to {@link authorities}. They
+ * never include a key.
+ */
 export const acme = (config: Config, version: string) => {
   const mounted = mountedOf(config)
   return Layer.mergeAll(
@@ -131,7 +139,7 @@ export const acme = (config: Config, version: string) => {
   )
 }
 
-/** What tells the receivers of notifications. */
+/** Provides the service that delivers notifications. */
 export const deliveriesOf = (config: Config, version: string) =>
   Deliveries.layer(sectionsOf(config), installationOf(config)).pipe(
     mapLayerError(filesFailed),
@@ -140,8 +148,8 @@ export const deliveriesOf = (config: Config, version: string) =>
   )
 
 /**
- * The services the jobs need from one configuration. Only this layer opens keys; it creates a CA that does not exist
- * yet.
+ * Provides the services that the jobs need from one configuration. Only this layer opens keys; it creates a CA that
+ * does not exist yet.
  */
 export const worker = (config: Config, version: string, before: Before) =>
   Layer.mergeAll(

@@ -20,10 +20,13 @@ const maxBytes = 1024
 
 const ipv4 = "127.0.0.1"
 
-/** Where to ask a listener that is bound to a host. What is bound to every address of IPv6 has those of IPv4 too. */
+/**
+ * The addresses at which to ask a listener that is bound to a host. A listener on every IPv6 address listens on the
+ * IPv4 addresses too.
+ */
 const loopbacks = new Map([["0.0.0.0", [ipv4]], ["::", ["::1", ipv4]], ["localhost", [ipv4]]])
 
-/** What is asked: GET of a path at a listener. */
+/** A health request: GET of a path at a listener. */
 interface Asked {
   readonly bindAddress: string
   readonly isSecure: boolean
@@ -32,7 +35,10 @@ interface Asked {
 
 type Answered = Option.Option<{ readonly status: number; readonly body: string }>
 
-/** The status and the body of an answer from an address, TLS unverified; nothing where there is none. */
+/**
+ * Returns the status and the body of the answer from an address, without verifying TLS. Returns nothing if there is no
+ * answer.
+ */
 const askAt = (dialled: string, port: number, { isSecure, path }: Asked, version: string): Effect.Effect<Answered> =>
   Effect.gen(function*() {
     const address = parseAddress(dialled)
@@ -50,7 +56,10 @@ const askAt = (dialled: string, port: number, { isSecure, path }: Asked, version
     return Option.some({ status: answer.status, body: answer.body.toString() })
   }).pipe(Effect.provide(HttpGet.layer(version)), Effect.orElseSucceed(Option.none))
 
-/** Asks where a listener is bound, over loopback for a wildcard. A host may have no loopback of IPv6, such as a container. */
+/**
+ * Asks a listener at its bound address, over loopback for a wildcard. Some hosts, such as containers, have no IPv6
+ * loopback.
+ */
 const ask = (asked: Asked, version: string): Effect.Effect<Answered> => {
   const { host, port } = parseBindAddress(asked.bindAddress) ?? { host: "", port: 0 }
   return Effect.reduce(
@@ -60,7 +69,7 @@ const ask = (asked: Asked, version: string): Effect.Effect<Answered> => {
   )
 }
 
-/** Whether a listener of clients or operators answers that it is healthy. */
+/** Returns whether a listener for clients or operators answers that it is healthy. */
 export const isHealthy = ({ bind_address, tls }: Pick<Config["server"], "bind_address" | "tls">, version: string) =>
   Effect.map(
     ask({ bindAddress: bind_address, isSecure: tls.enabled, path: "/health" }, version),
@@ -71,14 +80,16 @@ const readRoles = Schema.decodeUnknownOption(
   Schema.fromJsonString(Schema.Struct({ roles: Schema.Array(Schema.String) }))
 )
 
-/** Whether a socket of metrics answers as one of this service. */
+/** Returns whether a metrics socket answers like a socket of this service. */
 export const isOwnMetrics = ({ bind_address }: Pick<Config["metrics"], "bind_address">, version: string) =>
   Effect.map(
     ask({ bindAddress: bind_address, isSecure: false, path: readyPath }, version),
     Option.exists(({ body }) => Option.isSome(readRoles(body)))
   )
 
-/** Whether the worker that has the metrics socket of this host is ready; nothing where no worker has it. */
+/**
+ * Returns whether the worker that has the metrics socket of this host is ready. Returns nothing if no worker has it.
+ */
 const readiness = ({ metrics: { bind_address, enabled } }: Config, version: string) =>
   enabled
     ? Effect.map(
@@ -89,7 +100,7 @@ const readiness = ({ metrics: { bind_address, enabled } }: Config, version: stri
     )
     : Effect.succeedNone
 
-/** A process of this host with the worker role was seen within half a minute. */
+/** Returns whether a process of this host with the worker role was seen within half a minute. */
 const wasSeen = (config: Config): Effect.Effect<boolean, CommandFailed, Host> =>
   Effect.flatMap(currentSeconds, (now) => workers.wasSeen(hostname(), "worker", now - freshSeconds, now + freshSeconds))
     .pipe(
@@ -97,7 +108,7 @@ const wasSeen = (config: Config): Effect.Effect<boolean, CommandFailed, Host> =>
       (seen) => Effect.provide(seen, Layer.fresh(database(config)))
     )
 
-/** `health`: prints nothing, and fails with exit 1 if the role does not answer in time. */
+/** Runs `health`: prints nothing, and fails with exit 1 if the role does not answer in time. */
 export const health = (
   config: Config,
   version: string,

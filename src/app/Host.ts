@@ -5,17 +5,20 @@ import type { PanelFiles } from "../surfaces/panel/Statics.ts"
 /** An output stream of the process. */
 export interface Output {
   readonly isTerminal: boolean
-  /** How wide the terminal is, where it says so. */
+  /** The width of the terminal, if it reports its width. */
   readonly columns?: number | undefined
   /** Writes a text. `done` hears the system's error if the text was not taken; a stream that loses nothing need not call it. */
   readonly write: (text: string, done?: (error: NodeJS.ErrnoException | null | undefined) => void) => void
 }
 
-/** An output stream of texts without end. */
+/** An output stream for a text without a fixed end. */
 export interface Pipe extends Output {
-  /** Writes a text, waits until it was taken, and answers whether somebody still reads. */
+  /** Writes a text, waits until it was written, and returns whether somebody still reads. */
   readonly send: (text: string) => Effect.Effect<boolean>
-  /** Waits until all texts were taken. Answers the system's code for the first that was not, such as `ENOSPC`. */
+  /**
+   * Waits until all texts were written. Returns the system's error code for the first text that was not written, such
+   * as `ENOSPC`.
+   */
   readonly flushed: Effect.Effect<string | undefined>
 }
 
@@ -29,7 +32,7 @@ export interface Streams {
 /** The files that belong to the program, and its version. */
 export interface Installed {
   readonly version: string
-  /** Folder that holds `sqlite/` and `postgres/`. */
+  /** The folder with `sqlite/` and `postgres/`. */
   readonly migrations: string
   readonly panel: PanelFiles
 }
@@ -41,7 +44,7 @@ export interface Process extends Installed {
   readonly stopSignal: Effect.Effect<"SIGINT" | "SIGTERM">
   /** Completes when the process is asked to reload. Requests that arrive while nobody waits count as one. */
   readonly reloadSignal: Effect.Effect<void>
-  /** Dies of an exception that nothing caught. */
+  /** Dies with an exception that nothing caught. */
   readonly uncaught: Effect.Effect<never>
 }
 

@@ -14,7 +14,7 @@ import { filesFailed } from "./CommandFailed.ts"
 /** The listeners that may have TLS. */
 export type TlsListener = "acme" | "admin"
 
-/** Whether a listener uses TLS, and where its key and certificate are. */
+/** Returns whether a listener uses TLS, and where its key and certificate are. */
 export const tlsOf = (config: Config, listener: TlsListener) => {
   const [section, { base_url, tls: { cert_path, enabled, handshake_timeout_ms, key_path } }] = listener === "acme"
     ? ["server.tls", config.server] as const
@@ -31,11 +31,14 @@ export const tlsOf = (config: Config, listener: TlsListener) => {
 
 /** The TLS of a listener. */
 export interface ListenerTls {
-  /** Absent if the listener uses none. */
+  /** The TLS settings. Absent if the listener does not use TLS. */
   readonly settings: TlsSettings | undefined
-  /** When the chain in use expires, which is when the first of its certificates does; undefined without TLS. */
+  /** Returns when the first certificate of the current chain expires, or undefined without TLS. */
   readonly notAfter: () => Date | undefined
-  /** Watches the end of the certificate as long as the generation lives, and has a renewed one served. */
+  /**
+   * Watches the expiry of the certificate as long as the generation is in use, and makes the listener serve a renewed
+   * certificate.
+   */
   readonly watch: (listener: Listener) => Effect.Effect<void, never, Entropy | Loops>
 }
 

@@ -18,22 +18,22 @@ export interface Surface {
   /** The configuration key of that address. */
   readonly key: string
   readonly maxConnections: number
-  /** When its chain expires, which is when the first of its certificates does; undefined without TLS. */
+  /** Returns when the first certificate of its chain expires, or undefined without TLS. */
   readonly notAfter: () => Date | undefined
-  /** Serves it on its socket, from now on. */
+  /** Serves the surface on its socket from now on. */
   readonly serve: (listener: Listener) => Effect.Effect<void, never, Kept>
   /** Logs that a new socket is served. */
   readonly listening: (address: string) => Effect.Effect<void>
 }
 
-/** A bound socket of the process, and the configured address it was bound for. */
+/** A bound socket of the process, and the configured address for which it was bound. */
 interface Held {
   readonly listener: Listener
   readonly bindAddress: string
   readonly scope: Scope.Closeable
 }
 
-/** The sockets a generation needs, bound but not yet served. */
+/** The sockets that a generation needs, bound but not yet served. */
 export interface Prepared {
   /** The number of existing listeners that got a new address. */
   readonly rebound: number
@@ -67,9 +67,9 @@ const bound = Effect.fnUntraced(function*({ bindAddress, isShared, key, maxConne
 const release = ({ scope }: Held) => Scope.close(scope, Exit.void)
 
 /**
- * The sockets of a process, for the lifetime of the scope. They belong to the scope and not to a generation. An
- * unchanged address is not bound again. A changed one is bound before the new generation is published, and the old one
- * is closed after that (docs/decisions/process.md, "Reload").
+ * Makes the sockets of a process, for the lifetime of the scope. They belong to the scope and not to a generation. An
+ * unchanged address is not bound again. A changed address is bound before the new generation is published, and the old
+ * socket is closed after that (docs/decisions/process.md, "Reload").
  */
 export const make = Effect.gen(function*() {
   const held = new Map<Surface["name"], Held>()
@@ -85,7 +85,7 @@ export const make = Effect.gen(function*() {
       scope
     )
 
-  /** Binds the missing sockets. If one of them fails, nothing has changed. */
+  /** Binds the missing sockets. If a socket fails to bind, nothing has changed. */
   const prepare = (surfaces: ReadonlyArray<Surface>): Effect.Effect<Prepared, CommandFailed, Kept> =>
     Effect.gen(function*() {
       const fresh = new Map<Surface["name"], Held>()
@@ -115,7 +115,7 @@ export const make = Effect.gen(function*() {
       return { rebound: [...fresh.keys()].filter((name) => held.has(name)).length, publish, abandon }
     })
 
-  /** Lets requests in flight finish within their deadline; returns the number that were cut. */
+  /** Lets requests in flight finish within their deadline. Returns how many were cut off. */
   const drain = Effect.suspend(() =>
     Effect.map(
       Effect.forEach([...held.values()], ({ listener }) => listener.drain, { concurrency: "unbounded" }),

@@ -12,13 +12,16 @@ import { CommandFailed } from "./CommandFailed.ts"
 import type { Output, Streams } from "./Host.ts"
 import { Host } from "./Host.ts"
 
-/** Whether to colour the output. An explicit flag wins; `auto` requires a terminal and honours NO_COLOR. */
+/** Returns whether to colour the output. An explicit flag wins; `auto` requires a terminal and honours NO_COLOR. */
 export const wantsColour = (flag: "auto" | "always" | "never", output: Output, env: Streams["env"]): boolean =>
   flag === "always" || (flag === "auto" && output.isTerminal && (env["NO_COLOR"] ?? "") === "")
 
 type Flags = { readonly logLevel: LevelWord | undefined; readonly color: "auto" | "always" | "never" }
 
-/** Refuses a RUST_LOG that the key `logging.filter` would be refused for. A flag outranks it, and then it is not read. */
+/**
+ * Refuses a RUST_LOG that would be refused as the key `logging.filter`. The flag takes precedence, and then RUST_LOG is
+ * not read.
+ */
 export const checkVariable: Effect.Effect<void, CommandFailed, Host | Globals> = Effect.gen(function*() {
   const variable = (yield* Host).env["RUST_LOG"] ?? ""
   const { logLevel } = yield* Globals
@@ -26,9 +29,9 @@ export const checkVariable: Effect.Effect<void, CommandFailed, Host | Globals> =
   if (fault !== undefined) return yield* new CommandFailed({ code: 3, message: `RUST_LOG: ${fault}.` })
 })
 
-/** The filter in force and its source. `--log-level` beats RUST_LOG, which beats `logging.filter`. */
+/** Returns the filter in force and its source. `--log-level` beats RUST_LOG, which beats `logging.filter`. */
 const filterOf = ({ filter }: Config["logging"], env: Streams["env"], { logLevel }: Flags) => {
-  if (logLevel !== undefined) return { text: `acme_svc=${logLevel}`, source: "flag" } as const // our own target alone
+  if (logLevel !== undefined) return { text: `acme_svc=${logLevel}`, source: "flag" } as const // only our own target
   const variable = env["RUST_LOG"] ?? ""
   return variable === "" ? { text: filter, source: "key" } as const : { text: variable, source: "env" } as const
 }
@@ -48,7 +51,7 @@ const optionsOf = (logging: Config["logging"], streams: Streams, flags: Flags): 
   }
 }
 
-/** The process's log. It follows the `logging.*` settings last applied. */
+/** The process's log. It follows the last applied `logging.*` settings. */
 export interface Log {
   /** Effect's own logger is removed: every record must be one of the defined events. */
   readonly layer: Layer.Layer<never>
@@ -56,7 +59,7 @@ export interface Log {
   readonly enforce: (config: Pick<Config, "logging">) => Effect.Effect<void>
 }
 
-/** A log to the streams of a host, with its initial settings and flags. */
+/** Makes a log to the streams of a host, with its initial settings and flags. */
 export const make = ({ logging }: Pick<Config, "logging">, streams: Streams, flags: Flags): Log => {
   let known = logging
   const sink = Sink.make(optionsOf(logging, streams, flags))
@@ -76,7 +79,7 @@ export const make = ({ logging }: Pick<Config, "logging">, streams: Streams, fla
   }
 }
 
-/** The log of a command. It is silent unless a level is given, and then writes to stderr. */
+/** Provides the log of a command. It is silent unless a level is given, and then writes to stderr. */
 export const quiet = (
   { config }: { readonly config: Pick<Config, "logging"> }
 ): Layer.Layer<never, never, Host | Globals> =>

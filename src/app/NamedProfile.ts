@@ -4,13 +4,13 @@ import type { ProfileConfig } from "../settings/AppConfig.ts"
 import type { Loaded } from "../settings/Load.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
-/** The names of profiles, for a refusal. */
+/** Returns the names of profiles, for a refusal. */
 const namesOf = (profiles: ReadonlyArray<Pick<ProfileConfig, "name">>): string =>
   profiles.map(({ name }) => name).join(", ")
 
 /**
- * The profile that a command names, or the only one. A parked profile may have faults, which refuse nothing but the work on it:
- * they fail with code 3. Code 2 if a name is needed.
+ * Returns the profile that a command names, or the only profile. A parked profile may have faults, which refuse only
+ * work on this profile: they fail with code 3. If a name is required, it fails with code 2.
  */
 export const namedProfile = (
   { config: { profiles }, ignored }: Pick<Loaded, "config" | "ignored">,

@@ -29,11 +29,11 @@ import { Host } from "./Host.ts"
 import { database, isAbsent } from "./OpenDatabase.ts"
 
 /*
- * Tries what the configuration names outside of this process: the database, ports, name servers, upstreams, inventories,
- * mail servers and receivers. Nothing is changed there, and no program of the operator is run.
+ * Tries everything outside this process that the configuration names: the database, ports, name servers, upstreams,
+ * inventories, mail servers and receivers. It changes nothing there, and runs no program of the operator.
  */
 
-/** How a try went. What cannot be tried without doing it is `untried`. */
+/** The result of a try. Something that cannot be tried without really doing it is `untried`. */
 export interface Tried {
   /** The key that names what was tried. */
   readonly key: string
@@ -82,7 +82,7 @@ const ofDatabase = (config: Config): Trial =>
     })
   )
 
-/** A port is free, or in use by this service itself. */
+/** Tries the ports of listeners: a port is free, or this service itself uses it. */
 const ofListeners = (config: Config, version: string): ReadonlyArray<Trial> => {
   const { admin, metrics, server } = config
   const listeners = [
@@ -113,14 +113,15 @@ const ofListeners = (config: Config, version: string): ReadonlyArray<Trial> => {
   })
 }
 
-/** Answers that say that there are no records. */
+/** The codes of answers that say that there are no records. */
 const answeredCodes = ["ENODATA", "ENOTFOUND"]
 
 const ofResolver = ({ dns }: Config): Trial =>
   trial(
     "dns.resolver",
     dns.resolver === "" ? "the servers of this system" : dns.resolver,
-    // Every name server answers for this name itself (RFC 6761 section 6.3), also one that knows only a site's own names.
+    // Every name server itself answers for this name (RFC 6761 section 6.3), even a server that knows only a site's own
+    // names.
     Effect.flatMap(Resolver, (resolver) => resolver.texts("localhost")).pipe(
       Effect.catchIf(({ code }) => answeredCodes.includes(code), () => Effect.succeed([])),
       Effect.mapBoth({
@@ -150,7 +151,10 @@ const ofUpstream = (at: string, { directory_url }: ProfileConfig["signer"]["rela
     })
   )
 
-/** To delete a value that is not there changes nothing (RFC 2136 section 3.4.2.4), and takes the key and the right. */
+/**
+ * Tries an update of a zone. Deleting a value that does not exist changes nothing (RFC 2136 section 3.4.2.4), but
+ * requires the key and the permission.
+ */
 const ofZone = (at: string, { challenge_alias, rfc2136 }: ProfileConfig["signer"]["relay"]["dns01"]) =>
   trial(
     `${at}.dns01.rfc2136.server`,
@@ -165,7 +169,7 @@ const ofZone = (at: string, { challenge_alias, rfc2136 }: ProfileConfig["signer"
     })
   )
 
-/** For documentation (RFC 5737): no inventory has it, and none has to. */
+/** An address for documentation (RFC 5737). No inventory needs to have it. */
 const somebody = comparable("192.0.2.1")
 
 const ofInventory = (name: string, ipam: ProfileConfig["ipam"]): ReadonlyArray<Trial> => {
@@ -202,7 +206,7 @@ const ofNotifications = (at: string, { email, enabled, webhook, webhook_enabled 
   return [...enabled.includes("email") ? [mail] : [], ...enabled.includes("webhook") ? hooks : []]
 }
 
-/** A connection without a request, for receivers that act on every one. Of the URL only the host is shown. */
+/** Tries a connection without a request, for receivers that act on every request. Only the host of the URL is shown. */
 const reaching = (key: string, url: URL): Trial =>
   trial(key, url.host, Effect.flatMap(Web, (web) => Effect.as(web.reach({ url }), "connects; nothing was sent")))
 
@@ -218,7 +222,10 @@ const signing = (at: string, signer: ProfileConfig["signer"]): ReadonlyArray<Tri
   ]
 }
 
-/** Profiles often share a section: it is tried once, with the name of the first. */
+/**
+ * Returns each section once. Profiles often share a section, which is then tried once, with the name of the first
+ * profile.
+ */
 const eachOnce = <A extends object>(
   sections: ReadonlyArray<readonly [name: string, section: A]>,
   of: (name: string, section: A) => ReadonlyArray<Trial>

@@ -15,12 +15,12 @@ import type { Host } from "./Host.ts"
 
 const sqlitePrefix = "sqlite://"
 
-/** Whether a URL names a SQLite file. */
+/** Returns whether a URL names a SQLite file. */
 export const isSqlite = (url: string): boolean => url.startsWith(sqlitePrefix)
 
 const inMemory = `${sqlitePrefix}:memory:`
 
-/** Whether the database is a file that is not there yet. */
+/** Returns whether the database is a file that does not exist yet. */
 export const isAbsent = ({ database }: Pick<Config, "database">): Effect.Effect<boolean, never, Host> => {
   const url = Redacted.value(database.url)
   return isSqlite(url) && url !== inMemory
@@ -29,17 +29,17 @@ export const isAbsent = ({ database }: Pick<Config, "database">): Effect.Effect<
 }
 
 /**
- * What can be done where the file of an embedded database is not there. A socket or a certificate of PostgreSQL that is
- * not there has the same code.
+ * Returns what can be done if the file of an embedded database does not exist. A missing socket or certificate of
+ * PostgreSQL has the same code.
  */
 const absentRemedy =
   "`acme-svc migrate` makes the file that its database.url names, in a directory that is there; relative names start from the working directory"
 
 /**
- * The database of a URL, by default `database.url`. The scheme alone selects the engine, and only that engine is
- * loaded. `name` is the setting that holds the URL. A file that is not there is made only where it `creates`: a command
- * that reads records in the wrong directory, or as another user, must not leave one behind. `serving` means that
- * listings must not delay requests and jobs.
+ * Provides the database of a URL, by default `database.url`. Only the scheme selects the engine, and only that engine
+ * is loaded. `name` is the setting that has the URL. A missing file is created only with `creates`: a command that
+ * reads records in the wrong directory, or as another user, must not leave a file behind. `serving` means that listings
+ * must not delay requests and jobs.
  */
 export const database = (
   { database: settings }: Pick<Config, "database">,

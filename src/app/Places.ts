@@ -3,12 +3,15 @@ import { withPlace } from "../engine/config/ConfigRefused.ts"
 import type { Loaded } from "../settings/Load.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
-/* Faults that are found behind the configuration: files, addresses and programs that it names. */
+/*
+ * Adds places to faults that are found outside the configuration itself: in files, addresses and programs that it
+ * names.
+ */
 
 /** A sentence that begins with a key or a section, perhaps of a profile. */
 const about = /^(?:Profile (?<profile>[a-z0-9-]+): )?(?<key>[a-z0-9_.-]+): /
 
-/** Says behind each sentence that begins with a key where the file has that key. */
+/** Adds to each sentence that begins with a key where the file has that key. */
 export const withPlaces = (message: string, { places }: Pick<Loaded, "places">): Effect.Effect<string> =>
   Effect.map(places, (placeOf) =>
     message.split("\n").map((line) => {
@@ -17,7 +20,7 @@ export const withPlaces = (message: string, { places }: Pick<Loaded, "places">):
       return withPlace(line, profile === undefined ? placeOf(key) : placeOf(`profiles.${profile}.${key}`, key))
     }).join("\n"))
 
-/** The same for a refusal of the configuration. Other failures stay as they are. */
+/** Does the same for a refusal of the configuration. Other failures do not change. */
 export const placing =
   (loaded: Pick<Loaded, "places">) => (error: CommandFailed): Effect.Effect<never, CommandFailed> =>
     error.code === 3

@@ -14,7 +14,7 @@ const output = (stream: NodeJS.WriteStream): Pipe => {
   return {
     isTerminal: stream.isTTY === true,
     get columns() {
-      return stream.columns // changes with the window
+      return stream.columns // the width changes with the window
     },
     write: stream.write.bind(stream),
     send: (text) =>
@@ -22,13 +22,13 @@ const output = (stream: NodeJS.WriteStream): Pipe => {
         stream.write(text, (error) => resume(Effect.succeed(error === null || error === undefined)))
       }),
     flushed: Effect.callback((resume) => {
-      // The error of a write is told after its end.
+      // The stream reports the error of a write after the write has ended.
       stream.write("", () => void setImmediate(() => resume(Effect.succeed(lost))))
     })
   }
 }
 
-/** The first signal stops the process in order; the second one ends it at once. */
+/** The first signal stops the process in an orderly way. The second signal ends it at once. */
 const stopSignal = Effect.callback<"SIGINT" | "SIGTERM">((resume) => {
   let stopping = false
   const listen = (signal: "SIGINT" | "SIGTERM", code: number) =>
@@ -67,14 +67,17 @@ const readLine = Effect.callback<string>((resume) => {
   const lines = createInterface({ input: process.stdin })
   lines.once("line", (line) => {
     resume(Effect.succeed(line))
-    lines.close() // emits `close` at once; the first resume counts
+    lines.close() // this emits `close` at once; the first resume counts
   })
   lines.once("close", () => resume(Effect.succeed("")))
 })
 
 const [endOfInput, interrupt, erase, backspace] = ["\u0004", "\u0003", "\u007f", "\b"]
 
-/** A terminal in raw mode shows nothing of what is typed, and does nothing by itself about keys that erase or interrupt. */
+/**
+ * Reads a line without showing it. A terminal in raw mode does not show what is typed, and does not itself handle keys
+ * that erase or interrupt.
+ */
 const readHidden = Effect.callback<string>((resume) => {
   const { stderr, stdin } = process
   let typed: ReadonlyArray<string> = []
@@ -111,8 +114,8 @@ const host = (installed: Installed): Layer.Layer<Host> =>
   }))
 
 /**
- * Lets garbage grow to what is in use, and no further: on a machine with much memory V8 waits for a multiple of it. The
- * figure is read at each collection, so it can be set here. What it costs is in docs/bench.md (Memory).
+ * Limits garbage to the size of the memory in use. On a machine with much memory, V8 would wait for a multiple of it.
+ * V8 reads the value at each collection, so it can be set here. docs/bench.md (Memory) has the cost.
  */
 const keepHeapSmall = (): void => setFlagsFromString("--heap-growing-percent=100")
 

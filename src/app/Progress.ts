@@ -7,26 +7,29 @@ import { progressBar, progressLine } from "../surfaces/cli/ProgressBar.ts"
 import { Host } from "./Host.ts"
 import { viewOn } from "./StreamView.ts"
 
-/** Long work, as its progress is shown. */
+/** Long work whose progress is shown. */
 export interface Work {
-  /** What is done, in a word or two: `Copying rows`. */
+  /** The work in a word or two: `Copying rows`. */
   readonly title: string
-  /** How much there is to do; undefined where nobody knows. */
+  /** The total amount of work, or undefined if it is unknown. */
   readonly total: number | undefined
 }
 
-/** Told how much is done, from the beginning on. */
+/** Reports how much has been done since the beginning. */
 export type Report = (done: number) => Effect.Effect<void>
 
 const [redrawnMs, spokenMs] = [100, 5000]
 const erased = "\r\u001b[K"
 
-/** Says on standard error how far long work has come; nothing where the output is for programs. */
+/** Shows the progress of long work on standard error. It shows nothing if the output is for programs. */
 export class Progress extends Context.Service<Progress, {
-  /** Begins to show a piece of work: what it is told with, and what takes it off the screen. */
+  /**
+   * Begins to show a piece of work. Returns the function that reports progress, and the effect that removes it from the
+   * screen.
+   */
   readonly begin: (work: Work) => Effect.Effect<{ readonly report: Report; readonly end: Effect.Effect<void> }>
 }>()("acme/app/Progress") {
-  /** A bar on a terminal, a line every few seconds elsewhere. */
+  /** Shows a bar on a terminal, and a line every few seconds elsewhere. */
   static readonly layer: Layer.Layer<Progress, never, Host | Globals> = Layer.effect(
     this,
     Effect.gen(function*() {
@@ -53,7 +56,7 @@ export class Progress extends Context.Service<Progress, {
     })
   )
 
-  /** Does long work, which says how much of it is done; the bar is gone when it has ended, however it does. */
+  /** Runs long work that reports its progress. The bar is removed when the work has ended, whatever its exit. */
   static readonly run = <A, E, R>(
     work: Work,
     use: (report: Report) => Effect.Effect<A, E, R>

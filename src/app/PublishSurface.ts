@@ -10,14 +10,20 @@ import { make } from "../surfaces/publish/Publish.ts"
 import type { Surface } from "./Listeners.ts"
 import type { Uses } from "./Uses.ts"
 
-/* What the CAs publish, in clear on a listener of its own (docs/decisions/listeners.md, "Publishing in clear"). */
+/*
+ * Serves what the CAs publish, without TLS, on a separate listener (docs/decisions/listeners.md, "Publishing in
+ * clear").
+ */
 
-/** A flood on this listener uses up these connections, and none of those that ACME clients need. */
+/** A flood on this listener uses up only these connections, and not the connections that ACME clients need. */
 const maxConnections = 1024
 const slots = 16
 const waitMillis = 1000
 
-/** The surface for relying parties. None if `publish.enabled` is off. `services` are those of the ACME surface. */
+/**
+ * Makes the surface for relying parties. There is none if `publish.enabled` is off. `services` are the services of the
+ * ACME surface.
+ */
 export const publishSurface = Effect.fnUntraced(function*(
   { filter, profiles, publish, server }: Config,
   services: Context.Context<Issuers | ReadHooks>,

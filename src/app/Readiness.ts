@@ -6,7 +6,7 @@ import { Loops } from "../engine/Loops.ts"
 import { LogOutput } from "../engine/telemetry/Sink.ts"
 import { lifeMillis } from "../engine/Time.ts"
 
-/** The path of readiness, on every listener but the one that publishes lists and certificates and nothing else. */
+/** The path of readiness. Every listener has it, except the listener that only publishes lists and certificates. */
 export const readyPath = "/ready"
 
 /**

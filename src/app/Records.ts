@@ -39,7 +39,7 @@ const checked = Effect.gen(function*() {
 /** The services that a command over stored records needs. */
 type Surroundings = Host | Globals | Settings
 
-/** The configured database, whose schema must be current, and the services of operations over it. */
+/** Provides the configured database, whose schema must be current, and the services of operations on it. */
 const layer: Layer.Layer<Database | Entropy | Notifier | Queue, CommandFailed, Surroundings> = Layer
   .unwrap(
     Effect.map(Settings.forRecords, (config) => {
@@ -52,7 +52,7 @@ const layer: Layer.Layer<Database | Entropy | Notifier | Queue, CommandFailed, S
   )
 
 /**
- * Runs a program over the configured database, whose schema must be current. If the database does not answer, that is a
+ * Runs a program with the configured database, whose schema must be current. If the database does not answer, that is a
  * failure of the host. The program also runs if the configuration is refused, as long as `database.*` can be read.
  */
 export const withRecords = <A, R>(program: Effect.Effect<A, CommandFailed | StorageFailed | OperatorError, R>) =>

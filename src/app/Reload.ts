@@ -28,13 +28,13 @@ import { Settings } from "./Settings.ts"
 /** The parts of the process that outlive its generations. */
 export interface Surroundings extends Build {
   readonly listeners: Effect.Success<typeof Listeners.make>
-  /** The scope of the process: work of an old generation ends with it. */
+  /** The scope of the process. Work of an old generation ends with it. */
   readonly scope: Scope.Scope
-  /** Only in a process with the worker role. */
+  /** The runner, only in a process with the worker role. */
   readonly runner: Running<Kept, JobFailure> | undefined
 }
 
-/** Both values of a key. Where a secret alone is another one, there is nothing to show. */
+/** Returns both values of a key. If only a secret has changed, there is nothing to show. */
 const fromTo = (key: string, before: Config, after: Config): string => {
   const [one, other] = [shownAt(before, key), shownAt(after, key)]
   return one === other ? "" : ` from ${JSON.stringify(one)} to ${JSON.stringify(other)}`
@@ -52,9 +52,9 @@ const unfrozen = (before: Config, after: Config): Effect.Effect<void, CommandFai
     })
 }
 
-const room = 440 // of the 500 characters a record keeps
+const room = 440 // of the 500 characters that a record keeps
 
-/** Joins a refusal of several lines into one. It states how many faults did not fit into the record. */
+/** Joins a refusal of several lines into one. The line states how many faults did not fit into the record. */
 const lineOf = (message: string): string => {
   const [head = "", ...faults] = message.split(/\n\s*/)
   const kept: Array<string> = []
@@ -122,7 +122,7 @@ export const reload = (
       })
       yield* Scope.provide(supervised("generation_retired", Effect.uninterruptible(before.retire)), scope)
       if (next.signers === undefined) return
-      // A CA that is new gets its first list. A failure is logged; the next revocation or sweep makes the list.
+      // A new CA gets its first list. A failure is logged; the next revocation or sweep makes the list.
       yield* Scope.provide(
         supervised("crl_first_list", Effect.ignore(Effect.provide(crl.initialize, next.signers))),
         scope

@@ -1,9 +1,9 @@
-/** What the platform of the API and the HTTP client of Effect need. */
+/** The oldest version of Node.js that the API platform and the HTTP client of Effect support. */
 const least = [22, 19] as const
 
 /**
- * Older drivers end the process from this version on: an idle garbage collection of theirs is not compatible with the
- * newer runtime.
+ * From this version on, older drivers crash the process, because their idle garbage collection is not compatible with
+ * the newer runtime.
  */
 const needsNewDriver = [24, 19] as const
 const driver = 13
@@ -14,7 +14,7 @@ const numbers = (version: string): readonly [number, number] => {
 }
 
 /**
- * Why the service cannot run on this runtime, or with this SQLite driver on it, in a sentence for the operator. Both
+ * Returns why the service cannot run on this runtime, or with this SQLite driver, in a sentence for the operator. Both
  * are given as `major.minor.patch`, the driver only if it is installed.
  */
 export const unfit = (node: string, sqlite: string | undefined): string | undefined => {

@@ -49,7 +49,10 @@ const replaced = Effect.flatMap(
       : Effect.flatMap(lost, (message) => new CommandFailed({ code: 1, message }))
 )
 
-/** Fails when work in the background keeps dying: a new process begins from nothing, as restarting the work did not. */
+/**
+ * Fails if background work fails again and again. A new process starts from a clean state, which a restart of the work
+ * alone does not.
+ */
 const givenUp = Effect.gen(function*() {
   const { givenUp } = yield* Loops
   const loop = yield* givenUp
@@ -73,9 +76,11 @@ export interface Run {
   readonly roles: Roles
   /** The configuration, read for these roles. */
   readonly loaded: Loaded
-  /** Starts with an empty database even if a published revocation list shows that there was another one. */
+  /**
+   * Whether to start with an empty database even if a published revocation list shows that there was another database.
+   */
   readonly acceptsEmptyDatabase: boolean
-  /** Prints the welcome text, once everything serves. */
+  /** Prints the welcome text when everything is being served. */
   readonly announce: Effect.Effect<void>
 }
 
@@ -116,7 +121,10 @@ const startRunner = Effect.fnUntraced(function*(
 
 const betweenLooks = "5 seconds"
 
-/** Says, in a worker, which profiles it can sign for, and reads in every process which nobody can. */
+/**
+ * In a worker, stores for which profiles it can sign. In every process, reads the profiles for which no worker can
+ * sign.
+ */
 const watchProfiles = Effect.fnUntraced(function*(owner: string, signers: Effect.Effect<Generation["signers"]>) {
   const report = makeReport(owner)
   const look = Effect.gen(function*() {
@@ -129,17 +137,17 @@ const watchProfiles = Effect.fnUntraced(function*(owner: string, signers: Effect
     yield* Effect.ignore(states.forgetGone)
   }
   yield* Effect.ignore(look)
-  // While the database is away, what was known stays.
+  // While the database is unavailable, the last known states stay.
   yield* supervised("profile_states", Effect.repeat(Effect.delay(Effect.ignore(look), betweenLooks), Schedule.forever))
 })
 
-/** Binds, starts and announces everything; returns what the shutdown needs. */
+/** Binds, starts and announces everything. Returns what the shutdown needs. */
 const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, loaded, roles }: Run) {
   const { config } = loaded
   const { process } = yield* Host
   const entropy = yield* Entropy
   const build = { roles, version: process.version, panel: process.panel }
-  // A process that does not sign learns from the workers which profiles nobody can sign for.
+  // A process that does not sign learns from the workers for which profiles no worker can sign.
   const may = roles.has("worker") ? { mayDegrade: () => true } : {}
   const first = yield* Generations.build(loaded, build, may)
   const current = yield* Effect.acquireRelease(
@@ -154,7 +162,7 @@ const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, load
   const machine = workers.here()
   const owner = workers.ownerOf(machine, { host: hostname(), pid: process.pid, uuid: yield* entropy.uuid })
   yield* Layer.build(workers.presence({ owner, roles: rolesText(roles), version: process.version }))
-  // Listen from the first job on: jobs that have begun are ended in order, however early the signal comes.
+  // This listens from the first job on, so that begun jobs are ended in an orderly way, however early the signal comes.
   const stopped = yield* supervised("stop_signal", process.stopSignal)
   const runner = yield* startRunner(config, { owner, isGone: workers.isGone(machine) }, first)
   if (runner !== undefined) {
@@ -177,7 +185,7 @@ const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, load
  * Serves until the stop signal. Every socket is bound before anything serves. Presence and recovery come before the
  * first claim. At the end, requests and jobs finish in parallel, then presence and database are closed
  * (docs/decisions/process.md). SIGHUP reloads. An uncaught exception ends the process in the same order, with that
- * exception as the failure; so does vital background work that keeps dying.
+ * exception as the failure; so does vital background work that fails again and again.
  */
 export const serve = (run: Run): Effect.Effect<void, CommandFailed, Graph.Kept | Host | InForce | Settings> =>
   Effect.scoped(Effect.gen(function*() {

@@ -30,11 +30,14 @@ const readSection = ({ cwd, env }: Host["Service"], section: NeededSection): Eff
 export class Settings extends Context.Service<Settings, {
   /** Read on first use and cached: a command uses one configuration. */
   readonly loaded: Effect.Effect<Loaded, CommandFailed>
-  /** The configuration of a command that needs the database alone, cached likewise. */
+  /** The configuration of a command that needs only the database. It is cached too. */
   readonly forRecords: Effect.Effect<Config, CommandFailed>
-  /** The configuration of a command that needs one listener alone. */
+  /** The configuration of a command that needs only one listener. */
   readonly forListener: (section: "server" | "admin") => Effect.Effect<Config, CommandFailed>
-  /** Read again, for a process with these roles: what only others go by refuses nothing. */
+  /**
+   * Reads the configuration again, for a process with these roles. Faults in keys that only other roles use refuse
+   * nothing.
+   */
   readonly fresh: (roles: Roles) => Effect.Effect<Loaded, CommandFailed>
 }>()("acme/app/Settings") {
   static readonly layer: Layer.Layer<Settings, never, Host> = Layer.effect(
@@ -53,8 +56,8 @@ export class Settings extends Context.Service<Settings, {
   static readonly loaded: Effect.Effect<Loaded, CommandFailed, Settings> = Effect.flatMap(this, ({ loaded }) => loaded)
 
   /**
-   * The configuration of a command over stored records. If it is refused, the command says so and goes on with what can be
-   * read, as long as `database.*` can.
+   * The configuration of a command over stored records. If it is refused, the command says so and continues with what
+   * can be read, as long as `database.*` can be read.
    */
   static readonly forRecords: Effect.Effect<Config, CommandFailed, Settings> = Effect.flatMap(
     this,

@@ -21,7 +21,7 @@ import { Settings } from "./Settings.ts"
 
 /**
  * Reads the configuration for `init`. If no profile is configured and no file exists, it writes a first one. Only the
- * owner can read that file, since passwords may be put into it. Returns its path if it was written.
+ * owner can read that file, because it may later contain passwords. Returns the path if the file was written.
  */
 export const loadOrCreate: Effect.Effect<
   { readonly loaded: Loaded; readonly created: string | undefined },
@@ -52,7 +52,7 @@ export const loadOrCreate: Effect.Effect<
 const lacksOnlyProfiles = ({ faults }: ConfigRefused): boolean =>
   faults.every(({ key }) => key === "profiles" || key === fileVariable)
 
-/** Creates the key files that are missing; answers a line for each pair made. Existing files are never touched. */
+/** Creates missing key files. Returns a line for each new pair. It never changes existing files. */
 export const createFiles = (config: Config): Effect.Effect<ReadonlyArray<string>, CommandFailed, Entropy | Host> =>
   Effect.gen(function*() {
     const made: Array<string> = []
@@ -72,8 +72,8 @@ export const createFiles = (config: Config): Effect.Effect<ReadonlyArray<string>
   }).pipe(Effect.mapError(filesFailed))
 
 /**
- * Creates the missing accounts of relays at their upstreams; returns a line for each. It comes last: an upstream may
- * not answer, or may require a credential first.
+ * Creates the missing accounts of relays at their upstreams, and returns a line for each. This is the last step,
+ * because an upstream may not answer, or may first require a credential.
  */
 export const createAccounts = (
   config: Config

@@ -32,11 +32,11 @@ import { jsonOption } from "./Flags.ts"
 import { orTakeBack, print } from "./Print.ts"
 import { secretsOf } from "./SecretInput.ts"
 
-/* The commands of acts: what they do, and what they print of what an act answers. */
+/* The commands of acts: they run the acts and print their output. */
 
 type ActCli = Cli<Fields, unknown, CommandServices>
 
-/** What an act may need on the command line. */
+/** The services that an act may need on the command line. */
 export type CommandServices = Acting | ActingAtKeyboard | Configured | Database | Entropy | Notifier | Queue
 
 /** The most rows that a command prints at once. */
@@ -53,7 +53,7 @@ const textOf = (cli: AnyCli, output: unknown) => {
   return renderDetail(cli.members?.(output) ?? output as NonNullable<ReturnType<NonNullable<typeof cli.members>>>)
 }
 
-/** Runs an act with what the library has read, and prints what it answers. */
+/** Runs an act with the values that the library has read, and prints its output. */
 const running = (act: AnyAct<CommandServices>, cli: ActCli, input: Read, more: Read, read: Read) =>
   Effect.gen(function*() {
     const question = cli.confirm === undefined ? undefined : yield* cli.confirm(input)
@@ -77,7 +77,7 @@ const running = (act: AnyAct<CommandServices>, cli: ActCli, input: Read, more: R
     })
   })
 
-/** The services of acts that the command line has besides the database: who is at the keyboard, and the configuration. */
+/** Provides the services of acts other than the database: the person at the keyboard, and the configuration. */
 const surroundings = (needsConfig: boolean) =>
   Effect.gen(function*() {
     const { config, sources } = needsConfig
@@ -92,7 +92,7 @@ const surroundings = (needsConfig: boolean) =>
     )
   })
 
-/** The parts of the command of an act, and what it does with what the library has read. */
+/** Returns the parts of an act's command: its parameters, and its handler for the values that the library has read. */
 export const partsOf = (act: AnyAct<CommandServices>, cli: ActCli, services: Services<never> = {}) => {
   const args = argsOf(act, cli)
   const input = demanded(act.input, cli)
@@ -115,14 +115,14 @@ export const partsOf = (act: AnyAct<CommandServices>, cli: ActCli, services: Ser
   return { name, text, parameters, run }
 }
 
-/** The command of an act. */
+/** Makes the command of an act. */
 const commandOf = (act: AnyAct<CommandServices>, cli: ActCli, services: Services<never>) => {
   const { name, parameters, run, text } = partsOf(act, cli, services)
   return command(name, text, parameters, run)
 }
 
-/** A command with its errors and what it needs. */
-// The library has no type for a command of whatever name.
+/** A command with its errors and its requirements. */
+// The library has no type for a command with any name.
 // oxlint-disable-next-line typescript/no-explicit-any
 type Made = Command.Command<any, never, object, CommandFailed, Surroundings>
 
@@ -134,9 +134,9 @@ interface Services<R> {
 }
 
 /**
- * The commands of a noun below a word: `nonce` with `count` and `cleanup`. `more` are commands beside those of the acts, by the words
- * of their group. One of them can stand in the place of the command of an act. `services` are what single commands need besides the
- * services of all of them.
+ * Makes the commands of a noun below a word: `nonce` with `count` and `cleanup`. `more` are additional commands, by the
+ * words of their group. Such a command can replace the command of an act. `services` are services that only single
+ * commands need.
  */
 export const actCommand = <R = never>(
   noun: Noun<CommandServices | R>,
@@ -144,7 +144,7 @@ export const actCommand = <R = never>(
   more: { readonly [words: string]: ReadonlyArray<Made> } = {},
   services: Services<R> = {}
 ) => {
-  // Each command has got the services of its own before it runs.
+  // Each command gets its own services before it runs.
   const { acts, commands } = noun as Noun<CommandServices>
   const below = (words: string): ReadonlyArray<Made> => {
     const others = more[words] ?? []

@@ -13,9 +13,9 @@ import { CommandFailed, refusedFor } from "../CommandFailed.ts"
 import { refusal, switchFlag } from "./Flags.ts"
 import { secretFlag } from "./SecretInput.ts"
 
-/* The flags and arguments of the commands of acts, which are made from the members, and what they give for the members. */
+/* Makes the flags and arguments of acts' commands from the members, and turns their values into the members. */
 
-/** What any act is on the command line. */
+/** The command-line form of any act. */
 export type AnyCli = Cli<Fields, unknown, unknown>
 
 /** A flag or an argument, by the name under which the library gives its value. */
@@ -23,21 +23,24 @@ type Parameter = readonly [name: string, parameter: Param.Any]
 
 const hyphened = (member: string): string => member.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 
-/** The name of the flag of a member. */
+/** Returns the name of a member's flag. */
 export const flagOf = (cli: AnyCli, member: string): string => cli.flags?.[member]?.flag ?? hyphened(member)
 
-/** A text of the command line in the form of its member. */
+/** Converts a text of the command line to the form of its member. */
 const writtenIn = ({ form }: Field<unknown>, text: string): Written | undefined =>
   form === "integer" ? readWhole(text) : text
 
 /**
- * Whether a text is a word outside of a closed set. That does not count as a wrong command line, so it is refused with
- * code 3 (docs/decisions/command-line.md). A blank text does not count as a word.
+ * Returns whether a text is a word outside a closed set. That does not count as a wrong command line, so it is refused
+ * with code 3 (docs/decisions/command-line.md). A blank text does not count as a word.
  */
 const isUnknown = ({ _tag }: OperatorError, given: unknown): boolean =>
   _tag === "UnknownWord" && typeof given === "string" && given.trim() !== ""
 
-/** The value of a member. An unknown word is passed on as it is, and refused once the command line as a whole is right. */
+/**
+ * Returns the value of a member. An unknown word is passed on unchanged. It is refused only if the rest of the command
+ * line is right.
+ */
 const valueOf = (
   field: Field<unknown>,
   spelling: string,
@@ -56,7 +59,7 @@ const helpOf = (cli: AnyCli, member: string, field: Field<unknown>): string => {
   return field.words.length > 0 ? `${text} One of ${field.words.join(", ")}.` : text
 }
 
-/** A flag whose value is judged by the field of its member. */
+/** Makes a flag whose value is checked by the field of its member. */
 const valueFlag = (cli: AnyCli, member: string, field: Field<unknown>) => {
   const name = flagOf(cli, member)
   const alias = cli.flags?.[member]?.alias
@@ -80,7 +83,7 @@ const valueFlag = (cli: AnyCli, member: string, field: Field<unknown>) => {
     : Flag.map(Flag.optional(named), Option.getOrUndefined)
 }
 
-/** The flags of a member: one, or one for each of its words if they are spelt as flags. */
+/** Returns the flags of a member: one flag, or one for each of its words if the words are flags. */
 const flagsOf = (cli: AnyCli, member: string, field: Field<unknown>): ReadonlyArray<Parameter> => {
   const words = cli.spelt?.[member]
   if (words !== undefined) return Object.values(words).map(([name, help]) => [name, switchFlag(name, help)])
@@ -102,11 +105,11 @@ const argumentOf = (cli: AnyCli, member: string, field: Field<unknown>) => {
   return field.isNeeded ? argument : Argument.map(Argument.optional(argument), Option.getOrUndefined)
 }
 
-/** The members that are arguments, in order: by default those in the path of the route. */
+/** Returns the members that are arguments, in order. By default these are the members in the path of the route. */
 export const argsOf = <R>({ http }: AnyAct<R>, cli: AnyCli): ReadonlyArray<string> =>
   cli.args ?? [...http?.route.matchAll(/\{(\w+)\}/g) ?? []].map(([, hole = ""]) => hole)
 
-/** The members of an act as its command takes them: some that may be left out elsewhere are needed here. */
+/** Returns the members of an act for its command. Some members that are optional elsewhere are required here. */
 export const demanded = (fields: Fields, { needs = [] }: AnyCli): Fields => ({
   ...fields,
   ...Object.fromEntries(
@@ -116,7 +119,7 @@ export const demanded = (fields: Fields, { needs = [] }: AnyCli): Fields => ({
   )
 })
 
-/** The arguments and then the flags of members. */
+/** Returns the arguments and then the flags of members. */
 export const parametersOf = (fields: Fields, cli: AnyCli, args: ReadonlyArray<string>): ReadonlyArray<Parameter> => [
   ...args.flatMap((member): ReadonlyArray<Parameter> => {
     const field = fields[member]
@@ -127,10 +130,10 @@ export const parametersOf = (fields: Fields, cli: AnyCli, args: ReadonlyArray<st
   )
 ]
 
-/** What the library has read, by member or flag. */
+/** The values that the library has read, by member or flag. */
 export type Read = { readonly [name: string]: unknown }
 
-/** What the command line gives for a member. */
+/** Returns the value that the command line gives for a member. */
 const givenFor = (cli: AnyCli, member: string, read: Read) =>
   Effect.gen(function*(): Effect.fn.Return<unknown, CommandFailed> {
     const words = cli.spelt?.[member]
@@ -145,7 +148,7 @@ const givenFor = (cli: AnyCli, member: string, read: Read) =>
 
 const wrong = (message: string): CommandFailed => new CommandFailed({ code: 2, message })
 
-/** The input of an act from what the library has read. `args` are the members that are not flags. */
+/** Returns the input of an act from the values that the library has read. `args` are the members that are not flags. */
 export const inputOf = Effect.fnUntraced(function*(
   fields: Fields,
   cli: AnyCli,
@@ -154,10 +157,10 @@ export const inputOf = Effect.fnUntraced(function*(
 ) {
   const input: { [member: string]: unknown } = {}
   for (const [member, field] of Object.entries(fields)) {
-    // Secrets are asked for when nothing else can be refused any more (`SecretInput.ts`).
+    // Secrets are read last, when nothing else can be refused any more (`SecretInput.ts`).
     if (field.isSecret === true) continue
     const given = yield* givenFor(cli, member, read)
-    // A flag without a value says nothing where it was left out.
+    // A flag without a value that was left out counts as absent.
     const isAbsent = given === undefined || given === false ||
       (!field.isNeeded && Array.isArray(given) && given.length === 0)
     input[member] = isAbsent || cli.omits?.includes(member)
@@ -176,7 +179,7 @@ export const inputOf = Effect.fnUntraced(function*(
   return input
 })
 
-/** Refuses members that do not go together, by their flags. */
+/** Refuses members that do not fit together. The refusal names their flags. */
 export const checked = <R>(act: AnyAct<R>, cli: AnyCli, input: Read): Effect.Effect<void, CommandFailed> =>
   Effect.mapError(act.fits?.(input) ?? Effect.void, (error) =>
     wrong(

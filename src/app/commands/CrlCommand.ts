@@ -21,7 +21,10 @@ import { command } from "./Descriptor.ts"
 import { jsonOption } from "./Flags.ts"
 import { print } from "./Print.ts"
 
-/** The CAs of profiles. One whose certificate is gone keeps nobody from the lists of the others, nor from its own stored one. */
+/**
+ * Provides the CAs of profiles. If the certificate of a CA is missing, the lists of the other CAs and its own stored
+ * list are still available.
+ */
 const authoritiesIn = ({ profiles }: Pick<Config, "profiles">) =>
   mapLayerError(Issuers.layer(profiles.filter(({ enabled }) => enabled), undefined, () => true), filesFailed)
 

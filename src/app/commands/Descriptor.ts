@@ -9,10 +9,12 @@ import type { Given } from "./Usage.ts"
 
 type Config = Command.Command.Config
 
-/** The flags and arguments of a command. The library does not give them back, so each command has them as an annotation. */
+/**
+ * The flags and arguments of a command. The library does not return them, so each command has them as an annotation.
+ */
 const Parameters = Context.Reference<Config>("acme/app/commands/Descriptor/Parameters", { defaultValue: () => ({}) })
 
-/** A command, and what it says of itself (`CommandTree.describedBy`). */
+/** Makes a command with its description (`CommandTree.describedBy`). */
 export const command = <const Taken extends Config, E, R>(
   name: string,
   text: string,
@@ -33,8 +35,8 @@ const paramsOf = (command: Command.Command.Any): ReadonlyArray<Param.Any> =>
 const childrenOf = (command: Command.Command.Any) => command.subcommands.flatMap(({ commands }) => commands)
 
 /**
- * The words of a set that is not judged here. They are at the end of a description (`ActParameters.ts`), or they are
- * the value itself.
+ * Returns the words of a set that is not checked here. They are at the end of a description (`ActParameters.ts`), or
+ * they are the placeholder of the value.
  */
 const knownWords = (text: string, value: string | undefined): ReadonlyArray<string> => {
   const [, listed] = /(?:^|\s)One of ([\w-]+(?:, [\w-]+)+)\.$/.exec(text) ?? []
@@ -66,7 +68,7 @@ const singleOf = (
 const shown = (fallback: unknown): string | undefined =>
   typeof fallback === "string" || typeof fallback === "number" ? String(fallback) : undefined
 
-/** A flag or an argument in the forms that the library makes of it. */
+/** A flag or an argument in the library's forms. */
 type AnyParam =
   | Param.Single<Param.ParamKind, unknown>
   | Param.Map<Param.ParamKind, unknown, unknown>
@@ -85,7 +87,7 @@ const flagOf = (any: Param.Any): Flag => {
       return { ...flagOf(param.param), isNeeded: Option.exists(param.min, (min) => min > 0), isRepeated: true }
     case "Map": {
       const flag = flagOf(param.param)
-      // A flag with a default is an optional one, mapped.
+      // The library represents a flag with a default as a mapped optional flag.
       return param.param._tag === "Optional" ? { ...flag, fallback: shown(param.f(Option.none())) } : flag
     }
     case "Transform":
@@ -93,7 +95,7 @@ const flagOf = (any: Param.Any): Flag => {
   }
 }
 
-/** A command tree as data. */
+/** Returns a command tree as data. */
 export const commandTree = (command: Command.Command.Any, above: ReadonlyArray<string> = []): CommandNode => {
   const path = [...above, command.name]
   const of = (kind: Param.ParamKind) => paramsOf(command).filter((param) => param.kind === kind).map(flagOf)
@@ -106,7 +108,7 @@ export const commandTree = (command: Command.Command.Any, above: ReadonlyArray<s
   }
 }
 
-/** What the flags find wrong in their values. The library would stop at the first one. */
+/** Returns the faults in the values of flags. The library would stop at the first fault. */
 export const wrongValues = (root: Command.Command.Any, { flags, path }: Given) => {
   const command = path.reduce((at, word) => childrenOf(at).find(({ name }) => name === word) ?? at, root)
   const given = paramsOf(command).filter(({ kind }) => kind === "flag")

@@ -3,6 +3,9 @@ import * as Stream from "effect/Stream"
 import type { Exported } from "../../operations/operator/Exports.ts"
 import { Host } from "../Host.ts"
 
-/** Writes an export to standard output as it is read, for as long as somebody takes it. There is no bound on its rows. */
+/**
+ * Writes an export to standard output while it is read, as long as somebody reads the output. The number of rows is not
+ * limited.
+ */
 export const write = ({ text }: Exported) =>
   Effect.flatMap(Host, ({ stdout }) => Stream.runForEachWhile(text, stdout.send))

@@ -56,7 +56,7 @@ const namesFlag = repeatedFlag("identifier", "name").pipe(
   Flag.withDescription("A name in the order; may be given several times.")
 )
 
-// With others, finalize refuses the CSR before it asks a script.
+// With other names, finalize refuses the CSR before it runs a script.
 const isPlain = (text: string) => text !== "" && !text.includes(",") && hiddenIn(text) === undefined
 
 const commonNamesFlag = repeatedFlag("common-name", "text").pipe(
@@ -133,7 +133,7 @@ const explainCommand = command(
     })
 )
 
-/** `filter`: the policies on disk, before a running server has loaded them. */
+/** `filter`: the policies on disk, even if a running server has not loaded them yet. */
 export const filterCommand = Command.make("filter").pipe(
   Command.withDescription("Filter policies, as configured on disk."),
   Command.withSubcommands([show, explainCommand])

@@ -6,7 +6,7 @@ import * as Option from "effect/Option"
 import { readWhole } from "../../domain/WholeNumber.ts"
 import { hiddenIn } from "../../engine/HiddenText.ts"
 
-/** The values a flag accepts. `read` returns undefined for any other. */
+/** The values that a flag accepts. `read` returns undefined for any other value. */
 interface Values<A> {
   /** The placeholder of the value in the help. */
   readonly shown: string
@@ -15,11 +15,11 @@ interface Values<A> {
   readonly read: (text: string) => A | undefined
 }
 
-/** The refusal of a value: a sentence that names the flag. */
+/** Returns the refusal of a value: a sentence that names the flag. */
 export const refusal = (sentence: string): CliError.ValidationError =>
   new CliError.ValidationError({ message: sentence })
 
-/** A flag with a value; a refusal names the flag. */
+/** Makes a flag with a value. A refusal names the flag. */
 export const flag = <A>(name: string, { read, shown, takes }: Values<A>): Flag.Flag<A> =>
   Flag.String(name).pipe(
     Flag.withMetavar(shown),
@@ -49,7 +49,7 @@ export const numberFlag = (
     }
   })
 
-/** A text of one line that is not blank. Blanks around it are no part of it. */
+/** A non-blank text of one line. Blanks around it are ignored. */
 const textFlag = (name: string, longest = 1000): Flag.Flag<string> =>
   flag(name, {
     shown: "text",
@@ -72,7 +72,7 @@ export const repeatedFlag = (name: string, shown: string): Flag.Flag<ReadonlyArr
 export const switchFlag = (name: string, text: string): Flag.Flag<boolean> =>
   Flag.Boolean(name).pipe(Flag.withoutNegation, Flag.withDefault(false), Flag.withDescription(text))
 
-// The library has no public way to ask a flag for its words, so their list is also the placeholder of the value.
+// The library has no public way to read the words of a flag, so their list is also the placeholder of the value.
 const listed = (words: ReadonlyArray<string>): string => words.join(" | ")
 
 /** A flag whose value is one of a closed set of words. */

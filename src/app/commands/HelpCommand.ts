@@ -9,7 +9,7 @@ import { Host } from "../Host.ts"
 import { command } from "./Descriptor.ts"
 import { choiceArgument } from "./Flags.ts"
 
-/** `completions`: the script by which a shell completes command lines. `tree` is the tree of all commands. */
+/** `completions`: the script with which a shell completes command lines. `tree` is the tree of all commands. */
 export const completionsCommand = (tree: Effect.Effect<CommandNode>) =>
   command(
     "completions",

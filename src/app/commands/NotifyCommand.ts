@@ -7,7 +7,7 @@ import { placing } from "../Places.ts"
 import { Settings } from "../Settings.ts"
 import { actCommand } from "./ActCommand.ts"
 
-/** What tells the receivers of the configuration. A refusal of them says where the file has what is wrong. */
+/** Provides the deliveries to the configured receivers. A refusal says where the file has the fault. */
 const deliveries = Layer.effectContext(Effect.gen(function*() {
   const loaded = yield* Settings.loaded
   const { version } = (yield* Host).process
@@ -18,5 +18,5 @@ const deliveries = Layer.effectContext(Effect.gen(function*() {
   )
 }))
 
-/** `notify`: what people and programs are told. */
+/** `notify`: the notifications to people and programs. */
 export const notifyCommand = actCommand(notificationActs, "notify", {}, { "notify test": deliveries })

@@ -9,7 +9,7 @@ export const print = (json: boolean, object: unknown, text: () => string | Rende
   Console.log(json ? JSON.stringify(object) : text())
 
 /**
- * Takes back what was made if what was printed of it could not be written, because it is shown only once. `taken` says so, in the
+ * Undoes a creation if its output could not be written, because the output is shown only once. `taken` says so, in the
  * past tense.
  */
 export const orTakeBack = <E, R>(taken: string, undo: Effect.Effect<unknown, E, R>) =>

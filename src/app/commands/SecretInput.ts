@@ -7,9 +7,9 @@ import { readGiven } from "../GivenFile.ts"
 import { Host } from "../Host.ts"
 import { optionalText } from "./Flags.ts"
 
-/* A secret of a command. It is never an argument, because other processes see those. */
+/* Reads a secret of a command. It is never an argument, because other processes can see arguments. */
 
-/** The flag for the file with a secret of this name. */
+/** Returns the flag for the file with a secret of this name. */
 export const secretFlag = (name: string) =>
   optionalText(
     `${name}-file`,
@@ -37,13 +37,16 @@ const typed = Effect.fnUntraced(function*(name: string) {
   return first
 })
 
-/** A secret: from a file, typed twice at a terminal, or a line of standard input. */
+/** Reads a secret from a file, typed twice at a terminal, or from a line of standard input. */
 const readSecret = Effect.fnUntraced(function*(name: string, file: string | undefined) {
   const { stdin } = yield* Host
   return yield* file !== undefined ? ofFile(name, file) : stdin.isTerminal ? typed(name) : stdin.readLine
 })
 
-/** The secrets of an act. `read` is what the command line gives, and `nameOf` how it calls a member. */
+/**
+ * Reads the secrets of an act. `read` has the values of the command line, and `nameOf` returns the command line's name
+ * for a member.
+ */
 export const secretsOf = Effect.fnUntraced(function*(
   fields: Fields,
   nameOf: (member: string) => string,

@@ -24,7 +24,8 @@ import { Settings } from "../Settings.ts"
 import { command } from "./Descriptor.ts"
 import { repeatedFlag, switchFlag } from "./Flags.ts"
 
-// The log lines of the start are written at the end of the event loop's turn. The text for people must come after them.
+// The log lines of the start are written at the end of the event loop's turn, and the text for people must come after
+// them.
 const turnEnd = Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
 
 const serveProgram = (roles: Roles, acceptsEmptyDatabase = false) =>
@@ -34,7 +35,7 @@ const serveProgram = (roles: Roles, acceptsEmptyDatabase = false) =>
     const loaded = yield* fresh(roles)
     const { config } = loaded
     const log = Logging.make(config, host, yield* Globals)
-    // Listen all the time: an exception between two steps of the start is raised at the next step.
+    // This listens all the time: an exception between two steps of the start is raised at the next step.
     const process: Process = {
       ...host.process,
       uncaught: Fiber.join(
@@ -67,7 +68,7 @@ const serveProgram = (roles: Roles, acceptsEmptyDatabase = false) =>
     })
     return yield* program.pipe(
       Effect.provide(database(config, { creates: true, serving: true })),
-      (self) => Effect.andThen(checkAddresses(config, roles), self), // before the database is touched
+      (self) => Effect.andThen(checkAddresses(config, roles), self), // this comes before any access to the database
       Effect.catchTag("CommandFailed", placing(loaded)),
       Effect.tapError(({ message }) => emit("server_fatal_error", { error: message })),
       Effect.tapDefect((defect) => emit("server_fatal_error", { error: messageOf(defect) })),

@@ -56,7 +56,7 @@ const summed = (report: Report) => {
 }
 
 interface Target {
-  /** The flag that gave the URL. */
+  /** The name of the flag with the URL. */
   readonly name: string
   readonly url: Redacted.Redacted<string>
 }
@@ -97,8 +97,8 @@ const program = ({ name, url }: Target, json: boolean) =>
 const cannot = (message: string) => new CommandFailed({ code: 2, message })
 
 /**
- * The target: a URL without a password, or a file whose first line is a URL. Every user can see arguments in the list
- * of processes.
+ * Returns the target: a URL without a password, or a file whose first line is a URL. A password is not accepted in an
+ * argument, because every user can see arguments in the list of processes.
  */
 const targetOf = Effect.fnUntraced(function*(to: Option.Option<string>, file: Option.Option<string>) {
   if (Option.isSome(to) === Option.isSome(file)) {

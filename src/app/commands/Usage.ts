@@ -13,7 +13,7 @@ export interface Given {
   readonly args: ReadonlyArray<string>
 }
 
-/** The words in a form that the library reads in the same way. */
+/** Returns the words in a form that the library reads in the same way. */
 export const wordsOf = ({ args, flags, path }: Given): ReadonlyArray<string> => [
   ...path,
   ...Object.entries(flags).flatMap(([name, values]) => values.map((value) => `--${name}=${value}`)),
@@ -73,14 +73,17 @@ const givenTo = ({ args, flags, path }: CommandNode, words: ReadonlyArray<string
   })
 }
 
-/** The commands below a group that end with a word. */
+/** Returns the commands below a group that end with a word. */
 const endingWith = (group: CommandNode, word: string): ReadonlyArray<string> =>
   group.children.flatMap((child) => [
     ...wordOf(child) === word ? [child.path.slice(1).join(" ")] : [],
     ...endingWith(child, word)
   ])
 
-/** Why a word names no command of a group, and which commands end with it, or else the nearest command. */
+/**
+ * Returns why a word names no command of a group, with the commands that end with the word, or otherwise with the
+ * nearest command.
+ */
 const strange = (group: CommandNode, word: string): string => {
   if (word.startsWith("-")) return `${printable(word)} is not allowed before a command.`
   const words = [...group.path.slice(1), printable(word)]
@@ -94,7 +97,7 @@ interface Meant {
   readonly rest: ReadonlyArray<string>
 }
 
-/** The command that the words name, and the words after it. */
+/** Returns the command that the words name, and the words after it. */
 const meantBy = (root: CommandNode, words: ReadonlyArray<string>): Result.Result<Meant, string> => {
   let node = root
   for (const [at, word] of words.entries()) {
@@ -107,9 +110,9 @@ const meantBy = (root: CommandNode, words: ReadonlyArray<string>): Result.Result
 }
 
 /**
- * Reads a command line before the library does. The failure is a sentence that names the first wrong word, and the nearest
- * right one. The library reports faults in another order. It also reads some words otherwise: a value that begins with a
- * dash is a flag to it, and `true` after a flag without a value is its value.
+ * Reads a command line before the library does. The failure is a sentence that names the first wrong word, and the
+ * nearest right word. The library reports faults in another order. It also reads some words differently: it takes a
+ * value that begins with a dash for a flag, and `true` after a flag without a value for its value.
  */
 export const readWords = (root: CommandNode, words: ReadonlyArray<string>): Result.Result<Given, string> =>
   Result.flatMap(meantBy(root, words), ({ node, rest }) =>
@@ -119,7 +122,7 @@ export const readWords = (root: CommandNode, words: ReadonlyArray<string>): Resu
 
 /**
  * Reads words that ask for a help page. Returns the command that they name, or the reason why there is no such command.
- * Flags may stand before and after the words.
+ * Flags may be before and after the words.
  */
 export const helpOn = (root: CommandNode, words: ReadonlyArray<string>): Result.Result<CommandNode, string> =>
   Result.map(meantBy(root, words.filter((word) => !word.startsWith("-"))), ({ node }) => node)

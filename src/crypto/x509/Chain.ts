@@ -66,10 +66,10 @@ export interface KnownIssuer {
 const MAX_CHAIN = 10
 
 /**
- * Returns the first failed check of a chain, leaf first, or undefined. With `issuer`, a chain that is one leaf followed
- * by that issuer's own chain is accepted after reading the leaf alone. `lintedLeaf` is the DER of a leaf that
- * `lintLeaf` passed under that issuer: the same octets are not verified twice. With `csr`, another CA made the leaf, so
- * it is linted as a foreign leaf.
+ * Returns the first failed check of a chain, leaf first, or undefined. With `issuer`, if a chain is one leaf followed
+ * by that issuer's own chain, only the leaf is read. `lintedLeaf` is the DER of a leaf that `lintLeaf` passed under
+ * that issuer: the same octets are not verified twice. With `csr`, another CA made the leaf, so it is linted as a
+ * foreign leaf.
  */
 export const checkChain = (
   chainPem: string,

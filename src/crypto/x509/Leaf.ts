@@ -259,8 +259,8 @@ export interface ValidityWindow {
 export const validityWindow = (input: {
   readonly now: number
   /**
-   * When the client asked for the dates. A requested end is limited to the latest possible end at that time, which the
-   * client was told.
+   * When the client asked for the dates. At that time the client was told the latest possible end, so a later requested
+   * end is cut to it.
    */
   readonly orderedAt: number
   readonly validityDays: number

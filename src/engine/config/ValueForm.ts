@@ -48,7 +48,7 @@ export const orEmpty = (inner: Form): Form => ({
 /** Any text. */
 export const anyText: Form = form("text", () => true, "")
 
-/** The path of a file. `settings/Placed.ts` makes a relative one absolute; `~` is not expanded. */
+/** The path of a file. `settings/Placed.ts` makes a relative path absolute; `~` is not expanded. */
 export const path: Form = {
   ...form("path", (text) => text !== "" && !text.includes("\0"), "must be a path, and not empty"),
   isPath: true

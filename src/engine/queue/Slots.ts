@@ -173,10 +173,7 @@ export const make = (roomOf: (kind: string, most: number) => Room | undefined) =
     }
   })
 
-  /**
-   * Claims rows of a kind that has more waiting rows than slots in order of arrival. The share with the fewest slots
-   * comes first.
-   */
+  /** Claims rows of a crowded kind ({@link Held.isCrowded}). The share with the fewest slots comes first. */
   const fairly = Effect.fnUntraced(function*(
     all: Array<Job>,
     most: number,

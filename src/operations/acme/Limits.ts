@@ -82,7 +82,7 @@ export const mostNames = ({ limits, order }: ProfileConfig): number =>
     order.max_identifiers
   )
 
-/** Whether `[limits]` sets any limit on the orders of an account. */
+/** Returns whether `[limits]` sets any limit on the orders of an account. */
 export const boundsOrders = ({ limits }: ProfileConfig): boolean =>
   limits.orders_per_account > 0 || limits.names_per_account > 0 || limits.pending_authorizations_per_account > 0
 

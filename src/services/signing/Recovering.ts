@@ -51,8 +51,7 @@ export const recovering = <E extends { readonly detail: string; readonly retryAf
     }
     : {
       issue: (request) => Effect.suspend(() => made?.issue === undefined ? failed : made.issue(request)),
-      // Until the backend is made, it is unknown whether it revokes, like a program, or publishes a list, like a local
-      // CA.
+      // It is unknown until then whether the backend revokes, like a program, or publishes a list, like a local CA.
       get revoke() {
         return made?.revoke
       },

@@ -91,7 +91,7 @@ const placesStatement = perReach((from) =>
     name: "expiring_places",
     params: { ...windowColumns, afterTime: int, afterId: uuid<OrderId>(), limit: int },
     row: { ...place, isCovered: int },
-    // The search for successors is outside of the sorted query, so that it runs only for the rows of this page.
+    // The search for successors is outside the sorted query, so that it runs only for the rows of this page.
     sql: (f) =>
       `SELECT o.id AS "id", o.profile AS "profile", o.account_id AS "accountId", o.cert_not_after AS "notAfter",
          o.cert_serial AS "certSerial", ${isCovered(f)} AS "isCovered" FROM (

@@ -264,8 +264,7 @@ export const promote = (id: OrderId) => first(promoteStatement, { id })
 export const demote = (id: OrderId, error: ProblemDocument) => first(demoteStatement, { id, error })
 
 /**
- * Moves an order from `ready` to `processing`, if it has not expired and every authorization is valid. Returns
- * `undefined` if it cannot, or if another request was first.
+ * Moves an unexpired, fully authorized order from `ready` to `processing`. Returns `undefined` if that is not possible.
  */
 export const claim = (owned: Owned & Alive) => first(claimStatement, owned)
 
@@ -275,10 +274,7 @@ export const fail = (id: OrderId, error: ProblemDocument | undefined) => first(f
 /** Moves a `processing` order to `invalid`. */
 export const failIssuance = (id: OrderId, error: ProblemDocument) => first(failProcessing, { id, error })
 
-/**
- * Returns what the signing job needs for its decision: the order, the status of its account, and how many
- * authorizations are not valid.
- */
+/** Finds what the signing job checks: the order, its account's status, and how many authorizations are not valid. */
 export const findForIssuance = (profile: string, id: OrderId) => first(forIssuanceStatement, { profile, id })
 
 /**

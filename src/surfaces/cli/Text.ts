@@ -16,7 +16,7 @@ export const padded = (text: string, columns: number): string =>
 
 const instant = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?Z/
 
-/** Whether a cell is a time, perhaps with a word after it. */
+/** Returns whether a cell is a time, perhaps with a word after it. */
 export const isTime = (text: string): boolean => instant.test(text)
 
 const units = [["d", 86_400], ["h", 3600], ["min", 60], ["s", 1]] as const

@@ -25,10 +25,7 @@ import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 import { upstreamUrl, urlFault } from "./UpstreamUrl.ts"
 
-/*
- * The service as an ACME client of an upstream CA (RFC 8555). It signs requests, keeps nonces, and checks which parts
- * of answers to trust.
- */
+/* The service as an ACME client of an upstream CA (RFC 8555). It signs requests and checks what to trust in answers. */
 
 /** What one request is signed with. */
 export type SignedBy = "jwk" | { readonly kid: string }
@@ -180,7 +177,7 @@ export const make = (
         (yield* unavailable(`newNonce answers ${status} without a nonce`, answer))
     })
 
-    /** Marks a failure to get a nonce, after which the request itself was not sent. */
+    /** Marks a failure to get a nonce. The request itself was not sent. */
     const unsent = (error: UpstreamFailed): UpstreamFailed =>
       error._tag === "UpstreamRefused"
         ? error
@@ -228,10 +225,7 @@ export const make = (
           : new UpstreamRefused({ ...problem, status })
       })
 
-    /**
-     * Sends one signed request. An empty payload means a POST-as-GET. If a nonce is refused, it tries again with
-     * another nonce.
-     */
+    /** Sends one signed request. An empty payload means a POST-as-GET. After a refused nonce it tries again. */
     const post = (
       operation: Operation,
       url: string,

@@ -52,7 +52,7 @@ const only = (type: string, strategy: string): Strategy["choose"] => (name, _, o
     : Effect.succeed(found)
 }
 
-/** Triggers any challenge that the upstream offers and publishes nothing. It is for an upstream that needs no proof. */
+/** Triggers any challenge that the upstream offers, without publishing a proof. */
 export const bypass: Strategy = {
   choose: (name, _, offered) => {
     const [first] = ["http-01", "dns-01", "tls-alpn-01"].flatMap((type) => offered.filter((one) => one.type === type))

@@ -34,8 +34,8 @@ export interface Guard {
 export type Sender = Identity | HalfIdentity | undefined
 
 /**
- * Whether the state of a session fits a route. A session that lacks its second factor may use only the routes of the
- * second factor.
+ * Returns whether the state of a session fits a route. A session that lacks its second factor may use only the routes
+ * of the second factor.
  */
 export const stateFits = ({ access }: Guard, sender: Sender): Result.Result<void, OperatorError> => {
   if (access === "public") return Result.void
@@ -44,7 +44,7 @@ export const stateFits = ({ access }: Guard, sender: Sender): Result.Result<void
   return access === "half" && sender.kind === "session" ? Result.fail(new SessionInvalid()) : Result.void
 }
 
-/** Whether a request may change something. */
+/** Returns whether a request may change something. */
 export const isChange = (method: string): boolean => method !== "GET" && method !== "HEAD"
 
 /**
@@ -61,8 +61,8 @@ export const csrfFits = (
 }
 
 /**
- * Whether the role permits the route. A token may use neither sign-in, nor its owner's own account, nor a route that
- * needs a password.
+ * Returns whether the role permits the route. A token may use neither sign-in, nor its owner's own account, nor a route
+ * that needs a password.
  */
 export const roleFits = (
   { access, isForPeople = false, isStepUp, isWithoutCsrf }: Guard,
