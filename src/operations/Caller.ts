@@ -2,7 +2,7 @@ import type { AccountId } from "../domain/Id.ts"
 import type { ClientFacts } from "../domain/words/JobKind.ts"
 import type { ProfileConfig } from "../settings/AppConfig.ts"
 
-/** The sender of a request: the profile, an account that has proved its key, and the facts of the client. */
+/** The sender of a request: the profile, an account that has proved control of its key, and the facts of the client. */
 export interface Caller {
   readonly profile: ProfileConfig
   readonly accountId: AccountId
@@ -13,10 +13,10 @@ export interface Caller {
   readonly client: ClientFacts
 }
 
-/** The scope of a record look-up by the caller. Every look-up names the profile and the account. */
+/** Returns the scope of the caller's record look-ups. Every look-up names the profile and the account. */
 export const scopeOf = (caller: Caller) => ({ profile: caller.profile.name, accountId: caller.accountId })
 
-/** What an audit row records about the request that caused it. */
+/** Returns what an audit row records about the request that caused it. */
 export const auditFacts = (profile: string, client: ClientFacts) => ({
   profile,
   clientIp: client.ip,

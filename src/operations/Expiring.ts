@@ -4,7 +4,8 @@ import * as expiring from "../store/orders/ExpiringRows.ts"
 import { leavesOf } from "./Leaves.ts"
 
 /**
- * How a certificate was replaced: the other certificate's order named it, or the other certificate has all its names.
+ * How a certificate was replaced: the order of the other certificate names it, or the other certificate has all its
+ * names.
  */
 export type Via = "replaces" | "identifiers"
 
@@ -20,7 +21,7 @@ export interface Expiring {
 
 const daySeconds = 86_400
 
-/** The orders that name the certificates of these orders as replaced, by the id of the replaced one. */
+/** Returns the orders that name the certificates of these orders as replaced, by the id of the replaced order. */
 const replacementsOf = Effect.fnUntraced(function*(orders: ReadonlyArray<expiring.Living>) {
   const leaves = yield* leavesOf(orders.map(({ certificate }) => certificate))
   const replaceable = orders.flatMap(({ accountId, certNotAfter, profile }, number) => {
@@ -41,8 +42,8 @@ const replacementsOf = Effect.fnUntraced(function*(orders: ReadonlyArray<expirin
 })
 
 /**
- * Shows certificates, each with the one that replaced it. Certificates that were revoked meanwhile are left out. Where
- * `isCovered` is 0, no other certificate with the same names is looked for.
+ * Shows certificates, each with the certificate that replaced it. It leaves out certificates that were revoked in the
+ * meantime. If `isCovered` is 0, it does not search for another certificate with the same names.
  */
 export const shown = Effect.fnUntraced(function*(
   places: ReadonlyArray<Pick<expiring.Place, "id" | "isCovered">>,

@@ -7,7 +7,10 @@ import { aside } from "../engine/sql/Database.ts"
 import { pages } from "../engine/sql/Pages.ts"
 import * as expiring from "../store/orders/ExpiringRows.ts"
 
-/* The certificates of a window of time, and which of them were followed by others (docs/decisions/expiring.md). */
+/*
+ * Reads the certificates that expire in a window of time, and finds out which of them were replaced
+ * (docs/decisions/expiring.md).
+ */
 
 /** The number of certificates of a page, unless a caller needs fewer. */
 export const batch = 2000
@@ -15,9 +18,9 @@ export const batch = 2000
 const beforeAll = { notAfter: 0, id: OrderId("00000000-0000-0000-0000-000000000000") }
 
 /**
- * Which certificates of a page were replaced by another one, by their index in the page: the other one has all their
- * names, or its order names them. `known` keeps the authority part of each profile's certIDs for the next pages. No
- * chain is parsed, because there may be very many.
+ * Returns which certificates of a page were replaced, by their index in the page. A certificate was replaced if another
+ * certificate has all its names, or if the order of another certificate names it. `known` keeps the authority part of
+ * each profile's certIDs for the next pages. No chain is parsed, because there may be very many.
  */
 const followed = Effect.fnUntraced(
   function*(page: ReadonlyArray<expiring.Place>, known: Map<string, ReadonlyArray<string>>) {
@@ -39,7 +42,7 @@ const followed = Effect.fnUntraced(
   }
 )
 
-/** The certificates of a window, soonest first, a page at a time. `read` reads each page. */
+/** Streams the certificates of a window, soonest first, one page at a time. `read` reads each page. */
 const placesOf = (
   window: expiring.Window,
   size: number,
@@ -53,8 +56,8 @@ const placesOf = (
   })
 
 /**
- * Hands every certificate of the window to `use`, page by page, until `hasEnough`. With `isFollowedWanted` it also finds
- * out whether each was replaced; without it, none counts as replaced.
+ * Passes every certificate of the window to `use`, page by page, until `hasEnough`. With `isFollowedWanted` it also
+ * finds out whether each certificate was replaced. Without it, no certificate counts as replaced.
  */
 export const walk = Effect.fnUntraced(function*(
   window: expiring.Window,
@@ -75,8 +78,8 @@ export const walk = Effect.fnUntraced(function*(
 })
 
 /**
- * Reads all certificates of a window, a page at a time, each with the indexes of those that were replaced, if that is wanted.
- * Pages are read beside the service, and no transaction spans them.
+ * Reads all certificates of a window, one page at a time. Each page has the indexes of replaced certificates, if that
+ * is wanted. Pages are read beside the service, and no transaction spans several pages.
  */
 export const judged = (window: expiring.Window, size: number, isFollowedWanted: boolean) => {
   const known = new Map<string, ReadonlyArray<string>>()

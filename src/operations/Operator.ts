@@ -9,11 +9,11 @@ export type OperatorSurface = "api" | "ui" | "cli"
 export interface Operator {
   readonly kind: "cli" | "admin"
   readonly id: string | undefined
-  /** The facts of the request about its sender. The command line has none. */
+  /** The facts about the sender of the request. The command line has none. */
   readonly client?: ClientFacts
   /** The name of the API token of the request. */
   readonly token?: string
-  /** The surface. Without it, the command line. */
+  /** The surface; if it is absent, the command line. */
   readonly surface?: OperatorSurface
 }
 
@@ -25,7 +25,10 @@ export interface AtKeyboard extends Operator {
 /** The operator as recorded in an audit row. */
 export type Actor = ReturnType<typeof actorOf<Operator>>
 
-/** See {@link Actor}. Without a request its members are left out, so that other facts of the row are kept. */
+/**
+ * Returns the {@link Actor}. Without a request, the request's members are left out, so that other facts of the row are
+ * kept.
+ */
 export const actorOf = <O extends Operator>({ client, id, kind, token }: O) => ({
   actorKind: kind as O["kind"],
   actorId: id,
@@ -38,7 +41,7 @@ export const actorOf = <O extends Operator>({ client, id, kind, token }: O) => (
   ...(token === undefined ? {} : { token })
 })
 
-/** The operator, in the form of log records. */
+/** Returns the operator in the form of log records. */
 export const actorFields = ({ id, surface = "cli" }: Operator) => ({ username: id, surface })
 
 /** What an operator wants to delete. */
@@ -48,7 +51,7 @@ interface Deletable {
   readonly order_id?: string
 }
 
-/** Logs that a deletion is refused because of certificates that can still be used. */
+/** Makes a deletion log its refusal because of certificates that can still be used. */
 export const tellingRefusal =
   (operator: Operator, { account_id, kid, order_id }: Deletable) =>
   <A, E extends { readonly _tag: string }, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>

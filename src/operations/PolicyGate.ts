@@ -22,7 +22,7 @@ import type { Caller } from "./Caller.ts"
 
 const nothing = Effect.succeed(undefined)
 
-/** The owner of the policy: a profile, or the listener of operators. */
+/** The owner of the policy: a profile, or the operators' listener. */
 interface Of {
   readonly profile: string | undefined
   readonly listener: "admin" | undefined
@@ -30,7 +30,7 @@ interface Of {
 
 const ofProfile = (profile: string): Of => ({ profile, listener: undefined })
 
-/** Logs the result of a stage. Answers the refusal, if there is one. */
+/** Logs the result of a stage, and returns the refusal if there is one. */
 const told = (
   of: Of,
   stage: "connection" | "identifiers",
@@ -55,25 +55,25 @@ const told = (
 
 type Connection = NonNullable<Policy["connection"]>
 
-/** The facts by which the connection stage judges a request. */
+/** The facts of a request that the connection stage uses. */
 interface Sent {
   readonly clientIp: string
   readonly method: string
   readonly path: string
 }
 
-/** The decision of the connection stage about a request, if it refuses the request. It is logged. */
+/** Returns the decision of the connection stage about a request, if it refuses the request. It logs the decision. */
 const refusalOf = (of: Of, connection: Connection, { clientIp, method, path }: Sent) =>
   Effect.flatMap(
     connection({ stage: "connection", client: comparable(clientIp), method, path }),
     (decision) => told(of, "connection", decision)
   )
 
-/** The problem of a request that the connection stage refuses. */
+/** Returns the problem for a request that the connection stage refuses. */
 export const connectionProblem = (refusal: Denied | Undecided): ClientRefused | ServerInternal =>
   refusal._tag === "Denied" ? new ClientRefused({ detail: refusal.detail }) : new ServerInternal({})
 
-/** The connection stage: it judges every request under a profile's prefix. */
+/** Applies the connection stage to a request under a profile's prefix. */
 export const admitConnection = (
   profile: string,
   connection: Connection,
@@ -85,7 +85,7 @@ export const admitConnection = (
       refusal === undefined ? Effect.void : connectionProblem(refusal)
   )
 
-/** The policy of the listener of operators. It judges every request, whatever its path. */
+/** Applies the policy of the operators' listener to a request, whatever its path. */
 export const admitOperator = (
   connection: Connection,
   request: Sent
@@ -98,7 +98,7 @@ export const admitOperator = (
     }
   )
 
-/** The identifiers stage. A refusal is logged and answered, and the caller turns it into a problem. */
+/** Applies the identifiers stage. It logs and returns a refusal, and the caller turns it into a problem. */
 export const judgeNames = Effect.fnUntraced(function*(
   caller: Caller,
   at: NameRequest,
@@ -122,14 +122,14 @@ export const judgeNames = Effect.fnUntraced(function*(
 const isConfusing = (name: string): boolean => name.includes(",") || hiddenIn(name) !== undefined
 
 /**
- * The most octets of names that reach a script: the system starts no program with a longer variable (128 KiB, its name
- * included).
+ * The most octets of names that reach a script: the system does not start a program with a longer variable (128 KiB,
+ * its name included).
  */
 const mostOctets = 130_000
 
 /**
- * Whether the names would mislead a script of this profile: a script would read one name as two or as none, or all
- * names together are too long for a script to start.
+ * Returns whether the names would mislead a script of this profile: the script would read one name as two names or as
+ * no name, or all names together are too long for the script to start.
  */
 export const confusesScripts = (profile: string, names: ReadonlyArray<string>) =>
   Effect.map(
@@ -140,7 +140,8 @@ export const confusesScripts = (profile: string, names: ReadonlyArray<string>) =
   )
 
 /**
- * The problem that newOrder returns for a refusal. If a check refused several names, each name has its own subproblem.
+ * Returns the problem that newOrder returns for a refusal. If a check refused several names, each name has its own
+ * subproblem.
  */
 export const orderProblem = (refusal: Denied | Undecided): AcmeError => {
   if (refusal._tag === "Undecided") return new ServerInternal({})
@@ -153,6 +154,6 @@ export const orderProblem = (refusal: Denied | Undecided): AcmeError => {
   return second === undefined ? first : new Compound({ parts })
 }
 
-/** The problem that finalize returns for a refusal. */
+/** Returns the problem that finalize returns for a refusal. */
 export const finalizeProblem = (refusal: Denied | Undecided): BadCsr | ServerInternal =>
   refusal._tag === "Denied" ? new BadCsr({ detail: refusal.detail }) : new ServerInternal({})

@@ -9,12 +9,12 @@ import { ProfileStates } from "../services/signing/ProfileStates.ts"
 import { Signers } from "../services/signing/Signer.ts"
 import * as states from "../store/ProfileStateRows.ts"
 
-/* Which profiles nobody can sign for (docs/decisions/degraded-profiles.md). */
+/* Finds profiles for which no worker can sign (docs/decisions/degraded-profiles.md). */
 
-/** A worker that was not seen for this long has no word. */
+/** The reports of a worker that was not seen for this long do not count. */
 const seenWithinSeconds = 30
 
-/** Writes what has changed of a worker's word on its profiles since it was asked last. */
+/** Makes an effect that stores what has changed in a worker's state for its profiles since the last call. */
 export const makeReport = (owner: string) => {
   const written = new Map<string, string | undefined>()
   return Effect.gen(function*() {
@@ -37,7 +37,7 @@ export const makeReport = (owner: string) => {
   })
 }
 
-/** The profiles for which every worker that was seen lately has trouble, with the latest of them. */
+/** Returns the profiles for which every recently seen worker has trouble, with the latest trouble. */
 const degradedOf = (
   words: ReadonlyArray<Pick<states.ProfileState, "profile" | "since" | "trouble">>
 ): ReadonlyMap<string, Degraded> => {
@@ -46,19 +46,22 @@ const degradedOf = (
   for (const { profile, since, trouble } of words) {
     const known = degraded.get(profile)
     if (trouble === undefined) well.add(profile)
-    // Any time counts, that of a row which cannot be read too: it begins at the end of the range then.
+    // Any time counts, even the time of a row that cannot be read, which is the end of the range.
     else if (known === undefined || since >= known.since) degraded.set(profile, { trouble, since })
   }
   for (const profile of well) degraded.delete(profile)
   return degraded
 }
 
-/** The revocations and lists of a CA have stopped, since no worker can read the record of its last list; `trouble` says why. */
+/**
+ * The revocations and lists of a CA have stopped, because no worker can read the record of its last list. `trouble`
+ * says why.
+ */
 class ListsStopped extends Data.TaggedError("ListsStopped")<{ readonly issuer: string; readonly trouble: string }> {}
 
 /**
- * The CAs whose lists no worker signs, with the reasons. A CA is among them if every worker that serves its profile
- * says so.
+ * Returns the CAs whose lists no worker signs, with the reasons. A CA is among them if every worker that serves its
+ * profile reports this.
  */
 const stoppedIssuers = (
   words: ReadonlyArray<Pick<states.ProfileState, "profile" | "stoppedIssuer" | "trouble">>
@@ -73,24 +76,24 @@ const stoppedIssuers = (
   return stopped
 }
 
-/** Refuses to revoke what no list would name. */
+/** Refuses a revocation that no list would contain. */
 export const refuseStopped = Effect.fnUntraced(function*(issuer: string) {
   const trouble = stoppedIssuers(yield* states.verdicts((yield* currentSeconds) - seenWithinSeconds)).get(issuer)
   if (trouble !== undefined) return yield* new ListsStopped({ issuer, trouble })
 })
 
-/** The CAs whose lists no worker signs, for lists and pages. */
+/** Returns the CAs whose lists no worker signs, for lists and pages. */
 export const stoppedShown = Effect.gen(function*() {
   return stoppedIssuers(yield* states.list((yield* currentSeconds) - seenWithinSeconds))
 })
 
-/** Reads what the workers say. While the database is away, what was known stays. */
+/** Reads the states that workers stored. While the database is unavailable, the last known states stay. */
 export const refresh: Effect.Effect<void, StorageFailed, Database | ProfileStates> = Effect.gen(function*() {
   const { set } = yield* ProfileStates
   set(degradedOf(yield* states.list((yield* currentSeconds) - seenWithinSeconds)))
 })
 
-/** Refuses what needs a certificate to be signed while nobody can. */
+/** Refuses a request that needs a signature while no worker can sign. */
 export const refuseDegraded = (
   profile: string
 ): Effect.Effect<void, ProfileDegraded, ProfileStates> =>

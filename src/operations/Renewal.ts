@@ -19,14 +19,14 @@ export interface RenewalWindow {
   readonly explanationUrl?: string | undefined
 }
 
-/** Certificates have the serial of a certID and another authority key identifier; whose they are. */
+/** Certificates that have the serial of a certID, but another authority key identifier, with their owners. */
 interface OtherKey {
   readonly otherKeyOf: ReadonlyArray<AccountId>
 }
 
 /**
- * Finds the certificate a certID names at a profile. It returns a text if there is none: "malformed" if the text is not
- * a certID. Fails where the only ones with that serial cannot be read.
+ * Finds the certificate that a certID names at a profile. If there is no such certificate, returns a text, which is
+ * "malformed" if the given text is not a certID. Fails if the only certificates with that serial cannot be read.
  */
 export const locate = Effect.fnUntraced(function*(profile: string, text: string) {
   const certId = parseCertId(text)
@@ -44,21 +44,21 @@ export const locate = Effect.fnUntraced(function*(profile: string, text: string)
 
 const daySeconds = 86_400
 
-/** From two thirds to three quarters of the validity, at least a second long. */
+/** Returns the window from two thirds to three quarters of the validity. It is at least a second long. */
 const estimate = ({ notAfter, notBefore }: NamedLeaf): RenewalWindow => {
   const lifetime = notAfter - notBefore
   const start = notBefore + Math.floor(lifetime * 2 / 3)
   return { start, end: Math.max(start + 1, notBefore + Math.floor(lifetime * 3 / 4)), isRevoked: false }
 }
 
-/** A window that has passed: renew at once. */
+/** Returns a window that has passed, which means to renew at once. */
 const over = (now: number): RenewalWindow => ({ start: now - daySeconds, end: now, isRevoked: true })
 
-/** The window of a stored certificate if no signer is asked. */
+/** Returns the window of a stored certificate without a request to the signer. */
 export const windowOf = (leaf: NamedLeaf, isRevoked: boolean): Effect.Effect<RenewalWindow> =>
   isRevoked ? Effect.map(currentSeconds, over) : Effect.succeed(estimate(leaf))
 
-/** The suggestion of the signer. A failure is logged, and counts as no suggestion. */
+/** Returns the suggestion of the signer. A failure is logged, and counts as no suggestion. */
 const suggested = Effect.fnUntraced(function*(profile: string, chainPem: string) {
   const leaf = readStoredChain(chainPem)?.leaf
   if (leaf === undefined) return undefined
@@ -69,8 +69,9 @@ const suggested = Effect.fnUntraced(function*(profile: string, chainPem: string)
 })
 
 /**
- * Renewal information (RFC 9773). A revoked certificate gets a window in the past. Any other gets the window that the
- * signer suggests, or else the estimate; what an upstream suggests is in the row, so that no request leads to it.
+ * Returns renewal information (RFC 9773). A revoked certificate gets a window in the past. Any other certificate gets
+ * the window that the signer suggests, or otherwise the estimate. The suggestion of an upstream is in the row, so that
+ * a client's request never causes a request to the upstream.
  */
 export const renewalInfo = Effect.fnUntraced(function*(profile: string, certId: string) {
   const found = yield* locate(profile, certId)

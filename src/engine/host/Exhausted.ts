@@ -3,7 +3,7 @@ import { closeSync, openSync } from "node:fs"
 /** The system's error codes that mean that the host has no descriptors, buffers, memory or processes left. */
 const ownCodes: ReadonlySet<string> = new Set(["EMFILE", "ENFILE", "ENOBUFS", "ENOMEM", "EAGAIN"])
 
-/** Whether this host alone caused a failure. Such a failure says nothing about the peer. */
+/** Returns whether this host alone caused a failure. Such a failure says nothing about the peer. */
 export const isExhaustion = (code: string | undefined): boolean => code !== undefined && ownCodes.has(code)
 
 /** Returns the sentence about such a failure. */

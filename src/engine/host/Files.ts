@@ -40,11 +40,11 @@ export const readText = (path: string): Effect.Effect<string, FileUnreadable> =>
       })
   )
 
-/** Whether nothing exists at a path. Returns false if that cannot be determined. */
+/** Returns whether nothing exists at a path. Returns false if that cannot be determined. */
 export const isAbsent = (path: string): Effect.Effect<boolean> =>
   Effect.promise(() => fs.stat(path).then(() => false, (cause: unknown) => codeOf(cause) === "ENOENT"))
 
-/** Whether a file is there and this process may run it. */
+/** Returns whether a file is there and this process may run it. */
 export const isExecutable = (path: string): Effect.Effect<boolean> =>
   Effect.tryPromise(async () => (await fs.stat(path)).isFile() && (await fs.access(path, fs.constants.X_OK), true))
     .pipe(

@@ -241,7 +241,7 @@ export const stampOf = (path: string): Effect.Effect<string> =>
     Effect.orElseSucceed(() => "")
   )
 
-/** Whether a name is in use, even by a dangling symbolic link. Returns true if that cannot be determined. */
+/** Returns whether a name is in use, even by a dangling symbolic link. Returns true if that cannot be determined. */
 export const isTaken = (path: string): Effect.Effect<boolean> =>
   Effect.match(attempt(path, () => lstat(path)), {
     onFailure: ({ reason }) => reason !== "absent",

@@ -49,7 +49,7 @@ export class Connections {
   /** Called when a connection was accepted. */
   onOpened: () => void = () => {}
   /**
-   * Returns the peer in whose share a connection from an address counts; `undefined` if the address stands for many
+   * Returns the peer in whose share a connection from an address counts, or `undefined` if the address stands for many
    * clients.
    */
   peerOf: (address: string) => Peer | undefined = peerOf
@@ -89,7 +89,7 @@ export class Connections {
     return true
   }
 
-  /** Whether there is room for one more connection. Another connection may be closed to make room. */
+  /** Returns whether there is room for one more connection. Another connection may be closed to make room. */
   #hasRoom(among: Holdings<Connection>, most: number, peer: Peer | undefined, newcomer: Socket): boolean {
     if (among.size < most) return true
     const victim = among.victimOf(peer)

@@ -38,8 +38,8 @@ export const readTarget = (text: string): Target | undefined => {
 }
 
 /**
- * Whether a head names its host exactly once, as HTTP/1.1 requires. With two hosts, programs may disagree on which host
- * counts.
+ * Returns whether a head names its host exactly once, as HTTP/1.1 requires. With two hosts, programs may disagree on
+ * which host counts.
  */
 export const hasOneHost = ({ httpVersion, rawHeaders }: IncomingMessage): boolean => {
   let hosts = 0

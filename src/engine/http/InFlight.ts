@@ -102,7 +102,7 @@ export const handedOver = (one: InFlight, now: number, requestTimeoutMillis: num
   one.endsAt = now + one.patience
 }
 
-/** Whether a connection can take another answer. */
+/** Returns whether a connection can take another answer. */
 const canBeAnswered = (socket: Socket): boolean => !socket.destroyed && !socket.writableEnded
 
 /** Ends a handler early; the first reason counts. */
@@ -139,7 +139,7 @@ export class RequestsInFlight {
     return this.#all.size
   }
 
-  /** Whether a request of this connection is in flight. */
+  /** Returns whether a request of this connection is in flight. */
   isOn(socket: Socket): boolean {
     return (this.#connections.get(socket)?.requests.size ?? 0) > 0
   }

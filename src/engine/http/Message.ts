@@ -83,7 +83,7 @@ export const withHeaders = (answer: Answer, headers: Answer["headers"]): Answer 
   headers: { ...answer.headers, ...headers }
 })
 
-/** Whether a request is a health check, which monitors send again and again. */
+/** Returns whether a request is a health check, which monitors send again and again. */
 const isProbe = ({ method, path }: Pick<Request, "method" | "path">): boolean =>
   (method === "GET" || method === "HEAD") &&
   (path === "/health" || path === "/ready" || path === "/debug" || path.startsWith("/debug/"))

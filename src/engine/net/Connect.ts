@@ -27,7 +27,7 @@ export class TlsFailed extends Data.TaggedError("TlsFailed")<Failure> {}
 export interface ConnectRequest {
   readonly address: IpAddress
   readonly port: number
-  /** Time limit for establishing the TCP connection, in ms; `undefined` if the caller's own limit suffices. */
+  /** Time limit for establishing the TCP connection, in ms, or `undefined` if the caller's own limit suffices. */
   readonly connectMillis: number | undefined
 }
 

@@ -5,7 +5,7 @@ import { finallyDo } from "../Finally.ts"
 import type { Peer } from "./Peer.ts"
 import { Holdings } from "./Peer.ts"
 
-/** The peer for which the fiber works; `undefined` for the service itself, and for a proxy of many clients. */
+/** The peer for which the fiber works, or `undefined` for the service itself, and for a proxy of many clients. */
 export const currentPeer: Context.Reference<Peer | undefined> = Context.Reference<Peer | undefined>(
   "acme/engine/net/FairSemaphore/currentPeer",
   { defaultValue: () => undefined }

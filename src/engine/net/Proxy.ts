@@ -43,8 +43,8 @@ export const maskedProxy = (text: string): string => text.replace(/^(http:\/\/)[
 const domain = /^\.?(?:[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*$/i
 
 /**
- * Whether a text is a valid entry of a list of directly reached hosts: `*`, a domain, an address or a range, without a
- * port.
+ * Returns whether a text is a valid entry of a list of directly reached hosts: `*`, a domain, an address or a range,
+ * without a port.
  */
 export const isExemption = (text: string): boolean =>
   text === "*" || parseCidr(text)._tag === "Some" || (domain.test(text) && parseAddress(text)._tag === "None")

@@ -123,7 +123,7 @@ const make = (server: Option.Option<Nameserver>): Resolver["Service"] => {
       Effect.catchIf(noSuchName, () => Effect.succeed([]))
     )
 
-  /** Whether the aliases of a name form a loop, so that no server can find their end. */
+  /** Returns whether the aliases of a name form a loop, so that no server can find their end. */
   const isLoop = Effect.fnUntraced(function*(name: string) {
     const seen = new Set<string>()
     let at: string | undefined = name.toLowerCase()

@@ -21,8 +21,8 @@ const split = (text: string): HostPort | undefined => {
 }
 
 /**
- * Whether the text is a host name. A name whose last label is a number is not accepted, because it would be read as an
- * IPv4 address.
+ * Returns whether the text is a host name. A name whose last label is a number is not accepted, because it would be
+ * read as an IPv4 address.
  */
 const isHostName = (text: string): boolean => hostName.test(text) && !/(?:^|\.)[0-9]+$/.test(text)
 
@@ -34,7 +34,7 @@ export const parseBindAddress = (text: string): HostPort | undefined => {
   return address !== undefined && (net.isIP(address.host) !== 0 || isHostName(address.host)) ? address : undefined
 }
 
-/** Whether the text is a DNS name of letters, digits and hyphens, without wildcard and trailing dot. */
+/** Returns whether the text is a DNS name of letters, digits and hyphens, without wildcard and trailing dot. */
 export const isDnsName = (text: string): boolean => isHostName(text) && !text.includes("_")
 
 const isLoopbackAddress = makeAddressSet(["127.0.0.0/8", "::1/128"])

@@ -286,6 +286,6 @@ export const reschedule = (
   }
 ) => first(rescheduleStatement, { ...attempt, ...to })
 
-/** Deletes up to `limit` settled rows that were last changed before an epoch second. Answers how many. */
+/** Deletes up to `limit` settled rows that were last changed before an epoch second. Returns their number. */
 export const sweep = (before: number, limit: number) =>
   Effect.map(all(sweepStatement, { before, limit }), (gone) => gone.length)

@@ -18,7 +18,7 @@ export const currentAsker: Context.Reference<Peer | undefined> = Context.Referen
 const mostReaders = 2
 
 /**
- * How many of the connections of a process (`database.pool_max`) may read beside the service at once. Never all
+ * Returns how many of the connections of a process (`database.pool_max`) may read beside the service at once. Never all
  * connections, otherwise an operator's lists would make requests wait.
  */
 export const readersOf = (connections: number): number => Math.min(connections - 1, mostReaders)

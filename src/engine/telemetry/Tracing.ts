@@ -34,7 +34,7 @@ export const traced = <A, E, R>(
     return Effect.withSpan(told, name, { attributes: { ...attributes() }, captureStackTrace: false }) as typeof self
   })
 
-/** Whether {@link tracedWithin} opens a span in this fiber. */
+/** Returns whether {@link tracedWithin} opens a span in this fiber. */
 export const isTracedWithin = (fiber: Fiber.Fiber<unknown, unknown>): boolean =>
   fiber.getRef(isTraced) && Context.getOrUndefined(fiber.context, Tracer.ParentSpan) !== undefined
 

@@ -34,7 +34,7 @@ export interface Registration {
   readonly onlyReturnExisting: boolean
   /** The `externalAccountBinding` as posted; it is checked only if `eab.enabled` is on. */
   readonly binding: unknown
-  /** The URL of newAccount, which a binding must name. */
+  /** The URL of newAccount. A binding must contain it. */
   readonly url: string
   readonly client: ClientFacts
 }
@@ -48,7 +48,10 @@ export const refuseUnlessValid = (account: Account): Effect.Effect<void, Unautho
       new Unauthorized({ detail: `The account is ${account.status}.` })
     )
 
-/** Refuses a caller whose account has ended since its request was let in: a program of a policy may have run meanwhile. */
+/**
+ * Refuses a caller whose account was ended after its request was accepted. A program of a policy may have run in the
+ * meantime.
+ */
 export const refuseIfEnded = ({ accountId, profile }: Caller) =>
   Effect.flatMap(
     accounts.find(profile.name, accountId),
@@ -72,9 +75,10 @@ const foundBound = (registration: Registration, account: Account, kid: string | 
   )
 
 /**
- * newAccount (RFC 8555 section 7.3): finds or creates the account by its key. Order of checks: existing key,
+ * Handles newAccount (RFC 8555 section 7.3): finds or creates the account by its key. Order of checks: existing key,
  * onlyReturnExisting, terms of service, contacts, external account binding, key, insert. If another request inserts
- * first, the answer is its account. A known key also needs the binding, but the account keeps the binding it has.
+ * first, the result is that request's account. A known key also needs the binding, but the account keeps its present
+ * binding.
  */
 export const register = Effect.fnUntraced(function*(registration: Registration) {
   const { key, onlyReturnExisting, profile, termsOfServiceAgreed } = registration
@@ -99,13 +103,13 @@ export const register = Effect.fnUntraced(function*(registration: Registration) 
   if (account !== undefined) return { account, created: true }
   const winner = yield* accounts.findByKey(profile.name, key.spki)
   if (winner === undefined) {
-    if (kid !== undefined) yield* bind // says so if the credential was revoked meanwhile
-    return yield* new AccountDoesNotExist() // deleted between the two statements
+    if (kid !== undefined) yield* bind // reports if the credential was revoked in the meantime
+    return yield* new AccountDoesNotExist() // the credential was deleted between the two statements
   }
   return { account: yield* foundBound(registration, winner, kid), created: false }
 })
 
-// Uninterruptible: if a client hangs up after the insert, the insert must still be logged.
+// This is uninterruptible: if a client disconnects after the insert, the insert must still be logged.
 const create = Effect.fnUntraced(function*(registration: Registration, eabKid: string | undefined) {
   const { client, contact, key, profile, termsOfServiceAgreed } = registration
   const entropy = yield* Entropy
@@ -137,7 +141,7 @@ const create = Effect.fnUntraced(function*(registration: Registration, eabKid: s
     network: limits.networkOf(client),
     ptr: client.ptr
   }
-  // A credential may have been revoked, and its accounts ended, while this waited for its turn to write.
+  // While this waited for its turn to write, the credential may have been revoked and its accounts ended.
   const insert = eabKid === undefined
     ? accounts.insert(row)
     : transaction(
@@ -158,7 +162,7 @@ const create = Effect.fnUntraced(function*(registration: Registration, eabKid: s
 
 const gone = new Unauthorized({ detail: "The account is no longer valid." })
 
-/** Replaces the contacts; `[]` removes them all. */
+/** Replaces the contacts. An empty list removes all contacts. */
 export const updateContact = Effect.fnUntraced(function*(
   caller: Caller,
   account: Account,

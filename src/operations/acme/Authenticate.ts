@@ -21,19 +21,19 @@ import type { Algorithms, Checked, Payload } from "./JwsChecks.ts"
 import { accountIdOfKid, algorithmFits, algorithmKnown, keyOfJwk, openJws, postAsGet } from "./JwsChecks.ts"
 
 /*
- * The checks of a signed request, in the order of docs/decisions/acme-surface.md, "Order of the checks": JwsChecks.ts has
- * those that need the request alone, and here they meet accounts and nonces.
+ * The checks of a signed request, in the order of docs/decisions/acme-surface.md, "Order of the checks": JwsChecks.ts
+ * has the checks that need only the request. This file combines them with accounts and nonces.
  */
 
-/** A POST to a resource of a profile: what its signature is checked against. */
+/** A POST to a resource of a profile, with the values against which its signature is checked. */
 export interface SignedRequest {
   readonly profile: ProfileConfig
   /** The URL the request was sent to; the `url` header must equal it. */
   readonly url: string
-  /** What the URL of each account of the profile begins with. */
+  /** The beginning of the URL of each account of the profile. */
   readonly accountPrefix: string
   readonly body: Uint8Array
-  /** Who sent it: address, agent and request id. */
+  /** The facts about the sender: address, agent and request id. */
   readonly sender: ClientFacts
 }
 
@@ -58,7 +58,7 @@ export interface ByEither<P> {
   readonly payload: P
 }
 
-/** What a check has found; a refusal is recorded. */
+/** Returns what a check has found. Logs a refusal. */
 const accepted = <A>(checked: Checked<A>): Effect.Effect<A, AcmeError> => {
   if (Result.isSuccess(checked)) return Effect.succeed(checked.success)
   const { error, reason } = checked.failure
@@ -67,7 +67,7 @@ const accepted = <A>(checked: Checked<A>): Effect.Effect<A, AcmeError> => {
     : Effect.andThen(emit("jws_rejected", { reason }), Effect.fail(error))
 }
 
-/** 6 and 7: the key takes such signatures, and this one verifies. */
+/** Makes checks 6 and 7: the key accepts such signatures, and this signature verifies. */
 const verified = (
   jws: Jws,
   key: AccountKey,
@@ -83,12 +83,12 @@ const verified = (
   )
 }
 
-/** 8: the nonce is fresh and unused. Only a request that passed all earlier checks uses up a nonce. */
+/** Makes check 8: the nonce is fresh and unused. Only a request that passed all earlier checks uses up a nonce. */
 const nonceIsFresh = Effect.fnUntraced(function*(nonce: string | undefined) {
   const verdict = nonce === undefined ? "missing" : yield* (yield* Nonces).spend(nonce)
   if (verdict === "fresh") return
   const nonce_fp = nonce === undefined ? undefined : fingerprint(nonce)
-  // An unknown value of our own form was used before, or swept.
+  // An unknown value in our own form was used before, or was swept.
   yield* nonce_fp !== undefined && nonce?.length === ourNonceLength && verdict === "unknown"
     ? emit("nonce_replayed", { nonce_fp })
     : emit("nonce_rejected", { reason: verdict, nonce_fp })
@@ -98,8 +98,8 @@ const nonceIsFresh = Effect.fnUntraced(function*(nonce: string | undefined) {
 const ourNonceLength = 43
 
 /**
- * The facts of the client. Its reverse name is looked up only if the request may write something: a request without a
- * payload does not.
+ * Returns the facts of the client. Its reverse name is looked up only if the request may write something: a request
+ * without a payload does not.
  */
 const clientOf = ({ sender }: SignedRequest, writes: boolean): Effect.Effect<ClientFacts, never, ReverseNames> =>
   writes && sender.ip !== undefined
@@ -112,8 +112,8 @@ const clientOf = ({ sender }: SignedRequest, writes: boolean): Effect.Effect<Cli
 const seenEverySeconds = 60
 
 /**
- * The facts of the client. The account's last authenticated request is recorded once a minute, or at once if its
- * address has changed.
+ * Returns the facts of the client. It stores the time of the account's last authenticated request once a minute, or at
+ * once if the address has changed.
  */
 const seen = (request: SignedRequest, jws: Jws, account: Account, now: number) => {
   const { lastSeenAt, lastSeenIp } = account
@@ -122,7 +122,7 @@ const seen = (request: SignedRequest, jws: Jws, account: Account, now: number) =
   return isDue ? Effect.tap(client, (facts) => accounts.recordSeen(account.id, now, facts)) : client
 }
 
-/** Checks 6b to 7: the account that the kid names at this profile, whatever its status, and its key. */
+/** Makes checks 6b to 7: the account that the kid names at this profile, whatever its status, and the account's key. */
 const accountSigned = Effect.fnUntraced(function*(jws: Jws, { accountPrefix, profile }: SignedRequest) {
   const id = yield* accepted(accountIdOfKid(jws.header.kid ?? "", accountPrefix))
   const account = yield* accounts.find(profile.name, id)
@@ -133,11 +133,11 @@ const accountSigned = Effect.fnUntraced(function*(jws: Jws, { accountPrefix, pro
   return { account, key: yield* verified(jws, get(account.pubkey), algorithms, account) }
 })
 
-/** Checks 6a to 7: the key of the jwk. */
+/** Makes checks 6a to 7: the key of the jwk. */
 const keySigned = (jws: Jws, algorithms: Algorithms) =>
   Effect.flatMap(accepted(keyOfJwk(jws, algorithms)), (key) => verified(jws, key, algorithms, undefined))
 
-/** Authenticates a request that an account of this profile signs. */
+/** Authenticates a request that an account of this profile signed. */
 export const byKid = Effect.fnUntraced(function*<P>(request: SignedRequest, read: Payload<P>) {
   const jws = yield* accepted(openJws(request.body, request.url, "kid"))
   const { account, key } = yield* accountSigned(jws, request)
@@ -153,7 +153,7 @@ export const byKid = Effect.fnUntraced(function*<P>(request: SignedRequest, read
   return { caller, account, payload: yield* accepted(read(jws.payload)) } satisfies ByAccount<P>
 })
 
-/** Authenticates a request that the key it carries signs. */
+/** Authenticates a request that was signed with the key in its header. */
 export const byJwk = Effect.fnUntraced(function*<P>(request: SignedRequest, read: Payload<P>) {
   const jws = yield* accepted(openJws(request.body, request.url, "jwk"))
   const key = yield* keySigned(jws, request.profile.account.algorithms)
@@ -163,8 +163,9 @@ export const byJwk = Effect.fnUntraced(function*<P>(request: SignedRequest, read
 })
 
 /**
- * Authenticates a request that an account of this profile signs, of any status, or the key it carries. Only revokeCert
- * uses it: that key is one of a certificate, so every kind that is certified is taken (RFC 8555 section 7.6).
+ * Authenticates a request that was signed by an account of this profile, whatever its status, or with the key in its
+ * header. Only revokeCert uses it. That key belongs to a certificate, so every kind of key that can be certified is
+ * accepted (RFC 8555 section 7.6).
  */
 export const byEither = Effect.fnUntraced(function*<P>(request: SignedRequest, read: Payload<P>) {
   const jws = yield* accepted(openJws(request.body, request.url, "either"))
@@ -179,8 +180,8 @@ export const byEither = Effect.fnUntraced(function*<P>(request: SignedRequest, r
 })
 
 /**
- * Authenticates a POST-as-GET of what anybody may read without a signature too: signed by a valid account of this
- * profile, or by the key it carries, of which nothing is kept.
+ * Authenticates a POST-as-GET for a resource that anyone may also read without a signature. The request is signed by a
+ * valid account of this profile, or with the key in its header. That key is not stored.
  */
 export const byAnybody = Effect.fnUntraced(function*(request: SignedRequest) {
   const jws = yield* accepted(openJws(request.body, request.url, "either"))

@@ -15,7 +15,10 @@ import * as orders from "../../store/orders/OrderRows.ts"
 import type { Caller } from "../Caller.ts"
 import { scopeOf } from "../Caller.ts"
 
-/** An authorization with its challenges in the order offered; `status` is the one shown to clients. */
+/**
+ * An authorization with its challenges in the order in which they were offered. `status` is the status that clients
+ * see.
+ */
 export interface AuthorizationView {
   readonly id: AuthorizationId
   readonly orderId: OrderId
@@ -27,7 +30,9 @@ export interface AuthorizationView {
   readonly challenges: ReadonlyArray<Challenge>
 }
 
-/** Finds the caller's authorization. An absent one and another account's get the same answer. */
+/**
+ * Finds the caller's authorization. A missing authorization and another account's authorization get the same answer.
+ */
 export const find = Effect.fnUntraced(function*(caller: Caller, id: AuthorizationId) {
   const rows = yield* authorizations.find(id, scopeOf(caller))
   const [first] = rows
@@ -53,7 +58,7 @@ export const find = Effect.fnUntraced(function*(caller: Caller, id: Authorizatio
 const mayBeDeactivated = (view: AuthorizationView): boolean =>
   view.orderStatus !== "valid" && authorizationMoves.deactivate.from.some((status) => status === view.status)
 
-/** Says why, and what the client can do. The authorization is as it is now. */
+/** Refuses the deactivation, and says why and what the client can do. The authorization is in its present state. */
 const refuseDeactivation = ({ id, identifier, orderStatus, status }: AuthorizationView) => {
   const isIssued = orderStatus === "valid"
   const why = isIssued
@@ -67,8 +72,8 @@ const refuseDeactivation = ({ id, identifier, orderStatus, status }: Authorizati
 
 /**
  * Deactivates an authorization (RFC 8555 section 7.5.2), even while the order is `processing`, but never once it is
- * `valid`. A `pending` order becomes `invalid` (section 7.1.6); a `ready` one goes back to `pending`, with an error that says why it
- * stays there. A second deactivation changes nothing.
+ * `valid`. A `pending` order becomes `invalid` (section 7.1.6). A `ready` order goes back to `pending`, with an error
+ * that says why it stays there. A second deactivation changes nothing.
  */
 export const deactivate = Effect.fnUntraced(function*(caller: Caller, id: AuthorizationId) {
   const view = yield* find(caller, id)

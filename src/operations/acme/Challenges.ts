@@ -20,8 +20,8 @@ import { commitAccepted } from "../work/Verdicts.ts"
 const retryAfterSeconds = 5
 
 /**
- * Finds the caller's challenge with its authorization and order. An absent one and another account's get the same
- * answer.
+ * Finds the caller's challenge with its authorization and order. A missing challenge and another account's challenge
+ * get the same answer.
  */
 export const find = Effect.fnUntraced(function*(caller: Caller, id: ChallengeId) {
   const challenge = yield* authorizations.findChallenge(id, scopeOf(caller))
@@ -29,8 +29,8 @@ export const find = Effect.fnUntraced(function*(caller: Caller, id: ChallengeId)
 })
 
 /**
- * Why nothing is validated any more; the rest of the sentence, which tells the client how to go on, is added by the
- * caller.
+ * Returns why nothing is validated any more. The caller adds the rest of the sentence, which tells the client how to
+ * continue.
  */
 const whyEnded = (name: string, status: AuthorizationStatus, expires: number): string => {
   const subject = `The authorization of ${shownName(name)}`
@@ -48,7 +48,7 @@ const whyEnded = (name: string, status: AuthorizationStatus, expires: number): s
   }
 }
 
-// Finds out from the current state why a claim changed no row.
+// This finds out from the current state why a claim changed no row.
 const explainLostClaim = Effect.fnUntraced(function*(caller: Caller, id: ChallengeId) {
   const challenge = yield* find(caller, id)
   if (challenge.status !== "pending" || challenge.authzStatus === "valid") return challenge
@@ -81,7 +81,7 @@ const claimAndEnqueue = Effect.fnUntraced(function*(
 ) {
   const { profile } = caller
   const { id } = challenge
-  // Lock these rows before the cap is counted and the order is judged.
+  // These rows must be locked before the limit is counted and the order is checked.
   yield* accounts.lock(caller.accountId)
   yield* orders.lock(challenge.orderId)
   const row = yield* authorizations.claim({
@@ -126,9 +126,9 @@ const claimAndEnqueue = Effect.fnUntraced(function*(
 })
 
 /**
- * The trigger (RFC 8555 section 7.5.1): one transaction claims the challenge and queues its validation. A challenge
- * that is already processing or decided, or whose authorization is valid, is returned unchanged. `isBegun` if this
- * request queued the validation.
+ * Handles the trigger of a challenge (RFC 8555 section 7.5.1): one transaction claims the challenge and queues its
+ * validation. It returns a challenge unchanged if it is already processing or decided, or if its authorization is
+ * valid. `isBegun` is true if this request queued the validation.
  */
 export const trigger = Effect.fnUntraced(function*(caller: Caller, id: ChallengeId) {
   const challenge = yield* find(caller, id)

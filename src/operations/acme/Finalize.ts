@@ -25,7 +25,7 @@ import { faultOf } from "./NewKey.ts"
 import type { OrderView } from "./Orders.ts"
 import { find } from "./Orders.ts"
 
-// RFC 8555 requires base64url without padding. Only here is padding tolerated, because some clients send it.
+// RFC 8555 requires base64url without padding. Padding is accepted only here, because some clients send it.
 const decodeCsr = (text: string): Result.Result<Csr, CsrRefused> => {
   const unpadded = text.replace(/={1,2}$/, "")
   const der = decodeBase64url(unpadded)
@@ -80,8 +80,8 @@ const refused = Effect.fnUntraced(function*(caller: Caller, order: OrderView, er
 const ruleOf = ({ rule }: { readonly rule: string | undefined }) => rule === undefined ? {} : { rule }
 
 /**
- * Applies the profile's policy to the names of a CSR, which by now equal the order's names. A refusal does not change
- * the order.
+ * Applies the profile's policy to the names of a CSR. At this point they equal the order's names. A refusal does not
+ * change the order.
  */
 const filtered = Effect.fnUntraced(function*(caller: Caller, order: OrderView, { subjectNames }: Csr) {
   const refusal = yield* judgeNames(caller, "CSR", [
@@ -130,8 +130,8 @@ const claimAndEnqueue = Effect.fnUntraced(function*(caller: Caller, order: Order
 })
 
 /**
- * Finalize (RFC 8555 section 7.4): the CSR is judged in full, then one transaction claims the order and queues its
- * signing. A request that loses the claim gets orderNotReady.
+ * Handles finalize (RFC 8555 section 7.4): it checks the whole CSR, then one transaction claims the order and queues
+ * its signing. A request that loses the claim gets orderNotReady.
  */
 export const finalize = Effect.fnUntraced(function*(caller: Caller, id: OrderId, csrText: string) {
   const { profile } = caller

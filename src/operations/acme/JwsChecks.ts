@@ -8,32 +8,34 @@ import { AccountDoesNotExist, Malformed } from "../../domain/AcmeError.ts"
 import { AccountId, isId } from "../../domain/Id.ts"
 
 /*
- * The checks of a signed request that need nothing but the request, as plain functions: only look-ups and nonces wait for
- * something, and they are effects (Authenticate.ts). The numbers are rows of docs/decisions/acme-surface.md, "Order of the
- * checks". Row 1, the media type, is checked before the body is read.
+ * The checks of a signed request that need only the request. They are plain functions. Look-ups and nonces must wait,
+ * so they are effects (Authenticate.ts). The numbers are rows of docs/decisions/acme-surface.md, "Order of the checks".
+ * Row 1, the media type, is checked before the body is read.
  */
 
 /**
- * Why a request is refused. `reason` is that of the record jws_rejected; without a reason, that record is not written.
+ * Why a request is refused. `reason` is the reason in the record jws_rejected. Without a reason, that record is not
+ * written.
  */
 export interface Refusal {
   readonly reason?: string
   readonly error: AcmeError
 }
 
-/** What was read from a request, or why it is refused. */
+/** What was read from a request, or the refusal. */
 export type Checked<A> = Result.Result<A, Refusal>
 
 const refused = (reason: string, error: AcmeError): Checked<never> => Result.fail({ reason, error })
 
 const malformed = (reason: string, detail: string): Checked<never> => refused(reason, new Malformed({ detail }))
 
-/** The member of the header that names the key: what a resource requires, or either of them. */
+/** The member of the header that names the key, as a resource requires it; `either` accepts both. */
 export type KeyMember = "jwk" | "kid" | "either"
 
 /**
- * 2: the flattened JWS and its protected header can be decoded. 3: no `crit`; the service implements no extension. 4: `url`
- * equals the URL of the request, as a string. 5: exactly one of `jwk` and `kid`, and the one that this resource requires.
+ * Makes checks 2 to 5. 2: the flattened JWS and its protected header can be decoded. 3: there is no `crit`, because the
+ * service implements no extension. 4: `url` equals the URL of the request, as a string. 5: there is exactly one of
+ * `jwk` and `kid`, and it is the member that this resource requires.
  */
 export const openJws = (body: Uint8Array, url: string, wanted: KeyMember): Checked<Jws> => {
   const parsed = parseJws(body)
@@ -54,21 +56,21 @@ export const openJws = (body: Uint8Array, url: string, wanted: KeyMember): Check
     : malformed("key_not_allowed_here", `This resource takes requests signed with a ${wanted}.`)
 }
 
-/** The algorithms that a resource takes. */
+/** The algorithms that a resource accepts. */
 export type Algorithms = ReadonlyArray<SignatureAlgorithm>
 
-/** 6, before the key is read: `alg` is supported. */
+/** Makes the part of check 6 before the key is read: `alg` is supported. */
 export const algorithmKnown = ({ header }: Jws, algorithms: Algorithms): Checked<void> =>
   Result.mapError(checkAlgorithm(header.alg, algorithms), (error) => ({ reason: "algorithm_unsupported", error }))
 
-/** 6a: the key that the `jwk` describes, if `alg` is supported. */
+/** Makes check 6a: returns the key that the `jwk` describes, if `alg` is supported. */
 export const keyOfJwk = (jws: Jws, algorithms: Algorithms): Checked<AccountKey> =>
   Result.flatMap(
     algorithmKnown(jws, algorithms),
     () => Result.mapError(importJwk(jws.header.jwk ?? {}), (error) => ({ reason: "key_unsupported", error }))
   )
 
-/** 6: the key's own algorithm decides; `alg` must agree with it, and the resource must take it. */
+/** Makes check 6: `alg` must be the key's own algorithm, and the resource must accept it. */
 export const algorithmFits = ({ header }: Jws, key: AccountKey, algorithms: Algorithms): Checked<void> =>
   Result.mapError(checkKey(header.alg, key, algorithms), (error) => ({
     reason: error._tag === "BadPublicKey" ? "key_unsupported" : "algorithm_mismatch",
@@ -76,8 +78,8 @@ export const algorithmFits = ({ header }: Jws, key: AccountKey, algorithms: Algo
   }))
 
 /**
- * 6b: the id in a `kid`, which must be the URL of an account of this profile. Any other URL, even of another profile or
- * of a former base_url, has no account here: a client that is told so registers anew.
+ * Makes check 6b: returns the id in a `kid`, which must be the URL of an account of this profile. Any other URL, even
+ * of another profile or of a former base_url, has no account here. A client that gets this answer registers again.
  */
 export const accountIdOfKid = (kid: string, prefix: string): Checked<AccountId> => {
   const id = kid.slice(prefix.length)

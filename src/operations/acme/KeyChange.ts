@@ -27,7 +27,7 @@ import { auditFacts } from "../Caller.ts"
 import { refuseUnlessValid } from "./Accounts.ts"
 import { faultOf } from "./NewKey.ts"
 
-/** keyChange as it was posted: the inner JWS, and the two URLs it must name. */
+/** keyChange as it was posted: the inner JWS, and the two URLs that it must contain. */
 export interface KeyChange {
   readonly inner: Uint8Array
   readonly url: string
@@ -89,7 +89,7 @@ const provenKey = ({ accountUrl, inner, url }: KeyChange, caller: Caller): Resul
 }
 
 /**
- * Replaces the account's key. The write applies only while the old key is stored, so only one of two concurrent
+ * Replaces the account's key. The write succeeds only while the old key is stored, so only one of two concurrent
  * rollovers succeeds.
  */
 export const rollOver = Effect.fnUntraced(function*(caller: Caller, account: Account, request: KeyChange) {

@@ -11,13 +11,13 @@ import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import * as limits from "../../store/LimitRows.ts"
 import type { Caller } from "../Caller.ts"
 
-/** Retry-After in seconds for too many pending authorizations. The client itself decides when they end. */
+/** Retry-After in seconds for too many pending authorizations. The client itself decides when these end. */
 const pendingRetrySeconds = 60
 
-/** The value of `created_network` for a new account. */
+/** Returns the value of `created_network` for a new account. */
 export const networkOf = ({ ip }: ClientFacts): string | undefined => ip === undefined ? undefined : peerOf(ip).network
 
-/** A limit over the window: there is room again when the oldest row that counts leaves it. */
+/** Returns a limit over a window. There is room again when the oldest counted row leaves the window. */
 const overWindow = (
   limit: Reached["limit"],
   { most, now, oldest, windowSeconds }: {
@@ -28,7 +28,7 @@ const overWindow = (
   }
 ): Reached => ({ limit, most, windowSeconds, retryAfter: Math.max(1, oldest + windowSeconds - now) })
 
-/** The limit a new account would exceed, if any. */
+/** Returns the limit that a new account would exceed, if any. */
 export const ofNewAccount = Effect.fnUntraced(function*(profile: ProfileConfig, client: ClientFacts, now: number) {
   const { accounts_per_network: most, window_seconds } = profile.limits
   const network = networkOf(client)
@@ -39,7 +39,10 @@ export const ofNewAccount = Effect.fnUntraced(function*(profile: ProfileConfig, 
     : overWindow("accounts_per_network", { most, now, oldest, windowSeconds: window_seconds })
 })
 
-/** The limit that another order for the replacement of this certificate would exceed, if any. Such orders count in no other. */
+/**
+ * Returns the limit that another order for the replacement of this certificate would exceed, if any. Such orders count
+ * in no other limit.
+ */
 const ofReplacement = Effect.fnUntraced(function*({ accountId, profile }: Caller, replaces: string, now: number) {
   const { orders_per_replacement: most, window_seconds: windowSeconds } = profile.limits
   const oldest = yield* limits.replacementBut(most - 1, { accountId, replaces, since: now - windowSeconds })
@@ -47,8 +50,8 @@ const ofReplacement = Effect.fnUntraced(function*({ accountId, profile }: Caller
 })
 
 /**
- * The first limit a new order with this number of names would exceed, if any. `replaces` is the certificate that it replaces. The
- * transaction has locked the account.
+ * Returns the first limit that a new order with this number of names would exceed, if any. `replaces` is the
+ * certificate that it replaces. The transaction has locked the account.
  */
 export const ofNewOrder = Effect.fnUntraced(function*(
   caller: Caller,
@@ -75,7 +78,9 @@ export const ofNewOrder = Effect.fnUntraced(function*(
     : { limit: "pending_authorizations_per_account", most, retryAfter: pendingRetrySeconds } satisfies Reached
 })
 
-/** The most names one order may have. A limit would refuse a larger order however long the client waits. */
+/**
+ * Returns the most names that one order may have. A limit would refuse a larger order however long the client waits.
+ */
 export const mostNames = ({ limits, order }: ProfileConfig): number =>
   [limits.names_per_account, limits.pending_authorizations_per_account].reduce(
     (least, limit) => limit === 0 ? least : Math.min(least, limit),

@@ -4,8 +4,8 @@ import { PublicKeys } from "../../services/keys/PublicKeys.ts"
 import * as burntKeys from "../../store/revocation/BurntKeys.ts"
 
 /**
- * Why a public key is refused for accounts and certificates, or undefined. The key is weak, on a list, or burnt here:
- * for everybody, or for the account that presents it. Keys that are already stored are not checked again.
+ * Returns why a public key is refused for accounts and certificates, or undefined. The key is weak, on a list, or
+ * burnt, either for everybody or for the account that presents it. Stored keys are not checked again.
  */
 export const faultOf = Effect.fnUntraced(function*(spki: Uint8Array, broughtBy?: AccountId) {
   const keys = yield* PublicKeys

@@ -33,10 +33,10 @@ const accept = (
     : Result.fail(new RejectedIdentifier({ detail, identifier }))
 }
 
-/** The most refusals one answer lists; a client with more must correct these first. */
+/** The most refusals that one answer lists. A client with more refusals must correct these first. */
 const mostRefusals = 10
 
-/** Judges all identifiers. A single refusal is returned as it is, several as a compound. */
+/** Checks all identifiers. It returns a single refusal unchanged, and several refusals as a compound. */
 export const acceptAll = (
   profile: ProfileConfig,
   identifiers: ReadonlyArray<{ readonly type: string; readonly value: string }>

@@ -33,7 +33,7 @@ import * as limits from "./Limits.ts"
 import { acceptAll } from "./OrderedNames.ts"
 import { unattainable } from "./Validity.ts"
 
-/** newOrder as decoded; dates are epoch seconds. */
+/** The decoded newOrder. Dates are epoch seconds. */
 export interface OrderRequest {
   readonly identifiers: ReadonlyArray<{ readonly type: string; readonly value: string }>
   readonly notBefore: number | undefined
@@ -66,7 +66,8 @@ const checkRequest = (
   }
   const fault = unattainable(profile, issuer, request, now)
   if (fault !== undefined) return Result.fail(fault)
-  // The directory offers none. A client that were passed over would take what it gets for what it asked for.
+  // The directory offers no certificate profiles. If the member were ignored, the client would believe that it got the
+  // profile that it asked for.
   if (certificateProfile !== undefined) return Result.fail(new InvalidProfile({ profile: certificateProfile }))
   return acceptAll(profile, identifiers)
 }
@@ -74,7 +75,7 @@ const checkRequest = (
 const challengesFor = ({ challenge }: ProfileConfig, name: DnsName): ReadonlyArray<ChallengeType> =>
   isWildcard(name) ? challenge.enabled.filter(provesDns) : challenge.enabled
 
-// No client learns whether another account's certificate exists, or whose it is.
+// A client must not learn whether another account's certificate exists, or whose it is.
 const nobodys = "names no certificate of this account"
 const replacesFaults = {
   malformed: "is no certID: two base64url texts with a dot between them",
@@ -84,7 +85,10 @@ const replacesFaults = {
   no_shared_identifier: "names a certificate that shares no name with the order"
 }
 
-/** Finds the certificate to be replaced: one of the caller's, with a name in common (RFC 9773 section 5). */
+/**
+ * Finds the certificate to be replaced. It must belong to the caller and have a name in common with the order (RFC 9773
+ * section 5).
+ */
 const replacedBy = Effect.fnUntraced(function*(caller: Caller, certId: string, names: ReadonlyArray<string>) {
   const found = yield* locate(caller.profile.name, certId)
   const reason = typeof found === "string"
@@ -103,13 +107,11 @@ const replacedBy = Effect.fnUntraced(function*(caller: Caller, certId: string, n
   return yield* new Malformed({ detail: `The member replaces ${fault}.` })
 })
 
-/**
- * Inserts the order. It returns false if the account has ended, or if another order has the claim to the certificate to be replaced.
- */
+/** Inserts the order. Returns false if the account has ended, or if another order already replaces the certificate. */
 const insertClaiming = Effect.fnUntraced(function*(row: Parameters<typeof orders.insert>[0], validity: number) {
   const { accountId, now, profile, replaces } = row
   if (replaces !== undefined) {
-    yield* accounts.lock(accountId) // first in the order of locks, before an order row
+    yield* accounts.lock(accountId) // the account is the first lock, before the row of an order
     yield* orders.releaseClaim(profile, replaces, { now, validity })
   }
   return (yield* orders.insert(row)) !== undefined
@@ -119,7 +121,7 @@ const insertClaiming = Effect.fnUntraced(function*(row: Parameters<typeof orders
 const rejected = (error: AcmeError, identifiers: ReadonlyArray<string>) =>
   Effect.andThen(emit("order_rejected", { reason: problemType(error), identifiers }), Effect.fail(error))
 
-/** newOrder (RFC 8555 section 7.4): order, names, authorizations and challenges in one transaction. */
+/** Handles newOrder (RFC 8555 section 7.4): stores order, names, authorizations and challenges in one transaction. */
 export const create = Effect.fnUntraced(function*(caller: Caller, request: OrderRequest) {
   const { profile } = caller
   const now = yield* currentSeconds
@@ -194,7 +196,9 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
   return view
 })
 
-/** Finds the caller's order. An absent one, another account's and another profile's get the same answer. */
+/**
+ * Finds the caller's order. A missing order, another account's order and another profile's order get the same answer.
+ */
 export const find = Effect.fnUntraced(function*(caller: Caller, id: OrderId) {
   const order = yield* orders.find({ id, ...scopeOf(caller) })
   if (order === undefined) return yield* new NotFound()
@@ -206,8 +210,8 @@ const longestWalk = 500
 const beforeAll = makeOrderId("ffffffff-ffff-ffff-ffff-ffffffffffff")
 
 /**
- * One page of the caller's orders, newest first, and the cursor of the next page if there may be more. A page is short,
- * or even empty, where many orders have failed.
+ * Returns one page of the caller's orders, newest first, and the cursor of the next page if there may be more. A page
+ * is short, or even empty, if many orders have failed.
  */
 export const list = Effect.fnUntraced(function*(caller: Caller, cursor: OrderId | undefined) {
   const now = yield* currentSeconds
@@ -224,7 +228,10 @@ export const list = Effect.fnUntraced(function*(caller: Caller, cursor: OrderId 
   return { ids, next: last }
 })
 
-/** The PEM chain of a `valid` order, leaf first. Fails where it cannot be read: a client would install it. */
+/**
+ * Returns the PEM chain of a `valid` order, leaf first. Fails if the chain cannot be read, because a client would
+ * install it.
+ */
 export const certificate = Effect.fnUntraced(function*(caller: Caller, id: OrderId) {
   const row = yield* certificates.certificate({ id, ...scopeOf(caller) })
   if (row === undefined) return yield* new NotFound()

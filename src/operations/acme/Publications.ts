@@ -13,14 +13,16 @@ const ofIssuer = <A>(profile: string, part: (issuer: Issuer) => A): Effect.Effec
     return issuer === undefined ? new NotPublished() : Effect.succeed(part(issuer))
   })
 
-/** The trust anchor of a profile, PEM. */
+/** Returns the trust anchor of a profile as PEM. */
 export const anchor = (profile: string) => ofIssuer(profile, ({ anchorPem }) => anchorPem)
 
-/** The certificate that signs a profile's leaves, DER: the target of `caIssuers` (RFC 5280 section 4.2.2.1). */
+/**
+ * Returns the certificate that signs a profile's leaves as DER. `caIssuers` points to it (RFC 5280 section 4.2.2.1).
+ */
 export const issuerCertificate = (profile: string) => ofIssuer(profile, ({ certificate }) => certificate)
 
 /**
- * The DER revocation list of a profile's CA, as it is stored (docs/decisions/revocation-lists.md, "Serving"). Without a
+ * Returns the stored DER revocation list of a profile's CA (docs/decisions/revocation-lists.md, "Serving"). Without a
  * local CA it is the list that the operator's script returns, if any.
  */
 const revocationList = Effect.fnUntraced(function*(profile: string) {
@@ -35,7 +37,10 @@ const revocationList = Effect.fnUntraced(function*(profile: string) {
   return yield* ledger._tag === "Failure" ? new ServerInternal({ cause: ledger.failure }) : new CrlNotReady()
 })
 
-/** Everything that a profile publishes of its CA, by the path below it, with the media type (RFC 2585 section 4 for DER). */
+/**
+ * Everything that a profile publishes about its CA, by the path below the profile, with the media type (RFC 2585
+ * section 4 for DER).
+ */
 export const publications = {
   "/crl": { mediaType: "application/pkix-crl", of: revocationList },
   "/ca.pem": {

@@ -44,7 +44,7 @@ export interface RevocationRequest {
   readonly signer: { readonly account: Account } | { readonly key: AccountKey }
   /** base64url DER. */
   readonly certificate: string
-  /** An RFC 5280 reason code; an absent one is stored as none. */
+  /** The RFC 5280 reason code. Without a code, no reason is stored. */
   readonly reason: number | undefined
   readonly client: ClientFacts
 }
@@ -67,7 +67,8 @@ const refused = Effect.fnUntraced(function*(
 ) {
   yield* emit("certificate_revoke_rejected", { cert_serial: certSerial, reason: problemType(error) })
   const account = accountOf(request)
-  // Anybody can generate a key and name a certificate, even one that a server presented, so such rows are rationed.
+  // Anyone can generate a key and name a certificate, even a certificate that a server presented. So the number of such
+  // rows is limited.
   const isOutsider = account === undefined && (found === undefined || !isAuthorized(request, found))
   if (isOutsider && !(yield* (yield* AuditAllowance).take)) return yield* error
   yield* audit.record({
@@ -85,13 +86,16 @@ const refused = Effect.fnUntraced(function*(
   return yield* error
 }, Effect.uninterruptible)
 
-/** Hexadecimal digits of a serial that are looked for and recorded. No certificate of ours has more than forty (RFC 5280 section 4.1.2.2). */
+/**
+ * The most hexadecimal digits of a serial that are looked up and recorded. No certificate of ours has more than forty
+ * (RFC 5280 section 4.1.2.2).
+ */
 const longestSerial = 64
 
 /**
- * revokeCert (RFC 8555 section 7.6; docs/protocol.md, "Revocation"). The stored leaf must equal the submitted one,
- * octet for octet. Authorization is checked before any answer that would show whether the certificate is revoked. If
- * another party has to revoke it, the request waits for that. A key compromise burns the key even if the certificate
+ * Handles revokeCert (RFC 8555 section 7.6; docs/protocol.md, "Revocation"). The stored leaf must equal the submitted
+ * leaf, octet for octet. Authorization is checked before any answer that would show whether the certificate is revoked.
+ * If another party must revoke it, the request waits for that. A key compromise burns the key even if the certificate
  * was revoked before.
  */
 export const revokeCert = Effect.fnUntraced(function*(request: RevocationRequest) {

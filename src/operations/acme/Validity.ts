@@ -15,11 +15,12 @@ import * as certificates from "../../store/orders/CertificateRows.ts"
 import { unreadableChain } from "../StoredCertificate.ts"
 
 /*
- * The validity that an order asks for, and the one its certificate gets (RFC 8555 section 7.4). The row keeps the wish. Only
- * the local CA says beforehand what it will give. A relay passes the wish on, and a program is not told of it.
+ * The validity that an order asks for, and the validity that its certificate gets (RFC 8555 section 7.4). The row keeps
+ * the requested dates. Only the local CA knows in advance what it will grant. A relay passes the requested dates on,
+ * and a program does not get them.
  */
 
-/** What a client asks for, in epoch seconds. */
+/** The dates that a client asks for, in epoch seconds. */
 export interface Wish {
   readonly notBefore: number | undefined
   readonly notAfter: number | undefined
@@ -27,7 +28,7 @@ export interface Wish {
 
 const isWish = ({ notAfter, notBefore }: Wish): boolean => notAfter !== undefined || notBefore !== undefined
 
-/** What the local CA of a profile gives. `issuer` is absent where its certificate cannot be read at present. */
+/** Returns what the local CA of a profile grants. `issuer` is absent if its certificate cannot be read at present. */
 const windowOf = (
   { signer }: ProfileConfig,
   issuer: Issuer | undefined,
@@ -44,7 +45,10 @@ const windowOf = (
     issuerNotAfter: issuer?.firstToEnd.notAfter ?? Infinity
   })
 
-/** Why no certificate of this profile can have the validity, if that is known: nothing would be left of the wish. */
+/**
+ * Returns why no certificate of this profile can have the requested validity, if that is known: nothing of the
+ * requested period would be left.
+ */
 export const unattainable = (
   profile: ProfileConfig,
   issuer: Issuer | undefined,
@@ -54,7 +58,7 @@ export const unattainable = (
   if (!isWish(wish) || profile.signer.backend !== "local_ca") return undefined
   const at = { now, orderedAt: now }
   const longest = windowOf(profile, issuer, { notBefore: undefined, notAfter: undefined }, at)
-  if (Result.isFailure(longest)) return undefined // the CA has ended, which is no fault of the wish
+  if (Result.isFailure(longest)) return undefined // the CA has expired, which is not a fault of the request
   const window = windowOf(profile, issuer, wish, at)
   if (Result.isSuccess(window) && !window.success.discardedRequest) return undefined
   const { notAfter, notBefore } = longest.success
@@ -67,7 +71,10 @@ export const unattainable = (
 
 const nothing: Wish = { notBefore: undefined, notAfter: undefined }
 
-/** The dates of the certificate of a valid order; none if it cannot be read, which is recorded. */
+/**
+ * Returns the dates of the certificate of a valid order. If the certificate cannot be read, returns no dates and logs
+ * that.
+ */
 const issued = (order: Order): Effect.Effect<Wish, StorageFailed, Database> =>
   Effect.flatMap(certificates.certificate(order), (row) => {
     if (row === undefined) return Effect.succeed(nothing)
@@ -78,8 +85,8 @@ const issued = (order: Order): Effect.Effect<Wish, StorageFailed, Database> =>
   })
 
 /**
- * The dates that a client is shown for those that it asked for: of the certificate once there is one, before that those that it
- * will have as far as they are known.
+ * Returns the dates that a client sees for the dates that it asked for: the dates of the certificate once it exists,
+ * and before that the dates that the certificate will have, as far as they are known.
  */
 export const datesOf = (
   profile: ProfileConfig,

@@ -22,26 +22,26 @@ import * as orphans from "../work/OrphanedCertificates.ts"
 import { readForOperator } from "./OperatorReads.ts"
 import * as orders from "./OrderRecords.ts"
 
-/* What operators do with accounts. */
+/* The operations of operators on accounts. */
 
 interface Page {
   readonly limit: number
   readonly offset: number
 }
 
-/** An account by its id alone. */
+/** Finds an account by its id alone. */
 const find = Effect.fnUntraced(function*(id: string) {
   const account = isId(id) ? yield* accountSearch.findRecord(AccountId(id)) : undefined
   return account ?? (yield* new NoSuch({ noun: "account", id }))
 })
 
-/** A page of accounts, newest first, and how many match. */
+/** Returns a page of accounts, newest first, and the number of matches. */
 export const list = (filters: AccountFilters, page: Page) =>
   readForOperator(
     Effect.all({ items: accountSearch.search(filters, page), total: accountSearch.countMatches(filters) })
   )
 
-/** An account, with the number of its orders and of its live certificates. */
+/** Returns an account, with the numbers of its orders and of its live certificates. */
 export const detail = (id: string) =>
   readForOperator(Effect.gen(function*() {
     const account = yield* find(id)
@@ -52,10 +52,10 @@ export const detail = (id: string) =>
     }
   }))
 
-/** The answer of {@link detail}. */
+/** The result of {@link detail}. */
 export type AccountDetail = Effect.Success<ReturnType<typeof detail>>
 
-/** A page of an account's orders, newest first, and how many it has. */
+/** Returns a page of an account's orders, newest first, and the number of all its orders. */
 export const ordersOf = Effect.fn("AccountRecords.ordersOf")(function*(id: string, page: Page) {
   const { id: accountId } = yield* find(id)
   return yield* orders.list({ accountId }, page)
@@ -67,13 +67,16 @@ const rowOf = (operator: Operator, { id, profile }: Pick<Account, "id" | "profil
 const isSame = (one: ReadonlyArray<string>, other: ReadonlyArray<string>): boolean =>
   one.length === other.length && one.every((text, index) => text === other[index])
 
-/** Refuses to change an account that is not valid, because nothing would use its contacts. */
+/** Refuses to change an account that is not valid, because its contacts are no longer used. */
 const refuseUnlessValid = ({ status }: AccountRecord) =>
   status === "valid"
     ? Effect.void
     : new BadRequest({ detail: `The account is ${status}; contacts can be changed only while it is valid.` })
 
-/** Replaces the contacts, under the rules that clients have; an empty list clears them. The same contacts change nothing. */
+/**
+ * Replaces the contacts. The rules are the same as for clients. An empty list removes all contacts; equal contacts
+ * change nothing.
+ */
 export const updateContact = Effect.fn("AccountRecords.updateContact")(
   function*(operator: Operator, id: string, given: ReadonlyArray<string>) {
     const before = yield* find(id)
@@ -98,7 +101,7 @@ export const updateContact = Effect.fn("AccountRecords.updateContact")(
 )
 
 /**
- * Deactivates an account for good. Its orders remain, so its certificates can be revoked. A second call changes
+ * Deactivates an account permanently. Its orders remain, so its certificates can be revoked. A second call changes
  * nothing.
  */
 export const deactivate = Effect.fn("AccountRecords.deactivate")(function*(operator: Operator, id: string) {
@@ -124,7 +127,10 @@ const refuseWhileLive = Effect.fnUntraced(function*(id: AccountId) {
   if (count > 0) return yield* new LiveCertificates({ noun: "account", id, count })
 })
 
-/** Finds what {@link remove} would delete, and refuses whatever it would refuse. Commands call it before they ask. */
+/**
+ * Returns what {@link remove} would delete, and refuses whatever {@link remove} would refuse. Commands call it before
+ * they ask for confirmation.
+ */
 export const preview = Effect.fn("AccountRecords.preview")(function*(id: string) {
   const found = yield* detail(id)
   yield* refuseWhileLive(found.account.id)
@@ -144,7 +150,7 @@ export const remove = Effect.fn("AccountRecords.remove")(function*(operator: Ope
     const [owned] = yield* deletions.owned([accountId])
     yield* orphans.lookAfterAll([accountId])
     const [gone] = yield* deletions.deleteAccounts([accountId])
-    // Another operator deleted it in the meantime.
+    // Another operator deleted the account in the meantime.
     if (owned === undefined || gone === undefined) return yield* new NoSuch({ noun: "account", id })
     const { authorizations, orders } = owned
     yield* audit.insert({

@@ -22,40 +22,38 @@ const queueMillis = 5000
 const refusalMillis = 10_000
 const expiringMillis = 60_000
 const totalsMillis = 60_000
-/** A page waits no longer for what is only good to know. */
+/** A page waits no longer than this for values that are not essential. */
 const totalsPatienceMillis = 2000
 
 /**
- * Runs a reading for which everybody who looks waits. It must not count in the share of the one who asked first, or it
- * would wait behind that operator's other reads. So all such readings have a share of their own.
+ * Runs a reading for which all viewers wait. If it counted in the share of the operator who asked first, it would wait
+ * behind that operator's other reads. So all such readings have their own share.
  */
 const forAll = <A, E, R>(reading: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.provideService(reading, currentAsker, { host: "activity", network: "activity" })
 
 const daySeconds = 86_400
 const soonDays = 7
-/**
- * How many certificates are checked at most. Each check costs a few look-ups, and there may be very many certificates.
- */
+/** The most certificates that are checked. Each check costs a few look-ups, and there may be very many certificates. */
 const mostSoon = 10_000
 
 /**
- * How the service goes, for the first page of operators and for programs that watch it. Everything here is kept for some
- * seconds, so that many who look cost the database no more than one.
+ * The state of the service, for the operators' first page and for monitoring programs. Everything here is kept for some
+ * seconds, so that many viewers cost the database no more than a single one.
  */
 export class Activity extends Context.Service<Activity, {
-  /** Counts over time, of one profile or of all. */
+  /** Counts over time, for one profile or for all. */
   readonly trend: (profile: string | undefined, range: TrendRange) => Reading<Trend>
   /** The queue by kind. */
   readonly queue: Reading<Effect.Success<typeof jobs.queue>>
-  /** Failures in the audit trail of the last day; `since` is its begin in epoch seconds. */
+  /** Failures in the audit trail of the last day. `since` is the start of that day in epoch seconds. */
   readonly refusals: Reading<{ readonly count: number; readonly since: number }>
-  /** Certificates that end within a week and have not been replaced; more than these if `isCut`. */
+  /** Certificates that expire within a week and have not been replaced. With `isCut` there may be more. */
   readonly expiring: Reading<{ readonly count: number; readonly isCut: boolean; readonly days: number }>
-  /** How many records there are in all. */
+  /** The total numbers of records. */
   readonly totals: Reading<{ readonly accounts: number; readonly orders: number; readonly credentials: number }>
 }>()("acme/operations/Activity") {
-  /** Keeps the counts of these profiles and of all together. */
+  /** Provides the counts of these profiles, and of all profiles together. */
   static readonly layer = (profiles: ReadonlyArray<string>): Layer.Layer<Activity> =>
     Layer.effect(
       this,
@@ -81,7 +79,8 @@ export class Activity extends Context.Service<Activity, {
           totalsPatienceMillis
         )
         return {
-          // A name that is no profile of the configuration is counted each time, so that nobody fills the memory.
+          // If a name is not a profile of the configuration, the result is not kept, so that nobody can fill the
+          // memory.
           trend: (profile, range) => trends.get(keyOf(profile, range)) ?? Effect.flatten(makeTrend(profile, range)),
           queue: forAll(yield* makeSharedReading(queueMillis, jobs.queue)),
           refusals: forAll(yield* makeSharedReading(refusalMillis, refusals)),

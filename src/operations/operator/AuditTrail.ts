@@ -10,30 +10,33 @@ import type { AtKeyboard } from "../Operator.ts"
 import { prune } from "../work/AuditSweep.ts"
 import { readForOperator } from "./OperatorReads.ts"
 
-/* What operators do with the audit trail: they read it, and they delete old rows. */
+/* The operations of operators on the audit trail: they read it, and they delete old rows. */
 
 interface Page {
   readonly limit: number
   readonly offset: number
 }
 
-/** One row. */
+/** Finds one row. */
 export const find = Effect.fn("AuditTrail.find")(function*(id: string) {
   const row = /^\d{1,15}$/.test(id) ? yield* auditSearch.find(Number(id)) : undefined
   return row ?? (yield* new NoSuch({ noun: "audit row", id }))
 })
 
-/** Refuses an event that this version does not know and that no row has. An empty list would read as if it had never happened. */
+/**
+ * Refuses an event that this version does not know and that no row has. An empty list would suggest that the event
+ * never happened.
+ */
 export const checkEvent = Effect.fn("AuditTrail.checkEvent")(function*(event: string | undefined) {
   if (event === undefined || auditEvents.some((known) => known === event)) return
   if (yield* auditSearch.hasEvent(event)) return
   return yield* new UnknownWord({ name: "event", word: event.slice(0, 64), known: auditEvents })
 })
 
-/** The filters of a list: those of the store, and the request. */
+/** The filters of a list: the store's filters, and the request. */
 export type TrailFilters = AuditFilters & { readonly requestId?: string | undefined }
 
-/** Whether a row meets the filters beside the request. */
+/** Returns whether a row meets all filters except the request. */
 export const isMatch = (filters: AuditFilters) => (row: AuditRecord): boolean => {
   const { since = 0, until = Number.POSITIVE_INFINITY, ...exact } = filters
   return row.createdAt >= since && row.createdAt < until &&
@@ -44,8 +47,8 @@ const batch = 1000
 const mostOfRequest = 10_000
 
 /**
- * The rows of one request, up to a bound: a request has a few, but a proxy may give the same id to every request
- * (docs/decisions/audit-rows.md, "Reading").
+ * Returns the rows of one request, up to a limit. A request has a few rows, but a proxy may give the same id to every
+ * request (docs/decisions/audit-rows.md, "Reading").
  */
 const ofRequest = Effect.fnUntraced(function*(filters: AuditFilters, requestId: string, { limit, offset }: Page) {
   const found: Array<AuditRecord> = []
@@ -65,8 +68,8 @@ const ofRequest = Effect.fnUntraced(function*(filters: AuditFilters, requestId: 
 })
 
 /**
- * A page of the trail, newest first, and the number of matching rows. `truncated` says that a search for a request
- * ended early.
+ * Returns a page of the trail, newest first, and the number of matching rows. `truncated` says that a search for a
+ * request ended early.
  */
 export const list = (filters: TrailFilters, page: Page) =>
   readForOperator(Effect.gen(function*() {
@@ -84,7 +87,7 @@ export const preview = (olderThanDays: number) =>
 
 /**
  * Deletes rows older than `olderThanDays` days, a thousand in each transaction ({@link prune}). An interruption takes
- * effect between two transactions. `told` gets the number so far after each transaction.
+ * effect between two transactions. `told` gets the number of rows so far after each transaction.
  */
 export const cleanup = Effect.fn("AuditTrail.cleanup")(function*(
   operator: AtKeyboard,

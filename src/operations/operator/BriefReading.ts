@@ -13,7 +13,10 @@ export class TooSlow extends Data.TaggedError("TooSlow") {
   }
 }
 
-/** When it is interrupted, nobody waits for its end: an engine that does not answer cannot be interrupted. */
+/**
+ * Makes an effect that, when interrupted, is abandoned without a wait for its end, because an engine that does not
+ * answer cannot be interrupted.
+ */
 const abandonable = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(
@@ -23,8 +26,8 @@ const abandonable = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E,
   )
 
 /**
- * Reads the database for two seconds at most, on a connection as every request has one. A reading that waits for a connection, or
- * for an engine that does not end it, is abandoned.
+ * Reads the database for at most two seconds, on an ordinary connection like a request. A reading is abandoned if it
+ * waits for a connection, or for an engine that does not end it.
  */
 export const prompt = <A>(
   reading: Effect.Effect<A, StorageFailed, Database>
@@ -32,8 +35,8 @@ export const prompt = <A>(
   Effect.timeoutOrElse(abandonable(reading), { duration: patienceMillis, orElse: () => new TooSlow() })
 
 /**
- * The same beside the service, for readings that cost more as the database grows. The engine ends such a reading
- * itself.
+ * Like {@link prompt}, but reads beside the service, for readings whose cost grows with the database. The engine itself
+ * ends such a reading.
  */
 export const brief = <A>(
   reading: Effect.Effect<A, StorageFailed, Database>

@@ -10,13 +10,16 @@ export interface ListenerEnd {
   readonly notAfter: number
 }
 
-/** How many seconds the CAs and the listeners of this process have left, for a scrape. Negative once they have ended. */
+/**
+ * Returns, for a scrape, how many seconds the CAs and listeners of this process have left. The value is negative after
+ * the expiry.
+ */
 export const certificateEnds = (
   issuers: Iterable<Pick<Issuer, "id" | "firstToEnd">>,
   listeners: ReadonlyArray<ListenerEnd>
 ): Effect.Effect<Samples> =>
   Effect.map(currentSeconds, (now) => {
-    // Two files may have certificates for one key: the first to end counts.
+    // Two files may have certificates for the same key. The earliest expiry counts.
     const ends = new Map<string, number>()
     for (const { firstToEnd, id } of issuers) {
       ends.set(id, Math.min(firstToEnd.notAfter, ends.get(id) ?? Number.POSITIVE_INFINITY))

@@ -5,14 +5,15 @@ import type { Config } from "../../settings/AppConfig.ts"
 import { windowOf } from "../Renewal.ts"
 import { issuedOrder } from "./OrderRecords.ts"
 
-/** Whether a script of the operator decides when to renew. The script runs for clients only. */
+/** Returns whether an operator's script decides when to renew. The script runs only for clients. */
 const isAsked = ({ profiles }: Pick<Config, "profiles">, profile: string): boolean =>
   profiles.some(({ name, signer }) =>
     name === profile && signer.backend === "custom" && signer.custom.supports_renewal_info
   )
 
 /**
- * The decoded certificates of an order, leaf first, with the certID and the time at which clients are told to renew.
+ * Returns the decoded certificates of an order, leaf first, with the certID and the time at which clients are told to
+ * renew.
  */
 export const decodedChain = Effect.fnUntraced(function*(config: Pick<Config, "profiles">, id: string) {
   const { certificate, profile, revokedAt } = yield* issuedOrder(id)
@@ -28,5 +29,5 @@ export const decodedChain = Effect.fnUntraced(function*(config: Pick<Config, "pr
   }
 })
 
-/** The answer of {@link decodedChain}. */
+/** The result of {@link decodedChain}. */
 export type DecodedChain = Effect.Success<ReturnType<typeof decodedChain>>

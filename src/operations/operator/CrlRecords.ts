@@ -27,20 +27,20 @@ import { everyOfSerial } from "./Serials.ts"
 /** A CA with the state of its list. Times are epoch seconds. */
 export interface CrlView {
   readonly issuer: string
-  /** Absent if no served profile signs with it any more. */
+  /** The CA. Absent if no served profile signs with it any more. */
   readonly ca: Issuer | undefined
   readonly profiles: ReadonlyArray<string>
-  /** Absent until a worker has seen the CA. */
+  /** The stored list. Absent until a worker has seen the CA. */
   readonly stored: Effect.Success<ReturnType<typeof crls.findHead>>
   /** Certificates on the stored list. */
   readonly entries: number
   /** Recorded revocations that are not on the list. */
   readonly unlisted: number
-  /** The state of the list. One that is `stopped` is not signed anew, and nothing is revoked. */
+  /** The state of the list. A `stopped` list is not signed again, and the CA revokes nothing. */
   readonly state: "ok" | "due" | "expired" | "missing" | "stopped"
-  /** Why it is `stopped`. */
+  /** Why the list is `stopped`. */
   readonly trouble?: string | undefined
-  /** Absent if no served profile signs with the CA any more. */
+  /** The state of the CA. Absent if no served profile signs with the CA any more. */
   readonly caState: CaState | undefined
 }
 
@@ -55,7 +55,7 @@ interface Compared {
   readonly unlisted: number
 }
 
-// To read and compare one entry of a list takes as long as to count so many rows.
+// Reading and comparing one entry of a list takes as long as counting this number of rows.
 const rowsPerEntry = 100
 
 /** Compares the stored list with the recorded revocations. */
@@ -94,7 +94,7 @@ const view = Effect.fnUntraced(function*(
   return { ...known, entries, unlisted, state: isStopped ? "stopped" : stateOf(stored.nextUpdate, unlisted, now) }
 })
 
-/** The CAs of these profiles, each once with the names of its profiles. */
+/** Returns the CAs of these profiles, each once, with the names of its profiles. */
 export const signing = Effect.fnUntraced(function*(profiles: ReadonlyArray<string>) {
   const issuers = yield* Issuers
   const named = new Map<string, { readonly ca: Issuer; readonly profiles: Array<string> }>()
@@ -108,7 +108,9 @@ export const signing = Effect.fnUntraced(function*(profiles: ReadonlyArray<strin
   return named
 })
 
-/** The CAs of these profiles with the states of their lists by date alone: this reads one row for each. */
+/**
+ * Returns the CAs of these profiles, with the states of their lists judged only by date. It reads one row for each CA.
+ */
 export const heads = Effect.fn("CrlRecords.heads")(function*(profiles: ReadonlyArray<string>) {
   const named = yield* signing(profiles)
   const now = yield* currentSeconds
@@ -124,7 +126,7 @@ export const heads = Effect.fn("CrlRecords.heads")(function*(profiles: ReadonlyA
     })))
 })
 
-/** The lists of the CAs of these profiles, then the lists of CAs that no profile uses any more. */
+/** Returns the lists of the CAs of these profiles, then the lists of CAs that no profile uses any more. */
 export const list = Effect.fn("CrlRecords.list")(function*(profiles: ReadonlyArray<string>) {
   const named = yield* signing(profiles)
   const stored = yield* crls.issuers()
@@ -132,12 +134,12 @@ export const list = Effect.fn("CrlRecords.list")(function*(profiles: ReadonlyArr
   return yield* readForOperator(Effect.forEach(ids, (id) => view(id, named.get(id)?.ca, named.get(id)?.profiles ?? [])))
 })
 
-/** The stored list of one CA, DER. */
+/** Returns the stored list of one CA as DER. */
 export const revocationList = Effect.fn("CrlRecords.revocationList")(function*(issuer: string) {
   return ((yield* crls.find(issuer)) ?? (yield* new NoSuch({ noun: "issuer", id: issuer }))).der
 })
 
-/** The certificate of one CA with which a profile signs, PEM. */
+/** Returns, as PEM, the certificate of a CA with which a profile signs. */
 export const certificatePem = Effect.fn("CrlRecords.certificatePem")(
   function*(profiles: ReadonlyArray<string>, issuer: string) {
     const found = (yield* signing(profiles)).get(issuer) ?? (yield* new NoSuch({ noun: "issuer", id: issuer }))
@@ -145,19 +147,19 @@ export const certificatePem = Effect.fn("CrlRecords.certificatePem")(
   }
 )
 
-/** The number and dates of the stored list of one CA. */
+/** Returns the number and dates of the stored list of one CA. */
 export const find = Effect.fn("CrlRecords.find")(function*(issuer: string) {
   return (yield* crls.findHead(issuer)) ?? (yield* new NoSuch({ noun: "issuer", id: issuer }))
 })
 
 /**
- * Used after a restore. It sets the stored number to `above`, so that the next list has a higher number than any that
- * clients have seen. The list is due at once.
+ * Sets the stored number to `above`, so that the next list has a higher number than any list that clients have seen.
+ * The list is due at once. Operators use this after a restore.
  */
 export const raise = Effect.fn("CrlRecords.raise")(
   function*(operator: AtKeyboard, issuer: string, above: number) {
     const { crlNumber: before, nextUpdate: end } = yield* find(issuer)
-    // The list becomes due, but not expired: the stored list is as good as before.
+    // The list becomes due, but not expired, because the stored list is still valid.
     const nextUpdate = Math.min(end, (yield* currentSeconds) + halfValidity - 1)
     const raised = yield* transaction(Effect.gen(function*() {
       const done = yield* crls.raise(issuer, { before, number: above, nextUpdate })
@@ -178,8 +180,8 @@ export const raise = Effect.fn("CrlRecords.raise")(
 )
 
 /**
- * Used after a restore. It puts a certificate on the list of its CA that no order has any more. Nobody knows its end, so it stays
- * on the list for good.
+ * Puts a certificate that no order has any more on the list of its CA. Its expiry is unknown, so it stays on the list
+ * forever. Operators use this after a restore.
  */
 export const revokeUnknown = Effect.fn("CrlRecords.revokeUnknown")(
   function*(operator: AtKeyboard, issuer: string, serial: string, reason: number | undefined) {

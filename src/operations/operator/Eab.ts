@@ -44,11 +44,11 @@ export const checkProfile = (
 
 const secretSize = 32
 
-// Such a secret begins with a hyphen in base64url. Clients take it on the command line, where a hyphen begins an
+// Such a secret begins with a hyphen in base64url. Clients pass it on the command line, where a hyphen begins an
 // option.
 const isOption = ([first = 0]: Uint8Array): boolean => first >> 2 === 62
 
-/** Creates a credential. Only this answer holds its secret; no later answer shows the secret again. */
+/** Creates a credential. Only this result has its secret; no later result shows the secret again. */
 export const create = Effect.fn("Eab.create")(function*(
   operator: Operator,
   { label, profile }: { readonly label: string; readonly profile: string | undefined }
@@ -71,13 +71,13 @@ export const create = Effect.fn("Eab.create")(function*(
   return { credential, secret }
 }, Effect.uninterruptible)
 
-/** One credential, without its secret. */
+/** Finds one credential, without its secret. */
 export const find = Effect.fn("Eab.find")(function*(kid: string) {
   const credential = isId(kid) ? yield* eabKeys.find(kid) : undefined
   return credential ?? (yield* new NoSuch({ noun: "credential", id: kid }))
 })
 
-/** One credential, with the number of orders of its accounts and of their live certificates. */
+/** Returns one credential, with the numbers of its accounts' orders and live certificates. */
 export const detail = (kid: string) =>
   readForOperator(Effect.gen(function*() {
     const credential = yield* find(kid)
@@ -90,7 +90,7 @@ export const detail = (kid: string) =>
     }
   }))
 
-/** A page of credentials, newest first, and the number of all. */
+/** Returns a page of credentials, newest first, and the total number. */
 export const list = (page: {
   readonly status: EabStatus | undefined
   readonly limit: number
@@ -112,7 +112,7 @@ export const revoke = Effect.fn("Eab.revoke")(function*(operator: Operator, kid:
   return yield* find(kid)
 }, Effect.uninterruptible)
 
-/** Counts what a deletion would affect, to show in the confirmation. It refuses what the deletion would refuse. */
+/** Counts what a deletion would affect, for the confirmation. It refuses whatever the deletion would refuse. */
 export const preview = Effect.fn("Eab.preview")(function*(kid: string, mode: AccountsMode) {
   const credential = yield* find(kid)
   const accounts = yield* eabKeys.accountsOf(kid)
@@ -180,8 +180,8 @@ const told = Effect.fnUntraced(function*(
 })
 
 /**
- * Deletes a credential and, as `mode` says, keeps, deactivates or deletes its accounts: all or nothing. Accounts with a
- * live certificate are never deleted (docs/eab.md, "Deleting, and what becomes of accounts").
+ * Deletes a credential and, as `mode` says, keeps, deactivates or deletes its accounts. It does all of this or nothing.
+ * Accounts with a live certificate are never deleted (docs/eab.md, "Deleting, and what becomes of accounts").
  */
 export const remove = Effect.fn("Eab.remove")(function*(operator: Operator, kid: string, mode: AccountsMode) {
   const done = yield* transaction(Effect.gen(function*() {

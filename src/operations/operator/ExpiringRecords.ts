@@ -11,7 +11,8 @@ import { batch, judged, walk } from "../ExpiringWindow.ts"
 import { readForOperator } from "./OperatorReads.ts"
 
 /**
- * Selects certificates of one profile or of all that expire within `days` days, with or without replaced ones.
+ * Selects certificates of one profile, or of all profiles, that expire within `days` days, with or without replaced
+ * certificates.
  */
 export interface Wanted {
   readonly profile?: string | undefined
@@ -25,8 +26,8 @@ export const mostDays = 100_000
 const usualDays = 30
 
 /**
- * The window of a list that names none: that of the digests of the profile, or of all profiles; without a digest,
- * thirty days.
+ * Returns the default window of a list: the window of the digests of the profile, or of all profiles. Without a digest
+ * it is thirty days.
  */
 export const usualDaysOf = ({ profiles }: Pick<Config, "profiles">, name?: string): number => {
   const asked = profiles.filter((profile) => profile.enabled && (name === undefined || profile.name === name))
@@ -34,8 +35,8 @@ export const usualDaysOf = ({ profiles }: Pick<Config, "profiles">, name?: strin
 }
 
 /**
- * Which certificates a request selects. A window that is out of bounds is moved into them. Replaced ones are shown unless they are to
- * be hidden.
+ * Returns which certificates a request selects. A window that is out of bounds is limited to the bounds. Replaced
+ * certificates are included unless the request hides them.
  */
 export const wantedOf = (
   config: Pick<Config, "profiles">,
@@ -52,7 +53,10 @@ export const wantedOf = (
 const daySeconds = 86_400
 const hourSeconds = 3600
 
-/** How many certificates of a profile expire within each of these numbers of days and have not been replaced. */
+/**
+ * Counts, for each of these numbers of days, the certificates of a profile that expire within it and have not been
+ * replaced.
+ */
 export const countOpen = Effect.fnUntraced(function*(profile: string, days: ReadonlyArray<number>) {
   const now = yield* currentSeconds
   const window = { profile, now, until: now + Math.max(...days) * daySeconds }
@@ -69,8 +73,8 @@ export const countOpen = Effect.fnUntraced(function*(profile: string, days: Read
 const soonMillis = 2000
 
 /**
- * Counts the certificates of all profiles that expire within `days` days and have not been replaced. It looks at no
- * more than `most` certificates, soonest first; `isCut` says that there may be more.
+ * Counts the certificates of all profiles that expire within `days` days and have not been replaced. It checks at most
+ * `most` certificates, soonest first. `isCut` means that there may be more.
  */
 export const countSoon = Effect.fnUntraced(function*(days: number, most: number) {
   const now = yield* currentSeconds
@@ -83,8 +87,8 @@ export const countSoon = Effect.fnUntraced(function*(days: number, most: number)
 }, (self) => readForOperator(self, soonMillis))
 
 /**
- * What is known about the certificates of a part of the window: their number, and the first of those that are not
- * followed. `isCut` means that some certificates were not checked.
+ * What is known about the certificates of a part of the window: their number, and the first certificates that have not
+ * been replaced. `isCut` means that some certificates were not checked.
  */
 interface Part {
   readonly places: number
@@ -94,14 +98,14 @@ interface Part {
 }
 
 const mostOfPart = 500
-// To find out whether a certificate was followed takes as long as to count so many rows.
+// Finding out whether a certificate was replaced takes as long as counting this number of rows.
 const rowsPerPlace = 500
 /** A page of the window can take a second for a thousand certificates if nothing is in memory. */
 const partBatch = 500
 
 /**
- * Reads a part of the window, until `hasEnough` says of the number of open certificates that it may end. A whole part is kept for a
- * while: most of a window is followed, and what was stays so.
+ * Reads a part of the window, until `hasEnough` returns true for the number of open certificates. A complete part is
+ * kept for a while, because most certificates of a window are replaced, and a replaced certificate stays replaced.
  */
 const partOf = (
   { now, profile, until }: expiring.Window,
@@ -133,7 +137,7 @@ const partOf = (
 
 const mostParts = 31
 
-/** The ends of the parts of a window, which are whole days, the last full hour, and the end of the window. */
+/** Returns the ends of the parts of a window: whole days, the last full hour, and the end of the window. */
 const endsOf = (now: number, until: number): ReadonlyArray<number> => {
   const step = Math.ceil((until - now) / daySeconds / mostParts) * daySeconds
   const ends: Array<number> = []
@@ -149,9 +153,10 @@ interface Paging {
 }
 
 /**
- * The open certificates of a window, part by part. The page is looked for as long as it takes. The rest of the window is only
- * counted, so that ends after a time: on a large database that nobody has read lately it would take minutes. A part that was
- * finished is there for the next read. A part is walked again where the page lies behind the first of it.
+ * Returns the open certificates of a window, part by part. The search for the page has no time limit. The rest of the
+ * window is only counted, and this has a time limit, because on a large database that has not been read recently it
+ * would take minutes. A finished part is kept for the next read. A part is read again if the page begins after the
+ * first certificates of that part.
  */
 const openOf = Effect.fnUntraced(function*(window: expiring.Window, { limit, offset }: Paging, countMillis: number) {
   const { now, profile, until } = window
@@ -162,7 +167,7 @@ const openOf = Effect.fnUntraced(function*(window: expiring.Window, { limit, off
   for (const end of endsOf(now, until)) {
     const [begin, stop] = [Math.max(0, offset - seen), offset + limit - seen]
     const { kept: keptPart, read } = partOf({ profile, now: from, until: end }, {
-      // The first part begins later each time it is read, and is the same part.
+      // The first part begins later each time it is read, but it counts as the same part.
       key: from === now ? 0 : from,
       hasEnough: (open) => open >= stop && clock.currentTimeMillisUnsafe() >= late
     })
@@ -187,7 +192,7 @@ const openOf = Effect.fnUntraced(function*(window: expiring.Window, { limit, off
   return { page, hidden: places - seen, total, truncated: places < total }
 })
 
-/** The certificates of a window, soonest first, whether or not they were followed. */
+/** Returns the certificates of a window, soonest first, whether or not they were replaced. */
 const everyOf = Effect.fnUntraced(function*(window: expiring.Window, { limit, offset }: Paging) {
   const page: Array<expiring.Place> = []
   let seen = 0
@@ -208,7 +213,7 @@ const usualCountMillis = 400
 /**
  * Lists the certificates that expire within the wanted number of days and are neither revoked nor expired, soonest
  * first (docs/decisions/expiring.md). `total` counts the window. With `hideSuperseded`, replaced certificates are left
- * out, and `hidden` counts them, for `countMillis`; `truncated` says that there may be more of them.
+ * out, and `hidden` is their number, counted for at most `countMillis`. `truncated` means that there may be more.
  */
 export const list = (wanted: Wanted, paging: Paging, countMillis = usualCountMillis) =>
   readForOperator(Effect.gen(function*() {
@@ -222,7 +227,7 @@ export const list = (wanted: Wanted, paging: Paging, countMillis = usualCountMil
 
 const exportBatch = 1000
 
-/** All certificates that {@link list} finds, a page at a time. No transaction spans the pages. */
+/** Streams all certificates that {@link list} finds, one page at a time. No transaction spans several pages. */
 export const every = ({ days, hideSuperseded, profile }: Wanted) =>
   Stream.unwrap(Effect.map(currentSeconds, (now) =>
     Stream.mapEffect(

@@ -16,7 +16,7 @@ export interface Supposed {
   readonly client: Comparable | undefined
   readonly method: string
   readonly path: string
-  /** Normalised names of an order. If there are none, newOrder and finalize are not asked. */
+  /** The normalised names of an order. Without names, newOrder and finalize are not tried. */
   readonly names: ReadonlyArray<string>
   /** Common names of the CSR, for finalize. */
   readonly commonNames: ReadonlyArray<string>
@@ -24,15 +24,15 @@ export interface Supposed {
   readonly credential: IdentifiersQuestion["credential"]
 }
 
-/** Where a policy is asked: `CSR` is finalize, and scripts know it by that word too (docs/policy.md, "Programs"). */
+/** Where a policy is applied. `CSR` is finalize, and scripts get that word too (docs/policy.md, "Programs"). */
 export type AskedAt = "connection" | NameRequest
 
 const outcomes = { Allowed: "allowed", Denied: "refused", Undecided: "undecided" } as const
 
-/** Types of checks that use more than the request itself. */
+/** The types of checks that use more than the request itself. */
 const looking: ReadonlyArray<string> = ["reverse_dns", "eab", "ipam", "custom"]
 
-/** What a client is answered to each refusal. */
+/** The answer that a client gets to each refusal. */
 const problems: {
   readonly [A in AskedAt]: (decision: Exclude<Decision, { readonly _tag: "Allowed" }>) => AcmeError
 } = { connection: connectionProblem, newOrder: orderProblem, CSR: finalizeProblem }
@@ -52,7 +52,7 @@ interface Place {
 
 const stageOf = (at: AskedAt) => at === "connection" ? at : "identifiers"
 
-/** Why a check of a rule in force was not asked. */
+/** Returns why a check of a rule in force did not run. */
 const whySkipped = ({ at, rules }: Place, check: string, last: string | undefined): string => {
   const applying = rules.filter(({ stages }) => stages.includes(stageOf(at)))
   const index = applying.findIndex(({ names }) => names.includes(check))
@@ -62,7 +62,7 @@ const whySkipped = ({ at, rules }: Place, check: string, last: string | undefine
   return end >= 0 && index > end ? `rule ${last} decided before` : `rule ${rule.name} was settled without it`
 }
 
-/** The checks of rules in force that were not asked. */
+/** Returns the checks of rules in force that did not run. */
 const skippedBy = (place: Place, asked: ReadonlyMap<string, unknown>, last: string | undefined) =>
   [...new Set(place.rules.flatMap(({ names }) => names))].filter((check) => !asked.has(check)).map((check) => ({
     check,
@@ -94,7 +94,7 @@ const decided = (place: Place, decision: Decision) => {
   }
 }
 
-/** A stage at which nothing was asked. */
+/** Returns the result for a stage at which no check ran. */
 const unasked = (place: Place, outcome: "allowed" | "unasked", because: string) => ({
   stage: stageOf(place.at),
   at: place.at,
@@ -111,8 +111,8 @@ type ExplainedStage =
   & Omit<ReturnType<typeof decided> | ReturnType<typeof unasked>, "rule" | "detail">
 
 /**
- * Runs the policy of a profile as the requests of an issuance would, including scripts and look-ups. Each stage is asked,
- * whatever the one before says, so that everything that is in the way is seen at once.
+ * Runs the policy of a profile as the requests of an issuance would, including scripts and look-ups. Each stage runs,
+ * whatever the previous stage decides, so that all obstacles are shown at once.
  */
 export const explain = Effect.fn("Explain.explain")(function*(profile: ProfileConfig, supposed: Supposed) {
   const policies = yield* Policies
@@ -152,7 +152,7 @@ export const explain = Effect.fn("Explain.explain")(function*(profile: ProfileCo
       commonNames
     },
     stages,
-    /** The checks that ran a script or looked something up, at each stage. */
+    /** The checks at each stage that ran a script or made a look-up. */
     ran: stages.flatMap(({ asked, at }) =>
       asked.filter(({ type }) => looking.includes(type)).map(({ check, type }) => ({ check, type, at }))
     )

@@ -27,9 +27,9 @@ const formula = /(^|[;\t\r\n])(?=[\s"\p{Cc}\p{Cf}]*[=+\-@\uFF1D\uFF0B\uFF0D\uFF2
 const needsQuotes = /[",;\t\r\n]/
 
 /**
- * A spreadsheet runs a cell that begins like a formula. An apostrophe in front makes it text. In many countries the
- * comma is the decimal mark, and spreadsheets take semicolons or tabs as separators. They see several cells in one
- * cell, and quotes do not help. So every such part is checked.
+ * Returns a value as a CSV cell. A spreadsheet runs a cell that begins like a formula; an apostrophe in front makes it
+ * text. In many countries the comma is the decimal mark, and spreadsheets use semicolons or tabs as separators. They
+ * may then split one cell into several, and quotes do not help. So every such part is checked.
  */
 const cell = (value: unknown): string => {
   const text = plainText(value).replaceAll(formula, "$1'")
@@ -53,7 +53,10 @@ const json = <E, R>(pages: Stream.Stream<ReadonlyArray<Row>, E, R>) => {
   return Stream.succeed(`{"items":[`).pipe(Stream.concat(items), Stream.concat(Stream.succeed("]}\n")))
 }
 
-/** The text of an export, a page of rows at a time. `columns` are the members that the head of a CSV file names. */
+/**
+ * Streams the text of an export, one page of rows at a time. `columns` are the members that the head of a CSV file
+ * names.
+ */
 export const exportText = <E, R>(
   format: Format,
   columns: ReadonlyArray<string>,

@@ -27,19 +27,19 @@ import { auditObject } from "./objects/AuditObjects.ts"
 import { readForOperator } from "./OperatorReads.ts"
 import * as orders from "./OrderRecords.ts"
 
-/* Whole lists as files, newest first (docs/decisions/admin.md, "Exports"). */
+/* Exports whole lists as files, newest first (docs/decisions/admin.md, "Exports"). */
 
 /** The properties of a wanted export. */
 export interface Wish {
   readonly format: Format
-  /** The most rows. Without it, any number is allowed. */
+  /** The most rows. If it is absent, any number is allowed. */
   readonly most?: number | undefined
 }
 
 /** The most rows that the API exports. */
 export const mostOverApi = 100_000
 
-/** A file that is sent while it is read. */
+/** A file that is sent while its rows are read. */
 export interface Exported {
   /** The name of the list, for the log. */
   readonly list: string
@@ -58,7 +58,10 @@ const batch = 1000
 
 type Rows = Stream.Stream<ReadonlyArray<object>, StorageFailed, Database>
 
-/** Refuses if there are more rows than the wish allows, and names the file. No transaction spans the pages. */
+/**
+ * Makes the file of an export, with its name. Refuses if there are more rows than the request allows. No transaction
+ * spans several pages.
+ */
 const exported = Effect.fnUntraced(function*<E, R>(
   { format, most }: Wish,
   list: {
@@ -92,7 +95,7 @@ type Row = { readonly [member: string]: unknown }
 const latest = Number.MAX_SAFE_INTEGER
 const lastId = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 
-/** All rows of a list, a page at a time in the order of its key. Each page is read beside the service. */
+/** Streams all rows of a list in the order of its key, one page at a time. Each page is read beside the service. */
 const keyset = <A extends { readonly createdAt: number }, Id>(
   from: Id,
   idOf: (row: A) => Id,
@@ -109,7 +112,7 @@ const keyset = <A extends { readonly createdAt: number }, Id>(
     keyOf: (row) => ({ beforeTime: row.createdAt, beforeId: idOf(row) })
   })
 
-/** Orders, without their PEM. */
+/** Exports orders, without their PEM. */
 export const ordersFile = Effect.fn("Exports.ordersFile")(function*(
   config: Config,
   filters: orders.ListFilters,
@@ -142,7 +145,7 @@ export const ordersFile = Effect.fn("Exports.ordersFile")(function*(
 
 const tooWide = "The search for a part of a name ended early; narrow it by account or time."
 
-/** Accounts. */
+/** Exports accounts. */
 export const accountsFile = (filters: AccountFilters, wish: Wish) =>
   exported(wish, {
     name: "accounts",
@@ -160,7 +163,10 @@ export const accountsFile = (filters: AccountFilters, wish: Wish) =>
 
 const tooMany = "Too many rows have this request; use `audit export` on the command line, which has no bound."
 
-/** The audit trail. Over the API, the rows of a request are those that the bounded search finds, if it finds them all. */
+/**
+ * Exports the audit trail. Over the API, the rows of one request come from the bounded search, if that finds all of
+ * them.
+ */
 export const auditFile = Effect.fn("Exports.auditFile")(function*(filters: auditTrail.TrailFilters, wish: Wish) {
   const { requestId, ...indexed } = filters
   const found = keyset<AuditRecord, number>(
@@ -181,7 +187,7 @@ export const auditFile = Effect.fn("Exports.auditFile")(function*(filters: audit
   })
 })
 
-/** Credentials for external account binding, without their secrets. */
+/** Exports credentials for external account binding, without their secrets. */
 export const eabFile = (filters: { readonly status: EabStatus | undefined }, wish: Wish) =>
   exported(wish, {
     name: "eab",
@@ -196,13 +202,13 @@ export const eabFile = (filters: { readonly status: EabStatus | undefined }, wis
     total: readForOperator(eabKeys.count(filters.status))
   })
 
-/** Certificates that expire soon, soonest first. */
+/** Exports certificates that expire soon, soonest first. */
 export const expiringFile = (wanted: expiring.Wanted, wish: Wish) =>
   exported(wish, {
     name: "expiring",
     columns: "orderId profile accountId certSerial identifiers notAfter daysRemaining supersededBy",
     rows: Streams.map(expiring.every(wanted), (page) => page.map(expiringObject)),
-    // What was not counted could be too many.
+    // The uncounted rows could be too many.
     total: Effect.map(
       expiring.list(wanted, { limit: 1, offset: 0 }, Number.POSITIVE_INFINITY),
       ({ hidden, total }) => total - hidden

@@ -26,41 +26,44 @@ import * as signerRevocation from "../work/SignerRevocation.ts"
 import * as verdicts from "../work/Verdicts.ts"
 import { readForOperator } from "./OperatorReads.ts"
 
-/** One job. */
+/** Finds one job. */
 export const find = Effect.fn("Jobs.find")(function*(id: string) {
   const job = isId(id) ? yield* jobRecords.find(JobId(id)) : undefined
   return job ?? (yield* new NoSuch({ noun: "job", id }))
 })
 
-/** The order that a job is about, by itself or by a challenge of it. */
+/** Returns the order that a job is about, directly or through a challenge of the order. */
 const orderIdOf = Effect.fnUntraced(function*({ dedupKey }: JobRecord) {
   if (!isId(dedupKey)) return undefined
   const order = yield* orderSearch.findRecord(OrderId(dedupKey))
   return order?.id ?? (yield* orderLookup.findByChallenge(dedupKey))?.orderId
 })
 
-/** A job with the order it is about, and that order at its upstream, if there are such. */
+/** Returns a job with the order that it is about, and with that order at its upstream, if they exist. */
 export const detailOf = Effect.fn("Jobs.detailOf")(function*(job: JobRecord) {
   const orderId = yield* orderIdOf(job)
   const upstreamOrder = orderId === undefined ? undefined : yield* upstreamOrderRecords.find(orderId)
   return { job, orderId, upstreamOrder }
 })
 
-/** What {@link detailOf} answers. */
+/** The result of {@link detailOf}. */
 export type JobDetail = Effect.Success<ReturnType<typeof detailOf>>
 
-/** A page of jobs, newest first, and the number of matches. */
+/** Returns a page of jobs, newest first, and the number of matches. */
 export const list = (filters: JobFilters, page: { readonly limit: number; readonly offset: number }) =>
   readForOperator(Effect.all({ items: jobSearch.search(filters, page), total: jobSearch.countMatches(filters) }))
 
-/** Refuses a kind that this version does not know and that no job has. An empty list would read as if such jobs were done. */
+/**
+ * Refuses a kind that this version does not know and that no job has. An empty list would suggest that such jobs are
+ * done.
+ */
 export const checkKind = Effect.fn("Jobs.checkKind")(function*(kind: string | undefined) {
   if (kind === undefined || jobKinds.some((known) => known === kind)) return
   if ((yield* readForOperator(jobSearch.countMatches({ kind }))) > 0) return
   return yield* new UnknownWord({ name: "kind", word: kind.slice(0, 64), known: jobKinds })
 })
 
-/** Whether cancelling this job also ends its order. This is so for a waiting job of one of these kinds. */
+/** Returns whether cancelling this job also ends its order. This is true for a waiting job of one of these kinds. */
 export const endsOrder = ({ kind, status }: JobRecord): boolean =>
   status === "ready" && (kind === "signer_issue" || kind === "signer_relay_issue" || kind === "challenge_validate")
 
@@ -101,9 +104,9 @@ const changed = (
 const tries = 5
 
 /**
- * Cancels a job that waits or has failed. A waiting job is given up as its kind prescribes: its order, if any, ends
- * `invalid`. The order of a failed job has already ended and is not changed (docs/decisions/job-outcomes.md, "Giving
- * up").
+ * Cancels a job that waits or has failed. A waiting job is given up by the rules of its kind: its order, if any,
+ * becomes `invalid`. The order of a failed job has already ended and is not changed (docs/decisions/job-outcomes.md,
+ * "Giving up").
  */
 export const cancel = Effect.fn("Jobs.cancel")(function*(operator: Operator, id: string) {
   for (let left = tries;; left--) {
@@ -113,8 +116,8 @@ export const cancel = Effect.fn("Jobs.cancel")(function*(operator: Operator, id:
     }
     const now = yield* currentSeconds
     const orderId = yield* orderIdOf(job)
-    // The job row is written last, as everywhere. If a worker has claimed the job meanwhile, the earlier writes roll
-    // back.
+    // The job row is written last, as everywhere. If a worker has claimed the job in the meantime, the earlier writes
+    // roll back.
     const cancelled = yield* transaction(Effect.gen(function*() {
       if (job.status === "ready") yield* abandon(job, operator)
       yield* Effect.filterOrFail(
@@ -134,13 +137,13 @@ export const cancel = Effect.fn("Jobs.cancel")(function*(operator: Operator, id:
 
 class TakenUp extends Data.TaggedError("TakenUp") {}
 
-/** Forgets the last digest. Otherwise a digest sent in this interval would keep the next one from being sent. */
+/** Forgets the last digest. Otherwise a digest that was sent in this interval would prevent the next digest. */
 const again = ({ dedupKey, kind }: JobRecord) =>
   kind === "notify_expiry_digest" ? digests.forget(dedupKey) : Effect.void
 
 /**
- * What a run of these kinds leaves out although it was asked for: what was already reported is not reported again at
- * once.
+ * What a requested run of these kinds leaves out: something that was already reported is not immediately reported
+ * again.
  */
 const leavesOut: { readonly [kind: string]: string } = {
   notify_expiry_reminders:
@@ -149,10 +152,10 @@ const leavesOut: { readonly [kind: string]: string } = {
   upstream_renewals: "An upstream is asked only about certificates for which the time is over that it named."
 }
 
-/** A sentence on what a run now of this job leaves out, if there is anything. */
+/** Returns a sentence about what an immediate run of this job leaves out, if there is anything. */
 export const leftOut = ({ kind }: { readonly kind: string }): string | undefined => leavesOut[kind]
 
-/** Makes a waiting job run at once, and gives a failed job one more attempt. A digest is told once more. */
+/** Makes a waiting job run at once, and gives a failed job one more attempt. A digest is sent again. */
 export const runNow = Effect.fn("Jobs.runNow")(function*(operator: Operator, id: string) {
   const job = yield* find(id)
   const now = yield* currentSeconds
@@ -170,7 +173,10 @@ export const runNow = Effect.fn("Jobs.runNow")(function*(operator: Operator, id:
   return yield* find(id)
 })
 
-/** The queue by kind: the numbers of waiting, running and failed rows, and the age in seconds of the oldest due row. */
+/**
+ * Returns the queue by kind: the numbers of waiting, running and failed rows, and the age in seconds of the oldest due
+ * row.
+ */
 export const queue = readForOperator(Effect.gen(function*() {
   const now = yield* currentSeconds
   const counts = yield* jobRecords.counts

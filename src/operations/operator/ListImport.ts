@@ -11,16 +11,16 @@ import type { Compared, Source } from "../work/crl/RestoredRevocations.ts"
 import { compare, raiseAbove, restore } from "../work/crl/RestoredRevocations.ts"
 import { find, signing } from "./CrlRecords.ts"
 
-/* Revocations of a list that an operator has kept, after a restore (docs/decisions/issued-lists.md). */
+/* Imports revocations after a restore, from a list that an operator has kept (docs/decisions/issued-lists.md). */
 
-/** A list that may be imported, and what the database lacks of it. */
+/** A list that may be imported, and the revocations in it that the database lacks. */
 export interface Importable extends Source {
   readonly compared: Compared
 }
 
 /**
- * Reads a list of a CA that one of the profiles signs with, and compares it with the database. Refuses anything but a
- * complete list that this CA has signed.
+ * Reads a list of a CA with which one of the profiles signs, and compares it with the database. It refuses everything
+ * except a complete list that this CA signed.
  */
 export const examine = Effect.fn("ListImport.examine")(
   function*(profiles: ReadonlyArray<string>, issuer: string, path: string, octets: Buffer) {
@@ -45,7 +45,7 @@ export const examine = Effect.fn("ListImport.examine")(
 )
 
 /**
- * Records the revocations that the database lacks, and makes sure that the next list gets a number above that of the
+ * Records the revocations that the database lacks, and makes sure that the next list has a higher number than the
  * imported list. If either changed something, it queues the signing of the next list. Returns how many revocations were
  * new.
  */

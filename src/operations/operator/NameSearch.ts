@@ -13,9 +13,9 @@ const walkNames = 1_000_000
 const walkMillis = 3000
 const firstStretch = 10_000
 const longestStretch = 200_000
-/** So many orders of the settled names are kept. */
+/** The most orders of the settled names that are kept. */
 const mostFirst = 500
-/** Names are settled after this time, or twice as long. */
+/** Names count as settled after this time, or after twice this time. */
 const settledSeconds = 900
 
 const zeroId = OrderId("00000000-0000-0000-0000-000000000000")
@@ -28,8 +28,9 @@ interface Page {
 }
 
 /**
- * The ways of a walk, one after the other: what is new, and what is settled. Rows converted from another service may have ids that
- * do not begin with a time. All walks over names begin at the same places for a while, so that the ends of their stretches are the same.
+ * Returns the ranges of a walk in order: new names, then settled names. Rows that were converted from another service
+ * may have ids that do not begin with a time. For a while, all walks over names begin at the same places, so that the
+ * ends of their stretches are the same.
  */
 const waysOf = (sought: Sought, started: number) => {
   const now = Math.floor(started / 1000)
@@ -49,8 +50,8 @@ const waysOf = (sought: Sought, started: number) => {
 }
 
 /**
- * To look for the end of a stretch of names takes as long as to compare them. It stays nearly the same, and is kept for as long as
- * anything is.
+ * Returns the end of a stretch. Finding the end of a stretch of names takes as long as comparing them. The end stays
+ * nearly the same, so it is kept for the longest time.
  */
 const endOf = (sought: Sought, rest: Stretch, size: number) => {
   const found = nameWalk.stretchBefore(sought, rest, size)
@@ -59,14 +60,17 @@ const endOf = (sought: Sought, rest: Stretch, size: number) => {
     : found
 }
 
-/** The next stretch of a way, or its whole rest if that is shorter. */
+/** Returns the next stretch of a range, or the whole rest of the range if that is shorter. */
 const next = (sought: Sought, rest: Stretch, size: number) =>
   Effect.map(
     endOf(sought, rest, size),
     (found): Stretch => found === undefined || found.from < rest.from || found.fromTime < rest.fromTime ? rest : found
   )
 
-/** So many orders of a stretch, and how many it has: those need no counting where fewer are found than were asked for. */
+/**
+ * Returns a number of matching orders of a stretch, and how many match in all. If fewer orders are found than
+ * requested, no separate count is needed.
+ */
 const lookedAt = Effect.fnUntraced(function*(sought: Sought, stretch: Stretch, page: Page) {
   const isFromStart = page.offset === 0 && page.limit > 0
   const ids = isFromStart ? yield* nameWalk.matches(sought, stretch, page) : []
@@ -76,15 +80,16 @@ const lookedAt = Effect.fnUntraced(function*(sought: Sought, stretch: Stretch, p
   return { ids: isBehind ? yield* nameWalk.matches(sought, stretch, page) : ids, count }
 })
 
-/** When the search began, in epoch milliseconds, and whether it goes on when the page is full. */
+/** When the search began, in epoch milliseconds, and whether it continues when the page is full. */
 interface Extent {
   readonly started: number
   readonly isTotalWanted?: boolean
 }
 
 /**
- * A page of the orders that match, newest first, and how many were met among so many names. A walk for no more than a page
- * ends when the page is full. `truncated` says that there may be more than were met, `isLate` that time was too short.
+ * Returns a page of the matching orders, newest first, and how many were found within the limited number of names. A
+ * walk for only a page ends when the page is full. `truncated` means that there may be more matches than were found,
+ * `isLate` that the time was too short.
  */
 const walk = Effect.fnUntraced(function*(
   sought: Sought,
@@ -113,21 +118,24 @@ const walk = Effect.fnUntraced(function*(
   return { ids, names, total, truncated, isLate }
 })
 
-// To compare a name takes as long as to count so many rows.
+// Comparing a name takes as long as counting this number of rows.
 const rowsPerName = 2
 
 type Walked = Effect.Success<ReturnType<typeof walk>>
 
 const nothing: Page = { limit: 0, offset: 0 }
 
-/** {@link kept} by how many names were walked, unless there was too little time: then the next walk may come further. */
+/**
+ * Applies {@link kept} to a walk, by the number of names that were walked. If there was too little time, the result is
+ * not kept, because the next walk may get further.
+ */
 const keptWalk = (key: string, walked: ReturnType<typeof walk>) =>
   kept(key, ({ isLate, names }: Walked) => isLate ? 0 : names * rowsPerName, walked)
 
 /**
- * Reads a page of the first matching orders. Returns `undefined` if the page reaches further than those. The first
- * matches among the settled names are kept: if few orders match, all names have to be walked to find them, and the next
- * page or search then walks only the names that are new. The status of an order changes, so it is read anew each time.
+ * Reads a page of the first matching orders. Returns `undefined` if the page extends beyond these. The first matches
+ * among the settled names are kept: if few orders match, all names must be walked to find them, and the next page or
+ * search then walks only the new names. The status of an order changes, so it is read again each time.
  */
 const firstOf = Effect.fnUntraced(function*(
   { status, ...sought }: Sought,
@@ -153,12 +161,12 @@ const firstOf = Effect.fnUntraced(function*(
   const page = ids.slice(offset, offset + limit)
   const items = yield* orderSearch.findListed(page)
   const isWhole = items.length === page.length
-  // Forgets orders that were deleted since, so that no other page contains them.
+  // This forgets orders that were deleted in the meantime, so that no other page contains them.
   if (!isWhole) yield* forget(key)
   return { items, total: recent.total + settled.total, truncated, isWhole }
 })
 
-/** A page by a walk of its own. */
+/** Reads a page with a separate walk. */
 const anew = (sought: Sought, ways: ReadonlyArray<Stretch>, page: Page, started: number) =>
   Effect.flatMap(
     walk(sought, ways, page, { started }),
@@ -166,8 +174,8 @@ const anew = (sought: Sought, ways: ReadonlyArray<Stretch>, page: Page, started:
   )
 
 /**
- * A page of the orders that match, newest first, and how many were met. `truncated` says that there may be more than were
- * met. Where many match, the page is found soon, and the number is kept for a while.
+ * Returns a page of the matching orders, newest first, and how many were found. `truncated` means that there may be
+ * more matches than were found. If many orders match, the page is found soon, and the number is kept for a while.
  */
 export const search = Effect.fnUntraced(function*(sought: Sought, page: Page, isTotalWanted: boolean) {
   const started = yield* currentMillis
@@ -188,14 +196,14 @@ export const search = Effect.fnUntraced(function*(sought: Sought, page: Page, is
   return { items, total: Math.max(total, found.total), truncated }
 })
 
-/** Up to so many names end so before a search by the end of a name walks instead of reading them all. */
+/** If more names than this have the end, a search by the end of a name walks instead of reading all of them. */
 const fewNames = 10_000
 
-/** Whether so many names end so that to collect them would take longer than to walk. */
+/** Returns whether so many names have this end that collecting them would take longer than a walk. */
 export const isCommonEnd = (name: string) =>
   Effect.map(nameWalk.countEnding(name, fewNames + 1), (names) => names > fewNames)
 
-/** Whether an order has a name that is sought; for orders that are read in any case. */
+/** Returns whether an order has a name that matches. It is for orders that are read anyway. */
 export const hasName =
   ({ comparison, text }: Pick<Sought, "comparison" | "text">) =>
   ({ identifiers }: Pick<orderSearch.ListedOrder, "identifiers">): boolean =>

@@ -11,9 +11,9 @@ import type { Operator } from "../Operator.ts"
 import { actorFields, actorOf } from "../Operator.ts"
 import { readForOperator } from "./OperatorReads.ts"
 
-/* What operators do with nonces. */
+/* The operations of operators on nonces. */
 
-/** How many nonces are stored, and how long each can be used. */
+/** Counts the stored nonces, and returns how long each can be used. */
 export const count = ({ nonce }: Pick<Config, "nonce">) =>
   Effect.map(readForOperator(nonces.count), (count) => ({ count, ttlSeconds: nonce.ttl_seconds }))
 

@@ -27,7 +27,7 @@ import { validityOf } from "./OrderRecords.ts"
  * every command keeps to").
  */
 
-/** An EAB credential. Only the answer to its creation holds its secret. */
+/** An EAB credential. Only the result of its creation has the secret. */
 export const credentialObject = ({ accounts, createdAt, kid, label, profile, status }: Credential) => ({
   kid,
   ...member("label", label),
@@ -82,14 +82,15 @@ export const expiringObject = ({ daysRemaining, notAfter, order, supersededBy }:
   )
 })
 
-// Made once: to make it for each row took most of the time of a page of jobs.
+// This is made once, because making it for each row took most of the time of a page of jobs.
 const readPayload = Schema.decodeOption(
   Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown))
 )
 
 /**
- * The parts of a payload that are shown. The CSR is never shown, and a payload that cannot be read is not shown. A notification about
- * an operator has their address and where they signed in, which viewers of jobs may not read.
+ * The parts of a payload that are shown. The CSR is never shown, and a payload that cannot be read is not shown. A
+ * notification about an operator contains the operator's address and the place of the sign-in, which viewers of jobs
+ * must not see.
  */
 const payloadShown = (payload: string): { readonly [member: string]: unknown } => {
   const read = readPayload(payload)
@@ -99,7 +100,7 @@ const payloadShown = (payload: string): { readonly [member: string]: unknown } =
   return others
 }
 
-/** Why an attempt failed. A mail server that refuses an operator's address repeats it. */
+/** Why an attempt failed. If a mail server refuses an operator's address, its answer repeats the address. */
 const lastErrorShown = (job: JobRecord): string | undefined => {
   if (job.lastError === undefined) return undefined
   const text = failureShown(job.lastError)
@@ -149,7 +150,7 @@ export const upstreamOrderObject = (config: Config, order: UpstreamOrderRecord, 
   }
 }
 
-/** A job with the order it is about. */
+/** A job with the order that it is about. */
 export const jobDetailObject = (config: Config, { job, orderId, upstreamOrder }: JobDetail, now: number) => ({
   ...jobObject(job),
   ...member("orderId", orderId),
@@ -158,7 +159,7 @@ export const jobDetailObject = (config: Config, { job, orderId, upstreamOrder }:
 
 const staleAfterSeconds = 30
 
-/** A process that serves or has served. It is `stale` when it was not seen for half a minute. */
+/** A process that serves or has served. It is `stale` if it was not seen for half a minute. */
 export const workerObject = (
   worker: Effect.Success<typeof workers.list>[number],
   now: number

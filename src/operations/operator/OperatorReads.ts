@@ -7,8 +7,8 @@ const mostMillis = 10_000
 const retrySeconds = 5
 
 /**
- * Reads a list, a count or what a search finds for operators, beside the service. It has ten seconds; after that, or while too
- * many others read, the service is busy (docs/decisions/admin.md, "Conventions").
+ * Reads a list, a count or the result of a search for operators, beside the service. The limit is ten seconds. After
+ * that, or while too many others read, it fails with `Busy` (docs/decisions/admin.md, "Conventions").
  */
 export const readForOperator = <A, E, R>(
   body: Effect.Effect<A, E, R>,

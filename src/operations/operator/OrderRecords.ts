@@ -30,11 +30,14 @@ import { hasName, isCommonEnd, search as searchNames } from "./NameSearch.ts"
 import { readForOperator } from "./OperatorReads.ts"
 import { everyOfSerial, noSuchOrder } from "./Serials.ts"
 
-/** Lifetime of an order: its profile's, or the process-wide one if the profile no longer exists. */
+/**
+ * Returns the lifetime of an order: the lifetime of its profile, or the process-wide lifetime if the profile no longer
+ * exists.
+ */
 export const validityOf = ({ order, profiles }: Pick<Config, "order" | "profiles">, profile: string): number =>
   (profiles.find(({ name }) => name === profile)?.order ?? order).validity_seconds
 
-/** An order by its id alone. Fails if there is none. */
+/** Finds an order by its id alone. Fails if there is no such order. */
 export const find = Effect.fnUntraced(function*(id: string) {
   const order = isId(id) ? yield* orderSearch.findRecord(OrderId(id)) : undefined
   return order ?? (yield* noSuchOrder(id))
@@ -42,7 +45,7 @@ export const find = Effect.fnUntraced(function*(id: string) {
 
 const everyJob = { limit: 1000, offset: 0 }
 
-/** An order with all its related records, and the reason of its failure if that is still kept. */
+/** Returns an order with all its related records, and the reason of its failure if that is still kept. */
 export const detail = Effect.fn("OrderRecords.detail")(
   function*(config: Pick<Config, "order" | "profiles">, id: string) {
     const order = yield* find(id)
@@ -74,12 +77,12 @@ export const detail = Effect.fn("OrderRecords.detail")(
   }
 )
 
-/** The filters of a list: those of the store, and a part of a name. */
+/** The filters of a list: the store's filters, and a part of a name. */
 export type ListFilters = OrderFilters & { readonly identifierContains?: string | undefined }
 
 /**
- * What a search has to walk for; `undefined` if an index leads to the orders. An index does so for the end of a name,
- * unless so many names end with it that most of the index would be read.
+ * Returns what a search must walk for, or `undefined` if an index finds the orders. For the end of a name an index is
+ * used, unless so many names have this end that most of the index would be read.
  */
 export const soughtBy = Effect.fn("OrderRecords.soughtBy")(function*({ identifierContains, ...filters }: ListFilters) {
   const { accountId, identifierSuffix, profile, since, status, until } = filters
@@ -93,8 +96,8 @@ export const soughtBy = Effect.fn("OrderRecords.soughtBy")(function*({ identifie
 })
 
 /**
- * A page of orders, newest first, and the number of matches. `truncated` means that a search for a part of a name ended
- * early. A caller that needs only the page should say so, because counting may take longer.
+ * Returns a page of orders, newest first, and the number of matches. `truncated` means that a search for a part of a
+ * name ended early. A caller that needs only the page should say so, because counting may take longer.
  */
 export const list = (
   filters: ListFilters,
@@ -115,18 +118,18 @@ export const list = (
     return { items: items.slice(page.offset, page.offset + page.limit), total: items.length, truncated: false }
   }))
 
-/** An order that has a certificate. */
+/** Finds an order that has a certificate. */
 export const issuedOrder = Effect.fn("OrderRecords.issuedOrder")(function*(id: string) {
   const { certificate, ...order } = yield* find(id)
   return certificate === undefined ? yield* new NoSuch({ noun: "certificate of order", id }) : { ...order, certificate }
 })
 
-/** The PEM chain of an order, leaf first. */
+/** Returns the PEM chain of an order, leaf first. */
 export const chain = (id: string) => Effect.map(issuedOrder(id), ({ certificate }) => certificate)
 
 /**
- * Revokes an order's certificate for the operator, or queues that. Answers like `revocation.revoke`. Without a
- * configuration, the CA that signed decides, and for any other signer the worker that runs the job.
+ * Revokes an order's certificate for the operator, or queues that. Returns the same as `revocation.revoke`. Without a
+ * configuration, the CA that signed decides; for any other signer, the worker that runs the job decides.
  */
 export const revoke = Effect.fn("OrderRecords.revoke")(function*(
   config: Pick<Config, "profiles"> | undefined,

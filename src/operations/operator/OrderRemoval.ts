@@ -13,9 +13,12 @@ import { actorFields, actorOf, tellingRefusal } from "../Operator.ts"
 import * as orphans from "../work/OrphanedCertificates.ts"
 import { noSuchOrder } from "./Serials.ts"
 
-/* Operators delete single orders. */
+/* Deletes single orders for operators. */
 
-/** Finds what {@link remove} would delete, and refuses whatever it would refuse. Commands call it before they ask. */
+/**
+ * Returns what {@link remove} would delete, and refuses whatever {@link remove} would refuse. Commands call it before
+ * they ask for confirmation.
+ */
 export const preview = Effect.fn("OrderRemoval.preview")(function*(id: string) {
   const found = isId(id) ? yield* deletions.findOrder(OrderId(id), yield* currentSeconds) : undefined
   if (found === undefined) return yield* noSuchOrder(id)

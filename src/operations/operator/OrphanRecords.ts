@@ -2,6 +2,6 @@ import * as Effect from "effect/Effect"
 import * as rows from "../../store/orders/OrphanedCertificateRows.ts"
 import { readForOperator } from "./OperatorReads.ts"
 
-/** A page of the certificates, by the newest order first, and the number of matches. */
+/** Returns a page of the certificates, newest order first, and the number of matches. */
 export const list = (filters: rows.OrphanFilters, page: { readonly limit: number; readonly offset: number }) =>
   readForOperator(Effect.all({ items: rows.search(filters, page), total: rows.countMatches(filters) }))

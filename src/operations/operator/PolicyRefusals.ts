@@ -7,9 +7,9 @@ const daySeconds = 86_400
 const most = 5000
 
 /**
- * How many signing requests the filter of a profile has refused within the last day, by rule; those that no rule decided
- * are under the empty name. It looks at the newest failures alone, and `isCut` says that there are more. Refusals of
- * connections and of new orders are in the log, not in the trail (docs/decisions/audit-rows.md).
+ * Counts the signing requests that the filter of a profile refused within the last day, by rule. Refusals that no rule
+ * decided are under the empty name. It reads only the newest failures, and `isCut` means that there are more. Refusals
+ * of connections and of new orders are in the log, not in the trail (docs/decisions/audit-rows.md).
  */
 export const refusalsByRule = (profile: string) =>
   readForOperator(Effect.gen(function*() {

@@ -9,12 +9,12 @@ import * as orders from "../../store/orders/OrderRows.ts"
 import * as purge from "../../store/orders/PurgeRows.ts"
 import type { AtKeyboard } from "../Operator.ts"
 
-/* Operators delete all orders whose certificate expired long ago. */
+/* Deletes all orders whose certificate expired long ago, for operators. */
 
 const daySeconds = 86_400
 const batch = 500
 
-/** Selects orders of one profile or of all whose certificates expired at least `expiredForDays` days ago. */
+/** Selects orders of one profile, or of all profiles, whose certificates expired at least `expiredForDays` days ago. */
 export interface Wanted {
   readonly profile: string | undefined
   readonly expiredForDays: number
@@ -32,8 +32,8 @@ const leftOf = (profiles: ReadonlyArray<string>) =>
   Effect.map(Effect.forEach(profiles, purge.left), (counts) => counts.reduce((sum, count) => sum + count, 0))
 
 /**
- * What a purge would delete: for each profile the number of orders, and when their first and last certificate expired.
- * Times are epoch seconds.
+ * Returns what a purge would delete: for each profile, the number of orders, and when the first and the last of their
+ * certificates expired. Times are epoch seconds.
  */
 export const preview = Effect.fn("Purge.preview")(function*(wanted: Wanted) {
   const cutoff = yield* cutoffOf(wanted)
@@ -55,7 +55,7 @@ export const preview = Effect.fn("Purge.preview")(function*(wanted: Wanted) {
   }
 })
 
-/** Deletes orders of one profile, of one kind, in the name of a run. */
+/** One pass of a purge, over orders of one profile and one kind. */
 interface Pass {
   readonly operator: AtKeyboard
   readonly ended: purge.Ended
@@ -99,8 +99,8 @@ interface Gone {
 }
 
 /**
- * Deletes orders whose certificate expired long ago, 500 in each transaction, which also records how many. An interruption takes
- * effect between two transactions. `told` gets the number so far after each transaction.
+ * Deletes orders whose certificate expired long ago, 500 in each transaction, which also records how many. An
+ * interruption takes effect between two transactions. `told` gets the number of orders so far after each transaction.
  */
 export const run = Effect.fn("Purge.run")(function*(
   operator: AtKeyboard,

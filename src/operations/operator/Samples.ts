@@ -17,10 +17,13 @@ import { brief } from "./BriefReading.ts"
 import { countOpen } from "./ExpiringRecords.ts"
 
 const keptMillis = 10_000
-/** No sample begins later than this: a scrape is given up after ten seconds, with all that it has. */
+/** No sample begins later than this. A scrape that takes ten seconds is abandoned with everything that it has. */
 const latestMillis = 5000
 
-/** The gauges that a worker asks the database for. The others are every process's (`CertificateEnds.ts`, `DatabaseUp.ts`). */
+/**
+ * The gauges that a worker reads from the database. Every process has the other gauges (`CertificateEnds.ts`,
+ * `DatabaseUp.ts`).
+ */
 type CountedName = Exclude<
   SampledName,
   keyof typeof engineSeries | `${string}_not_after_seconds` | "acme_svc_database_up"
@@ -79,7 +82,7 @@ const undelivered: Sampling = Effect.gen(function*() {
   return [{ labels: {}, value: since === undefined ? 0 : Math.max(0, now - since) }]
 })
 
-/** The reasons that alerts ask for: they are reported as 0 where nothing was revoked for them. */
+/** The reasons that alerts use. They are reported as 0 if nothing was revoked for them. */
 const watchedReasons = [1, 2]
 
 const hourSeconds = 3600
@@ -121,13 +124,14 @@ const lastRow: Sampling = Effect.map(
 )
 
 /**
- * The database metrics a worker reports at a scrape, counted at most once in ten seconds. A sample that fails or takes
- * longer than two seconds is left out, and so are those after five, and logged (docs/decisions/log-and-metrics.md, "Metrics").
+ * Makes the database metrics that a worker reports at a scrape. They are counted at most once in ten seconds. A sample
+ * that fails, takes longer than two seconds, or would begin after five seconds is left out and logged
+ * (docs/decisions/log-and-metrics.md, "Metrics").
  */
 export const make = (known: {
   readonly kinds: ReadonlyArray<JobKind>
   readonly profiles: ReadonlyArray<string>
-  /** Whether nobody can sign for a profile. */
+  /** Returns whether no worker can sign for a profile. */
   readonly isDegraded: (profile: string) => boolean
   /** Whether the configuration notifies anybody. */
   readonly notifies: boolean

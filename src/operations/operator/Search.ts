@@ -39,16 +39,19 @@ export interface FoundOperator {
   readonly username: string
 }
 
-/** Whether the caller may see operators, and how operators are looked up. A caller who may not see them finds none. */
+/**
+ * Whether the caller may see operators, and how operators are looked up. A caller who must not see operators finds
+ * none.
+ */
 export interface Searching<E, R> {
   readonly maySeeOperators: boolean
-  /** A few operators whose name contains this text. */
+  /** Returns a few operators whose name contains this text. */
   readonly operators: (text: string, limit: number) => Effect.Effect<ReadonlyArray<FoundOperator>, E, R>
 }
 
 const most = 5
 
-/** The most characters that the search box takes. */
+/** The most characters that the search box accepts. */
 export const longestQuery = 253
 
 const orderResult = ({ id, identifiers, profile, revokedAt, status }: ListedOrder): SearchResult => ({
@@ -62,7 +65,7 @@ const orderResult = ({ id, identifiers, profile, revokedAt, status }: ListedOrde
 const some = <A>(found: A | undefined, result: (found: A) => SearchResult): ReadonlyArray<SearchResult> =>
   found === undefined ? [] : [result(found)]
 
-/** The records that have this id. If there are none, the rows of the audit trail whose request has it. */
+/** Finds the records with this id. If there are none, finds the rows of the audit trail whose request has this id. */
 const byId = Effect.fnUntraced(function*(id: string) {
   const [account, order, job, credential] = [
     yield* accountSearch.findRecord(AccountId(id)),
@@ -115,8 +118,8 @@ const byRequest = (requestId: string) =>
   }))
 
 /**
- * Orders with this name, then with names that end with it. Each order is listed once. Names that contain the text are
- * searched only if there is no such order, because that search walks over all names.
+ * Finds orders with this name, then orders with names that end with it. Each order is listed once. Names that merely
+ * contain the text are searched only if there is no such order, because that search walks over all names.
  */
 const byName = Effect.fnUntraced(function*(text: string) {
   const page = { limit: most, offset: 0 }
@@ -136,8 +139,8 @@ const byName = Effect.fnUntraced(function*(text: string) {
 const serialShape = /^(?:[0-9a-f][:\s]*){8,}$/i
 
 /**
- * Finds what a text may mean, by its shape: an id, a serial number, or a name. At most five results of a kind. `isExact`
- * says that the text can mean nothing but what was found.
+ * Finds what a text may mean by its form: an id, a serial number, or a name. There are at most five results of a kind.
+ * `isExact` says that the text cannot mean anything else.
  */
 export const search = Effect.fn("Search.search")(
   function*<E, R>(text: string, { maySeeOperators, operators }: Searching<E, R>) {
@@ -176,7 +179,7 @@ export const search = Effect.fn("Search.search")(
   }
 )
 
-/** The answer of {@link search} as an object. */
+/** Returns the result of {@link search} as an object. */
 export const searchObject = (
   found: {
     readonly query: string

@@ -3,16 +3,19 @@ import { parseSerial } from "../../crypto/x509/Serial.ts"
 import { BadRequest, NoSuch } from "../../domain/OperatorError.ts"
 import * as orderSearch from "../../store/orders/OrderSearch.ts"
 
-/* Orders by the serial numbers of their certificates, which is what an operator has who looks at a certificate. */
+/*
+ * Finds orders by the serial numbers of their certificates. An operator who looks at a certificate sees its serial
+ * number.
+ */
 
-/** One order of each profile has a serial, unless the profile has had several CAs. */
+/** Only one order of each profile has a given serial, unless the profile has had several CAs. */
 export const everyOfSerial = { limit: 1000, offset: 0 }
 
 const ordersOf = (serial: string) => orderSearch.search({ certSerial: serial }, everyOfSerial)
 
 /**
- * The order whose certificate has this serial number, in its stored form. Refused if no order has it, and if several have,
- * since CAs number independently of each other.
+ * Finds the order whose certificate has this serial number, in its stored form. It refuses if no order has the serial,
+ * or if several orders have it, because CAs number independently of each other.
  */
 export const findBySerial = Effect.fn("Serials.findBySerial")(function*(serial: string) {
   const [order, ...others] = yield* ordersOf(serial)
@@ -30,7 +33,7 @@ export const findBySerial = Effect.fn("Serials.findBySerial")(function*(serial: 
   return order
 })
 
-/** The refusal for an id that no order has. It says so if the id is the serial number of a certificate. */
+/** Returns the refusal for an id that no order has. It says so if the id is the serial number of a certificate. */
 export const noSuchOrder = Effect.fnUntraced(function*(id: string) {
   const serial = parseSerial(id)
   const found = serial === undefined ? [] : yield* ordersOf(serial)

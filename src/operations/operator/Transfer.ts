@@ -10,12 +10,12 @@ import type { Counted } from "../../store/transfer/RowTransfer.ts"
 import * as Transfer from "../../store/transfer/RowTransfer.ts"
 import type { AtKeyboard } from "../Operator.ts"
 
-/** Processes were seen a moment ago; they may be writing to the source. */
+/** Processes were seen a moment ago, and may be writing to the source. */
 export class StillServed extends Data.TaggedError("StillServed")<{ readonly owners: ReadonlyArray<string> }> {}
 
 /**
- * The schemas differ, or one of them has a migration that this build does not know. Holds the name of each one's last
- * migration.
+ * The schemas differ, or one of them has a migration that this build does not know. The error has the name of each
+ * schema's last migration.
  */
 export class SchemasDiffer extends Data.TaggedError("SchemasDiffer")<{
   readonly source: string
@@ -33,7 +33,10 @@ const refuseServed = Effect.gen(function*() {
 
 const lastOf = (names: ReadonlyArray<string>): string => names.at(-1) ?? "no migration"
 
-/** Requires both to have exactly the migrations this build knows. It would not copy a column that it does not know. */
+/**
+ * Requires both databases to have exactly the migrations that this build knows, because it could not copy an unknown
+ * column.
+ */
 const refuseSchemas = Effect.fnUntraced(function*(target: Driver, known: ReadonlyArray<string>) {
   const source = yield* Migrations.appliedNames
   const there = yield* Effect.provideService(Migrations.appliedNames, Database, target)
@@ -49,7 +52,7 @@ const refuseSchemas = Effect.fnUntraced(function*(target: Driver, known: Readonl
 const refuseUnfit = (target: Driver, known: ReadonlyArray<string>) =>
   Effect.andThen(refuseSchemas(target, known), refuseServed)
 
-/** Counts the rows to copy. It fails where {@link run} would refuse to begin. `known` are this build's migrations. */
+/** Counts the rows to copy. It fails if {@link run} would refuse to begin. `known` are this build's migrations. */
 export const plan = Effect.fn("Transfer.plan")(function*(target: Driver, known: ReadonlyArray<string>) {
   yield* refuseUnfit(target, known)
   return yield* Transfer.plan(yield* Database, target)

@@ -41,7 +41,7 @@ export interface Trend {
   readonly buckets: ReadonlyArray<Bucket>
 }
 
-/** Counts the buckets from one slot to another, both included. Slots are numbered from the epoch on. */
+/** Counts the buckets from one slot to another, both included. Slots are numbered from the epoch. */
 const counted = (profile: string | undefined, bucketSeconds: number, from: number, to: number) =>
   readForOperator(Effect.gen(function*() {
     const span = { since: from * bucketSeconds, until: (to + 1) * bucketSeconds, bucket: bucketSeconds }
@@ -59,13 +59,16 @@ const counted = (profile: string | undefined, bucketSeconds: number, from: numbe
   }))
 
 const openMillis = 10_000
-/** A row gets its time before it is committed, and clocks of hosts differ a little. */
+/**
+ * A row gets its time before it is committed, and the clocks of hosts differ a little. So recent counts may still
+ * change.
+ */
 const settlingSeconds = 60
 
 /**
  * Counts issuances, refusals and revocations in the audit trail. The last bucket is not over yet. Buckets begin at full
- * hours or days in UTC, so a past bucket has the same count at every call: it is counted once, and the last one at most
- * every ten seconds.
+ * hours or days in UTC, so a past bucket has the same count at every call. It is counted once, and the last bucket at
+ * most every ten seconds.
  */
 export const makeTrend = (
   profile: string | undefined,
@@ -88,7 +91,7 @@ export const makeTrend = (
         const settled = before.buckets.filter(({ start }) =>
           start >= first * bucketSeconds && start + bucketSeconds + settlingSeconds <= before.at / 1000
         )
-        // What is kept begins at the first slot, or it is too old to be of use.
+        // The kept counts begin at the first slot. Otherwise they are too old to be used.
         const isWhole = settled[0]?.start === first * bucketSeconds
         const from = isWhole ? first + settled.length : first
         const buckets = [...isWhole ? settled : [], ...yield* counted(profile, bucketSeconds, from, last)]

@@ -14,13 +14,13 @@ import {
 import { keyInForce } from "../../services/signing/relay/UpstreamKey.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 
-/* A relay's account at its upstream, as the operator manages it. */
+/* Operators manage a relay's account at its upstream. */
 
 /** The profile does not relay. */
 export class NotRelaying extends Data.TaggedError("NotRelaying")<{ readonly profile: string }> {}
 
 /**
- * There is an account already, but the upstream refuses it and creates no new one for its key. `detail` is the
+ * There is already an account, but the upstream refuses it and creates no new account for its key. `detail` is the
  * upstream's answer.
  */
 export class AccountRefused extends Data.TaggedError("AccountRefused")<{
@@ -30,11 +30,11 @@ export class AccountRefused extends Data.TaggedError("AccountRefused")<{
   readonly detail: string
 }> {}
 
-/** The relay of a profile. */
+/** Returns the relay of a profile. */
 export const relayOf = ({ name, signer }: Pick<ProfileConfig, "name" | "signer">) =>
   signer.backend === "relay" ? Effect.succeed(signer.relay) : new NotRelaying({ profile: name })
 
-/** What this service knows about the account, without a request to the upstream. */
+/** Returns what this service knows about the account, without a request to the upstream. */
 export const show = (profile: Pick<ProfileConfig, "name" | "signer">) =>
   Effect.gen(function*() {
     const { account_key_path, directory_url } = yield* relayOf(profile)

@@ -11,7 +11,7 @@ import type { AtKeyboard } from "../Operator.ts"
 import { actorOf } from "../Operator.ts"
 import { relayOf } from "./Upstream.ts"
 
-/* Changes of a relay's account at its upstream, each with a row in the trail. */
+/* Changes a relay's account at its upstream. Each change writes a row to the audit trail. */
 
 type Relaying = Pick<ProfileConfig, "name" | "signer">
 
@@ -28,8 +28,8 @@ const accountOf = (profile: Relaying) =>
   })
 
 /**
- * Gives the account a new key. One that an interrupted roll-over has brought into force already is the new key, and the upstream is
- * not asked for another.
+ * Gives the account a new key. If an interrupted roll-over has already put a new key in force, that key is the new key,
+ * and the upstream is not asked again.
  */
 export const rollOver = (operator: AtKeyboard, profile: Relaying) =>
   Effect.gen(function*() {
@@ -47,7 +47,10 @@ export const rollOver = (operator: AtKeyboard, profile: Relaying) =>
     return { accountUrl, keyThumbprint: thumbprint, previousKeyThumbprint: previous }
   })
 
-/** Sets the contacts of the account: these, or without any those of the configuration, which may be none. */
+/**
+ * Sets the contacts of the account to the given contacts. Without given contacts it uses the contacts of the
+ * configuration, of which there may be none.
+ */
 export const setContact = (operator: AtKeyboard, profile: Relaying, given: ReadonlyArray<string>) =>
   Effect.gen(function*() {
     const { accountUrl, place, relay } = yield* accountOf(profile)

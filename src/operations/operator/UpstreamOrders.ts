@@ -6,7 +6,7 @@ import type { UpstreamOrderFilters } from "../../store/upstream/UpstreamOrderRec
 import * as upstreamOrderRecords from "../../store/upstream/UpstreamOrderRecords.ts"
 import { readForOperator } from "./OperatorReads.ts"
 
-/** A page of relayed orders, newest first, and the number of matches. */
+/** Returns a page of relayed orders, newest first, and the number of matches. */
 export const list = (
   filters: UpstreamOrderFilters,
   page: { readonly limit: number; readonly offset: number }
@@ -16,7 +16,7 @@ export const list = (
     total: upstreamOrderRecords.countMatches(filters)
   }))
 
-/** One relayed order, with its relay job while the queue still has the job. */
+/** Finds one relayed order, with its relay job if the queue still has that job. */
 export const find = Effect.fn("UpstreamOrders.find")(function*(id: string) {
   const order = isId(id) ? yield* upstreamOrderRecords.find(OrderId(id)) : undefined
   if (order === undefined) return yield* new NoSuch({ noun: "upstream order", id })

@@ -5,8 +5,8 @@ import { rfc3339 } from "../../engine/Time.ts"
 import * as audit from "../../store/AuditRows.ts"
 
 /**
- * Deletes up to `limit` rows made before an epoch second, and records how many, in one transaction. So the trail tells of every
- * gap, even if the process is killed.
+ * Deletes up to `limit` rows made before an epoch second, and records how many, in one transaction. So the trail
+ * records every gap, even if the process is killed.
  */
 export const prune = (by: Pick<AuditRow<"audit_pruned">, "actorId" | "actorKind">, before: number) => (limit: number) =>
   transaction(Effect.tap(audit.sweep(before, limit), (removed) =>

@@ -10,11 +10,13 @@ import { batch, judged } from "../ExpiringWindow.ts"
 
 const daySeconds = 86_400
 
-/** What a digest tells of the certificates of a profile that expire within this many days. */
+/** What a digest reports about the certificates of a profile that expire within this number of days. */
 export interface Digest {
   /** Epoch seconds. */
   readonly now: number
-  /** Those that were not replaced come first, then the soonest. There are `most` of them. */
+  /**
+   * Certificates that were not replaced come first, then the certificates that expire sooner. There are at most `most`.
+   */
   readonly items: ReadonlyArray<Expiring>
   readonly total: number
   readonly superseded: number
@@ -42,7 +44,7 @@ export const digest = Effect.fnUntraced(function*(profile: string, days: number,
   return { now, items, total, superseded } satisfies Digest
 })
 
-/** Shows the certificates of these orders that are neither revoked nor expired nor replaced. */
+/** Returns the certificates of these orders that are neither revoked nor expired nor replaced. */
 export const stillOpen = Effect.fnUntraced(function*(orders: ReadonlyArray<OrderId>) {
   const now = yield* currentSeconds
   const entries = yield* shown(orders.map((id) => ({ id, isCovered: 1 })), now)

@@ -20,8 +20,9 @@ import * as orphans from "./OrphanedCertificates.ts"
 type Payload = PayloadOf<"signer_issue">
 
 /**
- * One attempt to sign (docs/decisions/job-outcomes.md, "Signing"). The order must still be `processing`, its account and
- * every authorization valid, before signing and again in the write that stores the certificate.
+ * Makes one attempt to sign (docs/decisions/job-outcomes.md, "Signing"). The order must still be `processing`, and its
+ * account and every authorization must be valid. This is checked before signing, and again in the write that stores the
+ * certificate.
  */
 export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const id = OrderId(payload.order_id)
@@ -65,13 +66,13 @@ export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
         if (made !== undefined) {
           yield* transaction(orphans.record(payload, made, cause === "chain_rejected" ? cause : "signer_failed"))
         }
-        // Another attempt would sign again what is wrong with this certificate.
+        // Another attempt would sign a certificate with the same fault.
         const failed = new SignerFailed({ cause, detail })
         return cause === "chain_rejected" || cause === "lint_failed" ? Failed(failed) : Retry(failed)
       }
     }
   }
-  // The order ended meanwhile: the new certificate is not handed out.
+  // The order ended in the meantime, so the new certificate is not used.
   const now = yield* currentMillis
   const inVain = orphans.inVain(payload, signed.success)
   if (job.deadline !== undefined && now >= job.deadline * 1000) {

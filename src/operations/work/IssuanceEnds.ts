@@ -60,7 +60,7 @@ const fail = (
     yield* afterCommit(log)
   })
 
-/** The account, or an authorization, was withdrawn after finalize. */
+/** Ends an order whose account or authorization was withdrawn after finalize. */
 export const withdrawn = (of: Issuance, order: Found) =>
   fail(
     of,
@@ -70,7 +70,7 @@ export const withdrawn = (of: Issuance, order: Found) =>
     emit("order_finalize_authority_withdrawn", { order_id: order.id })
   )
 
-/** The CSR was refused. */
+/** Ends an order whose CSR was refused. */
 export const rejected = (of: Issuance, order: Found, detail: string) =>
   fail(
     of,
@@ -82,7 +82,8 @@ export const rejected = (of: Issuance, order: Found, detail: string) =>
 
 /**
  * Moves the order from `processing` to `valid` with the certificate, and writes the audit row. Returns whether the
- * certificate was stored: an order whose authority was withdrawn meanwhile ends `invalid` instead.
+ * certificate was stored: an order whose account or authorization was withdrawn in the meantime becomes `invalid`
+ * instead.
  */
 export const stored = Effect.fnUntraced(
   function*(of: Issuance, job: Job, order: Found, csr: Csr, signed: Issued) {
@@ -136,7 +137,7 @@ export const stored = Effect.fnUntraced(
         : emit("order_extensions_not_granted", { order_id: id, cert_serial: serial, extensions: lacking }),
       emit("order_finalized", { order_id: id, cert_serial: serial, elapsed_ms: finished - job.createdAt * 1000 })
     ], { discard: true }))
-    yield* arrived // so that a failure of any of these is known here
+    yield* arrived // so that a failure of any of these statements is known here
     return true
   },
   (writes, _of, _job, { id }) =>
@@ -146,7 +147,7 @@ export const stored = Effect.fnUntraced(
     )
 )
 
-/** The cause that the audit trail records for a job that is given up. */
+/** Returns the cause that the audit trail records for a job that is given up. */
 const causeOf = (failure: JobFailure): IssueFailureCause => {
   switch (failure._tag) {
     case "Cancelled":
@@ -161,8 +162,8 @@ const causeOf = (failure: JobFailure): IssueFailureCause => {
 }
 
 /**
- * The issuance was given up by the queue, or `by` an operator: the order ends `invalid`, with its audit row, in one
- * transaction.
+ * Ends an issuance that the queue, or the operator in `by`, gave up. In one transaction, the order becomes `invalid`
+ * and gets its audit row.
  */
 export const abandoned = (
   of: Issuance,

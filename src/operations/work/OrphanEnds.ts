@@ -9,15 +9,18 @@ import type { OrphanStatus } from "../../store/orders/OrphanedCertificateRows.ts
 import * as rows from "../../store/orders/OrphanedCertificateRows.ts"
 import type { Actor } from "../Operator.ts"
 
-/* The expiry of certificates whose orders ended without them (docs/decisions/orphaned-certificates.md). */
+/* The ends of certificates whose orders ended without them (docs/decisions/orphaned-certificates.md). */
 
 /** A certificate that is not revoked. */
 export type Open = Effect.Success<ReturnType<typeof rows.open>>[number]
 
-/** Who gave a revocation up. */
+/** Who gave up a revocation. */
 type By = { readonly actorKind: "system"; readonly actorId: undefined } | Actor
 
-/** Says what became of a certificate: in its row, the log and the metrics, and in the trail where somebody will ask. */
+/**
+ * Records the final state of a certificate: in its row, the log and the metrics, and in the audit trail if somebody may
+ * ask about it later.
+ */
 export const settle = (
   { order_id, profile }: { readonly order_id: string; readonly profile: string },
   { fingerprint, serial }: Open,

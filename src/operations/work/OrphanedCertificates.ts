@@ -31,14 +31,17 @@ import type { Actor } from "../Operator.ts"
 import type { Open } from "./OrphanEnds.ts"
 import { settle } from "./OrphanEnds.ts"
 
-/* Certificates whose orders ended while a program or an upstream signed them (docs/decisions/orphaned-certificates.md). */
+/*
+ * Handles certificates whose orders ended while a program or an upstream signed them
+ * (docs/decisions/orphaned-certificates.md).
+ */
 
 type Payload = PayloadOf<"orphan_revoke">
 
 /** The order of a certificate. */
 type Of = Pick<Payload, "order_id" | "profile">
 
-/** An order at an upstream that is not continued here: its URL, and the CSR of the order here, DER. */
+/** An order at an upstream that is not continued here: its URL, and the CSR of the local order as DER. */
 export interface LeftAtUpstream {
   readonly orderUrl: string | undefined
   readonly csr: Uint8Array
@@ -85,8 +88,8 @@ const emitFound = ({ order_id, profile }: Of, { names, serial }: FoundLeaf, reas
   )
 
 /**
- * Records a certificate, DER, that its order will not have, and queues its revocation, in the transaction of the caller. The job waits
- * for the end of the order, since another attempt may yet store the same certificate.
+ * Records a certificate (DER) that its order will not get, and queues its revocation, in the caller's transaction. The
+ * job waits for the end of the order, because another attempt may still store the same certificate.
  */
 export const record = (of: Of, leaf: Uint8Array, cause: OrphanCause) => {
   const found = readLeaf(leaf)
@@ -94,8 +97,8 @@ export const record = (of: Of, leaf: Uint8Array, cause: OrphanCause) => {
 }
 
 /**
- * A certificate passed every check, and its order has ended without it: says so, in the transaction of the caller. One that never left
- * this process harms nobody.
+ * Records, in the caller's transaction, a certificate that passed every check but whose order ended without it. A
+ * certificate that never left this process does no harm.
  */
 export const inVain = (of: Of, { chain, discarded }: Issued) =>
   Effect.suspend(() => {
@@ -105,9 +108,9 @@ export const inVain = (of: Of, { chain, discarded }: Issued) =>
   })
 
 /**
- * The same, for an attempt whose end was not written, because its row was lost or the database was away. A lost answer
- * to COMMIT looks the same, so a certificate that is stored is left alone. If nothing can be written, the log has the
- * serial.
+ * Like {@link inVain}, for an attempt whose end was not written because its row was lost or the database was
+ * unavailable. A lost answer to COMMIT looks the same, so a stored certificate is not touched. If nothing can be
+ * written, the log has the serial.
  */
 export const unlessStored = Effect.fnUntraced(function*(of: Of, issued: Issued) {
   const { chain, discarded, serial } = issued
@@ -126,15 +129,15 @@ const emitUnrecorded = (of: Of, chain: string) => {
 }
 
 /**
- * Queues a look at an order that may be issued at an upstream, and is not continued here, in the transaction of the caller. The upstream
- * is not asked before an epoch second, if it said so.
+ * Queues, in the caller's transaction, a check of an order that an upstream may have issued and that is not continued
+ * here. If the upstream gave a time, it is not asked before that epoch second.
  */
 export const lookAfter = (of: Of, { csr, orderUrl }: LeftAtUpstream, notBefore?: number) =>
   orderUrl === undefined
     ? Effect.void
     : enqueue(of, { order_url: orderUrl, csr: Buffer.from(csr).toString("base64url") }, notBefore)
 
-/** The same for every order of accounts that are about to be deleted, whose orders are locked. */
+/** Like {@link lookAfter}, for every order of accounts that are about to be deleted. Their orders are locked. */
 export const lookAfterAll = (accounts: ReadonlyArray<AccountId>) =>
   Effect.flatMap(deletions.relayed(accounts), (found) =>
     Effect.forEach(
@@ -151,15 +154,15 @@ const isStored = (found: Pick<Open, "serial" | "leaf">) =>
     }))
 
 /**
- * Whether an upstream's order is another's here by now: an upstream may give one that nobody finished to the next equal request, whose
- * certificate is about to be stored.
+ * Returns whether an upstream's order belongs to another local order by now. An upstream may return an unfinished order
+ * for the next equal request, and the certificate of that request is about to be stored.
  */
 const isTakenOver = Effect.fnUntraced(function*(orderId: OrderId, orderUrl: string) {
   const own = yield* upstreamOrders.find(orderId)
   return own?.orderUrl !== orderUrl && (yield* upstreamOrders.claimed([orderUrl])).length > 0
 })
 
-/** Records what an upstream issued for an order that ended here. */
+/** Finds and records the certificate that an upstream issued for an order that ended here. */
 const search = Effect.fnUntraced(
   function*(of: Of, { csr, order_url }: NonNullable<Payload["upstream"]>, signer: Signer) {
     const chain = signer.leftOver === undefined ? undefined : yield* signer.leftOver(order_url)
@@ -173,16 +176,18 @@ const search = Effect.fnUntraced(
 
 const daySeconds = 86_400
 
-/** The shortest wait, in seconds, for the end of an order, which is near, and after a failure of the signer. */
+/** The shortest waits, in seconds: for the end of an order, which is soon, and after a failure of the signer. */
 const shortest = { order: 5, signer: 60 }
 
 /** The longest wait between two attempts, in seconds. */
 export const longestWait = daySeconds
 
-/** How long the signer is asked, in seconds: over a weekend, and until somebody has read the log. */
+/** How long the signer is asked, in seconds: long enough for a weekend, and for somebody to read the log. */
 const patience = 7 * daySeconds
 
-/** Tries again after a quarter of the time since the certificate was found: soon at first, daily in the end. */
+/**
+ * Makes the job run again after a quarter of the time since the certificate was found: soon at first, daily in the end.
+ */
 const again = Effect.fnUntraced(function*<F extends JobFailure>(job: Job, failure: F | undefined, atLeast = 0) {
   const now = yield* currentSeconds
   const least = failure === undefined ? shortest.order : shortest.signer
@@ -199,7 +204,7 @@ const noRevocation = new SigningFailed({
   detail: "the profile's current signer is not the one that issued the certificate"
 })
 
-/** Revokes one certificate. Answers why another attempt has to be made, if one has. */
+/** Revokes one certificate. If another attempt is necessary, returns why. */
 const revokeOne = Effect.fnUntraced(function*(of: Of, one: Open, signer: Signer) {
   if (yield* isStored(one)) return yield* Effect.as(transaction(settle(of, one, "stored")), undefined)
   if (one.notAfter < (yield* currentSeconds)) {
@@ -220,8 +225,9 @@ const revokeOne = Effect.fnUntraced(function*(of: Of, one: Open, signer: Signer)
 })
 
 /**
- * One attempt to revoke what was signed for an order that ended without it. Waits for the end of the order first. A certificate that
- * an order has after all is left alone, and so is one that has expired. The signer is asked for a week.
+ * Makes one attempt to revoke the certificates that were signed for an order that ended without them. It first waits
+ * for the end of the order. It does not touch a certificate that an order has after all, or that has expired. The
+ * signer is asked for a week.
  */
 export const revoke = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const { order_id, profile, upstream } = payload
@@ -250,13 +256,13 @@ export const revoke = Effect.fnUntraced(function*(payload: Payload, job: Job) {
     if (failure !== undefined) failures.push(failure)
   }
   const [failure] = failures
-  // A certificate found while this attempt ran has joined its job.
+  // A certificate that was found while this attempt ran has joined its job.
   if (failure === undefined) return Done({ ifJoined: enqueue(payload) })
   if (isOver) return Failed(asFailure(failure))
   return yield* again(job, asFailure(failure), failure.again?.atLeast)
 })
 
-/** The queue, or an operator, gave the revocation up: the certificates stay valid, and are listed. */
+/** Ends a revocation that the queue or an operator gave up. The certificates stay valid, and are listed. */
 export const abandon = (payload: Payload, failure: JobFailure, by?: Actor) =>
   Effect.gen(function*() {
     const error = failure.text.slice(0, 500)

@@ -90,11 +90,11 @@ const keeperIn = (database: Database["Service"], orderId: OrderId): Relaying<Sto
     )
 })
 
-// Without an answer of the database this attempt has its row no longer than the lease lasts.
+// Without an answer from the database, this attempt holds its row only as long as the lease lasts.
 const isTakenOverIn = (database: Database["Service"], job: Job): Effect.Effect<boolean> =>
   Effect.orElseSucceed(Effect.provideService(isTaken(job), Database, database), () => true)
 
-/** How the attempt before this one ended. */
+/** Returns how the previous attempt ended. */
 const lastFailureIn = (database: Database["Service"], { id }: Job): Effect.Effect<string | undefined> =>
   jobRecords.find(id).pipe(
     Effect.map((record) => readFailure(record?.lastError)?.text),
@@ -102,7 +102,7 @@ const lastFailureIn = (database: Database["Service"], { id }: Job): Effect.Effec
     Effect.provideService(Database, database)
   )
 
-/** The certificate that an order replaces, if an upstream issued it and its order there is known. */
+/** Returns the certificate that an order replaces, if an upstream issued it and its order there is known. */
 const replacedBy = Effect.fnUntraced(function*(profile: string, certId: string | undefined) {
   const former = certId === undefined ? "unknown" : yield* locate(profile, certId)
   const orderUrl = typeof former === "string" || "otherKeyOf" in former
@@ -112,10 +112,10 @@ const replacedBy = Effect.fnUntraced(function*(profile: string, certId: string |
 })
 
 /**
- * One attempt to have an order fulfilled by the upstream (docs/decisions/relays.md). The account and every
- * authorization must be valid before it begins and in the write that stores the certificate, as for any signing
+ * Makes one attempt to fulfil an order at the upstream (docs/decisions/relays.md). The account and every authorization
+ * must be valid before it begins and in the write that stores the certificate, as for any signing
  * (docs/decisions/job-outcomes.md, "Signing"). An order that is already open at the upstream is continued. Its time
- * limit counts the attempts and the waits between them, not the time when no process has the job.
+ * limit includes the attempts and the waits between them, but not the time in which no process has the job.
  */
 export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const id = OrderId(payload.order_id)
@@ -126,7 +126,7 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const endUpstream = (status: "valid" | "invalid", error?: string) =>
     Effect.flatMap(currentSeconds, (now) => upstreamOrders.end({ orderId: id, status, error, now }))
   const endUnauthorized = endUpstream("invalid", "authority withdrawn")
-  // An earlier attempt may have had a certificate issued, and not have come so far as to know.
+  // The upstream may have issued a certificate for an earlier attempt that did not get far enough to know it.
   const lookAfter = orphans.lookAfter(payload, row)
   if (order.status === "valid") return Done({ commit: endUpstream("valid") })
   if (order.status !== "processing") {
@@ -161,7 +161,7 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
     }) ?? new SigningFailed({ cause: "signer_failed", detail: "the profile relays to no upstream now" })))
   if (relayed._tag === "Success") {
     yield* emit("upstream_relay_succeeded", { order_id: id, profile: payload.profile })
-    // The order ended meanwhile: the new certificate is not handed out.
+    // The order ended in the meantime, so the new certificate is not used.
     const millis = yield* currentMillis
     const inVain = orphans.inVain(payload, relayed.success)
     if (job.deadline !== undefined && millis >= job.deadline * 1000) {
@@ -201,7 +201,7 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   }
 })
 
-/** Refusals that are the client's to mend, by the type of the upstream's problem. */
+/** Refusals that the client can fix, by the type of the upstream's problem. */
 const refusals: { readonly [type: string]: new(from: FromUpstream) => IssuanceFailed } = {
   rejectedIdentifier: UpstreamRefusedName,
   unsupportedIdentifier: UpstreamUnsupportedName,
@@ -210,12 +210,13 @@ const refusals: { readonly [type: string]: new(from: FromUpstream) => IssuanceFa
   badPublicKey: UpstreamRefusedKey
 }
 
-/** A refusal of several names is the client's to mend if each part of it is. */
+/** Returns whether the client can fix a refusal of several names. It can if it can fix each part. */
 const isOfNames = (subproblems: ReadonlyArray<Subproblem> = []): boolean =>
   subproblems.length > 0 && subproblems.every(({ type }) => mendableTypes.has(type))
 
 /**
- * The problem an order ends with. The client does not learn why the upstream was unavailable; only the operator does.
+ * Returns the problem with which an order ends. The client does not learn why the upstream was unavailable; only the
+ * operator does.
  */
 const problemBy = (failure: JobFailure): IssuanceFailed => {
   if (failure._tag !== "SignerFailed") return new IssuanceAbandoned()
@@ -232,14 +233,17 @@ const problemBy = (failure: JobFailure): IssuanceFailed => {
 }
 
 /**
- * Whether the upstream may have issued a certificate, or still may. After a refusal it has not, and a refused chain was
- * already dealt with.
+ * Returns whether the upstream may have issued a certificate, or may still issue one. After a refusal it has issued
+ * none, and a refused chain was already handled.
  */
 const mayBeIssued = (failure: JobFailure): boolean =>
   failure._tag !== "SignerFailed" || failure.problemType === "rateLimited" ||
   (failure.cause !== "upstream_refused" && failure.cause !== "chain_rejected")
 
-/** The queue or an operator gave the relaying up: the order and the record of the upstream's order end `invalid`. */
+/**
+ * Ends a relaying that the queue or an operator gave up. The order and the record of the upstream's order become
+ * `invalid`.
+ */
 export const abandon = (payload: Payload, failure: JobFailure, by?: Actor) =>
   Effect.gen(function*() {
     const orderId = OrderId(payload.order_id)

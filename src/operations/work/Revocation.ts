@@ -27,7 +27,7 @@ import { due } from "./SignerRevocation.ts"
 /** The certificate was already revoked, perhaps by a request at the same time. */
 class WasRevoked extends Data.TaggedError("WasRevoked") {}
 
-/** No worker has seen the CA that signed the certificate, so no list would ever name the certificate. */
+/** No worker knows the CA that signed the certificate, so no list would ever contain the certificate. */
 class IssuerUnknown extends Data.TaggedError("IssuerUnknown")<{ readonly issuer: string | undefined }> {}
 
 /** A certificate that is stored here, with the fields that its revocation needs. */
@@ -50,15 +50,16 @@ export type RevokedBy = Pick<
 >
 
 /**
- * Writes that belong to a revocation: they commit with the revocation, or with the answer that there was one before.
+ * Writes that belong to a revocation. They commit with the revocation, or with the finding that the certificate was
+ * already revoked.
  */
 type During = Effect.Effect<void, StorageFailed, Database | Queue>
 
 /**
- * Burns the key of a certificate revoked for keyCompromise: nobody gets the key certified any more. If the request was
- * signed by the key itself, its holder has proven possession, and every other certificate of the key is revoked too. A
- * request signed by an account burns the key for that account only, so that one account cannot end what another one
- * uses.
+ * Burns the key of a certificate that was revoked for keyCompromise, so that the key is never certified again. If the
+ * request was signed with the key itself, its holder has proved possession, and every other certificate of the key is
+ * revoked too. A request signed by an account burns the key only for that account, so that one account cannot revoke
+ * what another account uses.
  */
 export const burn = Effect.fnUntraced(function*(
   { accountId, certPubkey: pubkey, orderId }: Pick<Revocable, "accountId" | "certPubkey" | "orderId">,
@@ -83,8 +84,8 @@ export const burn = Effect.fnUntraced(function*(
 })
 
 /**
- * Revokes a certificate of a local CA. One transaction holds the stamp on the order, the row of the list, the audit
- * row, the signing job, and the burning of the key. The first revocation wins, whatever reason a later one states.
+ * Revokes a certificate of a local CA. One transaction marks the order, inserts the row of the list and the audit row,
+ * queues the signing job, and burns the key. The first revocation wins, whatever reason a later revocation states.
  * Returns the id of the signing job.
  */
 const revokeLocally = Effect.fnUntraced(function*(
@@ -106,7 +107,8 @@ const revokeLocally = Effect.fnUntraced(function*(
     ...(reason === undefined ? {} : { reason: String(reason) }),
     ...by
   })
-  // Losing the race does not fail the transaction: the others in its group commit would have to run again.
+  // Losing the race does not fail the transaction. Otherwise the other bodies in its group commit would have to run
+  // again.
   const job = yield* transaction(Effect.gen(function*() {
     yield* orders.lock(orderId)
     yield* during
@@ -135,8 +137,8 @@ const revokeLocally = Effect.fnUntraced(function*(
 })
 
 /**
- * Queues a job that asks the signer. If one is queued or running already, the request joins it, and that job keeps its
- * reason. A wait that the signer asked an earlier job for is kept.
+ * Queues a job that asks the signer. If such a job is already queued or running, the request joins it, and that job
+ * keeps its reason. If the signer asked an earlier job to wait, that wait is observed.
  */
 const queueRevocation = Effect.fnUntraced(function*(
   found: Revocable,
@@ -166,8 +168,8 @@ const queueRevocation = Effect.fnUntraced(function*(
 })
 
 /**
- * Revokes a certificate, or queues its revocation. If a CA of this service signed it, that CA lists it, whatever signs
- * for the profile today. The order is revoked at once, and `job` signs the list. Any other certificate is revoked by
+ * Revokes a certificate, or queues its revocation. If a CA of this service signed it, that CA lists it, whatever signer
+ * the profile has today. The order is revoked at once, and `job` signs the list. Any other certificate is revoked by
  * the profile's signer: `job` asks it, and the order is revoked once the signer has confirmed. The same holds if
  * `backend` is not known.
  */

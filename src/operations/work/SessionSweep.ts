@@ -10,10 +10,10 @@ import * as sessions from "../../store/operators/SessionRows.ts"
 
 const latest = Number.MAX_SAFE_INTEGER
 
-/** Wrong passwords for an operator or a name are forgotten when there was none for thirty days. */
+/** Wrong passwords for an operator or a name are forgotten if there was no wrong password for thirty days. */
 const quietSeconds = 30 * 86_400
 
-/** A failure further ahead was written by a wrong clock. */
+/** A failure further in the future was written with a wrong clock. */
 const aheadSeconds = 3600
 
 /** The settings that say how long sessions and windows last. */
@@ -23,8 +23,9 @@ type Lifetimes = Pick<
 >
 
 /**
- * Deletes sessions that have ended, windows of sign-ins that are over, and wrong passwords of long ago. Deletes also what
- * lies further ahead than anything that begins now, because a wrong clock wrote it (docs/decisions/clocks.md, "Operators").
+ * Deletes ended sessions, old windows of sign-ins, and old series of wrong passwords. It also deletes rows that are
+ * further in the future than anything that begins now, because they were written with a wrong clock
+ * (docs/decisions/clocks.md, "Operators").
  */
 export const sweepSessions = (settings: Lifetimes): Effect.Effect<void, StorageFailed, Database> =>
   Effect.gen(function*() {

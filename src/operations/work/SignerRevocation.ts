@@ -24,7 +24,7 @@ import { auditFacts } from "../Caller.ts"
 import type { Actor } from "../Operator.ts"
 import { refuseChain } from "../StoredCertificate.ts"
 
-/* Revocation by an external signer: the script or the upstream is asked first, then the order is stamped. */
+/* Revokes with an external signer: first the script or the upstream is asked, then the order is marked as revoked. */
 
 type Payload = PayloadOf<"signer_revoke">
 
@@ -70,8 +70,8 @@ const stamp = Effect.fnUntraced(function*(payload: Payload, order: OrderRecord) 
 })
 
 /**
- * One attempt (docs/decisions/job-outcomes.md, "Signing"). After a crash between the signer's answer and the stamp, the
- * signer is asked again.
+ * Makes one attempt (docs/decisions/job-outcomes.md, "Signing"). After a crash between the signer's answer and the mark
+ * on the order, the signer is asked again.
  */
 export const revoke = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const order = yield* orderSearch.findRecord(OrderId(payload.order_id))
@@ -102,8 +102,8 @@ export const revoke = Effect.fnUntraced(function*(payload: Payload, job: Job) {
 })
 
 /**
- * The epoch second at which a new job may ask; `undefined` for now. The signer may have asked the former job of the order for a
- * wait that is not over, and a new job must not ask sooner.
+ * Returns the epoch second at which a new job may ask, or `undefined` for now. If the signer asked the previous job of
+ * the order to wait, a new job must not ask before that wait is over.
  */
 export const due = Effect.fnUntraced(function*(orderId: string) {
   const former = readFailure(yield* jobs.lastError("signer_revoke", orderId))
@@ -111,7 +111,7 @@ export const due = Effect.fnUntraced(function*(orderId: string) {
   return notBefore === undefined || notBefore <= (yield* currentSeconds) ? undefined : notBefore
 })
 
-/** The problem for the client of a revocation that was given up. */
+/** Returns the problem for the client of a revocation that was given up. */
 export const problemBy = (failure: JobFailure | undefined) => {
   const isReason = failure?._tag === "SignerFailed" && failure.cause === "upstream_refused" &&
     failure.problemType === "badRevocationReason"
@@ -125,7 +125,8 @@ const causeOf = (failure: JobFailure): RevokeFailureCause => {
 }
 
 /**
- * The revocation was given up by the queue, or `by` an operator: the order stays as it is, and an audit row records it.
+ * Ends a revocation that the queue, or the operator in `by`, gave up. The order does not change, and an audit row
+ * records it.
  */
 export const abandon = (payload: Payload, failure: JobFailure, jobId: JobId, by?: Actor) =>
   Effect.gen(function*() {

@@ -30,7 +30,7 @@ import * as unknownEnds from "./UnknownEnds.ts"
 
 const daySeconds = 86_400
 
-/** Deletes nonces that can no longer be spent. */
+/** Deletes nonces that can no longer be used. */
 export const sweepNonces = (ttlSeconds: number): Effect.Effect<void, StorageFailed, Database> =>
   Effect.gen(function*() {
     const { earlier: now } = yield* clocks
@@ -46,12 +46,15 @@ export const sweepHttp01Tokens: Effect.Effect<void, StorageFailed, Database> = E
 })
 
 const pageOfOrders = 500
-/** Orders that are changed or deleted in one transaction. Each may have a hundred authorizations, with three challenges each. */
+/**
+ * How many orders are changed or deleted in one transaction. Each order may have a hundred authorizations with three
+ * challenges each.
+ */
 const ordersAtOnce = 20
 
 /**
- * Stores `expired` on the authorizations of orders that expired within the last day, a few orders in one transaction. Each order is
- * visited once: an attacker can leave many.
+ * Stores `expired` on the authorizations of orders that expired within the last day, a few orders in one transaction.
+ * Each order is visited once, because an attacker can leave many orders.
  */
 const expireAuthorizations = (
   profile: string,
@@ -88,18 +91,18 @@ const sweepProfile = (name: string, order: ProfileConfig["order"]) =>
     yield* emit("order_reaper_swept", { profile: name, rows_removed })
   })
 
-/** How many days a certificate that its order has not is listed beyond its end. */
+/** How many days after its expiry an orphaned certificate is still listed. */
 const orphanDays = 30
 
 /**
- * The daily order sweep. It stores `expired`, and deletes unfinished and failed orders after their retention time, with all that
- * belongs to them. A profile that is no longer mounted uses the process-wide settings.
+ * Makes the daily sweep of orders. It stores `expired`, and deletes unfinished and failed orders, with everything that
+ * belongs to them, after their retention time. A profile that is no longer mounted uses the process-wide settings.
  */
 export const sweepOrders = (
   config: Pick<Config, "order" | "profiles">
 ): Effect.Effect<void, StorageFailed, Database | Queue> =>
   Effect.gen(function*() {
-    yield* recover(config) // first, because it is short and others wait for it
+    yield* recover(config) // this comes first, because it is short and others wait for it
     const mounted = new Map(config.profiles.map((profile) => [profile.name, profile.order]))
     const stored = yield* orders.profiles
     const { earlier: now } = yield* clocks
@@ -139,7 +142,7 @@ const failStuck = (orderId: OrderId, profile: string, now: number) =>
         : endLeft(orderId, profile, now)
   )
 
-/** An order whose relaying is gone may have a certificate at the upstream. */
+/** Ends an order whose relaying job is gone. The order may have a certificate at the upstream. */
 const endLeft = Effect.fnUntraced(function*(orderId: OrderId, profile: string, now: number) {
   const row = yield* upstreamOrders.find(orderId)
   if (row !== undefined) yield* orphans.lookAfter({ order_id: orderId, profile }, row)
@@ -148,8 +151,8 @@ const endLeft = Effect.fnUntraced(function*(orderId: OrderId, profile: string, n
 
 /**
  * Repairs what a crash can leave behind (docs/decisions/job-outcomes.md, "After a crash"). A challenge under validation
- * without a job gets one, with the account's current key. A processing order whose job is gone ends `invalid`. Rows
- * younger than a minute are left.
+ * without a job gets a job, with the account's current key. A processing order whose job is gone becomes `invalid`.
+ * Rows younger than a minute are not touched.
  */
 export const recover = (
   config: Pick<Config, "order" | "profiles">

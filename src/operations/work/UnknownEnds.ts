@@ -7,8 +7,8 @@ import { leavesOf } from "../Leaves.ts"
 
 const most = 500
 /**
- * Stored for a chain that cannot be read. It is logged once, is not read again, and counts as a chain that never
- * expires.
+ * The value for a chain that cannot be read. Such a chain is logged once, is not read again, and counts as never
+ * expiring.
  */
 const unreadable = -1
 

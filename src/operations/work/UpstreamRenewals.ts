@@ -9,16 +9,22 @@ import { currentSeconds, lifeMillis } from "../../engine/Time.ts"
 import { Signers } from "../../services/signing/Signer.ts"
 import * as renewals from "../../store/upstream/UpstreamRenewalRows.ts"
 
-/* Upstreams are asked by a job when to renew their certificates: no request of a client leads to one upstream. */
+/*
+ * A job asks upstreams when to renew their certificates, so that a client's request never causes a request to an
+ * upstream.
+ */
 
 const hourSeconds = 3600
 const daySeconds = 86_400
-/** Time between two questions about one certificate, in seconds: as the upstream asks, within these. */
+/**
+ * The limits of the time between two requests about one certificate, in seconds. Within them, the upstream's wish
+ * counts.
+ */
 const [shortestWait, longestWait] = [6 * hourSeconds, daySeconds]
-/** When a pass has left some: the other work of the process comes first for so many seconds. */
+/** If a pass has left some certificates, the other work of the process comes first for this number of seconds. */
 const restSeconds = 60
 const atOnce = 100
-/** For how long one pass begins new questions, in milliseconds. */
+/** How long one pass starts new requests, in milliseconds. */
 const passMillis = 30_000
 
 type Due = Effect.Success<ReturnType<typeof renewals.due>>[number]
@@ -26,7 +32,9 @@ type Due = Effect.Success<ReturnType<typeof renewals.due>>[number]
 /** The longest wait between two passes, in seconds. */
 export const renewalsEverySeconds = hourSeconds
 
-/** Asks about one certificate and keeps the answer; succeeds with whether its upstream can be asked about others. */
+/**
+ * Asks about one certificate and stores the answer. Returns whether its upstream can be asked about other certificates.
+ */
 const askAbout = Effect.fnUntraced(function*({ certificate, notAfter, orderId, orderUrl, profile, revokedAt }: Due) {
   const now = yield* currentSeconds
   const certId = certificate === undefined ? undefined : namedLeafOf(certificate)?.certId
@@ -54,8 +62,8 @@ const askAbout = Effect.fnUntraced(function*({ certificate, notAfter, orderId, o
 })
 
 /**
- * One pass over the certificates about which an upstream is to be asked. One that fails is asked about no other of its
- * certificates in the same pass: they are asked about in an hour.
+ * Makes one pass over the certificates about which an upstream must be asked. If an upstream fails, it is not asked
+ * about its other certificates in the same pass, but an hour later.
  */
 export const askUpstreams: Effect.Effect<Outcome<Database, JobFailure>, StorageFailed, Database | Signers> = Effect.gen(
   function*() {

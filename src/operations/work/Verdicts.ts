@@ -55,8 +55,8 @@ const inOneTransaction = <R>(subject: Subject, writes: Effect.Effect<void, Stora
   )
 
 /**
- * The proof is accepted: challenge and authorization become `valid`, and the order `ready` if this was its last
- * authorization.
+ * Commits an accepted proof: challenge and authorization become `valid`, and the order becomes `ready` if this was its
+ * last authorization.
  */
 export const commitAccepted = (
   subject: Subject,
@@ -73,7 +73,7 @@ const acceptAll = Effect.fnUntraced(function*(subject: Subject, now: number) {
 })
 
 /**
- * The proof is refused or given up: challenge, authorization and order become `invalid`, unless another challenge
+ * Commits a refused or abandoned proof: challenge, authorization and order become `invalid`, unless another challenge
  * decided first.
  */
 const commitRefused = (
@@ -91,7 +91,7 @@ const refuseAll = Effect.fnUntraced(function*(subject: Subject, problem: Problem
   }
 })
 
-/** The part of a refusal that a client may see; its cause has the rest. */
+/** Returns the part of a refusal that a client may see. Its cause has the rest. */
 const shownToClient = (
   { name, port }: { readonly name: string; readonly port: number },
   { answers, compared = answers, error, hasBlanks }: ChallengeRefused
@@ -112,11 +112,14 @@ const shownToClient = (
   }
 }
 
-/** These waits do not count as attempts: until the order expires, the check runs as soon as the host can run it. */
+/**
+ * The wait in seconds after a postponed check. Such waits do not count as attempts: until the order expires, the check
+ * runs as soon as the host can run it.
+ */
 const postponedSeconds = 5
 
 /**
- * One validation attempt. A check that ran gives a final verdict, good or bad. Only a check that could not run is
+ * Makes one validation attempt. A check that ran gives a final verdict, good or bad. Only a check that could not run is
  * retried. The verdict commits in the same transaction as the settlement of the job.
  */
 export const validate = Effect.fnUntraced(function*(
@@ -180,7 +183,7 @@ export const validate = Effect.fnUntraced(function*(
 
 const givenUp: ValidationReason = "given_up"
 
-/** The queue gave the validation up: challenge, authorization and order become `invalid`. */
+/** Ends a validation that the queue gave up: challenge, authorization and order become `invalid`. */
 export const abandon = (payload: PayloadOf<"challenge_validate">, failure: JobFailure) =>
   Effect.gen(function*() {
     const id = makeChallengeId(payload.challenge_id)

@@ -37,7 +37,7 @@ import { isPending, notHeld } from "./PendingAnswer.ts"
 import { postedOf } from "./Posted.ts"
 import { recording } from "./RefusalRecords.ts"
 
-/** Turns a failure into an answer: one table for every error, one content type for every client. */
+/** Turns a failure into an answer. There is one table for all errors, and one content type for all clients. */
 const problemAnswer = (error: AcmeError, endpoint?: Endpoint): Answer => {
   const problem: ProblemDocument = problemOf(error)
   const seconds = retryAfter(error)
@@ -56,14 +56,14 @@ const problemAnswer = (error: AcmeError, endpoint?: Endpoint): Answer => {
 
 const prefix = "/profile/"
 
-/** A path of a profile: the part behind `/profile/<name>`, and the route it matches, if any. */
+/** A path of a profile: the part after `/profile/<name>`, and the route that it matches, if any. */
 interface Place {
   readonly endpoint: Endpoint
   readonly rest: string
   readonly target: ReturnType<typeof match>
 }
 
-/** Splits a raw path; `undefined` for anything outside `/profile/<name>/`. */
+/** Splits a raw path. Returns `undefined` for a path outside `/profile/<name>/`. */
 const placeOf = (endpoints: ReadonlyMap<string, Endpoint>, path: string): Place | undefined => {
   if (!path.startsWith(prefix)) return undefined
   const end = path.indexOf("/", prefix.length)
@@ -95,21 +95,27 @@ const allowed = (route: NonNullable<ReturnType<typeof match>>["route"]): Readonl
   ...(route.post === undefined ? [] : ["POST"])
 ]
 
-/** What the script of another origin may read of an answer, and set on a request: what ACME needs (RFC 8555 section 6.1). */
+/**
+ * The headers that scripts of other origins may read in an answer and set in a request. These are the headers that ACME
+ * needs (RFC 8555 section 6.1).
+ */
 const cors = { exposed: "Replay-Nonce, Link, Location, Retry-After", accepted: "Content-Type" }
 
-/** The ACME surface of the mounted profiles: docs/decisions/acme-surface.md, "Layers of a request", from the second on. */
+/**
+ * Makes the ACME surface of the mounted profiles: the layers of docs/decisions/acme-surface.md, "Layers of a request",
+ * from the second on.
+ */
 export const make = (
   endpoints: ReadonlyMap<string, Endpoint>,
   { corsOrigins = [], policies, proxies, respondsForRelay = false, slots, waitMillis }: {
-    /** Bounds the requests that are handled at once. */
+    /** Limits the requests that are handled at once. */
     readonly slots: FairSemaphore
     /** How long a request waits for a slot. */
     readonly waitMillis: number
-    /** Whose scripts may use the profiles: `server.cors_origins`. */
+    /** The origins whose scripts may use the profiles: `server.cors_origins`. */
     readonly corsOrigins?: ReadonlyArray<string>
     readonly policies: Policies["Service"]
-    /** Whether this process answers for tokens of the relay's http01 strategy. */
+    /** Whether this process serves the tokens of the relay's http01 strategy. */
     readonly respondsForRelay?: boolean
     /** The proxy settings for requests outside every profile. */
     readonly proxies: ProxySettings
@@ -118,7 +124,7 @@ export const make = (
   const refused = recording()
   const addressElsewhere = clientAddress(proxies)
   const shared = corsOrigins.length === 0 ? undefined : makeCors({ ...cors, origins: corsOrigins })
-  /** The resource that the path and the method name. */
+  /** Returns the resource for the path and the method. */
   const resource = (
     request: Request,
     { endpoint, target }: Place,
@@ -137,7 +143,7 @@ export const make = (
       : new MethodNotAllowed({ allow: methods })
   }
 
-  /** What runs in a slot: the policy of the connection, then the resource. */
+  /** Makes the answer, within a slot: it applies the policy of the connection, then the resource. */
   const reply = (
     request: Request,
     at: Place | undefined,
@@ -155,8 +161,8 @@ export const make = (
   }
 
   /**
-   * Waits outside the slots for the job that is about to change an answer, and makes the answer once more. If that
-   * fails, the first one still is true.
+   * Waits outside the slots for the job that will soon change an answer, and makes the answer again. If that fails, the
+   * first answer is still correct.
    */
   const settled = (pending: PendingAnswer<Failure, Needs>): Effect.Effect<Answer, never, Needs> =>
     Waits.use((waits) =>
@@ -176,7 +182,7 @@ export const make = (
         )
     )
 
-  /** Adds what every answer of a profile has: links, a nonce, and what scripts of other origins may read. */
+  /** Adds what every answer of a profile has: links, a nonce, and the headers for scripts of other origins. */
   const completed = (
     request: Request,
     at: Place | undefined,
@@ -194,7 +200,7 @@ export const make = (
       if (nonce !== undefined) {
         return opened(withHeaders(linked, { "replay-nonce": nonce, "cache-control": "no-store" }))
       }
-      // If only a nonce was requested, an answer without one is not a success.
+      // If only a nonce was requested, an answer without a nonce is not a success.
       return opened(
         isNewNonce && answer.status < 300 ? withHeaders(problemAnswer(new ServerInternal({})), { link: links }) : linked
       )
@@ -211,13 +217,13 @@ export const make = (
           return Effect.andThen(refused(value, request), completed(request, at, problemAnswer(value, at?.endpoint)))
         }
         const died = cause.reasons.find(Cause.isDieReason)
-        if (died === undefined) return Effect.failCause(cause as Cause.Cause<never>) // the client went away
+        if (died === undefined) return Effect.failCause(cause as Cause.Cause<never>) // the client disconnected
         const told = emit("request_handler_panicked", { error: Cause.pretty(Cause.die(died.defect)).slice(0, 2000) })
         return Effect.andThen(told, completed(request, at, problemAnswer(new HandlerPanicked())))
       }
     })
 
-  /** The route of a path outside every profile. */
+  /** Returns the route of a path outside every profile. */
   const elsewhere = (path: string): Pick<Routed<Needs | Nonces>, "pattern" | "handle"> => {
     const root = rootRoutes.get(path)
     if (root !== undefined) return { pattern: path, handle: (request) => Effect.succeed(root(request)) }
@@ -253,8 +259,8 @@ export const make = (
 }
 
 /**
- * Checks the head of a POST, then reads its body. The client's name is looked up before the request takes a slot, so that a slow
- * name server holds none.
+ * Checks the head of a POST, then reads its body. The client's name is looked up before the request takes a slot, so
+ * that a slow name server does not occupy slots.
  */
 const bodyOf = (request: Request, at: Place | undefined) => {
   const body = Effect.andThen(
@@ -278,7 +284,7 @@ const onlyRead = <R>(
 const tokenPrefix = "/.well-known/acme-challenge/"
 
 /**
- * The answer to an upstream that asks for a token of the relay (RFC 8555 section 8.3). It is plain text in every case.
+ * Makes the answer to an upstream that requests a token of the relay (RFC 8555 section 8.3). It is always plain text.
  */
 const tokenAnswer = <R>(
   found: Effect.Effect<string | undefined, StorageFailed | Shed, R>
@@ -295,7 +301,7 @@ const tokenAnswer = <R>(
     })
   })
 
-/** Outside every profile: no admission, no nonce, no Link, no database. */
+/** The routes outside every profile. They use no policy, nonce, Link or database. */
 const rootRoutes: ReadonlyMap<string, (request: Request) => Answer> = new Map([
   ["/health", onlyGet({ status: 200, headers: { "content-type": "application/json" }, body: `{"healthy":true}` })],
   ["/", onlyGet({ status: 302, headers: { location: "/health" } })]

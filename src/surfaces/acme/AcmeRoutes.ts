@@ -19,20 +19,20 @@ import type { BySomeAccount, BySomeKey, BySomeone, Posted } from "./Posted.ts"
 /** How a request can fail. */
 export type Failure = AcmeError | StorageFailed
 
-/** The answer to a signed request, or the one for now. */
+/** The answer to a signed request, or an answer that may soon change. */
 export type Reply<R> = Answer | PendingAnswer<Failure, R>
 
 /** The target of an unsigned request. */
 interface Reached {
   readonly endpoint: Endpoint
-  /** As received in the path. */
+  /** The id as received in the path. */
   readonly id: string
 }
 
 /** The handlers of a path, by method. */
 export interface Route<R> {
   readonly get?: (reached: Reached) => Effect.Effect<Answer, Failure, R>
-  /** Only if it differs from a GET without its body. */
+  /** The handler of HEAD, only if it differs from a GET without its body. */
   readonly head?: (reached: Reached) => Effect.Effect<Answer, Failure, R>
   readonly post?: (posted: Posted) => Effect.Effect<Reply<R>, Failure, R>
 }
@@ -94,19 +94,21 @@ type NeedsOf<T> = {
   [M in keyof T]: T[M] extends (request: never) => Effect.Effect<unknown, unknown, infer R> ? R : never
 }[keyof T]
 
-/** All services the resources need. */
+/** All services that the resources need. */
 export type Needs = {
   [P in keyof typeof table]: NeedsOf<(typeof table)[P]>
 }[keyof typeof table]
 
 const routes = new Map<string, Route<Needs>>(Object.entries(table))
 
-/** The patterns of all paths that take signed requests. */
+/** The patterns of all paths that accept signed requests. */
 export const signedPatterns: ReadonlyArray<string> = [...routes].flatMap(([pattern, { post }]) =>
   post === undefined ? [] : [pattern]
 )
 
-/** The route of a path below `/profile/<name>`, exactly as received, with its pattern and the id in the path. */
+/**
+ * Returns the route of a path below `/profile/<name>`, exactly as received, with its pattern and the id in the path.
+ */
 export const match = (
   path: string
 ): { readonly route: Route<Needs>; readonly pattern: string; readonly id: string } | undefined => {

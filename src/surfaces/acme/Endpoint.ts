@@ -1,10 +1,10 @@
 import { clientAddress } from "../../domain/ClientAddress.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 
-/** A profile as clients reach it. Every URL a client sees is made here, from `server.base_url`. */
+/** A profile as clients reach it. Every URL for clients is made here, from `server.base_url`. */
 export class Endpoint {
   readonly profile: ProfileConfig
-  /** `server.base_url`: what the URL of every request begins with. */
+  /** `server.base_url`, the beginning of the URL of every request. */
   readonly origin: string
   /** `<base_url>/profile/<name>` */
   readonly base: string
@@ -12,7 +12,7 @@ export class Endpoint {
   readonly indexLink: string
   /** The directory object (RFC 8555 section 7.1.1), rendered once: UTF-8. */
   readonly directory: Uint8Array
-  /** The address of the client that sent a request for this profile. */
+  /** Returns the address of the client that sent a request for this profile. */
   readonly clientAddress: ReturnType<typeof clientAddress>
 
   constructor(profile: ProfileConfig, baseUrl: string) {
@@ -41,7 +41,8 @@ export class Endpoint {
   challenge = (id: string): string => `${this.base}/chall/${id}`
 }
 
-// Only what is configured: an unset member is omitted, never sent empty. The object itself is there, since clients look into it unasked.
+// This has only configured members: an unset member is omitted, never sent empty. The object itself is always present,
+// because some clients read it without a check.
 const meta = ({ eab, meta }: ProfileConfig): { readonly meta: object } => ({
   meta: {
     ...(eab.enabled ? { externalAccountRequired: true } : {}),

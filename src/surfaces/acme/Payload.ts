@@ -39,14 +39,14 @@ const misfit = (
   }
 }
 
-/* Readers of payloads, by the shape that a resource wants. */
+/* Readers of payloads, for the shapes that resources require. */
 
-/** The bytes as they are, for an operation that reads them itself. */
+/** Returns the bytes unchanged, for an operation that reads them itself. */
 export const raw: Payload<Buffer> = Result.succeed
 
 const misshapen = (detail: string): Checked<never> => Result.fail({ error: new Malformed({ detail }) })
 
-/** The optional members of a payload. None of its objects within have any. */
+/** Returns the optional members of a payload. Its nested objects have no optional members. */
 const optionalMembers = ({ ast }: Schema.Top): ReadonlyArray<string> =>
   SchemaAST.isObjects(ast)
     ? ast.propertySignatures.flatMap(({ name, type }) => SchemaAST.isOptional(type) ? [String(name)] : [])
@@ -63,14 +63,14 @@ const decodePayload = <A, I>(schema: Schema.Codec<A, I>): Payload<A> => {
   }
 }
 
-/** The payload must be a JSON object of this shape. */
+/** Reads a payload that must be a JSON object of this shape. */
 export const typed = <A, I>(schema: Schema.Codec<A, I>): Payload<A> => {
   const decode = decodePayload(schema)
   return (bytes) =>
     bytes.length === 0 ? misshapen("The payload is empty; this resource requires a JSON object.") : decode(bytes)
 }
 
-/** The payload must be empty or a JSON object of this shape. */
+/** Reads a payload that must be empty or a JSON object of this shape. */
 export const optional = <A, I>(schema: Schema.Codec<A, I>): Payload<A | undefined> => {
   const decode = decodePayload(schema)
   return (bytes) => bytes.length === 0 ? Result.succeed(undefined) : decode(bytes)

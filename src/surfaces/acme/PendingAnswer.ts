@@ -4,34 +4,34 @@ import { withHeaders } from "../../engine/http/Message.ts"
 import type { Moment, Subject } from "../../engine/queue/Queue.ts"
 import { Waits } from "../../engine/queue/Waits.ts"
 
-/** The job that is about to change an answer. */
+/** The job that will soon change an answer. */
 export interface Awaited extends Subject {
-  /** The longest that a client is told to wait between two polls, while the job is at work. */
+  /** The longest wait between two polls that a client is asked for while the job runs. */
   readonly pauseSeconds: number
 }
 
-/** What a client polls for: the answer, and the job that is about to change it, if one is. */
+/** What a client polls for: the answer, and the job that will soon change it, if there is such a job. */
 export interface Polled {
   readonly answer: Answer
   readonly awaits: Awaited | undefined
 }
 
 /**
- * An answer that may be another one in a moment (docs/decisions/wake-up.md, "Answers that wait a moment"). The request
- * gives its slot back before it waits.
+ * An answer that may soon change (docs/decisions/wake-up.md, "Answers that wait a moment"). The request gives its slot
+ * back before it waits.
  */
 export interface PendingAnswer<E, R> {
   readonly answer: Answer
   readonly awaits: Awaited
-  /** When it was made. */
+  /** When the answer was made. */
   readonly since: Moment
-  /** Makes it again, and says when to ask again if the job has still not ended. */
+  /** Makes the answer again. It says when to ask again if the job has still not ended. */
   readonly again: Effect.Effect<Answer, E, R>
 }
 
 const inSeconds = (answer: Answer, seconds: number): Answer => withHeaders(answer, { "retry-after": String(seconds) })
 
-/** The answer for a client that cannot be held. */
+/** Returns the answer for a client that cannot be held. */
 export const notHeld = ({ answer, awaits }: Pick<PendingAnswer<never, never>, "answer" | "awaits">): Answer =>
   inSeconds(answer, awaits.pauseSeconds)
 
@@ -52,14 +52,14 @@ export const polled = <E, R>(
   })
 
 /**
- * Answers the request that began a job. A client that heeds `Retry-After` is not to sleep while its first poll would be
- * held until the job ends.
+ * Answers the request that began a job. A client that obeys `Retry-After` should poll at once if its first poll would
+ * be held until the job ends.
  */
 export const begun = (answer: Answer, awaits: Awaited): Effect.Effect<Answer, never, Waits> =>
   Waits.use(({ mayHold }) =>
     Effect.map(mayHold, (isHeld) => isHeld ? inSeconds(answer, 0) : notHeld({ answer, awaits }))
   )
 
-/** Whether an answer may be another one in a moment. */
+/** Returns whether an answer may soon change. */
 export const isPending = <E, R>(answer: Answer | PendingAnswer<E, R>): answer is PendingAnswer<E, R> =>
   "again" in answer

@@ -23,7 +23,7 @@ export type BySomeKey<P> = Posted & ByKey<P>
 /** The input of revokeCert. */
 export type BySomeone<P> = Posted & ByEither<P>
 
-/** A request with its body, for a route of a profile. */
+/** Returns a request with its body, for a route of a profile. */
 export const postedOf = (
   endpoint: Endpoint,
   { clientIp: ip, id: request_id, path, target, userAgent: user_agent }: Request,
@@ -40,6 +40,8 @@ export const postedOf = (
   query: target.slice(path.length)
 })
 
-/** The id of the path as an id of this service. Any other text is answered as a record that does not exist. */
+/**
+ * Returns the id in the path as an id of this service. Any other text gets the answer for a record that does not exist.
+ */
 export const recordId = <Id>(make: (id: string) => Id, id: string): Effect.Effect<Id, NotFound> =>
   isId(id) ? Effect.succeed(make(id)) : new NotFound()

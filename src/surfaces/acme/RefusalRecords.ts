@@ -7,14 +7,14 @@ import type { Request } from "../../engine/http/Message.ts"
 import { peerOf } from "../../engine/net/Peer.ts"
 import { lifeMillis } from "../../engine/Time.ts"
 
-/* Why requests are refused, in the log (docs/decisions/log-and-metrics.md, "Each refusal has a record"). */
+/* Logs why requests are refused (docs/decisions/log-and-metrics.md, "Each refusal has a record"). */
 
 const minuteMillis = 60_000
 const mostOfHost = 20
 const mostOfNetwork = 80
 const mostCounted = 1000
 
-/** Counts records of a minute by whom they are about, of the last thousand of them. */
+/** Counts the records of a minute for each of the last thousand hosts or networks. */
 const counting = (most: number) => {
   const counts = new Map<string, { readonly since: number; told: number }>()
   return (who: string, now: number): boolean => {
@@ -31,13 +31,13 @@ const counting = (most: number) => {
   }
 }
 
-/** A sentence may quote the URL of a request. Nobody knows what its query holds. */
+/** Removes the query from a sentence that quotes the URL of a request, because the query may contain anything. */
 const withoutQuery = (detail: string): string => detail.replace(/\?\S+/g, "?***")
 
 /**
  * Records refusals as `request_refused`, at most twenty a minute for a host and eighty for its network. A stale nonce
- * has a record of its own, because clients get stale nonces without any fault. A failure of the service has its record
- * where it happens.
+ * has its own record, because clients get stale nonces without any fault. A failure of the service is logged where it
+ * occurs.
  */
 export const recording = () => {
   const [ofHost, ofNetwork] = [counting(mostOfHost), counting(mostOfNetwork)]

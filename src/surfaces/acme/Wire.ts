@@ -12,7 +12,7 @@ import type { OrderView } from "../../operations/acme/Orders.ts"
 import type { Wish } from "../../operations/acme/Validity.ts"
 import type { Endpoint } from "./Endpoint.ts"
 
-/** `{ [name]: value }`, or nothing: absent members are omitted, never null or empty. */
+/** Returns `{ [name]: value }`, or nothing: absent members are omitted, never null or empty. */
 const member = <K extends string, V>(name: K, value: V | undefined): { readonly [_ in K]?: V } =>
   value === undefined ? {} : { [name]: value } as { readonly [_ in K]?: V }
 
@@ -26,13 +26,16 @@ export const accountObject = (endpoint: Endpoint, account: Account) => ({
   orders: endpoint.orders(account.id)
 })
 
-/** The error of an order, and of one that nobody finalized in time that it has expired: no row keeps that. */
+/**
+ * Returns the error of an order. For an order that was not finalized in time, the error is that it has expired, which
+ * no row stores.
+ */
 const errorOf = (order: OrderView, validity: number, now: number): ProblemDocument | undefined =>
   order.error === undefined && isLapsed(order, validity, now)
     ? problemOf(new OrderNotReady({ expiredAt: expiryOf(order, validity) }))
     : order.error
 
-/** RFC 8555 section 7.1.3. The dates are those of the certificate, not those asked for. */
+/** RFC 8555 section 7.1.3. The dates are the dates of the certificate, not the requested dates. */
 export const orderObject = (endpoint: Endpoint, order: OrderView, { notAfter, notBefore }: Wish, now: number) => {
   const validity = endpoint.profile.order.validity_seconds
   const status = statusShown(order, validity, now)
@@ -60,7 +63,10 @@ export const challengeObject = (endpoint: Endpoint, challenge: Omit<Challenge, "
   ...member("error", challenge.error)
 })
 
-/** Once an authorization is decided, only the challenge that decided it is shown; untried ones are of no more use. */
+/**
+ * Returns the challenges to show. If an authorization is decided, only the challenge that decided it is shown, because
+ * untried challenges are no longer useful.
+ */
 const challengesShown = ({ challenges, status }: AuthorizationView): AuthorizationView["challenges"] =>
   status === "valid" || status === "invalid"
     ? challenges.filter((challenge) => challenge.status === status)

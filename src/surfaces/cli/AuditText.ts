@@ -9,13 +9,13 @@ type AuditObject = ReturnType<typeof auditObject>
 const actorOf = ({ actorId, actorKind }: AuditObject): string =>
   actorId === undefined ? actorKind : `${actorKind} ${actorId}`
 
-/** Whom or what was acted on, beside the order: an operator, an account, a credential. */
+/** Returns what else the action concerned, in addition to the order: an operator, an account, a credential. */
 const aboutOf = ({ accountId, detail = {} }: AuditObject): string => {
   const named = ["target", "kid", "subject"].map((name) => detail[name]).find((value) => typeof value === "string")
   return typeof named === "string" ? named : accountId ?? ""
 }
 
-/** `audit list` for people. */
+/** Renders `audit list` for people. */
 export const renderTrail = (items: ReadonlyArray<AuditObject>, total: number): Rendered =>
   renderTable(
     ["id", "time", "event", "outcome", "actor", "from", "about", "profile", "order", "reason", "names"],
@@ -35,7 +35,7 @@ export const renderTrail = (items: ReadonlyArray<AuditObject>, total: number): R
     total
   )
 
-/** `audit show` for people. */
+/** Renders `audit show` for people. */
 export const renderAuditRow = (row: AuditObject): Rendered =>
   renderDetail({
     id: row.id,

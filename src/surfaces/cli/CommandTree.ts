@@ -6,11 +6,9 @@ export interface Flag {
   readonly aliases: ReadonlyArray<string>
   /** The placeholder of the value in the help. Undefined if the flag takes no value. */
   readonly value: string | undefined
-  /** The words that the value may be, as far as they are known. Completions offer them. */
+  /** The words that are valid values, as far as they are known. Completions offer them. */
   readonly words: ReadonlyArray<string>
-  /**
-   * Whether a word outside of {@link words} is refused when the command line is read. If not, the operation judges it.
-   */
+  /** Whether a word outside {@link words} is refused when the command line is read. If not, the operation checks it. */
   readonly isClosed: boolean
   readonly isNeeded: boolean
   readonly isRepeated: boolean
@@ -19,7 +17,10 @@ export interface Flag {
   readonly text: string
 }
 
-/** The description of a flag: its sentence, its words if `listsWords`, and whether it may be given several times. */
+/**
+ * Returns the description of a flag: its sentence, its words if `listsWords`, and whether it may be given several
+ * times.
+ */
 export const saidOf = ({ isRepeated, text, words }: Flag, listsWords: boolean): string =>
   [
     text,
@@ -37,11 +38,11 @@ export interface Exit {
  * One command with its flags and arguments. The parser, the help, the completions and the documents use the same tree.
  */
 export interface CommandNode {
-  /** The words of the command line, from the program's name on. */
+  /** The words of the command line, starting with the program's name. */
   readonly path: ReadonlyArray<string>
   /** What the command does, in sentences. */
   readonly text: string
-  /** An example, and the exit codes. A group of commands has none. */
+  /** An example. A group of commands has neither an example nor exit codes. */
   readonly example: string | undefined
   readonly exits: ReadonlyArray<Exit>
   readonly flags: ReadonlyArray<Flag>
@@ -49,18 +50,18 @@ export interface CommandNode {
   readonly children: ReadonlyArray<CommandNode>
 }
 
-/** The name of a command in its group. */
+/** Returns the name of a command in its group. */
 export const wordOf = ({ path }: CommandNode): string => path.at(-1) ?? ""
 
-/** The child with a name. */
+/** Returns the child with a name. */
 export const childOf = (node: CommandNode, word: string): CommandNode | undefined =>
   node.children.find((child) => wordOf(child) === word)
 
-/** Every command that can be run, in order. */
+/** Returns every command that can be run, in order. */
 export const leavesOf = (node: CommandNode): ReadonlyArray<CommandNode> =>
   node.children.length === 0 ? [node] : node.children.flatMap(leavesOf)
 
-/** The meaning of each code. A command may say it in its own words. */
+/** The meaning of each code. A command may describe a code in its own words. */
 export const usualExits: ReadonlyArray<Exit> = [
   { code: 0, meaning: "done, also if there was nothing to do" },
   { code: 1, meaning: "the host could not do it: database, file, network; another try may help" },
@@ -75,7 +76,7 @@ const exitsOf = (written: string): ReadonlyArray<Exit> => {
       return [Number(code), meaning.join(" ")] as const
     })
   )
-  // Every command line can be wrong, even if its description does not list code 2.
+  // Any command line can be wrong, even if the description of its command does not list code 2.
   return usualExits.filter(({ code }) => code === 2 || own.has(code)).map(({ code, meaning }) => ({
     code,
     meaning: own.get(code) || meaning
@@ -95,7 +96,7 @@ export const describedBy = (description: string): Pick<CommandNode, "text" | "ex
     : { text, example, exits: exitsOf(exits ?? "") }
 }
 
-/** A description as one line of a list: the first sentence, cut if it is too long. */
+/** Returns a description as one line of a list: the first sentence, shortened if it is too long. */
 export const summaryOf = ({ text }: CommandNode, room: number): string => {
   const [sentence = ""] = text.split(/(?<=\.)\s/)
   const line = sentence.replace(/\.$/, "")

@@ -6,11 +6,11 @@ import { globalFlags } from "./Globals.ts"
 export const shells = ["bash", "elvish", "fish", "powershell", "zsh"] as const
 
 /*
- * Each script contains the whole tree, so that completing runs no program. `place` is the words of the current command,
- * each with a space before it. What may follow depends on the place and on the word before.
+ * Each script contains the whole tree, so that a completion runs no program. `place` is the words of the current
+ * command, each with a space before it. The possible next words depend on the place and on the previous word.
  */
 
-/** A word that may follow, and its description. */
+/** A possible next word, with its description. */
 interface Offer {
   readonly word: string
   readonly text: string
@@ -47,7 +47,8 @@ const isFile = ({ name, value }: Flag): boolean => name.endsWith("-file") || val
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
 /**
- * Every flag with a value, by the places where it may be written. A flag that is allowed in all places is listed once.
+ * Returns every flag with a value, by the places where it may be written. A flag that is allowed in all places is
+ * listed once.
  */
 const valued = (places: ReadonlyArray<Place>) => [
   ...globalFlags.filter(({ value }) => value !== undefined).map((flag) => ({ pattern: `*' ${flag.name}'`, flag })),
@@ -59,7 +60,7 @@ const valued = (places: ReadonlyArray<Place>) => [
   )
 ]
 
-/** Patterns with the same answer share one arm. */
+/** Returns the arms of a `case`. Patterns with the same result share one arm. */
 const arms = (
   places: ReadonlyArray<Place>,
   answer: { readonly files: string; readonly words: (flag: Flag) => string; readonly nothing: string }
@@ -181,16 +182,16 @@ const fish = (places: ReadonlyArray<Place>): ReadonlyArray<string> => [
   })
 ]
 
-/** A quotation of PowerShell and of Elvish, which both write an apostrophe twice. */
+/** Quotes a text for PowerShell and Elvish, which both write an apostrophe twice. */
 const doubled = (text: string): string => `'${text.replaceAll("'", "''")}'`
 
-/** The values of flags that have words, by place and flag; a global flag at every place. */
+/** Returns the values of flags that have words, by place and flag. A global flag is at every place. */
 const wordsAt = (places: ReadonlyArray<Place>): ReadonlyArray<readonly [at: string, words: ReadonlyArray<string>]> =>
   places.flatMap(({ flags, name }) =>
     flags.flatMap((flag) => flag.words.length === 0 ? [] : [[`${name} ${flag.name}`, flag.words] as const])
   )
 
-/** The flags with any other value, by place and flag: files are offered by PowerShell and Elvish themselves. */
+/** Returns the flags with any other value, by place and flag. PowerShell and Elvish themselves offer files. */
 const freeAt = (places: ReadonlyArray<Place>): ReadonlyArray<string> =>
   places.flatMap(({ flags, name }) =>
     flags.filter(({ value, words }) => value !== undefined && words.length === 0).map((flag) => `${name} ${flag.name}`)
@@ -262,6 +263,6 @@ const elvish = (places: ReadonlyArray<Place>): ReadonlyArray<string> => [
 
 const scripts = { bash, elvish, fish, powershell, zsh }
 
-/** The completion script of a shell. Completing runs no program and reads nothing of the service. */
+/** Returns the completion script of a shell. A completion runs no program and reads no data of the service. */
 export const renderCompletions = (root: CommandNode, shell: (typeof shells)[number]): string =>
   scripts[shell](placesOf(root)).join("\n")

@@ -5,7 +5,7 @@ import { renderTable } from "./TextTable.ts"
 const valueText = (value: ReturnType<typeof configKeyObject>["value"]): string =>
   value === undefined ? "" : typeof value === "object" ? `[${value.join(", ")}]` : String(value)
 
-/** `config show` for people. */
+/** Renders `config show` for people. */
 export const renderKeys = (items: ReadonlyArray<ReturnType<typeof configKeyObject>>): Rendered =>
   renderTable(
     ["key", "source", "value"],

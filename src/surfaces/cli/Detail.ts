@@ -2,16 +2,16 @@ import { escaped } from "./Escaped.ts"
 import { Rendered } from "./Rendered.ts"
 import { isTime, stateStyle, timeShown } from "./Text.ts"
 
-/** Values that a detail view can show. Nested values have commands of their own. */
+/** Values that a detail view can show. Nested values have their own commands. */
 type Shown = string | number | boolean | ReadonlyArray<string>
 
-/** `hmacKey` as people read it: `hmac key`. */
+/** Returns the label of a member: `hmac key` for `hmacKey`. */
 const labelOf = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
 
 const isState = (label: string): boolean => /(?:^|\s)(?:status|state|outcome)$/.test(label)
 
 /**
- * One padded `label value` line for each member that is present, in the given order. On a terminal, a time also says
+ * Renders one padded `label value` line for each present member, in the given order. On a terminal, a time also shows
  * how long ago it was, and a word for a state is coloured.
  */
 export const renderDetail = (members: { readonly [name: string]: Shown | undefined }): Rendered => {

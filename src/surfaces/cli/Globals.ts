@@ -13,11 +13,11 @@ export class Globals extends Context.Service<Globals, {
   readonly logLevel: LevelWord | undefined
   readonly color: (typeof colours)[number]
   readonly yes: boolean
-  /** Print times in RFC 3339 on a terminal too. */
+  /** Whether to print times in RFC 3339 on a terminal too. */
   readonly utc: boolean
-  /** Print errors as JSON too. Commands that list this flag also have it themselves. */
+  /** Whether to print errors as JSON too. Commands that list this flag also read it themselves. */
   readonly json: boolean
-  /** The help or the version is wanted, not the command itself. */
+  /** Set if the help or the version is wanted, not the command itself. */
   readonly asks: "help" | "version" | undefined
   /** The arguments that are left for the command tree. */
   readonly rest: ReadonlyArray<string>

@@ -6,7 +6,7 @@ import type { View } from "./Paint.ts"
 /** The commands of the program by purpose, in the order of the help page. */
 export type Sections = ReadonlyArray<readonly [title: string, words: ReadonlyArray<string>]>
 
-/** The commands of each section. A command without a section is listed in the last one. */
+/** Returns the commands of each section. A command without a section is listed in the last section. */
 export const sectioned = (
   sections: Sections,
   nodes: ReadonlyArray<CommandNode>
@@ -21,7 +21,7 @@ export const sectioned = (
 
 const [narrowest, usual, widest] = [40, 80, 100]
 
-/** Lines are not longer than the terminal, and never too long to read easily. */
+/** Returns the length of lines: not longer than the terminal, and never too long to read easily. */
 const widthOf = ({ columns = usual }: View): number => Math.min(Math.max(columns, narrowest), widest)
 
 /** Breaks a text into lines. A word that is longer than a line stays whole. */
@@ -39,7 +39,7 @@ const wrapped = (text: string, width: number): ReadonlyArray<string> => {
 
 const widestName = 32
 
-/** Names with their descriptions, in two columns. A name that is too long has a line of its own. */
+/** Renders names with their descriptions in two columns. A name that is too long gets a separate line. */
 const twoColumns = (
   view: View,
   rows: ReadonlyArray<readonly [name: string, text: string]>,
@@ -58,7 +58,9 @@ const bracketed = (text: string, isNeeded: boolean): string => isNeeded ? text :
 
 const widestChoice = 24
 
-/** Whether the words of a set are shown as the value. If they are too long for that, the sentence lists them. */
+/**
+ * Returns whether the words of a set are shown as the value. If they are too long for that, the sentence lists them.
+ */
 const isSpelt = ({ value = "", words }: Flag): boolean => words.length > 0 && value.length > widestChoice
 
 const valueOf = (flag: Flag): string =>
@@ -76,7 +78,7 @@ const flagRow = (flag: Flag): readonly [string, string] => {
   ]
 }
 
-/** The form of a command: its words, its arguments and the flags that it needs. */
+/** Returns the form of a command: its words, its arguments and its required flags. */
 export const usageOf = (node: CommandNode): string => {
   const { args, children, flags, path } = node
   const needed = flags.filter(({ isNeeded }) => isNeeded).map((flag) => `${flag.name}${valueOf(flag)}`)
@@ -94,7 +96,7 @@ export const usageOf = (node: CommandNode): string => {
 
 const heading = (view: View, text: string): string => view.paint("bold", `${text}:`)
 
-/** The usage. Its second line and those after it begin below the first word. A flag and its value stay together. */
+/** Renders the usage. The second and later lines begin below the first word. A flag and its value stay together. */
 const usageLines = (view: View, node: CommandNode, more = ""): string => {
   const label = "Usage: "
   const kept = `${usageOf(node)}${more}`.replaceAll(" <", "\u0000<")
@@ -151,7 +153,7 @@ const groupPage = (node: CommandNode, view: View): ReadonlyArray<string> => [
   ...wrapped(`\`${node.path.join(" ")} <command> --help\` explains one command.`, widthOf(view))
 ]
 
-/** The help page of the program, of a group or of a command. Its lines fit the terminal. */
+/** Renders the help page of the program, of a group or of a command. Its lines fit the terminal. */
 export const renderHelp = (node: CommandNode, view: View, sections: Sections): string =>
   (node.children.length === 0 ? leafPage(node, view) : node.path.length > 1
     ? groupPage(node, view)

@@ -4,7 +4,9 @@ import { globalFlags } from "./Globals.ts"
 import type { Sections } from "./HelpPage.ts"
 import { sectioned, usageOf } from "./HelpPage.ts"
 
-/** Text as roff takes it: a backslash, and a dot or an apostrophe that begins a line, would be commands of its own. */
+/**
+ * Escapes a text for roff, in which a backslash, and a dot or an apostrophe at the beginning of a line, are commands.
+ */
 const roff = (text: string): string =>
   text.replaceAll("\\", "\\e").replaceAll("-", "\\-").replaceAll(/^([.'])/gm, "\\&$1").replaceAll("…", "...")
 
@@ -31,7 +33,7 @@ const commandPart = (node: CommandNode): ReadonlyArray<string> =>
     ...node.example === undefined ? [] : [".PP", "Example:", ".PP", ".RS", ".nf", roff(node.example), ".fi", ".RE"]
   ])
 
-/** What a page says of the place where the program runs. */
+/** What a page says about the place where the program runs. */
 export interface Setting {
   /** Paragraphs of the description. */
   readonly description: ReadonlyArray<string>
@@ -51,8 +53,8 @@ const anywhere: Setting = {
 }
 
 /**
- * `acme-svc.1`, from the tree that the parser and the help use. `day` is that of a package, as `YYYY-MM-DD`; empty for none. A package
- * says where its files are.
+ * Renders `acme-svc.1` from the tree that the parser and the help use. `day` is the day of a package as `YYYY-MM-DD`,
+ * or empty. A package states where its files are.
  */
 export const renderManPage = (
   { children }: CommandNode,

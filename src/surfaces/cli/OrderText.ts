@@ -10,7 +10,7 @@ type OrderObject = ReturnType<typeof orderDetailObject>
 
 const names = (identifiers: ReadonlyArray<{ readonly value: string }>) => identifiers.map(({ value }) => value)
 
-/** `order show` for people: without PEM and URLs; the reason of a failure comes last. */
+/** Renders `order show` for people, without PEM and URLs. The reason of a failure comes last. */
 export const renderOrder = (order: OrderObject): Rendered => {
   const head = renderDetail({
     id: order.id,

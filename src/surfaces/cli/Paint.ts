@@ -9,7 +9,7 @@ export type Style = keyof typeof codes
 /** Changes nothing. */
 export const unpainted: Paint = (_, text) => text
 
-/** Paints with the escape sequences that every terminal knows. */
+/** Paints with the escape sequences that every terminal supports. */
 export const painted: Paint = (style, text) => {
   const [on, off] = codes[style]
   return text === "" ? text : `\u001b[${on}m${text}\u001b[${off}m`
@@ -17,11 +17,11 @@ export const painted: Paint = (style, text) => {
 
 /** The place where a text is printed. */
 export interface View {
-  /** Columns of the terminal. Undefined if the reader is a program or a file. */
+  /** The columns of the terminal. Undefined if the reader is a program or a file. */
   readonly columns: number | undefined
   readonly isTerminal: boolean
   readonly paint: Paint
-  /** Print times in RFC 3339, not how long ago they were. */
+  /** Whether to print times in RFC 3339 instead of how long ago they were. */
   readonly utc: boolean
   /** The current time in epoch seconds. */
   readonly now: number

@@ -6,7 +6,7 @@ import type { Rendered } from "./Rendered.ts"
 import { stacked } from "./Rendered.ts"
 import { renderTable } from "./TextTable.ts"
 
-/** `filter show`: one profile's policy. */
+/** Renders `filter show`: one profile's policy. */
 export const renderPolicy = (view: PolicyView): Rendered =>
   stacked([
     renderDetail({ profile: view.profile, active: view.active, default: view.default }),
@@ -31,8 +31,8 @@ const askedLine = ({ check, error, reason, type, verdict }: Stage["asked"][numbe
 const decisions = { allow: "allowed", deny: "refused" }
 
 /**
- * A line about the end of a stage: what decided and how the client is answered, or the reason why the stage was not
- * asked.
+ * Returns a line about the result of a stage: what decided and what answer the client gets, or the reason why the stage
+ * did not run.
  */
 const outcomeLine = ({ at, because, detail, outcome, rule, status, type }: Stage): string => {
   if (because !== undefined) return `${at}: ${outcome === "unasked" ? "not asked" : outcome}, since ${because}`
@@ -56,7 +56,9 @@ const requestLine = ({ accountId, clientIp, commonNames, identifiers, method, pa
     ...commonNames.length === 0 ? [] : [`common names ${commonNames.map(escaped).join(", ")}`]
   ].join("; ")
 
-/** `filter explain`: every stage, the checks that it asked and did not ask, and the scripts and look-ups that ran. */
+/**
+ * Renders `filter explain`: every stage, the checks that ran and did not run, and the scripts and look-ups that ran.
+ */
 export const renderExplanation = ({ outcome, profile, ran, request, stages }: PolicyExplanation): string => {
   const once = new Set(ran.map(({ check, type }) => `${check} (${type})`))
   return [

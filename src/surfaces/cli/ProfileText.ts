@@ -3,7 +3,7 @@ import type { Config } from "../../settings/AppConfig.ts"
 import type { Rendered } from "./Rendered.ts"
 import { renderTable } from "./TextTable.ts"
 
-/** `profile list`: what the configuration on disk mounts, and the profiles that are parked. */
+/** Renders `profile list`: the profiles that the configuration on disk mounts, and the parked profiles. */
 export const renderProfiles = (config: Config, json: boolean): string | Rendered => {
   const items = config.profiles.map((profile) => ({ ...profileObject(config, profile), enabled: profile.enabled }))
   if (json) return JSON.stringify({ items, total: items.length, limit: items.length, offset: 0 })

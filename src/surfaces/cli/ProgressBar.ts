@@ -5,7 +5,7 @@ import { span } from "./Text.ts"
 export interface Progressed {
   readonly title: string
   readonly done: number
-  /** Undefined if it is not known beforehand. */
+  /** The total amount. Undefined if it is not known in advance. */
   readonly total: number | undefined
   readonly elapsedMs: number
 }
@@ -14,7 +14,7 @@ const counted = (count: number): string => count.toLocaleString("en-US").replace
 
 const shareOf = (done: number, total: number): number => total <= 0 ? 1 : Math.min(1, done / total)
 
-/** `1 200 of 5 000, 24 %, 400/s, 9 s left`, or the known parts of it. */
+/** Returns `1 200 of 5 000, 24 %, 400/s, 9 s left`, or the known parts of it. */
 const numbersOf = ({ done, elapsedMs, total }: Progressed): string => {
   const rate = elapsedMs > 0 ? done * 1000 / elapsedMs : 0
   const left = total === undefined || rate === 0 || done >= total ? undefined : Math.ceil((total - done) / rate)
@@ -28,10 +28,10 @@ const numbersOf = ({ done, elapsedMs, total }: Progressed): string => {
 
 const widestBar = 30
 
-/** A line for a log or a file. */
+/** Returns a line for a log or a file. */
 export const progressLine = (so: Progressed): string => `${so.title}: ${numbersOf(so)}`
 
-/** A line for a terminal, with a bar if there is room for one. */
+/** Returns a line for a terminal, with a bar if there is room. */
 export const progressBar = (so: Progressed, { columns = 80, paint }: View): string => {
   const numbers = numbersOf(so)
   const room = Math.min(widestBar, columns - so.title.length - numbers.length - 5) // a full line would wrap

@@ -3,7 +3,7 @@ import type { purgeObject, purgePreviewObject } from "../../operations/operator/
 const leftText = (left: number): string =>
   left === 0 ? "" : `\n${left} order(s) are not deleted, because the end of their certificate is not known.`
 
-/** The text of `order purge --dry-run`, and of the question before a purge. */
+/** Renders `order purge --dry-run`, and the question before a purge. */
 export const renderPreview = (found: ReturnType<typeof purgePreviewObject>): string =>
   [
     ...found.profiles.map(({ newest = "", oldest = "", orders, profile }) =>
@@ -12,7 +12,7 @@ export const renderPreview = (found: ReturnType<typeof purgePreviewObject>): str
     `${found.orders} order(s) whose certificate expired by ${found.cutoff}.${leftText(found.left)}`
   ].join("\n")
 
-/** `order purge` for people. */
+/** Renders `order purge` for people. */
 export const renderPurge = ({ authorizations, cutoff, left, orders }: ReturnType<typeof purgeObject>): string =>
   `Deleted ${orders} order(s) and ${authorizations} authorization(s) of certificates that expired by ${cutoff}.${
     leftText(left)

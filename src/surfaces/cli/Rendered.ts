@@ -6,7 +6,7 @@ const plain: View = { columns: undefined, isTerminal: false, paint: unpainted, u
 
 /**
  * A text that depends on the place where it is printed. The code that prints it calls `on` with that place. As a part
- * of another text, it is what a program would read.
+ * of another text, it has the form for programs.
  */
 export class Rendered {
   readonly on: (view: View) => string
@@ -18,6 +18,6 @@ export class Rendered {
   }
 }
 
-/** Several of them, one below the other. */
+/** Stacks several texts, one below the other. */
 export const stacked = (parts: ReadonlyArray<string | Rendered>, between: string): Rendered =>
   new Rendered((view) => parts.map((part) => typeof part === "string" ? part : part.on(view)).join(between))

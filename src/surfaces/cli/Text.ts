@@ -1,16 +1,19 @@
 import measured from "fast-string-truncated-width"
 import type { Style, View } from "./Paint.ts"
 
-/** The columns of a text: two for a wide character, none for a mark that combines with the character before it. */
+/**
+ * Returns the number of columns of a text: two for a wide character, none for a mark that combines with the previous
+ * character.
+ */
 export const columnsOf = (text: string): number => measured(text).width
 
-/** A text in at most `columns` columns. If a part is left out, it ends with an ellipsis. */
+/** Returns a text in at most `columns` columns. A shortened text ends with an ellipsis. */
 export const shortened = (text: string, columns: number): string => {
   const { ellipsed, index } = measured(text, { limit: columns, ellipsis: "…" })
   return ellipsed ? `${text.slice(0, index).trimEnd()}…` : text
 }
 
-/** A text, filled up with spaces to a number of columns. */
+/** Fills up a text with spaces to a number of columns. */
 export const padded = (text: string, columns: number): string =>
   text + " ".repeat(Math.max(0, columns - columnsOf(text)))
 
@@ -21,13 +24,16 @@ export const isTime = (text: string): boolean => instant.test(text)
 
 const units = [["d", 86_400], ["h", 3600], ["min", 60], ["s", 1]] as const
 
-/** A span of time in its largest unit: `3 h`. If that would be less than two, the next smaller unit is used. */
+/**
+ * Returns a span of time in its largest unit: `3 h`. If the number would be less than two, the next smaller unit is
+ * used.
+ */
 export const span = (seconds: number): string => {
   const [unit, size] = units.find(([, size]) => seconds >= 2 * size) ?? ["s", 1]
   return `${Math.floor(seconds / size)} ${unit}`
 }
 
-/** A time for people on a terminal: `3 h ago`, `in 12 d`. Other readers get it unchanged. */
+/** Returns a time for people on a terminal: `3 h ago`, `in 12 d`. Other readers get the time unchanged. */
 export const timeShown = ({ isTerminal, now, utc }: View, time: string): string => {
   if (!isTerminal || utc) return time
   return time.replace(instant, (written) => {
@@ -36,7 +42,7 @@ export const timeShown = ({ isTerminal, now, utc }: View, time: string): string 
   })
 }
 
-/** A client as people read it: its address, and its reverse name, which the owner of the reverse zone has chosen. */
+/** Returns a client as people read it: its address, and its reverse name, which the owner of the reverse zone chose. */
 export const clientText = (address: string | undefined, name: string | undefined): string | undefined =>
   address === undefined || name === undefined ? address ?? name : `${address} (${name})`
 
@@ -64,7 +70,7 @@ const styles: { readonly [word: string]: Style } = Object.fromEntries(
   ).flatMap(([style, words]) => words.map((word) => [word, style as Style]))
 )
 
-/** The style of a word for a state. Undefined for other words. Of `valid, revoked` the last word counts. */
+/** Returns the style of a word for a state, or undefined for other words. In `valid, revoked` the last word counts. */
 export const stateStyle = (text: string): Style | undefined => {
   const word = text.split(", ").at(-1) ?? ""
   return Object.hasOwn(styles, word) ? styles[word] : undefined

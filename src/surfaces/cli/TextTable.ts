@@ -3,7 +3,7 @@ import type { Style, View } from "./Paint.ts"
 import { Rendered } from "./Rendered.ts"
 import { columnsOf, isTime, padded, shortened, stateStyle, timeShown } from "./Text.ts"
 
-/** A cell that asks for attention, where the others of its column need none. */
+/** A cell that needs attention although the other cells of its column do not. */
 export interface Marked {
   readonly text: string
   readonly style: Style
@@ -26,8 +26,8 @@ const narrowestText = 10
 const isId = (cell: string): boolean => /^[0-9a-f][0-9a-f-]{31,}$/.test(cell)
 
 /**
- * If every cell of a column is a time, the times are shown as relative. If every cell is a state, the states are
- * coloured. Values that other commands take are never shortened.
+ * Makes a column. If every cell of a column is a time, the times are shown as relative times. If every cell is a state,
+ * the states are coloured. Values that other commands take are never shortened.
  */
 const columnOf = (view: View, name: string, given: ReadonlyArray<Cell>, isFirst: boolean): Column => {
   const cells = given.map(textOf)
@@ -46,7 +46,7 @@ const columnOf = (view: View, name: string, given: ReadonlyArray<Cell>, isFirst:
   }
 }
 
-/** Widths that fit the terminal. The widest column shrinks first, but never so far that nothing can be read. */
+/** Returns widths that fit the terminal. The widest column shrinks first, but it always stays readable. */
 const fitted = (columns: ReadonlyArray<Column>, { columns: room = Infinity }: View): ReadonlyArray<number> => {
   const natural = columns.map(({ cells }) => Math.max(...cells.map(columnsOf)))
   const widths = natural.map((width, index) => columns[index]?.canShrink === true ? Math.min(width, room) : width)
@@ -64,9 +64,9 @@ const fitted = (columns: ReadonlyArray<Column>, { columns: room = Infinity }: Vi
 }
 
 /**
- * A list as a table: padded columns, then how many rows of how many. An empty list is only its footer. On a terminal
- * the table fits the width, times say how long ago they were, and states are coloured. A program reads every value
- * unchanged.
+ * Renders a list as a table: padded columns, then how many of all rows are shown. An empty list has only this footer.
+ * On a terminal the table fits the width, times show how long ago they were, and states are coloured. A program reads
+ * every value unchanged.
  */
 export const renderTable = (
   names: ReadonlyArray<string>,

@@ -1,6 +1,9 @@
 import type { Config } from "../../settings/AppConfig.ts"
 
-/** The next steps for a new user: the directory for clients, the certificate to trust, and two commands to paste. */
+/**
+ * Renders the next steps for a new user: the directory for clients, the certificate to trust, and two commands to
+ * paste.
+ */
 export const renderWelcome = (config: Config, absolute: (path: string) => string): string => {
   const [profile] = config.profiles.filter(({ enabled }) => enabled)
   if (profile === undefined) return ""

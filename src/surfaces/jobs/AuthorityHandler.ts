@@ -14,8 +14,8 @@ import type { Config } from "../../settings/AppConfig.ts"
 const daySeconds = 86_400
 
 /**
- * Looks each day how long the CAs of the profiles still last, and at each start and reload: the CA may be another one then,
- * and so may the receivers.
+ * Makes the job that checks how long the CAs of the profiles are still valid. It runs each day, and at each start and
+ * reload, because the CA or the receivers may have changed then.
  */
 export const authorityHandler = (
   { jobs, profiles }: Pick<Config, "jobs" | "profiles">,

@@ -14,7 +14,7 @@ import type { Notifier } from "../../services/notify/Notifier.ts"
 import { hasDigest, hasReminders } from "../../services/notify/NotifyRoutes.ts"
 import type { Config, ProfileConfig } from "../../settings/AppConfig.ts"
 
-/* The periodic jobs of each profile that reports certificates which expire soon. */
+/* The periodic jobs of each profile that reports certificates that expire soon. */
 
 type Needs = Database | Notifier
 
@@ -47,12 +47,12 @@ const kinds: ReadonlyArray<Kind> = [
 ]
 
 /**
- * After so many looks, most of a day, nobody serves the profile: its row ends. Until then another process may, whose
- * configuration is not this one's.
+ * After this number of checks, which is most of a day, no process serves the profile, and its row ends. Until then,
+ * another process with another configuration may serve it.
  */
 const mostLooks = 20
 
-/** The handlers of the two kinds. A row of a profile that wants it no more ends. */
+/** Makes the handlers of the two kinds. If a profile no longer wants the job, its row ends. */
 export const expiryHandlers = (
   { jobs, profiles }: Pick<Config, "jobs" | "profiles">
 ): ReadonlyArray<AnyHandler<Needs, JobFailure>> => {

@@ -36,7 +36,7 @@ import { expiryHandlers } from "./ExpiryHandlers.ts"
 import { renewalHandler } from "./RenewalHandler.ts"
 
 /**
- * The services the handlers get from the process. Services that depend on a configuration are provided when the
+ * The services that the handlers get from the process. Services that depend on a configuration are provided when the
  * handlers are made.
  */
 type Needs = Database | Entropy | Notifier | Queue
@@ -66,9 +66,9 @@ interface Sweep {
 }
 
 /**
- * A sweep at a fixed interval. An error is logged, kept on the row, and never ends the schedule: the sweep is tried
- * again after backoff, or at the interval if that is sooner. Where there is nothing to sweep, the job ends without a successor and none
- * is enqueued.
+ * Makes a sweep at a fixed interval. An error is logged and stored in the row, and never ends the schedule: the sweep
+ * runs again after a backoff, or at the interval if that is sooner. If there is nothing to sweep, the job ends without
+ * a successor and no job is enqueued.
  */
 const sweep = (
   budgetSeconds: number,
@@ -78,7 +78,7 @@ const sweep = (
   const isIdle = !wanted.has(kind)
   return handler<typeof kind, Needs, JobFailure>({
     kind,
-    // The row of a sweep that is not wanted any more is made due, and ends.
+    // The row of a sweep that is no longer wanted becomes due, and then ends.
     ...isIdle ? { subjects: [] } : {},
     reachSeconds: everySeconds,
     budgetMillis: () => budgetSeconds * 1000,
@@ -93,11 +93,14 @@ const sweep = (
   })
 }
 
-/** Milliseconds for one attempt at an upstream; the attempt itself ends a little earlier. */
+/** Returns the milliseconds for one attempt at an upstream. The attempt itself ends a little earlier. */
 const relayBudget = (profile: ProfileConfig | undefined): number =>
   (profile?.signer.relay.poll_timeout_secs ?? 0) * 1000 + scriptMarginMillis
 
-/** Milliseconds for one request to the signer of a profile, by its backend. A revocation at an upstream takes as long as a signature here. */
+/**
+ * The milliseconds for one request to the signer of a profile, by its backend. A revocation at an upstream takes as
+ * long as a signature here.
+ */
 const signingBudgets: { readonly [B in ProfileConfig["signer"]["backend"]]: (profile: ProfileConfig) => number } = {
   custom: ({ signer }) => signer.custom.timeout_ms + scriptMarginMillis,
   local_ca: () => localCaBudgetMillis,
@@ -107,10 +110,13 @@ const signingBudgets: { readonly [B in ProfileConfig["signer"]["backend"]]: (pro
 const signingBudget = (profile: ProfileConfig | undefined): number =>
   profile === undefined ? localCaBudgetMillis : signingBudgets[profile.signer.backend](profile)
 
-/** Every kind this build runs, with its operation. The signers and the validator come from its configuration. */
+/**
+ * Makes the handlers of every kind that this build runs, with its operation. The signers and the validator come from
+ * its configuration.
+ */
 export const handlers = Effect.fnUntraced(function*(config: Config) {
   const deliveries = yield* Deliveries
-  // Only these: the runner provides everything else to an attempt.
+  // Only these services are needed: the runner provides everything else to an attempt.
   const services = Context.make(Signers, yield* Signers).pipe(
     Context.add(Validator, yield* Validator),
     Context.add(Deliveries, deliveries)

@@ -9,10 +9,13 @@ import { askUpstreams, renewalsEverySeconds } from "../../operations/work/Upstre
 import { Signers } from "../../services/signing/Signer.ts"
 import type { Config } from "../../settings/AppConfig.ts"
 
-/** A pass begins no question after half a minute, and one may take as long as two requests that are not answered. */
+/** A pass begins no new request after half a minute, and the last one may take as long as two unanswered requests. */
 const budgetMillis = 120_000
 
-/** Asks the upstreams of relays each hour when to renew what is due, and at each start and reload. */
+/**
+ * Makes the job that asks the upstreams of relays when to renew certificates. It runs each hour, and at each start and
+ * reload.
+ */
 export const renewalHandler = (
   { profiles }: Pick<Config, "profiles">,
   signers: Signers["Service"]

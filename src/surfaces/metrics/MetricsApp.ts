@@ -6,7 +6,10 @@ const contentType = "application/openmetrics-text; version=1.0.0"
 
 const path = "/metrics"
 
-/** GET and HEAD /metrics, and nothing else. It requires no credential: access to the port is the permission. */
+/**
+ * Serves GET and HEAD of /metrics, and nothing else. It requires no credential, because access to the port is the
+ * permission.
+ */
 export const make = <R>(scrape: Effect.Effect<string, never, R>): App<R> => ({
   route: ({ clientIp, path: asked }) => ({
     facts: {},

@@ -39,12 +39,12 @@ export const steppedUp = (
     yield* stepUp(admin, yield* ActingSession, Redacted.make(String(password)), yield* Asking.requester)
   })
 
-/** What the comparison needs. */
+/** The services that the comparison needs. */
 export type StepUpServices = Effect.Services<ReturnType<typeof steppedUp>>
 
-/* Answers a request whose checks have passed: its members are read, the act runs, and what it answers is written. */
+/* Answers a request whose checks have passed: reads its members, runs the act, and writes the output. */
 
-/** The query of a request. */
+/** Returns the query of a request. */
 const queryOf = ({ target }: Request): Result.Result<URLSearchParams, OperatorError> => {
   const query = readFields(target.includes("?") ? target.slice(target.indexOf("?") + 1) : "")
   return query === undefined
@@ -54,13 +54,13 @@ const queryOf = ({ target }: Request): Result.Result<URLSearchParams, OperatorEr
 
 const jsonType = /^application\/json[ \t]*(?:;|$)/i
 
-/** Whether a text is `{}`, which some clients send where there is nothing to say. */
+/** Returns whether a text is `{}`, which some clients send as an empty body. */
 const isEmptyObject = (octets: Uint8Array): boolean => {
   const read = readJson(octets)
   return Result.isSuccess(read) && JSON.stringify(read.success) === "{}"
 }
 
-/** The body of a request. It is read to its end even where nothing may be in it. */
+/** Reads the body of a request. The body is read to its end even if it must be empty. */
 const bodyOf = Effect.fnUntraced(function*(
   request: Request,
   { body, hasBody }: ActRoute<never>,
@@ -81,7 +81,7 @@ const bodyOf = Effect.fnUntraced(function*(
   return yield* Effect.fromResult(membersOfBody(body, value))
 })
 
-/** Reads a request in the order body, query, and then judges all members. */
+/** Reads the body and then the query of a request, and then checks all members. */
 const inputOfRequest = Effect.fnUntraced(function*(
   request: Request,
   route: ActRoute<never>,
@@ -97,7 +97,7 @@ const inputOfRequest = Effect.fnUntraced(function*(
   return { ...ofPath, ...ofQuery, ...ofBody }
 })
 
-/** Whether an act may be asked by this sender. The checks have refused everybody else. */
+/** Returns whether this sender may request an act. The checks have refused all other senders. */
 const isMeant = ({ access }: ActRoute<never>, sender: Sender): boolean => {
   if (access === "public") return true
   if (access === "half") return sender?.kind === "half"
@@ -105,8 +105,8 @@ const isMeant = ({ access }: ActRoute<never>, sender: Sender): boolean => {
 }
 
 /**
- * What a request gives to an act: who sent it, in each form that the sender has, and the way to set the cookie of the answer. An act that asks
- * for more than its access promises is a defect.
+ * Returns the services that a request gives to an act: the sender in each of its forms, and the way to set the cookie
+ * of the answer. An act that needs more than its access provides is a defect.
  */
 export const contextOf = (sender: Sender, requester: Requester, setCookie: (cookie: string) => void = () => {}) => {
   const asking = Context.make(Asking, {
@@ -114,7 +114,7 @@ export const contextOf = (sender: Sender, requester: Requester, setCookie: (cook
     begin: (token) => Effect.sync(() => setCookie(setSession(Redacted.value(token)))),
     end: Effect.sync(() => setCookie(clearSession))
   })
-  // What the sender is not is left out, so that nobody can act as somebody else.
+  // Only the sender's own forms are provided, so that nobody can act as somebody else.
   const given = sender === undefined
     ? asking
     : sender.kind === "half"
@@ -123,7 +123,7 @@ export const contextOf = (sender: Sender, requester: Requester, setCookie: (cook
   return (sender?.kind === "session" ? Context.add(given, ActingSession, sender) : given) as Context.Context<OfRequest>
 }
 
-/** A file that is sent while it is read. It is logged once the whole file was sent. */
+/** Answers with a file that is sent while it is read. It is logged when the whole file was sent. */
 export const fileAnswer = ({ fileName, format, list, mediaType, text }: Exported, username: string | undefined) =>
   Effect.map(Effect.context<Database>(), (context): Answer => {
     let octets = 0
@@ -136,11 +136,11 @@ export const fileAnswer = ({ fileName, format, list, mediaType, text }: Exported
     }
   })
 
-/** Runs an act with its input. A failure that no operator can do anything about is answered as an internal error. */
+/** Runs an act with its input. A failure that operators cannot fix becomes an internal error. */
 const ran = <R>(act: AnyAct<R>, input: { readonly [member: string]: unknown }) =>
   Effect.catch(perform(act, input), (failure) => Effect.flatMap(shownFailure(failure), (error) => Effect.fail(error)))
 
-/** The answer of an act to a request that has passed the checks. */
+/** Returns the answer of an act to a request that has passed the checks. */
 export const answerOf = Effect.fnUntraced(function*<R>(
   request: Request,
   { held, client, parameters, route, sender }: Entered<ActRoute<R>> & { readonly parameters: GivenMembers },

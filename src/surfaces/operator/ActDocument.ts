@@ -15,7 +15,10 @@ import { everywhere, refusals } from "./RefusalSchemas.ts"
 import { Int, intOf, optionalMember } from "./schemas/Common.ts"
 import { segment, text, whole, word } from "./schemas/Parameters.ts"
 
-/* Acts as endpoints of a declaration of the platform, from which the OpenAPI document is made. No endpoint is answered by it. */
+/*
+ * Declares acts as endpoints of the platform. The OpenAPI document is made from this declaration, but it does not serve
+ * any endpoint.
+ */
 
 const described = ({ description, document: { default: byDefault }, form, words }: Field<unknown>): Schema.Top => {
   switch (form) {
@@ -55,7 +58,7 @@ const inQuery = ({ description, document, form, isNeeded, words }: Field<unknown
 const fieldsOf = (fields: Fields, schemaOf: (field: Field<unknown>) => Schema.Top) =>
   Object.fromEntries(Object.entries(fields).map(([member, field]) => [member, schemaOf(field)]))
 
-/** A schema is annotated once: the document would have each copy as a schema of its own. */
+/** Each schema is annotated only once, because the document would treat every copy as a separate schema. */
 const annotated = new Map<Schema.Top, Schema.Top>()
 
 const withStatus = (output: Schema.Top, status: number): Schema.Top => {
@@ -64,7 +67,7 @@ const withStatus = (output: Schema.Top, status: number): Schema.Top => {
   return known
 }
 
-/** The schema of the answer. */
+/** Returns the schema of the answer. */
 const successOf = <R>({ http, output }: AnyAct<R>): Schema.Top | ReadonlyArray<Schema.Top> => {
   const forms = formsOf(output)
   if (forms.length > 0) return forms
@@ -75,7 +78,7 @@ const successOf = <R>({ http, output }: AnyAct<R>): Schema.Top | ReadonlyArray<S
 const hasMembers = (fields: Fields): boolean => Object.keys(fields).length > 0
 
 const endpointOf = <R>({ act, body, hasBody, isStepUp, isWithoutCsrf, method, path, pattern, query }: ActRoute<R>) =>
-  // The methods of the declaration differ in the types of their bodies alone.
+  // The methods of the declaration differ only in the types of their bodies.
   HttpApiEndpoint.make(method as "POST")(act.id, pattern.replaceAll(/\{(\w+)\}/g, ":$1") as `/${string}`, {
     ...hasMembers(path) ? { params: fieldsOf(path, ({ description }) => segment(description)) } : {},
     ...hasMembers(query) ? { query: fieldsOf(query, inQuery) } : {},
@@ -86,7 +89,7 @@ const endpointOf = <R>({ act, body, hasBody, isStepUp, isWithoutCsrf, method, pa
     .annotate(OpenApi.Summary, act.does)
     .annotateMerge(reachedBy(act.access, { isStepUp, isWithoutCsrf }))
 
-/** The group of the endpoints of a noun. */
+/** Returns the group of a noun's endpoints. */
 const groupOf = ({ acts, description, name }: Noun<unknown>) => {
   const [first, ...rest] = acts.flatMap(routeOf).map(endpointOf)
   const empty = HttpApiGroup.make(name).annotate(OpenApi.Description, description)

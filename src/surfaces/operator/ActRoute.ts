@@ -4,7 +4,7 @@ import type { Fields } from "./Field.ts"
 import { secret } from "./Field.ts"
 import type { Guarded } from "./gate/RouteMatcher.ts"
 
-/* The route of an act, and where each of its members stands in a request. */
+/* The route of an act, and the place of each member in a request. */
 
 /** The route of an act. */
 export interface ActRoute<R> extends Guarded {
@@ -13,12 +13,12 @@ export interface ActRoute<R> extends Guarded {
   readonly path: Fields
   readonly query: Fields
   readonly body: Fields
-  /** Whether the route takes a body: its members are there, if it has any besides those of the path. */
+  /** Whether the route has a body. If so, the members that are not in the path are in the body. */
   readonly hasBody: boolean
   readonly status: number
 }
 
-/** The caller's own password. It is no member of an act, because a command line has no session. */
+/** The caller's own password. It is not a member of an act, because a command line has no session. */
 export const ofStepUp = { password: secret("The caller's own password.") }
 
 const isOfQuery = (method: string): boolean => method === "GET" || method === "DELETE"
@@ -26,7 +26,7 @@ const isOfQuery = (method: string): boolean => method === "GET" || method === "D
 const only = (fields: Fields, isMeant: (member: string) => boolean): Fields =>
   Object.fromEntries(Object.entries(fields).filter(([member]) => isMeant(member)))
 
-/** The route of an act. None if it has no place over HTTP. */
+/** Returns the route of an act, or nothing if the act has no HTTP form. */
 export const routeOf = <R>(act: AnyAct<R>): ReadonlyArray<ActRoute<Exclude<R, ActingAtKeyboard>>> => {
   const { access, http, input } = act
   if (http === undefined) return []
@@ -37,7 +37,7 @@ export const routeOf = <R>(act: AnyAct<R>): ReadonlyArray<ActRoute<Exclude<R, Ac
   const isBody = !isOfQuery(method) || Object.values(rest).some(({ isSecret }) => isSecret)
   const hasBody = isBody && Object.keys(rest).length > 0
   return [{
-    // What asks for the keyboard has no route (`Acting.ts`).
+    // An act that needs the keyboard has no route (`Acting.ts`).
     act: act as AnyAct<Exclude<R, ActingAtKeyboard>>,
     method,
     pattern,

@@ -12,9 +12,9 @@ import type {
 } from "../../operations/operator/identity/Identity.ts"
 import type { Resolved } from "../../settings/Resolve.ts"
 
-/* What an act knows of who asks, and of the surface that asked. */
+/* What an act knows about the caller and the surface. */
 
-/** Who acts. */
+/** The caller of an act. */
 export class Acting extends Context.Service<Acting, {
   readonly operator: Operator
   /** A person at the command line may do everything. */
@@ -22,27 +22,30 @@ export class Acting extends Context.Service<Acting, {
 }>()("acme/surfaces/operator/Acting") {
   /** The operator, in the form of operations and audit rows. */
   static readonly operator: Effect.Effect<Operator, never, Acting> = Effect.map(this, ({ operator }) => operator)
-  /** The most rows of a file. The command line has no bound. */
+  /** The most rows of a file. The command line has no limit. */
   static readonly mostExported: Effect.Effect<number | undefined, never, Acting> = Effect.map(
     this,
     ({ operator }) => operator.kind === "cli" ? undefined : mostOverApi
   )
 }
 
-/** Whoever is at the command line. Only acts without a route may ask for it. */
+/** The person at the command line. Only acts without a route may use it. */
 export class ActingAtKeyboard extends Context.Service<ActingAtKeyboard, AtKeyboard>()(
   "acme/surfaces/operator/ActingAtKeyboard"
 ) {}
 
-/** The session of who acts. Only acts without a command may ask for it. */
+/** The session of the caller. Only acts without a command may use it. */
 export class ActingSession extends Context.Service<ActingSession, SessionIdentity>()(
   "acme/surfaces/operator/ActingSession"
 ) {}
 
-/** The session that still lacks its second factor. */
+/** The caller's session that still lacks its second factor. */
 export class ActingHalf extends Context.Service<ActingHalf, HalfIdentity>()("acme/surfaces/operator/ActingHalf") {}
 
-/** What a request says of its sender, and the session cookie of its answer. Only acts without a command may ask for it. */
+/**
+ * The facts about the sender of a request, and the session cookie of its answer. Only acts without a command may use
+ * it.
+ */
 export class Asking extends Context.Service<Asking, {
   readonly requester: Requester
   /** Sets the session in the browser. */
@@ -57,16 +60,19 @@ export class Asking extends Context.Service<Asking, {
 /** The services that a request gives to an act. */
 export type OfRequest = Acting | ActingHalf | ActingSession | Asking
 
-/** The configuration that the acts go by, and the bounds of the surface that asks. */
+/** The configuration that the acts use, and the limits of the surface. */
 export class Configured extends Context.Service<Configured, {
   readonly resolved: Pick<Resolved, "config" | "sources">
   readonly version: string
   /** The most rows of one page. */
   readonly mostRows: number
-  /** The configuration on the disk is refused, and is not the one that is served. No more than its database is to be believed. */
+  /**
+   * Whether the configuration on the disk is refused, and is therefore not the served configuration. Only its database
+   * section can be trusted.
+   */
   readonly isRefused?: boolean
 }>()("acme/surfaces/operator/Configured") {
-  /** The configuration that is served, if it is known. */
+  /** The served configuration, if it is known. */
   static readonly served = Effect.map(
     this,
     ({ isRefused, resolved }) => isRefused === true ? undefined : resolved.config
@@ -75,7 +81,7 @@ export class Configured extends Context.Service<Configured, {
   static readonly config = Effect.map(this, ({ resolved }) => resolved.config)
 }
 
-/** The OpenAPI document of the API, which is made of the acts themselves. Only acts without a command may ask for it. */
+/** The OpenAPI document of the API, which is made from the acts themselves. Only acts without a command may use it. */
 export class ApiDocument extends Context.Service<ApiDocument, {
   readonly document: Effect.Effect<{ readonly [member: string]: unknown }>
 }>()("acme/surfaces/operator/ApiDocument") {}
@@ -88,8 +94,8 @@ interface FoundPage<A> {
 }
 
 /**
- * A page of a list, in the form in which every surface shows it. `list` gets the rows that the surface may show at once. What it finds
- * besides them is kept.
+ * Returns a page of a list, in the form in which every surface shows it. `list` gets the number of rows that the
+ * surface may show at once. Other members of its result are kept.
  */
 export const paged = <A, B, M extends object, E, R>(
   { limit, offset }: { readonly limit: number; readonly offset: number },

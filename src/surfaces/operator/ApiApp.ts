@@ -21,7 +21,10 @@ import type { ActServices } from "./Nouns.ts"
 import { nouns } from "./Nouns.ts"
 import { documentOf } from "./OpenApiDocument.ts"
 
-/* The API of operators. It makes the checks that every request has in common. Then an act answers (docs/decisions/admin.md). */
+/*
+ * The API of operators. It makes the checks that are common to all requests. Then an act answers
+ * (docs/decisions/admin.md).
+ */
 
 /** The answer to a refused request: `{"error": "<code>", "message": "<sentence>"}` (docs/decisions/admin.md, "Errors"). */
 const refused = (error: OperatorError): Answer => {
@@ -39,7 +42,7 @@ export interface Settings {
   readonly filter: ProxySettings
 }
 
-/** What the checks and the handlers of a request need. */
+/** The services that the checks and the handlers of a request need. */
 type Needed =
   | Exclude<ActServices | StepUpServices, ActingAtKeyboard | ApiDocument | Configured | OfRequest>
   | Database

@@ -8,7 +8,7 @@ import { AccessRule } from "./ReachedBy.ts"
 
 /* The routes of the declaration, in the form that the checks need. */
 
-/** A schema that reads what a request has brought. */
+/** A schema that reads a part of a request. */
 export type Reader = Schema.ConstraintDecoder<unknown>
 
 /** One route: its endpoint, who may use it, and what it decodes. */
@@ -18,10 +18,13 @@ export interface Route extends Guarded {
   readonly query: Reader | undefined
 }
 
-/** The schemas of the declaration need no service to read a value, but the type of an endpoint does not say so. */
+/**
+ * Returns a schema as a reader. The schemas of the declaration need no service to read a value, but the type of an
+ * endpoint does not say so.
+ */
 const readerOf = (schema: Schema.Top | undefined): Reader | undefined => schema as Reader | undefined
 
-/** Every route of a declaration. An endpoint that does not state who may use it is an error in our code. */
+/** Returns every route of a declaration. An endpoint that does not state who may use it is an error in our code. */
 export const routesOf = <Id extends string, Groups extends HttpApiGroup.Constraint>(
   api: HttpApi.HttpApi<Id, Groups>
 ): ReadonlyArray<Route> => {

@@ -24,7 +24,7 @@ const camel = (code: string): string => code.replaceAll(/(?:^|_)([a-z])/g, (_, l
 
 const isCode = (text: unknown): text is OperatorCode => operatorCodes.some(({ code }) => code === text)
 
-/** All codes that a schema of errors names, at any depth. */
+/** Returns all codes that a schema of errors names, at any depth. */
 const codesIn = (schema: unknown): ReadonlyArray<OperatorCode> => {
   if (Array.isArray(schema)) return schema.flatMap(codesIn)
   if (isCode(schema)) return [schema]
@@ -58,7 +58,7 @@ const responseOf = (status: string, codes: ReadonlyArray<OperatorCode>) => ({
 export const makeErrorResponses = () => {
   const known = new Map<string, ReturnType<typeof responseOf>>()
   return {
-    /** The reference to a response. `usual` are the codes that every route may answer with this status. */
+    /** Returns the reference to a response. `usual` are the codes that every route may answer with this status. */
     referTo: (status: string, schema: unknown, usual: ReadonlyArray<OperatorCode>): { readonly $ref: string } => {
       const codes = [...new Set(codesIn(schema))].sort()
       const own = codes.filter((code) => !usual.includes(code))

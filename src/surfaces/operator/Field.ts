@@ -4,18 +4,21 @@ import { hiddenIn } from "../../engine/HiddenText.ts"
 import { parseMoment } from "../../engine/Time.ts"
 
 /*
- * The members that acts of operators take. A member is declared once. It is read from the body, the query and the path of a
- * request, from a flag or an argument of a command line, and from a field of a form, and is judged by the same function
- * each time (docs/decisions/acts.md).
+ * The members that operators' acts accept. A member is declared once. It is read from the body, the query and the path
+ * of a request, from a flag or an argument of a command line, and from a field of a form, and the same function checks
+ * it each time (docs/decisions/acts.md).
  */
 
-/** How a member is written in JSON; a code is a number or its name. A query, a form and a command line write each of them as a text. */
+/**
+ * How a member is written in JSON; a code is a number or its name. A query, a form and a command line write each form
+ * as a text.
+ */
 export type Form = "text" | "integer" | "boolean" | "texts" | "code"
 
-/** What a member holds before it is judged. */
+/** The value of a member before it is checked. */
 export type Written = string | number | boolean | ReadonlyArray<string>
 
-/** What the OpenAPI document says of a member besides its form and its description. */
+/** What the OpenAPI document says about a member in addition to its form and its description. */
 export interface FieldDocument {
   readonly default?: string | number
   readonly minimum?: number
@@ -26,27 +29,27 @@ export interface Field<A> {
   readonly form: Form
   /** A sentence for the OpenAPI document and, unless there is another one, for the help. */
   readonly description: string
-  /** The sentence of the help, where it differs. */
+  /** The sentence of the help, if it differs. */
   readonly help: string | undefined
   readonly isNeeded: boolean
-  /** The closed set of its words, if it is one. A word outside of it is refused with the code `invalid_status`. */
+  /** The closed set of its words, if it is one. A word outside the set is refused with the code `invalid_status`. */
   readonly words: ReadonlyArray<string>
   /** The placeholder of the value in the help. */
   readonly shown: string
   /** The end of a sentence that begins with the name of the member and "takes". */
   readonly takes: string
-  /** The end of a sentence that begins with the name of the member, where more can be said than what it takes. */
+  /** The end of a sentence that begins with the name of the member, if more can be said than what it takes. */
   readonly fault: ((written: Written) => string | undefined) | undefined
   readonly document: FieldDocument
-  /** The value; undefined if the written text is not a value of this field. */
+  /** Returns the value, or undefined if the written text is not a value of this field. */
   readonly read: (written: Written) => A | undefined
-  /** The value where the member was left out. Undefined for a member that is needed. */
+  /** The value if the member was left out. Undefined for a required member. */
   readonly absent: A | undefined
-  /** What null in a body stands for, where it is not the same as to leave the member out. */
+  /** What null in a body means, if it differs from leaving the member out. */
   readonly ofNull?: Written
-  /** Whether a blank text in a body is the same as to leave the member out. */
+  /** Whether a blank text in a body means the same as leaving the member out. */
   readonly isBlankAbsent?: boolean
-  /** Whether nobody may see it. It is never a part of a query or of a command line. */
+  /** Whether the value is secret. A secret is never part of a query or of a command line. */
   readonly isSecret?: boolean
 }
 
@@ -67,13 +70,13 @@ const needed = {
   absent: undefined
 } as const
 
-/** What most constructors take: the sentences of the document and of the help. */
+/** The options of most constructors: the sentences of the document and of the help. */
 export interface Said {
   readonly description: string
   readonly help?: string
 }
 
-/** A text that is judged by `read`. `takes` ends the sentence of the refusal, `shown` is the placeholder in the help. */
+/** A text that `read` checks. `takes` ends the sentence of the refusal, `shown` is the placeholder in the help. */
 export const textOf = <A>(
   { read, ...told }: Said & {
     readonly shown: string
@@ -87,17 +90,17 @@ export const textOf = <A>(
   read: (written) => typeof written === "string" ? read(written) : undefined
 })
 
-/** The segment of a path that names a record, and the argument of the command. Blanks around it are no part of it. */
+/** The segment of a path that names a record, and the argument of the command. Blanks around it are ignored. */
 export const key = (description: string, more: Partial<Said> = {}): Field<string> =>
   textOf({ description, ...more, shown: "text", takes: "a text", read: (text) => text.trim() || undefined })
 
-/** A password or a code: taken exactly as it is, and quoted nowhere. */
+/** A password or a code. It is used unchanged, and never quoted. */
 export const secret = (description: string, more: Partial<Said> = {}): Field<string> => ({
   ...textOf({ description, ...more, shown: "text", takes: "a text", read: (text) => text }),
   isSecret: true
 })
 
-/** A text of one line that is not blank, of at most so many characters. Blanks around it are no part of it. */
+/** A non-blank text of one line, with a limited number of characters. Blanks around it are ignored. */
 export const line = (
   description: string,
   { longest, ...more }: Partial<Said> & { readonly longest: number }
@@ -118,7 +121,7 @@ export const line = (
   }
 })
 
-/** A name that a record is looked up by. */
+/** A name by which a record is looked up. */
 export const name = (description: string, more: Partial<Said> = {}): Field<string> =>
   line(description, { longest: 1000, ...more })
 
@@ -139,15 +142,15 @@ export const word = <const W extends string>(
 })
 
 /**
- * A word of a set to which other versions of the service may add. The help lists those of this version. An act refuses a word that
- * is in no record either.
+ * A word of a set to which other versions of the service may add. The help lists the words of this version. An act
+ * refuses an unknown word that no record has.
  */
 export const openWord = (known: ReadonlyArray<string>, description: string): Field<string> => ({
   ...name(description, { help: `${description} One of ${known.join(", ")}.` }),
   shown: "word"
 })
 
-/** The id of a record that a list is filtered by. */
+/** The id of a record by which a list is filtered. */
 export const id = (description: string, more: Partial<Said> = {}): Field<string> =>
   textOf({
     description,
@@ -167,7 +170,7 @@ export const serial = (description: string, more: Partial<Said> = {}): Field<str
     read: parseSerial
   })
 
-/** An instant in RFC 3339, or a day, which is its first second in UTC. The value is in epoch seconds. */
+/** A time in RFC 3339, or a day, which means its first second in UTC. The value is in epoch seconds. */
 export const time = (description: string, more: Partial<Said> = {}): Field<number> =>
   textOf({
     description,
@@ -188,7 +191,7 @@ const integer = (
   read: (written) => typeof written === "number" ? read(written) : undefined
 })
 
-/** A whole number within bounds. `of` says what is counted. */
+/** A whole number within bounds. `of` names what is counted. */
 export const whole = (
   description: string,
   { least, most, of = "a whole number", ...more }: Partial<Said> & {
@@ -202,7 +205,7 @@ export const whole = (
     (value) => value >= least && value <= most ? value : undefined
   )
 
-/** A whole number that is moved to the nearest of its bounds, and not refused. */
+/** A whole number. A value out of bounds is replaced by the nearest bound instead of being refused. */
 export const clamped = (
   description: string,
   { least, most = Number.MAX_SAFE_INTEGER, ...more }: Partial<Said> & {
@@ -238,7 +241,9 @@ export const flag = (description: string, more: Partial<Said> = {}): Field<boole
   read: (written) => typeof written === "boolean" ? written : undefined
 })
 
-/** Several texts of one line. On a command line the flag is given several times, in a form each has its own line. */
+/**
+ * Several texts of one line. On a command line the flag is given several times. In a form each text has its own line.
+ */
 export const texts = (
   description: string,
   { shown = "text", ...more }: Partial<Said> & { readonly shown?: string } = {}
@@ -259,7 +264,7 @@ export const texts = (
 /** A member that may be left out. */
 export const optional = <A>(field: Field<A>): Field<A | undefined> => ({ ...field, isNeeded: false })
 
-/** A member that may be left out, and what counts then. */
+/** A member that may be left out, with its default. */
 export const or = <A extends string | number | boolean>(field: Field<A>, absent: NoInfer<A>): Field<A> => ({
   ...field,
   isNeeded: false,
@@ -267,7 +272,7 @@ export const or = <A extends string | number | boolean>(field: Field<A>, absent:
   document: { default: typeof absent === "boolean" ? String(absent) : absent, ...field.document }
 })
 
-/** The window of a list. What a surface allows at most is applied when the act runs (`Acting.ts`). */
+/** The window of a list. The limit of the surface is applied when the act runs (`Acting.ts`). */
 export const paging = {
   limit: or(
     clamped("Rows of the page. A value below 1 counts as 1, a value above admin.page_size_max as that.", {
@@ -285,7 +290,7 @@ export const paging = {
 /** Filters that several lists have. */
 export const ofProfile = { profile: optional(name("The name of a profile.")) }
 
-/** The period in which the rows were written. An end that is not after the begin is refused by `Acting.ts`. */
+/** The period in which the rows were written. `Acting.ts` refuses an end that is not after the start. */
 export const period = {
   since: optional(
     time("From this time on: an RFC 3339 time, or a day as YYYY-MM-DD, which begins at midnight UTC.", {

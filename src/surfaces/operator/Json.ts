@@ -3,17 +3,17 @@ import * as Result from "effect/Result"
 /* Reads bodies as JSON. Each member of an object may occur once. */
 
 /**
- * Strings and marks. If the text is not JSON, a string may have no end. To search for the end from each quote would
- * take too long.
+ * Matches strings and punctuation. If the text is not JSON, a string may have no end, and searching for the end from
+ * each quote would take too long.
  */
 const token = /"(?:[^"\\]|\\.)*"|[{}[\]:,]/g
 
 /** The deepest nesting of a body. No request of an operator needs more. */
 const deepest = 32
 
-/** The fault in the nesting or the members of a text that is valid JSON. */
+/** Returns the fault in the nesting or the members of a text that is valid JSON. */
 const faultOf = (json: string): string | undefined => {
-  // The names seen in each object that is open. An array has none.
+  // The names seen so far in each open object. An array has no names.
   const open: Array<Set<string>> = []
   let last = ""
   for (const [found] of json.matchAll(token)) {
@@ -33,7 +33,7 @@ const faultOf = (json: string): string | undefined => {
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false })
 
-/** Reads a body. The sentence says what is wrong with it, and quotes only the name of a member. */
+/** Reads a body. The failure is a sentence that says what is wrong. It quotes only the name of a member. */
 export const readJson = (octets: Uint8Array): Result.Result<unknown, string> =>
   Result.gen(function*() {
     const text = yield* Result.try({ try: () => utf8.decode(octets), catch: () => "The body is not UTF-8 text." })

@@ -6,16 +6,17 @@ import type { Field, Fields, Form, InputOf, Written } from "./Field.ts"
 import { nameOf, storable } from "./Storable.ts"
 
 /*
- * Reads the members of an act from JSON, from a query or from a form. Each becomes what its field judges, so all of them are
- * accepted and refused alike. A refusal names the member. It quotes no value, except a word that is not in its set.
+ * Reads the members of an act from JSON, from a query or from a form. Each value is converted to the form that its
+ * field checks, so the same values are accepted and refused everywhere. A refusal names the member. It quotes no value,
+ * except a word that is not in its set.
  */
 
-/** What was given for each member. A member that was left out is not there. */
+/** The given value of each member, without the members that were left out. */
 export type GivenMembers = { readonly [member: string]: Written }
 
 const wrong = (detail: string): Result.Result<never, OperatorError> => Result.fail(new BadRequest({ detail }))
 
-/** The value of a member in its field. `name` is how the surface spells the member. */
+/** Returns the value of a member, checked by its field. `name` is the surface's spelling of the member. */
 export const judged = <A>(field: Field<A>, name: string, written: Written): Result.Result<A, OperatorError> => {
   const value = field.read(written)
   if (value !== undefined) return Result.succeed(value)
@@ -24,7 +25,7 @@ export const judged = <A>(field: Field<A>, name: string, written: Written): Resu
     : wrong(`${name} ${field.fault?.(written) ?? `takes ${field.takes}`}.`)
 }
 
-/** The input of an act. `noun` is what the surface calls a member. */
+/** Returns the input of an act. `noun` is the surface's word for a member. */
 export const inputOf = <In extends Fields>(
   fields: In,
   given: GivenMembers,
@@ -63,7 +64,7 @@ const isOf = (form: Form, value: unknown): value is Written => {
   }
 }
 
-/** A value of JSON in the form of its member. */
+/** Converts a JSON value to the form of its member. */
 const fromJson = (
   member: string,
   { form, words }: Field<unknown>,
@@ -78,7 +79,9 @@ const fromJson = (
 const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** The members of a body. Null counts as absent where a member may be left out, unless its field says what it stands for. */
+/**
+ * Returns the members of a body. For an optional member, null counts as absent, unless the field says what null means.
+ */
 export const membersOfBody = (fields: Fields, body: unknown): Result.Result<GivenMembers, OperatorError> =>
   Result.gen(function*() {
     yield* storable(body, "member")
@@ -94,7 +97,7 @@ export const membersOfBody = (fields: Fields, body: unknown): Result.Result<Give
     return given
   })
 
-/** A text in the form of its member. */
+/** Converts a text to the form of its member. */
 const fromText = (
   member: string,
   { form }: Field<unknown>,
@@ -124,8 +127,8 @@ const fromText = (
 const mostMembers = 64
 
 /**
- * The members of a query or of a form. One that is blank counts as absent, because a form sends every field. `passed` are
- * names that belong to the page and not to the act.
+ * Returns the members of a query or of a form. A blank value counts as absent, because a form sends every field.
+ * `passed` are names that belong to the page, not to the act.
  */
 export const membersOfTexts = (
   fields: Fields,

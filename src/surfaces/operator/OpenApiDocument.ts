@@ -54,17 +54,17 @@ const successes: { readonly [status: string]: string } = {
   204: "It was done."
 }
 
-/** Whether a route can answer an error that the declaration gives to every route. */
+/** Returns whether a route can send an error that the declaration gives to every route. */
 const mayAnswer = ({ access, method, payload }: Route, status: string): boolean => {
   if (status === "413") return isChange(method)
   if (status === "415") return payload !== undefined
-  // Nobody signs in for a probe; signing in has a 401 of its own.
+  // A health probe needs no sign-in, and the sign-in itself has its own 401.
   return status !== "401" || access !== "public" || payload !== undefined
 }
 
 type Content = OpenApi.OpenApiSpecResponse["content"]
 
-/** A file of a list holds the rows of its pages. */
+/** Returns the content of a list's file. It has the rows of its pages. */
 const asJsonFile = (page: Content) => {
   const properties = page?.["application/json"]?.schema["properties"] as { readonly items?: unknown } | undefined
   return {
@@ -79,7 +79,7 @@ const asJsonFile = (page: Content) => {
   }
 }
 
-/** The parameters of a query as handlers get them. The platform describes the texts that carry them. */
+/** Returns the parameters of a query as handlers get them. The platform would describe their text forms. */
 const queryOf = ({ query }: Route): { readonly [name: string]: JsonSchema.JsonSchema } => {
   if (query === undefined) return {}
   const { schema } = Schema.toJsonSchemaDocument(Schema.toType(query))
@@ -94,13 +94,13 @@ const parametersOf = (route: Route, parameters: ReadonlyArray<OpenApi.OpenAPISpe
   })
 }
 
-/** A body whose members may all be left out may be left out itself. */
+/** Returns whether a body is required. If all members of a body are optional, the body itself is optional. */
 const isBodyNeeded = ({ payload }: Route): boolean => payload !== undefined && !Schema.is(payload)({})
 
-/** What declarations annotate for the document alone. */
+/** The annotations that declarations have only for the document. */
 const written: OpenApi.FromApiOptions = { includeAnnotationKey: (key) => key === "additionalProperties" }
 
-/** The document for a version of the service and its base URL. */
+/** Makes the document for a version of the service and its base URL. */
 export const documentOf = (version: string, baseUrl: string): { readonly [member: string]: unknown } => {
   const spec = OpenApi.fromApi(declaration, written)
   const errors = makeErrorResponses()

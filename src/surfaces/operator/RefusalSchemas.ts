@@ -12,7 +12,10 @@ const ofStatus = (status: number, codes: ReadonlyArray<OperatorCode>) =>
     message: Schema.String.annotate({ description: "A sentence for people. It may change." })
   }).annotate({ httpApiStatus: status, description: codes.join(", ") })
 
-/** The schemas of the errors with these codes, one for each status. An endpoint states which of them it may answer. */
+/**
+ * Returns the schemas of the errors with these codes, one for each status. An endpoint states which of them it may
+ * send.
+ */
 export const refusals = (...codes: ReadonlyArray<OperatorCode>) => {
   const statuses = [...new Set(codes.map(statusOf))]
   return statuses.map((status) => ofStatus(status, codes.filter((code) => statusOf(code) === status)))

@@ -4,10 +4,10 @@ import { BadRequest } from "../../domain/OperatorError.ts"
 import { pathText } from "../../engine/JsonForm.ts"
 import { isStorable } from "./gate/OperatorBody.ts"
 
-/** The name of a member in a sentence. */
+/** Returns the name of a member in a sentence. */
 export const nameOf = (path: ReadonlyArray<PropertyKey>): string => pathText(path).slice(0, 128)
 
-/** Where a value has a text that not every database stores. */
+/** Returns the place of a text in a value that not every database can store. */
 const unstorable = (value: unknown, path: ReadonlyArray<PropertyKey>): ReadonlyArray<PropertyKey> | undefined => {
   if (typeof value === "string") return isStorable(value) ? undefined : path
   if (typeof value !== "object" || value === null) return undefined
@@ -18,7 +18,7 @@ const unstorable = (value: unknown, path: ReadonlyArray<PropertyKey>): ReadonlyA
   return undefined
 }
 
-/** Refuses a body or a query with a text that not every database stores. */
+/** Refuses a body or a query with a text that not every database can store. */
 export const storable = (value: unknown, noun: "member" | "parameter"): Result.Result<unknown, OperatorError> => {
   const path = unstorable(value, [])
   if (path === undefined) return Result.succeed(value)

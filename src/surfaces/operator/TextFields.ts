@@ -3,9 +3,12 @@ import { readUsername } from "../../domain/Username.ts"
 import type { Field, Said, Written } from "./Field.ts"
 import { name, textOf, texts } from "./Field.ts"
 
-/* Members that are texts of a kind of their own: names of operators, mail addresses, and lists of one kind. */
+/* Members that are special texts: names of operators, mail addresses, and lists of one kind of text. */
 
-/** The name of an operator, to look for. Another notation of it is the same name, and what is no name is found nowhere. */
+/**
+ * The name of an operator, for a look-up. Other notations of it mean the same name. A text that is not a name finds no
+ * operator.
+ */
 export const username = (description: string, more: Partial<Said> = {}): Field<string> => {
   const field = name(description, more)
   const read = (written: Written): string | undefined => {
@@ -17,7 +20,7 @@ export const username = (description: string, more: Partial<Said> = {}): Field<s
 
 const longestMail = 254
 
-/** The mail address of an operator. In a body a blank one is none, as null is. */
+/** The mail address of an operator. In a body, a blank text and null both mean that there is no address. */
 export const mail = (description: string, more: Partial<Said> = {}): Field<string> => ({
   ...textOf({
     description,
@@ -32,7 +35,7 @@ export const mail = (description: string, more: Partial<Said> = {}): Field<strin
   isBlankAbsent: true
 })
 
-/** Several texts of one kind, each judged by `read`. `of` says what they are, in the plural. */
+/** Several texts of one kind. `read` checks each of them. `of` names the kind, in the plural. */
 export const several = (
   description: string,
   { most, of, read, ...more }: Partial<Said> & {

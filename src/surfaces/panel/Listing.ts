@@ -2,7 +2,7 @@ import { readWhole } from "../../domain/WholeNumber.ts"
 import { rfc3339 } from "../../engine/Time.ts"
 import type { Config } from "../../settings/AppConfig.ts"
 
-/* Lists. Filters, page and export are in the URL, and all links of a list are made from one description. */
+/* Lists. The filters, the page and the export are in the URL. One description is the source of all links of a list. */
 
 /** A filter of a list, as its form shows it. */
 export interface Filter {
@@ -19,15 +19,18 @@ export interface Filter {
 /** The most rows on a page. */
 const pageRows = 50
 
-/** The last page that can be asked for. Filters find the rows behind it. */
+/** The last page that can be requested. Filters find the rows after it. */
 const lastPage = 100_000
 
-/** The page that a query asks for, from 1. */
+/** Returns the page that a query asks for, counted from 1. */
 const pageOf = (query: URLSearchParams): number => {
   return Math.min(Math.max(readWhole(query.get("page") ?? "") ?? 1, 1), lastPage)
 }
 
-/** The rows of the page that a query asks for, as operations take them. A page has no more than `admin.page_size_max`. */
+/**
+ * Returns the window of rows that a query asks for, in the form that operations use. A page has at most
+ * `admin.page_size_max` rows.
+ */
 export const windowOf = (
   query: URLSearchParams,
   { admin }: { readonly admin: Pick<Config["admin"], "page_size_max"> }
@@ -36,7 +39,7 @@ export const windowOf = (
   return { limit, offset: (pageOf(query) - 1) * limit }
 }
 
-/** A path with its parameters. A blank parameter is left out. */
+/** Returns a path with its parameters. A blank parameter is left out. */
 export const urlOf = (path: string, parameters: { readonly [name: string]: string | undefined }): string => {
   const query = new URLSearchParams()
   for (const [name, value] of Object.entries(parameters)) {
@@ -45,7 +48,7 @@ export const urlOf = (path: string, parameters: { readonly [name: string]: strin
   return query.size === 0 ? path : `${path}?${query}`
 }
 
-/** The values of these filters in a query, by name. A blank value counts as absent. */
+/** Returns the values of these filters in a query, by name. A blank value counts as absent. */
 export const filtersIn = <N extends string>(
   query: URLSearchParams,
   names: ReadonlyArray<N>
@@ -55,7 +58,9 @@ export const filtersIn = <N extends string>(
     return value === undefined || value === "" ? [] : [[name, value]]
   })) as { readonly [_ in N]?: string }
 
-/** A filter with its value. A choice with an unknown value gets it as a further word, so that its form shows it. */
+/**
+ * Returns a filter with its value. A choice with an unknown value gets it as a further word, so that its form shows it.
+ */
 const shownFilter = ({ none = "any", words = [], ...filter }: Filter, value: string) => ({
   ...filter,
   none,
@@ -65,7 +70,9 @@ const shownFilter = ({ none = "any", words = [], ...filter }: Filter, value: str
 
 const daySeconds = 86_400
 
-/** Links for the last day, week and month. They set `since`, drop `until` and keep the other filters of a list. */
+/**
+ * Returns links for the last day, week and month. They set `since`, drop `until` and keep the other filters of a list.
+ */
 export const periodsOf = (path: string, query: URLSearchParams, filters: ReadonlyArray<Filter>, now: number) => {
   const { until: _, ...given } = filtersIn(query, filters.map(({ name }) => name)) as { readonly until?: string }
   const minute = now - now % 60
@@ -80,13 +87,13 @@ export interface Counted {
   readonly total: number
   /** The rows of a whole page. */
   readonly limit: number
-  /** How many of them are on this page. */
+  /** How many rows are on this page. */
   readonly shown: number
-  /** The search ended before it had seen every row. */
+  /** Whether the search ended before it had read every row. */
   readonly isCut?: boolean
 }
 
-/** A list as its template shows it. */
+/** Returns a list in the form for its template. */
 export const listView = (
   path: string,
   query: URLSearchParams,
@@ -108,7 +115,7 @@ export const listView = (
     to: first + shown,
     page,
     ...(page > 1 ? { previous: to(page - 1) } : {}),
-    // Rows that were on this page have gone, or somebody has typed its number.
+    // The rows of this page are gone, or somebody typed its number.
     ...(shown === 0 && page > 1 ? { last: to(Math.min(page - 1, Math.max(1, Math.ceil(total / limit)))) } : {}),
     ...(first + shown < total ? { next: to(page + 1) } : {}),
     ...(exports === undefined ? {} : {

@@ -45,7 +45,7 @@ const groups: ReadonlyArray<{ readonly name: string; readonly places: ReadonlyAr
 const isAt = (place: string, path: string): boolean =>
   place === "/ui/" ? path === place : path === place || path.startsWith(`${place}/`)
 
-/** The entries of the navigation for a role. `isCurrent` marks the entry that a path belongs to. */
+/** Returns the entries of the navigation for a role. `isCurrent` marks the entry to which a path belongs. */
 export const placesFor = (role: OperatorRole, path: string) =>
   groups.map(({ name, places }) => ({
     name,

@@ -10,8 +10,8 @@ import type { PanelFiles } from "./Statics.ts"
 import { readStatics } from "./Statics.ts"
 
 /**
- * Makes the panel of a configuration, and compiles every template. It serves while its scope lives. A warning names
- * each own file that replaces no template.
+ * Makes the panel of a configuration, and compiles every template. It serves until its scope closes. A warning names
+ * each of the operator's files that replaces no template.
  */
 export const makePanel = (
   resolved: Pick<Resolved, "config" | "sources">,

@@ -17,11 +17,11 @@ import { inputOf, membersOfTexts } from "../operator/MemberInput.ts"
 import { windowOf } from "./Listing.ts"
 import type { Given, Sent } from "./Route.ts"
 
-/* Pages do acts with what a browser sends, which is judged as the API judges it. */
+/* Runs acts for pages with the input of a browser. The input is checked in the same way as for the API. */
 
 /**
- * Does an act with the fields of a form and the parameters of its path, after the password of the form if the act needs it. `passed`
- * are fields that belong to the page alone.
+ * Runs an act with the fields of a form and the parameters of its path. If the act needs the password, the form's
+ * password is checked first. `passed` are fields that belong only to the page.
  */
 export const submitted = <Id extends string, In extends Fields, Out extends Output, C extends OperatorCode, R>(
   act: Act<Id, In, Out, C, R>,
@@ -37,8 +37,8 @@ export const submitted = <Id extends string, In extends Fields, Out extends Outp
   })
 
 /**
- * The members of an act in the query of a page. A page passes over parameters that it does not know, because links to it are kept
- * for long.
+ * Returns the members of an act in the query of a page. A page ignores unknown parameters, because people keep links to
+ * it for a long time.
  */
 export const askedOf = <In extends Fields>(
   fields: In,

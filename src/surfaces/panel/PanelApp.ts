@@ -45,7 +45,7 @@ const headers = {
   vary: "HX-Request"
 }
 
-/** What the pages need of the process. The panel itself gives them who asks, and the configuration. */
+/** The services that the pages need from the process. The panel itself provides the caller and the configuration. */
 type Needed<R> = Exclude<R, Configured | OfRequest> | Database
 
 /** Makes the panel from its routes: the checks of each request, its route, and the answer with its headers. */
@@ -77,7 +77,7 @@ export const make = <R>(
     }).pipe(Effect.provideContext(context), askedBy(sender))
   }
 
-  /** The page of a form as it is now, with the refusal above it. Undefined if there is no such page any more. */
+  /** Returns the current page of a form, with the refusal above it. Returns undefined if that page no longer exists. */
   const conflicted = (page: Request, error: OperatorError): Effect.Effect<Answer | undefined, never, Needed<R>> =>
     Effect.matchEffect(
       Effect.flatMap(
@@ -112,8 +112,8 @@ export const make = <R>(
     })
 
   /**
-   * The redirect for a page that was asked for under another name of loopback, or by a link from another site;
-   * undefined for every other request.
+   * Returns the redirect for a page that was requested under another name of loopback, or by a link from another site.
+   * Returns undefined for every other request.
    */
   const led = (request: Request): Effect.Effect<Answer> | undefined => {
     const location = samePageAt(request, settings.base_url, settings.tls.enabled)

@@ -12,7 +12,9 @@ const mostFields = 50
 const unstorable = (what: string, name: string) =>
   new BadRequest({ detail: `The ${what} ${JSON.stringify(name.slice(0, 64))} has a character that cannot be stored.` })
 
-/** The parameters of a request target with this path. A parameter that no database can store is refused. */
+/**
+ * Returns the parameters of a request target with this path. It refuses a parameter that not every database can store.
+ */
 export const readQuery = (target: string, path: string): Effect.Effect<URLSearchParams, BadRequest> => {
   const query = readFields(target.slice(path.length))
   if (query === undefined) return new BadRequest({ detail: "The query is not UTF-8." })
@@ -48,11 +50,11 @@ export const readForm = (request: Request, maxBytes: number): Effect.Effect<URLS
     return form
   })
 
-/** The trimmed text of a field. A blank field counts as absent. */
+/** Returns the trimmed text of a field. A blank field counts as absent. */
 export const field = (form: URLSearchParams, name: string): string | undefined => {
   const text = form.get(name)?.trim()
   return text === undefined || text === "" ? undefined : text
 }
 
-/** A secret field, exactly as it was typed. */
+/** Returns a secret field exactly as it was typed. */
 export const secret = (form: URLSearchParams, name: string): string => form.get(name) ?? ""

@@ -14,7 +14,10 @@ interface Found<A> {
   readonly truncated?: boolean
 }
 
-/** The rows of a list. If the operation refuses, there are no rows, and the list shows the refusal beside its filters. */
+/**
+ * Returns the rows of a list. If the operation refuses, there are no rows, and the list shows the refusal beside its
+ * filters.
+ */
 export const orRefused = <A, E extends Failure, R>(self: Effect.Effect<Found<A>, E, R>) =>
   Effect.map(orRefusal(self), (found) => {
     if (Result.isSuccess(found)) {
@@ -24,28 +27,28 @@ export const orRefused = <A, E extends Failure, R>(self: Effect.Effect<Found<A>,
     return { items: [] as ReadonlyArray<A>, total: 0, isCut: false, problem: operatorProblemOf(found.failure) }
   })
 
-/** The directory URLs of the profiles that are served. */
+/** Returns the directory URLs of the served profiles. */
 export const directoriesOf = ({ profiles, server }: Config): ReadonlyArray<string> =>
   profiles.filter(({ enabled }) => enabled).map(({ name }) => `${server.base_url}/profile/${name}/directory`)
 
-/** The names of the profiles that are served. */
+/** Returns the names of the served profiles. */
 export const profilesOf = ({ profiles }: Config): ReadonlyArray<string> =>
   profiles.filter(({ enabled }) => enabled).map(({ name }) => name)
 
-/* The built-in templates are laid out for people, and a page is not (docs/decisions/panel.md, "Weight"). */
+/* Makes templates compact: they are laid out for people, but a page need not be (docs/decisions/panel.md, "Weight"). */
 
-/** End tags that HTML lets one leave out wherever these templates have them. */
+/** End tags that are optional in HTML wherever these templates have them. */
 const optional = /<\/(?:td|th|tr|li|dt|dd|option)>/g
 
 /**
- * Line breaks around cells and rows, where a browser makes nothing of them. The stylesheet shows a dash in a cell only if
+ * Line breaks around cells and rows, where a browser ignores them. The stylesheet shows a dash in a cell only if
  * nothing is in it, not even a line break.
  */
 const between = /(?<=<\/tr>)\n|(?<=>)\n(?=<\/?(?:td|th|tr)\b)/g
 
 /**
- * A template without what HTML can do without: indentation, and optional end tags. A line break that goes becomes a
- * comment, so that a fault is still found at its line.
+ * Removes indentation and optional end tags from a template, which HTML does not need. A removed line break becomes a
+ * comment, so that faults are still reported with the right line.
  */
 export const lean = (template: string): string =>
   template.replaceAll(/^[ \t]+/gm, "").replaceAll(between, "{#\n#}").replaceAll(optional, "")

@@ -48,8 +48,8 @@ const all = (resolved: Pick<Resolved, "config" | "sources">, statics: Statics) =
 
 type Needs<T> = T extends Route<infer R> ? R : never
 
-/** The services that the pages ask for. */
+/** The services that the pages need. */
 export type PanelServices = Needs<ReturnType<typeof all>[number]>
 
-/** Every route of the panel, for a configuration. */
+/** Returns every route of the panel, for a configuration. */
 export const routesOf: (...given: Parameters<typeof all>) => ReadonlyArray<Route<PanelServices>> = all

@@ -16,7 +16,7 @@ import type { Rendering } from "./Rendering.ts"
 import type { Page, Reply } from "./Route.ts"
 import type { Statics } from "./Statics.ts"
 
-/* Fragments that ask for themselves again while what they show can still change (docs/decisions/panel.md, "Live refresh"). */
+/* Fragments that reload themselves while their content can still change (docs/decisions/panel.md, "Live refresh"). */
 
 const quickPolls = 30
 const polls = 210
@@ -27,16 +27,22 @@ export interface Poll {
   readonly tag: string
 }
 
-/** The poll that a request is, if it is one. */
+/** Returns the poll in a request, if the request is a poll. */
 const pollOf = (query: URLSearchParams): Poll | undefined => {
   const [count, tag] = [query.get("poll"), query.get("tag")]
   return count === null || !/^\d{1,3}$/.test(count) ? undefined : { count: Number(count), tag: tag ?? "" }
 }
 
-/** A digest of the data that a fragment shows. Words such as `3 minutes ago` are made later and do not change it. */
+/**
+ * Returns a digest of the data that a fragment shows. Words such as `3 minutes ago` are added later and do not change
+ * it.
+ */
 const tagOf = (data: unknown): string => sha256(JSON.stringify(data)).slice(0, 16)
 
-/** The next poll of a fragment: its URL, and the seconds until then. With `isOver`, the page shows a button instead. */
+/**
+ * Returns the next poll of a fragment: its URL, and the seconds until then. With `isOver`, the page shows a button
+ * instead.
+ */
 const nextPoll = (path: string, query: URLSearchParams, tag: string) => {
   const count = pollOf(query)?.count ?? 0
   if (count >= polls) return { isOver: true as const }
@@ -48,16 +54,18 @@ const nextPoll = (path: string, query: URLSearchParams, tag: string) => {
   }
 }
 
-/* Turns replies into answers: whole pages, fragments of them, and refusals where the reader looks for them. */
+/*
+ * Turns replies into answers: whole pages, fragments of them, and refusals at the place where the reader expects them.
+ */
 
-/** Whether only the fragment is asked for. A browser that goes back wants the whole page again. */
+/** Returns whether only the fragment is requested. A browser that goes back needs the whole page again. */
 const isFragment = (request: Request): boolean =>
   header(request, "hx-request") === "true" && header(request, "hx-history-restore-request") !== "true"
 
-/** Whether a form or link of a page was used with its script. */
+/** Returns whether a form or link of a page was used with the page's script. */
 const isScripted = (request: Request): boolean => header(request, "hx-request") === "true"
 
-/** Whether a fragment asks for itself. */
+/** Returns whether a fragment reloads itself. */
 const isRefresh = (request: Request): boolean => header(request, "x-panel-refresh") === "1"
 
 const html = (status: number, body: string, headers: Answer["headers"] = {}): Answer => ({
@@ -66,7 +74,10 @@ const html = (status: number, body: string, headers: Answer["headers"] = {}): An
   body
 })
 
-/** The path to return to after a sign-in. Only a page of the panel is accepted, so that no text leads to another host. */
+/**
+ * Returns the path to return to after a sign-in. Only a page of the panel is accepted, so that no text leads to another
+ * host.
+ */
 export const ownPath = (text: string | null | undefined): string | undefined =>
   text !== null && text !== undefined && /^\/ui\/(?!login)[A-Za-z0-9._~:@/?&=%+-]{0,1000}$/.test(text) &&
     !/\/[./]/.test(text)
@@ -84,7 +95,10 @@ const goTo = (request: Request, to: string, headers: Answer["headers"] = {}): An
     ? { status: 204, headers: { ...headers, "hx-redirect": to } }
     : { status: 303, headers: { ...headers, location: to } }
 
-/** Sends a sender without a complete session to the sign-in. Undefined if a sign-in does not help against the error. */
+/**
+ * Redirects a sender without a complete session to the sign-in. Returns undefined if a sign-in does not help against
+ * the error.
+ */
 export const bounce = (request: Request, error: OperatorError): Answer | undefined => {
   switch (error._tag) {
     case "SessionInvalid":
@@ -104,13 +118,13 @@ export const bounce = (request: Request, error: OperatorError): Answer | undefin
   }
 }
 
-/** Whether a refusal says that the record is not any more what its page showed. */
+/** Returns whether a refusal says that the record has changed since its page was shown. */
 export const isConflict = (error: OperatorError): boolean => operatorProblemOf(error).status === 409
 
-/** What a page says once, by a word of its own URL. */
+/** The parameters for messages that a page shows only once. */
 const saidOnce = ["done", "removed"]
 
-/** The page that a form was sent from, as a browser asks for it. Undefined if no script says which page that was. */
+/** Returns the request for the page from which a form was sent, or undefined if no script names that page. */
 export const pageOfForm = (request: Request): Request | undefined => {
   const shown = isScripted(request) && isChange(request.method) ? ownPath(currentPath(request)) : undefined
   if (shown === undefined) return undefined
@@ -125,23 +139,25 @@ export const pageOfForm = (request: Request): Request | undefined => {
   }
 }
 
-/** The last page of a list, where a page behind it was asked for. */
+/** Returns the last page of a list, if a later page was requested. */
 const lastPageOf = ({ data: { list } }: Page): string | undefined =>
   typeof list === "object" && list !== null && "last" in list && typeof list.last === "string" ? list.last : undefined
 
 /** Turns replies and refusals into answers. */
 export interface Presenting {
-  /** `unreadable` are rows that the reply would have shown, and that cannot be read as they are. */
+  /**
+   * Makes the answer of a reply. `unreadable` are rows that the reply should show but that cannot be read correctly.
+   */
   readonly answer: (
     request: Request,
     reply: Reply,
     sender: Sender,
     unreadable: ReadonlyArray<Unreadable>
   ) => Effect.Effect<Answer>
-  /** A page that a form was sent from, as it is now, below what was refused. */
+  /** Makes the answer to a refused form: the page of the form in its present state, below the refusal. */
   readonly conflict: (request: Request, page: Page, error: OperatorError, sender: Sender) => Effect.Effect<Answer>
   readonly refusal: (request: Request, error: OperatorError, sender: Sender) => Effect.Effect<Answer>
-  /** A page that loads itself once more: that request comes from this site, with its cookie. */
+  /** Makes a page that reloads itself once, so that the second request comes from this site and has the cookie. */
   readonly arrival: (request: Request) => Effect.Effect<Answer>
 }
 
@@ -210,8 +226,8 @@ export const makePresenting = (rendering: Rendering, statics: Statics, version: 
     if (isRefresh(request)) return Effect.succeed({ status, headers: more })
     const link = error._tag === "ForeignOrigin" ? { link: error.panel } : {}
     const problem = { status, code, message, requestId: request.id, ...link }
-    // A refusal belongs beside the form it is about. A link or a filter has no place of its own for one, and a failure
-    // of the service takes the whole page.
+    // A refusal is shown beside its form. A link or a filter has no place for a refusal, and a failure of the service
+    // takes the whole page.
     const isBeside = isScripted(request) && isChange(request.method) && status < 500
     const place = isBeside ? "find .refusal" : status < 500 ? "#main" : "body"
     const placed = isScripted(request) ? { "hx-retarget": place, "hx-reswap": "innerHTML" } : {}

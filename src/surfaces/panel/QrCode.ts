@@ -1,6 +1,6 @@
 import { encode } from "uqr"
 
-/** A QR code as SVG: black on white in both themes, with its quiet zone. */
+/** Returns a QR code as SVG: black on white in both themes, with its quiet zone. */
 export const qrCode = (text: string): string => {
   const { data, size } = encode(text, { border: 4, ecc: "M" })
   const rows = data.flatMap((row, y) => {

@@ -11,13 +11,16 @@ import { lean } from "./PanelLists.ts"
 import type { PanelFiles } from "./Statics.ts"
 import { wordsAt } from "./Words.ts"
 
-/* Foreign text on a page. It must not change how the text beside it reads, and must not hide a part of itself. */
+/*
+ * Text from outside on a page. It must not change the meaning of the text beside it, and must not hide a part of
+ * itself.
+ */
 
-/** A text with every such character named instead. Tabs and line ends stay. */
+/** Replaces every hidden character of a text with its name. Tabs and line ends stay. */
 const shownText = (text: string): string =>
   replaceHidden(text, (character, code) => "\t\n\r".includes(character) ? character : `⟨${code}⟩`)
 
-/** Applies this to every text in the data of a template, so that no template can forget it. */
+/** Applies {@link shownText} to every text in the data of a template, so that no template can forget it. */
 export const shownValue = (value: unknown): unknown => {
   if (typeof value === "string") return shownText(value)
   if (Array.isArray(value)) return value.map(shownValue)
@@ -30,7 +33,7 @@ export const shownValue = (value: unknown): unknown => {
 /** The most instructions of one rendering. They end an endless loop in an operator's template. A page of fifty rows takes a hundredth. */
 const fuel = 5_000_000
 
-/** The operator's folder of templates cannot be read; the key that names it is in the message. */
+/** The operator's folder of templates cannot be read. The message has the key that names it. */
 export class TemplateFolderUnusable extends Data.TaggedError("TemplateFolderUnusable")<{ readonly message: string }> {}
 
 /** Renders a template of the panel with these values. */
@@ -48,13 +51,13 @@ const withSlashes = (text: string): string => text.replaceAll("&#x2f;", "/")
 
 const isTemplate = (name: string): boolean => name.endsWith(".html")
 
-/** The templates of a panel, as `admin.template_dir` says. */
+/** Makes the templates of a panel, according to `admin.template_dir`. */
 export const renderingOf = (
   { folder }: Pick<PanelFiles, "folder">,
   { template_dir }: { readonly template_dir: string }
 ) => makeRendering(`${folder}/templates`, template_dir === "" ? undefined : template_dir)
 
-/** Compiles the built-in templates. A file in the folder `own` replaces the template of the same name. */
+/** Compiles the built-in templates. A file in the folder `own` replaces the template with the same name. */
 export const makeRendering = (
   builtIn: string,
   own: string | undefined

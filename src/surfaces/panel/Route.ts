@@ -27,7 +27,7 @@ export interface Given<S = Sender> {
   readonly held?: SessionToken | undefined
 }
 
-/** A page from a template. If the request asks for a fragment, only that is sent. */
+/** A page from a template. If the request asks for a fragment, only the fragment is sent. */
 export interface Page {
   readonly _tag: "Page"
   /** The file below `templates/`, without its ending. */
@@ -62,7 +62,7 @@ export interface Route<R = never> extends Guarded {
   readonly handle: (given: Given) => Effect.Effect<Reply, Failure, R>
 }
 
-/** Replies with a page: its template, its title and the data of the template. */
+/** Makes the reply with a page: its template, its title and the data of the template. */
 export const page = (
   template: string,
   title: string,
@@ -84,14 +84,14 @@ const guard = (method: "GET" | "POST", pattern: string, access: Access): Guarded
   isForPeople: true
 })
 
-/** A route without a session. The check of the origin protects its forms. */
+/** Makes a route without a session. The check of the origin protects its forms. */
 export const open = <R>(method: "GET" | "POST", pattern: string, handle: Handle<Sender, R>): Route<R> => ({
   ...guard(method, pattern, "public"),
   isWithoutCsrf: true,
   handle
 })
 
-/** A route for a session that lacks its second factor. The check of the origin protects its forms. */
+/** Makes a route for a session that lacks its second factor. The check of the origin protects its forms. */
 export const halfway = <R>(method: "GET" | "POST", pattern: string, handle: Handle<HalfIdentity, R>): Route<R> => ({
   ...guard(method, pattern, "half"),
   isWithoutCsrf: true,
@@ -99,7 +99,7 @@ export const halfway = <R>(method: "GET" | "POST", pattern: string, handle: Hand
   handle: (given) => handle(given as Given<HalfIdentity>)
 })
 
-/** A route for operators of this role or a higher one. `own` is for every operator. */
+/** Makes a route for operators with this role or a higher role. `own` is for every operator. */
 export const forRole =
   (access: "own" | "viewer" | "operator" | "admin") =>
   <R>(method: "GET" | "POST", pattern: string, handle: Handle<SessionIdentity, R>): Route<R> => ({
@@ -107,5 +107,5 @@ export const forRole =
     handle: (given) => handle(given as Given<SessionIdentity>)
   })
 
-/** The facts about a request that operations need. */
+/** Returns the facts about a request that operations need. */
 export const requesterOf = ({ client, held }: Given): Requester => ({ client, surface: "ui", held })

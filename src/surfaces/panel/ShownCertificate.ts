@@ -6,7 +6,7 @@ const percent = (from: string, to: string, now: number): number => {
   return end <= start ? 100 : Math.round(Math.min(1, Math.max(0, (now - start) / (end - start))) * 100)
 }
 
-/** A decoded chain for its page. Each certificate has the percentage of its lifetime that is over. */
+/** Returns a decoded chain for its page. Each certificate has the percentage of its lifetime that has passed. */
 export const certificateViews = (chain: ReturnType<typeof decodedChainObject>, now: number) => ({
   ...chain,
   certificates: chain.certificates.map((one, index) => ({

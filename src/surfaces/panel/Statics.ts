@@ -5,11 +5,11 @@ import { deflated } from "../../engine/http/Compressed.ts"
 import type { Answer, Request } from "../../engine/http/Message.ts"
 import { header } from "../../engine/http/Message.ts"
 
-/* The stylesheet, the scripts and the mark. Their names carry a digest, so that browsers keep them for a year. */
+/* The stylesheet, the scripts and the logo. Their names contain a digest, so that browsers can keep them for a year. */
 
 /** The paths of the panel's files. */
 export interface PanelFiles {
-  /** Holds `templates/` and `static/`. */
+  /** The folder with `templates/` and `static/`. */
   readonly folder: string
   /** The script of htmx. */
   readonly htmx: string
@@ -25,7 +25,7 @@ interface Static {
 export interface Statics {
   /** The URL path of each file, by its name in templates: `panel.css`. */
   readonly urls: { readonly [name: string]: string }
-  /** The answer with the file of this name, or undefined if there is none. */
+  /** Returns the answer with the file of this name, or undefined if there is no such file. */
   readonly answer: (name: string, request: Request) => Answer | undefined
 }
 

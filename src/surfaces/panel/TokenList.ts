@@ -18,7 +18,9 @@ import { page } from "./Route.ts"
 /** The most tokens that a page shows, newest first. */
 const most = 25
 
-/** The tokens of an operator, and the choices of the form for a new one. Forms are sent to paths below `base`. */
+/**
+ * Returns the tokens of an operator, and the choices in the form for a new token. Forms are sent to paths below `base`.
+ */
 export const tokensView = Effect.fnUntraced(function*(username: string, role: OperatorRole, base: string) {
   const now = yield* currentSeconds
   const { items, total } = yield* tokens.list(username, { limit: most, offset: 0 })
@@ -34,7 +36,7 @@ export const tokensView = Effect.fnUntraced(function*(username: string, role: Op
   }
 })
 
-/** A form with its addresses one on each line. People also write them side by side. */
+/** Returns a form with one address per line, because people also write several addresses on a line. */
 const withLines = (form: URLSearchParams): URLSearchParams => {
   const lined = new URLSearchParams(form)
   const addresses = form.get("allowedAddresses")
@@ -49,7 +51,7 @@ export const mint = (given: Given<SessionIdentity>, user: string, back: string) 
     ({ token, ...made }) => page("token", "Token", { token, made, back })
   )
 
-/** Revokes a token on the page of its owner. The form of an own template may still ask for the password. */
+/** Revokes a token on the page of its owner. The form of an operator's own template may still ask for the password. */
 export const revoked = Effect.fnUntraced(function*(given: Given<SessionIdentity>, owner: string) {
   const { id = "" } = given.parameters
   const { username } = yield* tokens.find(id)

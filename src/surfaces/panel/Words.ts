@@ -10,7 +10,7 @@ const units: ReadonlyArray<readonly [seconds: number, one: string, many: string]
   [1, "second", "seconds"]
 ]
 
-/** A length of time in its largest unit: `3 days`. */
+/** Returns a length of time in its largest unit: `3 days`. */
 const lengthOf = (seconds: number): string => {
   const [size, one, many] = units.find(([size]) => seconds >= size) ?? [1, "second", "seconds"]
   const count = Math.floor(seconds / size)
@@ -32,9 +32,9 @@ const idOf = (text: string): string =>
 
 const spaced = (value: unknown): string => String(value ?? "").replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f")
 
-/** Every filter. `now` gives the current epoch second. */
+/** Every filter. `now` returns the current epoch second. */
 export const wordsAt = (now: () => number): { readonly [name: string]: Filter } => ({
-  /** How long ago, or until, an RFC 3339 time is. */
+  /** How long ago an RFC 3339 time was, or how long until then. */
   ago: (value) => {
     const at = secondsOf(value)
     return at === undefined ? "" : agoOf(at, now())
@@ -49,14 +49,14 @@ export const wordsAt = (now: () => number): { readonly [name: string]: Filter } 
   number: (value) => spaced(value),
   /** A count with its noun: `1 order`, `2 orders`. */
   of: (value, noun, many) => `${spaced(value)} ${value === 1 ? String(noun) : String(many ?? `${String(noun)}s`)}`,
-  /** A text cut at so many characters. */
+  /** A text that is cut off after `most` characters. */
   cut: (value, most = 200) => {
     const characters = [...String(value ?? "")]
     return characters.length > Number(most) ? `${characters.slice(0, Number(most)).join("")}…` : characters.join("")
   },
-  /** A text as a part of a URL. */
+  /** A text in the form for a part of a URL. */
   urlencode: (value) => encodeURIComponent(String(value ?? "").replace(/\p{Surrogate}/gu, "\ufffd")),
-  /** The address of a `mailto` URI; any other text as it is. */
+  /** The address of a `mailto` URI; any other text unchanged. */
   mailbox: (value) => String(value ?? "").replace(/^mailto:/i, ""),
   /** A key in groups of four. */
   grouped: (value) => String(value ?? "").replace(/(.{4})(?=.)/g, "$1 "),
@@ -66,7 +66,7 @@ export const wordsAt = (now: () => number): { readonly [name: string]: Filter } 
   words: (value) => String(value ?? "").replaceAll("_", " ")
 })
 
-/** Objects come out of the engine as maps. */
+/** Turns maps into objects, because the engine passes objects as maps. */
 const plain = (value: unknown): unknown =>
   value instanceof Map
     ? Object.fromEntries([...value].map(([key, member]) => [key, plain(member)]))

@@ -19,7 +19,7 @@ type Failure = Effect.Error<ReturnType<Publication["of"]>> | MethodNotAllowed | 
 
 const known = new Map<string, Publication>(Object.entries(publications))
 
-/** Where a path leads: `/profile/<name>` of a profile that is served, and what it publishes there. */
+/** Returns the target of a path: `/profile/<name>` of a served profile, and what the profile publishes there. */
 const placeOf = (profiles: ReadonlySet<string>, path: string) => {
   const [, profile, pattern] = /^\/profile\/([^/]+)(\/.+)$/.exec(path) ?? []
   if (profile === undefined || pattern === undefined || !profiles.has(profile)) return undefined
@@ -27,7 +27,7 @@ const placeOf = (profiles: ReadonlySet<string>, path: string) => {
   return publication === undefined ? undefined : { profile, pattern, publication }
 }
 
-/** The same problem documents as those of the ACME listener, so that one URL is answered alike at both. */
+/** Returns the same problem document as the ACME listener, so that both listeners answer a URL in the same way. */
 const refusal = (error: AcmeError): Answer => {
   const problem = problemOf(error)
   const seconds = retryAfter(error)
@@ -43,12 +43,12 @@ const refusal = (error: AcmeError): Answer => {
 }
 
 /**
- * GET and HEAD of what profiles publish of their CAs, and nothing else. It requires no credential and asks no policy:
- * access to the port is the permission.
+ * Serves GET and HEAD of what profiles publish about their CAs, and nothing else. It requires no credential and applies
+ * no policy, because access to the port is the permission.
  */
 export const make = (profiles: ReadonlySet<string>, { proxies, slots, waitMillis }: {
   readonly proxies: ProxySettings
-  /** Bounds the requests that are handled at once. */
+  /** Limits the requests that are handled at once. */
   readonly slots: FairSemaphore
   /** How long a request waits for a slot. */
   readonly waitMillis: number

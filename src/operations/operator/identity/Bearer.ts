@@ -28,7 +28,7 @@ const faultOf = (found: Found | undefined, requester: Requester, now: number) =>
 }
 
 /**
- * Corrects a token whose creation lies in the future. A clock that was ahead wrote it, so it begins now
+ * Corrects a token whose creation time is in the future. A clock that was ahead wrote it, so the token begins now
  * (docs/decisions/clocks.md, "Operators").
  */
 const corrected = Effect.fnUntraced(function*(found: Found | undefined, now: number) {
@@ -38,7 +38,7 @@ const corrected = Effect.fnUntraced(function*(found: Found | undefined, now: num
 })
 
 /**
- * Finds the owner of a token, for every request with a token. Every fault gets the same answer. The checksum shows a
+ * Finds the owner of a token, for every request with a token. Every fault gets the same answer. The checksum detects a
  * mistyped token without a look-up. A fault does not count as a failed sign-in from the address
  * (docs/decisions/admin.md, "Tokens").
  */

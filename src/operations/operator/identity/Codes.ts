@@ -33,8 +33,8 @@ export interface Enrolment {
 }
 
 /**
- * A new secret, and the form in which it is shown. It names the host of the panel, so that an authenticator tells one installation
- * from another.
+ * Makes a new secret, and the form in which it is shown. That form names the host of the panel, so that an
+ * authenticator can distinguish installations.
  */
 export const newSecret = Effect.fnUntraced(function*({ base_url }: Pick<SignInSettings, "base_url">, username: string) {
   const secret = yield* (yield* Entropy).bytes(totpSecretSize)
@@ -48,7 +48,7 @@ export const newSecret = Effect.fnUntraced(function*({ base_url }: Pick<SignInSe
   return { secret, enrolment }
 })
 
-/** A new set of recovery codes for an operator: the texts, which are shown once, and the rows to store. */
+/** Makes a new set of recovery codes for an operator: the texts, which are shown once, and the rows to store. */
 export const newRecoveryCodes = Effect.fnUntraced(function*(username: string) {
   const { bytes, uuid } = yield* Entropy
   const passwords = yield* Passwords
@@ -61,8 +61,8 @@ export const newRecoveryCodes = Effect.fnUntraced(function*(username: string) {
 })
 
 /**
- * A code that was counted. `isLast` says that the session may try no other code. It is false for a session without such
- * a limit.
+ * A counted code. `isLast` says that the session must not try another code. It is false for a session without such a
+ * limit.
  */
 export interface Counted {
   readonly taken: limiter.Counted
@@ -82,8 +82,8 @@ const keyOf = ({ id, knownLoginIps }: Pick<User, "id" | "knownLoginIps">, { clie
   ip !== undefined && isKnownAddress(knownLoginIps, ip) ? knownMfaKey(id, ip) : mfaKey(id)
 
 /**
- * Counts a code before it is compared: for its address, for its operator and, if the session lacks its factor, for the session
- * too. If a limit is reached, nothing is counted.
+ * Counts a code before it is compared: for its address, for its operator and, if the session lacks its factor, for the
+ * session too. If a limit is reached, it counts nothing.
  */
 export const counted = (
   settings: SignInSettings,
@@ -119,7 +119,10 @@ export const counted = (
     Effect.catchTag("StorageFailed", limiter.uncounted)
   )
 
-/** Records that a code was refused. A sign-in that may try no other code ends, and its operator is told of the first. */
+/**
+ * Logs that a code was refused. A sign-in that must not try another code ends. The operator is notified of the first
+ * refused code.
+ */
 export const refused = Effect.fnUntraced(function*(
   settings: SignInSettings,
   identity: HalfIdentity | SessionIdentity,

@@ -11,14 +11,14 @@ import type { Requester } from "./Identity.ts"
 import { guessed } from "./Notices.ts"
 
 /*
- * Limits wrong passwords in a row for each operator, wherever they come from (docs/decisions/admin.md, "Guesses"). A name that
- * no operator has is counted alike.
+ * Limits the wrong passwords in a row for each operator, whatever their addresses (docs/decisions/admin.md, "Guesses").
+ * A name that no operator has is counted in the same way.
  */
 
-/** A password that was counted as wrong before it is compared. */
+/** A password that is counted as wrong before it is compared. */
 export interface Guess {
   readonly key: string
-  /** How many are wrong in a row, if this one is. */
+  /** How many passwords in a row are wrong, if this password is wrong. */
   readonly failures: number
 }
 
@@ -35,7 +35,10 @@ const placeOf = (
     : { key: operatorKey(user.id), limit: fromStrangers }
 }
 
-/** Counts a password for an operator, or for a name that no operator has. Refuses it if it comes too soon after the last one. */
+/**
+ * Counts a password for an operator, or for a name that no operator has. Refuses it if it comes too soon after the last
+ * wrong password.
+ */
 export const take = Effect.fnUntraced(function*(user: Guessed | undefined, typed: string, requester: Requester) {
   const { key, limit } = placeOf(user, typed, requester)
   const now = yield* currentSeconds
@@ -49,13 +52,15 @@ export const take = Effect.fnUntraced(function*(user: Guessed | undefined, typed
   return yield* new RateLimited({ retryAfter: Math.min(Math.max(1, rest), exhaustedWait) })
 })
 
-/** Takes a guess back that was never compared. */
+/** Uncounts a guess that was never compared. */
 export const giveBack = ({ key }: Guess) => loginFailures.giveBack(key)
 
-/** The password was right, so the row of wrong ones under its key is broken. */
+/** Reports that the password was right, which ends the series of wrong passwords under its key. */
 export const passed = ({ key }: Guess) => loginFailures.clear(key)
 
-/** The password was wrong. The operator and the admins are told of each tenth in a row. */
+/**
+ * Reports that the password was wrong. The operator and the admins are notified of every tenth wrong password in a row.
+ */
 export const failed = (user: User, { failures }: Guess, requester: Requester) =>
   isTold(failures)
     ? Effect.andThen(
@@ -64,7 +69,7 @@ export const failed = (user: User, { failures }: Guess, requester: Requester) =>
     )
     : Effect.void
 
-/** Forgets the wrong passwords for an operator whose password is another one now. */
+/** Forgets the wrong passwords for an operator whose password has changed. */
 export const forget = ({ id, knownLoginIps }: Guessed) =>
   Effect.forEach(
     new Set([operatorKey(id), ...knownLoginIps.map((address) => knownKey(id, address))]),

@@ -11,7 +11,7 @@ export type SessionToken = Redacted.Redacted<string>
 export interface Requester {
   readonly client: ClientFacts
   readonly surface: "api" | "ui"
-  /** The session that came with the request, whether or not it is one. A sign-in takes its place. */
+  /** The session token that came with the request, whether or not it is valid. A sign-in replaces that session. */
   readonly held?: SessionToken | undefined
 }
 
@@ -23,7 +23,7 @@ interface Proven {
   readonly role: OperatorRole
 }
 
-/** The facts of a session, apart from its operator. `tokenHash` is its key in the table, and is shown to nobody. */
+/** The facts of a session, apart from its operator. `tokenHash` is its key in the table, and is never shown. */
 interface SessionFacts {
   readonly tokenHash: string
   readonly csrfToken: string
@@ -41,7 +41,7 @@ export interface SessionIdentity extends Proven, SessionFacts {
 export interface TokenIdentity extends Proven {
   readonly kind: "token"
   readonly id: string
-  /** The name that its owner gave it. */
+  /** The name that the owner gave the token. */
   readonly name: string
 }
 
@@ -50,13 +50,13 @@ export type Identity = SessionIdentity | TokenIdentity
 
 /**
  * An operator who has given the right password, but not yet the second factor. The session may use only the routes of
- * the second factor, and nothing of the operator.
+ * the second factor, and has no access to the operator's data.
  */
 export interface HalfIdentity extends SessionFacts {
   readonly kind: "half"
   readonly userId: string
   readonly username: string
-  /** `enrol` if a factor is demanded and the operator has none yet. */
+  /** `enrol` if a second factor is required and the operator has none yet. */
   readonly step: "verify" | "enrol"
 }
 
@@ -73,8 +73,8 @@ export const operatorOf = (
 })
 
 /**
- * Whether a request carries the CSRF token of its session. The time of the comparison does not show how much of it is
- * right.
+ * Returns whether a request has the CSRF token of its session. The time of the comparison does not show how much of the
+ * token is right.
  */
 export const hasCsrfToken = ({ csrfToken }: SessionFacts, given: string | undefined): boolean =>
   given !== undefined && isSame(Buffer.from(given), Buffer.from(csrfToken))

@@ -12,7 +12,7 @@ import type { Requester } from "./Identity.ts"
  * Limits attempts to prove an identity. An attempt is counted before the proof is compared (docs/decisions/admin.md).
  */
 
-/** The keys of `[admin]` that bound sign-ins and sessions. */
+/** The keys of `[admin]` that limit sign-ins and sessions. */
 export type SignInSettings = Pick<
   Config["admin"],
   | "base_url"
@@ -25,10 +25,10 @@ export type SignInSettings = Pick<
 
 const busySeconds = 5
 
-/** How many times the attempts of one host its IPv6 network has. */
+/** How many times as many attempts an IPv6 network has as one host. */
 const networkTimes = 10
 
-/** An attempt that was counted, once under each of its keys. It is needed to give the attempt back. */
+/** An attempt that was counted once under each of its keys. {@link giveBack} needs it. */
 export type Counted = ReadonlyArray<Taken>
 
 const takeOne = Effect.fnUntraced(function*(settings: SignInSettings, key: string, times = 1) {
@@ -46,8 +46,8 @@ export const take = (settings: SignInSettings, key: string) =>
   Effect.map(takeOne(settings, key), (taken): Counted => [taken])
 
 /**
- * If attempts of the same client are being compared, the right ones among them will free their places. So the client
- * only has to wait a moment, and is not locked out.
+ * Changes a refusal if attempts of the same client are being compared. The successful ones among them will free their
+ * places, so the client only has to wait a moment, and is not locked out.
  */
 const unlessPassing = (refused: RateLimited) =>
   Effect.flatMap(
@@ -59,8 +59,8 @@ const unlessPassing = (refused: RateLimited) =>
   )
 
 /**
- * Counts an attempt of a client, for its host and for the IPv6 network around it. Refuses it if either had too many in the
- * window.
+ * Counts an attempt of a client, for its host and for the IPv6 network around it. Refuses the attempt if either had too
+ * many attempts in the window.
  */
 export const takeOf = Effect.fnUntraced(function*(settings: SignInSettings, { client }: Requester) {
   const address = client.ip ?? "unknown"
@@ -75,15 +75,18 @@ export const takeOf = Effect.fnUntraced(function*(settings: SignInSettings, { cl
   return [ofHost, ofNetwork]
 }, Effect.catchTag("RateLimited", unlessPassing))
 
-/** Gives an attempt back: it succeeded, or its proof was never compared. */
+/** Gives an attempt back that succeeded, or whose proof was never compared. */
 export const giveBack = (counted: Counted) => Effect.forEach(counted, loginAttempts.giveBack, { discard: true })
 
 /**
- * Gives an attempt back whose proof the queue of hashes has refused. It stays counted if it was its own client that filled the
- * queue: who floods it is soon turned away before it.
+ * Gives an attempt back whose proof the queue of hashes refused. If the client itself filled the queue, the attempt
+ * stays counted, so that a client that floods the queue is soon refused earlier.
  */
 export const giveBackUncompared = (counted: Counted) => ({ isOwnDoing = false }: RateLimited) =>
   isOwnDoing ? Effect.void : giveBack(counted)
 
-/** If an attempt cannot be counted, the proof is not compared: `Effect.catchTag("StorageFailed", uncounted)`. */
+/**
+ * Returns the failure for an attempt that cannot be counted; its proof is not compared:
+ * `Effect.catchTag("StorageFailed", uncounted)`.
+ */
 export const uncounted = () => new Busy({ retryAfter: busySeconds })

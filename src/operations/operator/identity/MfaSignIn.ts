@@ -31,9 +31,9 @@ import * as sessions from "./Sessions.ts"
 import type { Active } from "./SignIn.ts"
 import { identityOf, stamped, told } from "./SignIn.ts"
 
-/* The second step of a sign-in: a code of the factor in force, or the enrolment of a factor that is demanded. */
+/* The second step of a sign-in: a code of the factor in force, or the enrolment of a required factor. */
 
-/** What a code has proved. It can be claimed once. */
+/** What a code proves. It can be claimed only once. */
 type Proof =
   | { readonly method: "totp"; readonly secret: Uint8Array; readonly step: number }
   | { readonly method: "recovery_code"; readonly id: string }
@@ -43,7 +43,7 @@ const userOf = Effect.fnUntraced(function*({ userId }: HalfIdentity) {
   return user?.status === "active" ? user : yield* new SessionInvalid()
 })
 
-/** Finds what a code proves. Nothing is claimed yet. */
+/** Finds what a code proves. It claims nothing yet. */
 const proofOf = Effect.fnUntraced(function*(user: User, secret: Uint8Array, typed: string) {
   const code = typed.replaceAll(/\s/g, "")
   if (isTotpCode(code)) {
@@ -92,7 +92,7 @@ const completed = Effect.fnUntraced(function*(
   return active
 })
 
-/** Refuses a code. It is a failed sign-in like every other, so the answer is that of a wrong password. */
+/** Refuses a code. This is a failed sign-in like any other, so the answer is the same as for a wrong password. */
 const refuse = (...of: Parameters<typeof codes.refused>) =>
   Effect.andThen(codes.refused(...of), Effect.fail(new InvalidCredentials()))
 
@@ -116,14 +116,14 @@ export const verify = Effect.fn("MfaSignIn.verify")(function*(
   const now = yield* currentSeconds
   const draw = yield* sessions.drawn
   const passed = transaction(Effect.gen(function*() {
-    // In every transaction that locks several rows, the row of the operator comes first.
+    // Every transaction that locks several rows locks the operator's row first.
     const active = yield* completed(settings, half, { user, requester, now, draw })
     yield* claim(user, proof, now)
     yield* release
     return { active, remaining: yield* recoveryCodes.remaining(user.id) }
   }))
   const { active, remaining } = yield* passed.pipe(
-    // The code was right, and the same code has ended this session a moment ago.
+    // The code was right, but the same code ended this session a moment ago.
     Effect.tapErrorTag("SessionInvalid", () => release),
     Effect.catchTag("InvalidCode", () => refuse(settings, half, counted, requester, "replayed"))
   )
@@ -134,7 +134,7 @@ export const verify = Effect.fn("MfaSignIn.verify")(function*(
   return active
 }, (attempt) => Effect.uninterruptible(Effect.catchTag(attempt, "StorageFailed", limiter.uncounted)))
 
-/** Begins the enrolment that a sign-in demands. It replaces an enrolment that was not confirmed. */
+/** Begins the enrolment that a sign-in requires. It replaces an unconfirmed enrolment. */
 export const beginEnrolment = Effect.fn("MfaSignIn.beginEnrolment")(function*(
   settings: SignInSettings,
   half: HalfIdentity
@@ -146,12 +146,12 @@ export const beginEnrolment = Effect.fn("MfaSignIn.beginEnrolment")(function*(
   return begun === undefined ? yield* new MfaPending() : enrolment
 })
 
-/** Whether an enrolment that the sign-in demands has begun: its secret was shown, and waits for its first code. */
+/** Returns whether a required enrolment has begun: its secret was shown, and its first code is awaited. */
 export const isEnrolling = Effect.fn("MfaSignIn.isEnrolling")(function*(half: HalfIdentity) {
   return half.step === "enrol" && (yield* userOf(half)).totpPendingSecret !== undefined
 })
 
-/** Completes a sign-in with the first code of a new authenticator. Only this answer holds the recovery codes. */
+/** Completes a sign-in with the first code of a new authenticator. Only this result has the recovery codes. */
 export const confirmEnrolment = Effect.fn("MfaSignIn.confirmEnrolment")(function*(
   settings: SignInSettings,
   half: HalfIdentity,

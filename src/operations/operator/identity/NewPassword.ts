@@ -11,7 +11,7 @@ export type PasswordSettings = Pick<Config, "admin" | "profiles" | "server" | "s
 
 const productNames = ["acme-svc", "ACME Service"]
 
-/** The texts that an attacker would try first here. */
+/** Returns the texts that an attacker of this installation would try first. */
 const guessable = ({ admin, profiles, server, signer }: PasswordSettings, username: string): Guessable => ({
   username,
   texts: [
@@ -24,11 +24,11 @@ const guessable = ({ admin, profiles, server, signer }: PasswordSettings, userna
   ]
 })
 
-/** Checks a new password. Answers it in the form that is hashed, unless attackers would guess it. */
+/** Checks a new password. Returns it in the form that is hashed, unless attackers would guess it. */
 export const accepted = (config: PasswordSettings, username: string, chosen: Redacted.Redacted<string>) =>
   Result.map(checkPassword(Redacted.value(chosen), guessable(config, username)), Redacted.make)
 
-/** The hash of a new password. */
+/** Returns the hash of a new password. */
 export const hashNew = Effect.fnUntraced(function*(
   config: PasswordSettings,
   username: string,

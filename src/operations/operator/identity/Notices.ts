@@ -32,7 +32,7 @@ const ofSignIn = (
   fields: { username, recipient: contactEmail, outcome, client_ip: client.ip, user_agent: client.user_agent, ...more }
 })
 
-/** Tells an operator, and the admins, that somebody tries to get at the account. */
+/** Notifies an operator and the admins that somebody tries to get into the account. */
 const alarm = (user: Addressed, requester: Requester, outcome: SignIn, failures?: number) =>
   whereWanted(
     "admin_sign_in",
@@ -42,11 +42,14 @@ const alarm = (user: Addressed, requester: Requester, outcome: SignIn, failures?
     )
   )
 
-/** Tells of a sign-in from a new address, in its transaction. An operator's first sign-in is not told. */
+/**
+ * Notifies an operator of a sign-in from a new address, in the transaction of the sign-in. An operator's first sign-in
+ * is not reported.
+ */
 export const signedInFrom = (user: User, requester: Requester) =>
   user.knownLoginIps.length === 0 ? Effect.void : notify(ofSignIn(user, requester, "succeeded_from_new_address"))
 
-/** Tells an operator once in a window of `login_window_seconds`, and only if there is one. */
+/** Notifies an operator once in a window of `login_window_seconds`, and only if the operator exists. */
 const tellOnce = (
   { login_window_seconds: windowSeconds }: SignInSettings,
   told: ToldOnce,
@@ -65,29 +68,37 @@ const tellOnce = (
     }))
   )
 
-/** Tells that a code was wrong after the right password: somebody else may have that. The first of a window is told. */
+/**
+ * Reports that a code was wrong after the right password, because somebody else may know the password. Only the first
+ * wrong code of a window is reported.
+ */
 export const factorRefused = (settings: SignInSettings, { userId }: HalfIdentity, requester: Requester) =>
   tellOnce(settings, "code", users.findById(userId), (user) => ofSignIn(user, requester, "second_factor_refused"))
 
-/** Tells that a session gave a wrong password: somebody else may have it. The first of a window is told. */
+/**
+ * Reports that a session gave a wrong password, because somebody else may have the session. Only the first wrong
+ * password of a window is reported.
+ */
 export const stepUpFailed = (settings: SignInSettings, { userId }: SessionIdentity, requester: Requester) =>
   tellOnce(settings, "step_up", users.findById(userId), (user) => ofSignIn(user, requester, "step_up_failed"))
 
-/** Tells that a session has ended because the password it was asked for was wrong too often. Somebody else may have it. */
+/** Reports that a session has ended because it gave a wrong password too often. Somebody else may have the session. */
 export const stepUpRefused = (user: Addressed, requester: Requester) => alarm(user, requester, "step_up_refused")
 
-/** Tells that there were so many wrong passwords in a row. */
+/** Reports the number of wrong passwords in a row. */
 export const guessed = (user: Addressed, requester: Requester, failures: number) =>
   alarm(user, requester, "password_guessed", failures)
 
-/** Tells that somebody's attempts are used up: once in a window, and only if there is such an operator. */
+/**
+ * Reports that the attempts for an operator are used up. It does so once in a window, and only if the operator exists.
+ */
 export const lockedOut = (settings: SignInSettings, typed: string, requester: Requester) => {
   const username = readUsername(typed)
   const found = username === undefined ? Effect.undefined : users.findShown(username)
   return tellOnce(settings, "lockout", found, (user) => ofSignIn(user, requester, "locked_out"))
 }
 
-/** Tells of changed credentials, in the transaction of the change. `user` is the operator before the change. */
+/** Reports changed credentials, in the transaction of the change. `user` is the operator before the change. */
 export const credentialChanged = (operator: Operator, user: Addressed, change: Change, contact = user.contactEmail) =>
   notify({
     event: "admin_credential_changed",

@@ -8,7 +8,7 @@ import type { Operator } from "../../Operator.ts"
 
 /* The rules for every change of an operator (docs/decisions/admin.md, "Operators"). */
 
-/** The operator with a name, in any notation. */
+/** Finds the operator with a name, in any notation. */
 export const named = Effect.fnUntraced(function*(username: string) {
   const name = readUsername(username)
   const user = name === undefined ? undefined : yield* users.findShown(name)
@@ -19,8 +19,8 @@ type Admins = Effect.Success<typeof users.lockAdmins>
 
 /**
  * Changes an operator in a transaction that locks the rows of all active admins. A caller over the API must be one of
- * them: this is checked here again, because it may have changed since the request was let in. If the change answers
- * `undefined`, there was nothing to change.
+ * these admins. This is checked here again, because it may have changed since the request was accepted. If the change
+ * returns `undefined`, there was nothing to change.
  */
 export const changing = <A, E, R>(
   operator: Operator,
@@ -37,7 +37,7 @@ export const changing = <A, E, R>(
     return yield* change(target ?? (yield* new NoSuch({ noun: "operator", id: username })), admins)
   }))
 
-/** Whether an operator over the API has named themselves. */
+/** Returns whether an operator over the API named themselves. */
 export const isSelf = (operator: Operator, username: string): boolean =>
   operator.kind === "admin" && operator.id === readUsername(username)
 

@@ -41,7 +41,7 @@ export const operatorDetailObject = (user: ShownOperator) => ({
   activeSessions: user.activeSessions
 })
 
-/** A session in a list. In a list of the own sessions, `current` is the name of the session that asks. */
+/** A session in a list. In a list of the operator's own sessions, `current` is the name of the requesting session. */
 export const sessionObject = (session: ListedSession & { readonly username?: string }, current?: string) => ({
   id: nameOf(session),
   ...member("username", session.username),
@@ -75,7 +75,7 @@ const userObject = ({ role, totpEnabled, userId, username }: SessionIdentity) =>
   totpEnabled
 })
 
-/** The answer to a sign-in, and to a question about the session. */
+/** The answer to a sign-in, and to a request for the session. */
 export const sessionBody = (identity: SessionIdentity) => ({
   user: userObject(identity),
   csrfToken: identity.csrfToken,

@@ -11,16 +11,16 @@ import { changing, named } from "./OperatorChange.ts"
 import type { Paging } from "./Sessions.ts"
 import { endNamed, listOf, liveNow } from "./Sessions.ts"
 
-/* Admins and the command line see and end the sessions of others. */
+/* Lets admins and the command line see and end other operators' sessions. */
 
-/** An operator's live sessions, newest first. */
+/** Returns an operator's live sessions, newest first. */
 export const sessionsOf = Effect.fn("OperatorSessions.sessionsOf")(
   function*(settings: SignInSettings, username: string, paging: Paging) {
     return yield* listOf(settings, (yield* named(username)).id, paging)
   }
 )
 
-/** Every live session with the name of its operator, newest first. */
+/** Returns every live session with the name of its operator, newest first. */
 export const everySession = Effect.fn("OperatorSessions.everySession")(
   function*(settings: SignInSettings, paging: Paging) {
     const of = yield* liveNow(settings)
@@ -30,7 +30,10 @@ export const everySession = Effect.fn("OperatorSessions.everySession")(
   }
 )
 
-/** Ends one session of an operator, by its name, or all of them. Answers how many. Tokens are not sessions. */
+/**
+ * Ends one session of an operator, by its name, or all sessions of the operator. Returns their number. Tokens are not
+ * sessions.
+ */
 export const revokeSessions = Effect.fn("OperatorSessions.revokeSessions")(
   function*(operator: Operator, username: string, session?: string) {
     const done = yield* changing(operator, username, (target) =>
@@ -49,7 +52,7 @@ export const revokeSessions = Effect.fn("OperatorSessions.revokeSessions")(
   Effect.uninterruptible
 )
 
-/** Ends the sessions of all operators. Answers how many. */
+/** Ends the sessions of all operators. Returns their number. */
 export const revokeEverySession = Effect.fn("OperatorSessions.revokeEverySession")(function*(operator: AtKeyboard) {
   const ended = yield* transaction(Effect.tap(sessions.endEvery, (count) =>
     count === 0 ? Effect.void : audit.insert({

@@ -23,20 +23,20 @@ import * as secondFactor from "./SecondFactor.ts"
 import type { Paging } from "./Sessions.ts"
 import { liveNow } from "./Sessions.ts"
 
-/* Admins and the command line see and change operators (docs/decisions/admin.md, "Operators"). */
+/* Lets admins and the command line see and change operators (docs/decisions/admin.md, "Operators"). */
 
-/** A page of operators by name, and the number of all. */
+/** Returns a page of operators, sorted by name, and the total number. */
 export const list = (
   filters: { readonly status: OperatorStatus | undefined; readonly role: OperatorRole | undefined },
   paging: Paging
 ) => readForOperator(Effect.all({ items: users.list({ ...filters, ...paging }), total: users.count(filters) }))
 
-/** Operators whose name contains a text, by name. */
+/** Returns operators whose name contains a text, sorted by name. */
 export const containing = (text: string, limit: number) => readForOperator(users.containing(text.toLowerCase(), limit))
 
 /**
- * An operator, with the state of the second factor and the number of live sessions. It contains nothing that can be
- * used to sign in.
+ * Returns an operator, with the state of the second factor and the number of live sessions. The result has nothing that
+ * can be used to sign in.
  */
 export const show = Effect.fn("Operators.show")(function*(settings: SignInSettings, username: string) {
   const user = yield* named(username)
@@ -46,7 +46,7 @@ export const show = Effect.fn("Operators.show")(function*(settings: SignInSettin
   return { ...shown, ...factor, activeSessions }
 })
 
-/** The answer of {@link show}. */
+/** The result of {@link show}. */
 export type ShownOperator = Effect.Success<ReturnType<typeof show>>
 
 /** Disables an operator. Their sessions end, and their tokens are refused. A second call changes nothing. */
@@ -88,10 +88,10 @@ export const setRole = Effect.fn("Operators.setRole")(
     const now = yield* currentSeconds
     const done = yield* changing(operator, username, (target, admins) =>
       Effect.gen(function*() {
-        // An absent role means admin, and stays absent. An unknown role is read as viewer, but to store viewer is a
+        // An absent role means admin, and stays absent. An unknown role is read as viewer, but storing viewer is a
         // change.
         if (target.role === role || (target.role === undefined && role === "admin")) return undefined
-        // An operator who is to become an admin is not one yet, and so cannot be the last one.
+        // An operator who becomes an admin is not yet an admin, and so cannot be the last admin.
         yield* keepAnAdmin(target, admins)
         yield* users.setRole(target.id, role, now)
         const ended = yield* sessions.endAllOf(target.id)
@@ -105,7 +105,7 @@ export const setRole = Effect.fn("Operators.setRole")(
   Effect.uninterruptible
 )
 
-/** Changes the contact of an operator. Without a new one it is cleared. */
+/** Changes the contact of an operator. Without a new contact, the contact is removed. */
 export const setContact = Effect.fn("Operators.setContact")(function*(
   operator: Operator,
   username: string,
@@ -124,8 +124,8 @@ export const setContact = Effect.fn("Operators.setContact")(function*(
 }, Effect.uninterruptible)
 
 /**
- * Removes an operator's second factor, and an enrolment that is not confirmed. The sessions end. Answers whether there was one to
- * remove.
+ * Removes an operator's second factor and an unconfirmed enrolment. The sessions end. Returns whether there was
+ * anything to remove.
  */
 export const resetTotp = Effect.fn("Operators.resetTotp")(function*(operator: Operator, username: string) {
   if (isSelf(operator, username)) return yield* new SelfTarget()
@@ -142,10 +142,10 @@ export const resetTotp = Effect.fn("Operators.resetTotp")(function*(operator: Op
   return done !== undefined
 }, Effect.uninterruptible)
 
-/** The state of an operator's second factor, for the command line. */
+/** Returns the state of an operator's second factor, for the command line. */
 export const totpStatus = (username: string) => Effect.flatMap(named(username), secondFactor.factorOf)
 
-/** A new set of recovery codes for an operator. Only this answer holds the codes. */
+/** Makes a new set of recovery codes for an operator. Only this result has the codes. */
 export const renewCodes = Effect.fn("Operators.renewCodes")(function*(operator: AtKeyboard, username: string) {
   const user = yield* named(username)
   if (user.totpSecret === undefined) return yield* new MfaNotEnrolled()
@@ -157,7 +157,7 @@ export interface NewOperator {
   /** In its stored form. */
   readonly username: string
   readonly password: Redacted.Redacted<string>
-  /** Without it, the first operator is an admin and every other one a viewer. */
+  /** If it is absent, the first operator becomes an admin and every other operator a viewer. */
   readonly role: OperatorRole | undefined
   readonly contact: string | undefined
 }
@@ -208,7 +208,7 @@ export const setPassword = Effect.fn("Operators.setPassword")(function*(
   return done.sessions
 }, Effect.uninterruptible)
 
-/** Refuses whatever {@link remove} would refuse. Commands call it before they ask. */
+/** Refuses whatever {@link remove} would refuse. Commands call it before they ask for confirmation. */
 export const previewRemoval = (operator: AtKeyboard, username: string) =>
   changing(operator, username, (target, admins) => Effect.as(keepAnAdmin(target, admins), target.username))
 

@@ -31,7 +31,7 @@ export const changePassword = Effect.fn("OwnAccount.changePassword")(function*(
   const now = yield* currentSeconds
   const ended = yield* transaction(Effect.gen(function*() {
     const user = yield* users.lock(identity.username)
-    // Somebody else has changed it since then, so the password that was compared is no longer in force.
+    // The password was changed in the meantime, so the compared password is no longer in force.
     if (user?.status !== "active" || user.passwordHash !== passwordHash) return yield* new StepUpFailed()
     yield* users.setPassword(user.id, hash, now)
     yield* guesses.forget(user)
@@ -48,7 +48,7 @@ export const changePassword = Effect.fn("OwnAccount.changePassword")(function*(
   })
 }, Effect.uninterruptible)
 
-/** Changes the caller's own contact. Without a new one it is cleared. */
+/** Changes the caller's own contact. Without a new contact, the contact is removed. */
 export const changeContact = Effect.fn("OwnAccount.changeContact")(function*(
   config: PasswordSettings,
   identity: SessionIdentity,

@@ -9,8 +9,8 @@ interface Settings {
 }
 
 /**
- * Remarks about operators for the person who starts the service: that there are none, how many still have to enrol a
- * second factor, and how many have no mail address.
+ * Returns remarks about operators for the person who starts the service: that there are no operators, how many must
+ * still enrol a second factor, and how many have no mail address.
  */
 export const remarks = Effect.fnUntraced(function*({ notify, require_mfa }: Settings) {
   if ((yield* users.count({ status: undefined, role: undefined })) === 0) return yield* emit("admin_no_users", {})

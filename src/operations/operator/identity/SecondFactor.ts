@@ -28,8 +28,8 @@ import { credentialChanged } from "./Notices.ts"
 import { stepUp } from "./StepUp.ts"
 
 /*
- * The caller's own second factor, in a complete session. Every change needs the password: whoever has stolen a session could
- * otherwise lock its owner out with a first factor of their own.
+ * The caller's own second factor, in a complete session. Every change needs the password. Otherwise somebody who has
+ * stolen a session could enrol their own factor and lock the owner out.
  */
 
 type Password = Redacted.Redacted<string>
@@ -40,8 +40,8 @@ const ownUser = Effect.fnUntraced(function*({ userId }: SessionIdentity) {
 })
 
 /**
- * The state of a second factor: whether one is in force, whether one is being enrolled, and how many recovery codes are
- * left.
+ * Returns the state of a second factor: whether a factor is in force, whether a factor is being enrolled, and how many
+ * recovery codes are left.
  */
 export const factorOf = (user: Pick<User, "id" | "totpPendingSecret" | "totpSecret">) =>
   Effect.map(recoveryCodes.remaining(user.id), (recoveryCodesRemaining) => ({
@@ -50,11 +50,11 @@ export const factorOf = (user: Pick<User, "id" | "totpPendingSecret" | "totpSecr
     recoveryCodesRemaining
   }))
 
-/** The state of the caller's own second factor. */
+/** Returns the state of the caller's own second factor. */
 export const status = (identity: SessionIdentity) => Effect.flatMap(ownUser(identity), factorOf)
 
 /**
- * Begins an enrolment. It replaces one that was not confirmed. A factor in force stays in force until the confirmation.
+ * Begins an enrolment. It replaces an unconfirmed enrolment. A factor in force stays in force until the confirmation.
  */
 export const beginEnrolment = Effect.fn("SecondFactor.beginEnrolment")(function*(
   settings: SignInSettings,
@@ -69,7 +69,7 @@ export const beginEnrolment = Effect.fn("SecondFactor.beginEnrolment")(function*
   return begun === undefined ? yield* new MfaNotPending() : enrolment
 })
 
-/** Puts the new factor in force. Only this answer holds its recovery codes. Other sessions of the caller end. */
+/** Puts the new factor in force. Only this result has its recovery codes. Other sessions of the caller end. */
 export const confirmEnrolment = Effect.fn("SecondFactor.confirmEnrolment")(function*(
   settings: SignInSettings,
   identity: SessionIdentity,
@@ -120,8 +120,8 @@ export const disable = Effect.fn("SecondFactor.disable")(function*(
 }, Effect.uninterruptible)
 
 /**
- * Removes a factor and its recovery codes. Ends all sessions except `butSession`, and answers how many. Undefined if there is none.
- * It joins the open transaction, or opens one.
+ * Removes a factor and its recovery codes. It ends all sessions except `butSession`, and returns how many. Returns
+ * undefined if there is no factor. It joins the open transaction, or opens a transaction.
  */
 export const taken = (operator: Operator, user: User, butSession?: string) =>
   transaction(Effect.gen(function*() {
@@ -151,7 +151,7 @@ export const renewCodes = Effect.fn("SecondFactor.renewCodes")(function*(operato
   return made.shown
 }, Effect.uninterruptible)
 
-/** Replaces the caller's own recovery codes. Only this answer holds the codes. */
+/** Replaces the caller's own recovery codes. Only this result has the codes. */
 export const reissueCodes = Effect.fn("SecondFactor.reissueCodes")(function*(
   settings: SignInSettings,
   identity: SessionIdentity,

@@ -33,8 +33,8 @@ const lifeOf = ({ session_ttl_seconds }: SignInSettings, state: sessions.Session
   state === "pending_mfa" ? Math.min(halfSeconds, session_ttl_seconds) : session_ttl_seconds
 
 /**
- * Begins a session, in the transaction of its cause. `isHalf` says that the session lacks its second factor. Answers what
- * identifies the session.
+ * Begins a session, in the transaction of its cause. `isHalf` says that the session lacks its second factor. Returns
+ * what identifies the session.
  */
 export const begin = Effect.fnUntraced(function*(
   settings: SignInSettings,
@@ -56,8 +56,8 @@ export const begin = Effect.fnUntraced(function*(
 })
 
 /**
- * Corrects the times of a session that a clock ahead of this one has written: it ends later than one that begins now, or its last
- * use lies in the future (docs/decisions/clocks.md, "Operators").
+ * Corrects the times of a session that were written with a clock ahead of this process's clock: the session ends later
+ * than a session that begins now, or its last use is in the future (docs/decisions/clocks.md, "Operators").
  */
 const corrected = Effect.fnUntraced(function*(found: FoundSession, now: number, latest: number) {
   if (found.expiresAt <= latest + touchSeconds && found.lastSeenAt <= now + touchSeconds) return found
@@ -66,14 +66,14 @@ const corrected = Effect.fnUntraced(function*(found: FoundSession, now: number, 
   return { ...found, ...times }
 })
 
-/** The session of a token, if it has not ended and its operator is active. */
+/** Finds the session of a token, if it has not ended and its operator is active. */
 const live = Effect.fnUntraced(function*(settings: SignInSettings, token: SessionToken) {
   const given = Redacted.value(token)
   const found = tokenForm.test(given) ? yield* sessions.find(sha256(given)) : undefined
   if (found === undefined || found.status !== "active") return yield* new SessionInvalid()
   const now = yield* currentSeconds
   if (now >= found.expiresAt) return yield* new SessionExpired()
-  // A last use in the far future was written by a wrong clock, so nobody knows how long the session was idle.
+  // A last use in the far future was written with a wrong clock, so it is unknown how long the session was idle.
   if (Math.abs(now - found.lastSeenAt) >= settings.session_idle_timeout_seconds) return yield* new SessionIdle()
   return yield* corrected(found, now, now + lifeOf(settings, found.state))
 })
@@ -100,7 +100,7 @@ export const authenticate = Effect.fnUntraced(function*(
   const now = yield* currentSeconds
   if (touch && now - found.lastSeenAt >= touchSeconds) {
     yield* sessions.touch(found.tokenHash, now, now - touchSeconds)
-    // It is logged together with the stamp, so that an unknown role is not logged for every request.
+    // This is logged only when a use is stored, so that an unknown role is not logged for every request.
     if (isRoleUnknown(found.role)) yield* emit("admin_role_unknown", { username: found.username })
   }
   const identity: SessionIdentity = {
@@ -121,8 +121,8 @@ export const authenticateHalf = Effect.fnUntraced(function*(settings: SignInSett
 })
 
 /**
- * Ends every session of an operator, at that operator's wish. It is recorded, because somebody else may have held one
- * of them.
+ * Ends every session of an operator at that operator's request. This is recorded, because somebody else may have had
+ * one of the sessions.
  */
 const endEveryOwn = ({ userId, username }: SessionIdentity, operator: Operator) =>
   transaction(Effect.tap(sessions.endAllOf(userId), (ended) =>
@@ -147,8 +147,8 @@ export const signOut = Effect.fn("Sessions.signOut")(
 )
 
 /**
- * Ends the session that a sign-in came with, in the transaction that begins the new one: the browser forgets its cookie, so nobody
- * could sign out of it. Answers whose session it was, if it was a whole one.
+ * Ends the session that came with a sign-in, in the transaction that begins the new session. The browser forgets the
+ * old cookie, so nobody could sign out of the old session. Returns whose session it was, if it was a complete session.
  */
 export const replaced = Effect.fnUntraced(function*({ held }: Requester) {
   const given = held === undefined ? "" : Redacted.value(held)
@@ -166,31 +166,31 @@ export interface Paging {
   readonly offset: number
 }
 
-/** The bounds that separate live sessions from ended ones. */
+/** Returns the limits that separate live sessions from ended sessions. */
 export const liveNow = (settings: SignInSettings) =>
   Effect.map(currentSeconds, (now) => ({ now, idleSince: now - settings.session_idle_timeout_seconds }))
 
-/** A page of an operator's live sessions, newest first, and the number of all. */
+/** Returns a page of an operator's live sessions, newest first, and the total number. */
 export const listOf = Effect.fn("Sessions.listOf")(function*(settings: SignInSettings, userId: string, paging: Paging) {
   const of = { ...yield* liveNow(settings), userId }
   return yield* readForOperator(Effect.all({ items: sessions.list({ ...of, ...paging }), total: sessions.count(of) }))
 })
 
-/** The caller's own sessions. `current` is the name of the session that asks. */
+/** Returns the caller's own sessions. `current` is the name of the requesting session. */
 export const listOwn = (settings: SignInSettings, identity: SessionIdentity, paging: Paging) =>
   Effect.map(
     listOf(settings, identity.userId, paging),
     (found) => ({ ...found, current: sessions.nameOf(identity) })
   )
 
-/** Ends the session of an operator with this name. Fails if there is none. */
+/** Ends the session of an operator with this name. Fails if there is no such session. */
 export const endNamed = Effect.fn("Sessions.endNamed")(function*(userId: string, name: string) {
   const gone = nameForm.test(name) ? yield* sessions.endNamed(userId, name) : 0
   if (gone === 0) return yield* new NoSuch({ noun: "session", id: name })
   return gone
 })
 
-/** Ends one of the caller's own sessions. Answers whether it was the one that asked. */
+/** Ends one of the caller's own sessions. Returns whether it was the requesting session. */
 export const revokeOwn = Effect.fn("Sessions.revokeOwn")(
   function*(identity: SessionIdentity, name: string, requester: Requester) {
     const operator = operatorOf(identity, requester)

@@ -30,7 +30,7 @@ export interface Active {
   readonly _tag: "Active"
   readonly token: SessionToken
   readonly identity: SessionIdentity
-  /** The operator has not signed in from this address recently. */
+  /** Whether the operator has not signed in from this address recently. */
   readonly isNewAddress: boolean
 }
 
@@ -43,7 +43,9 @@ export interface Pending {
 
 const mostKnownAddresses = 5
 
-/** Stamps a complete sign-in, in its transaction. Fails if the operator is no longer active. */
+/**
+ * Stores the time of a complete sign-in, in the transaction of the sign-in. Fails if the operator is no longer active.
+ */
 export const stamped = Effect.fnUntraced(function*(user: User, requester: Requester, now: number) {
   const { client } = requester
   const others = user.knownLoginIps.filter((address) => address !== client.ip)
@@ -55,7 +57,7 @@ export const stamped = Effect.fnUntraced(function*(user: User, requester: Reques
   return isNewAddress
 })
 
-/** The identity of a session that has just begun. */
+/** Returns the identity of a session that has just begun. */
 export const identityOf = (
   user: User,
   facts: Effect.Success<ReturnType<typeof sessions.begin>>,
@@ -69,7 +71,7 @@ export const identityOf = (
   ...facts
 })
 
-/** Logs a complete sign-in. `step` is the way in which the second factor was given, if there is one. */
+/** Logs a complete sign-in. `step` says how the second factor was given, if there is a second factor. */
 export const told = (
   user: User,
   { client, surface }: Requester,
@@ -93,7 +95,7 @@ const failed = (
     emit("admin_login_failed", { username, client_ip: client.ip, surface, reason })
   )
 
-/** Refuses without a reason. The log has the reason, and the name if there is such an operator. */
+/** Refuses without a reason. The log has the reason, and the name if the operator exists. */
 const refuse = (user: User | undefined, verdict: Verdict, requester: Requester) =>
   Effect.gen(function*() {
     if (verdict._tag === "Unreadable") {
@@ -109,8 +111,8 @@ const refuse = (user: User | undefined, verdict: Verdict, requester: Requester) 
   })
 
 /**
- * Begins the session after the right password, if nothing has changed since the password was compared. It takes the place of the
- * session that the request came with: `replaced` is whose that was.
+ * Begins the session after the right password, if nothing has changed since the password was compared. It replaces the
+ * session that came with the request. `replaced` says whose session that was.
  */
 const admitted = Effect.fnUntraced(function*(
   settings: SignInSettings,
@@ -146,7 +148,8 @@ const admitted = Effect.fnUntraced(function*(
 
 /**
  * Signs an operator in by name and password. The attempt is counted first. Every failure costs one hash and gets the
- * same answer (docs/decisions/admin.md, "Sign-in"). An attempt that has begun ends, and is logged, even if its client hangs up.
+ * same answer (docs/decisions/admin.md, "Sign-in"). An attempt that has begun is completed and logged even if its
+ * client disconnects.
  */
 export const signIn = Effect.fn("SignIn.signIn")(function*(
   settings: SignInSettings,
@@ -186,7 +189,7 @@ export const signIn = Effect.fn("SignIn.signIn")(function*(
     return yield* refuse(user, verdict, requester)
   }
   const renewed = verdict.isWeak
-    // If the queue of hashes is full, a right password still signs in. The hash is renewed another time.
+    // If the queue of hashes is full, a right password still signs in. The hash is then renewed at a later sign-in.
     ? yield* Effect.orElseSucceed(passwords.hash(given, known.username), () => known.passwordHash)
     : known.passwordHash
   const { replaced, signedIn } = yield* admitted(settings, known, { renewed, requester, release })

@@ -15,10 +15,10 @@ import type { SignInSettings } from "./LoginLimiter.ts"
 import * as limiter from "./LoginLimiter.ts"
 import { lockedOut, stepUpFailed, stepUpRefused } from "./Notices.ts"
 
-/** How many wrong passwords a session may give in its life. */
+/** How many wrong passwords a session may give during its lifetime. */
 const mostWrong = 5
 
-/** Ends a session in which the last password was wrong that it may give. */
+/** Ends a session that has given its last allowed wrong password. */
 const ended = Effect.fnUntraced(function*(identity: SessionIdentity, user: User, requester: Requester) {
   const operator = operatorOf(identity, requester)
   const gone = yield* transaction(
@@ -38,9 +38,9 @@ const ended = Effect.fnUntraced(function*(identity: SessionIdentity, user: User,
 })
 
 /**
- * Asks for the caller's own password before a change that a stolen session must not make. An attempt counts like a
- * sign-in of the address, and for the session, which ends with its fifth wrong password (docs/decisions/admin.md, "Guesses").
- * Answers the operator whose password was compared.
+ * Checks the caller's own password before a change that a stolen session must not make. An attempt counts like a
+ * sign-in from the address. It also counts for the session, which ends with its fifth wrong password
+ * (docs/decisions/admin.md, "Guesses"). Returns the operator whose password was compared.
  */
 export const stepUp = Effect.fnUntraced(function*(
   settings: SignInSettings,

@@ -34,7 +34,7 @@ export interface NewToken {
   readonly allowedAddresses: ReadonlyArray<string>
 }
 
-/** Whether the caller may manage the tokens of an operator. A token may manage none. */
+/** Checks whether the caller may manage the tokens of an operator. A token may manage no tokens. */
 const mayManage = Effect.fnUntraced(function*(operator: Operator, username: string) {
   if (operator.kind === "cli") return true
   if (operator.token !== undefined) return false
@@ -43,7 +43,7 @@ const mayManage = Effect.fnUntraced(function*(operator: Operator, username: stri
   return admins.some((admin) => admin.username === operator.id)
 })
 
-/** Creates a token for an operator. Only this answer holds its text. */
+/** Creates a token for an operator. Only this result has its text. */
 export const create = Effect.fn("Tokens.create")(function*(operator: Operator, asked: NewToken) {
   const { name, role } = asked
   const username = readUsername(asked.username) ?? (yield* new NoSuch({ noun: "operator", id: asked.username }))
@@ -74,8 +74,8 @@ export const create = Effect.fn("Tokens.create")(function*(operator: Operator, a
 }, Effect.uninterruptible)
 
 /**
- * Revokes a token at once and for good. A second call changes nothing. A caller who may not see the token is told that
- * it does not exist.
+ * Revokes a token immediately and permanently. A second call changes nothing. A caller who must not see the token gets
+ * the answer that it does not exist.
  */
 export const revoke = Effect.fn("Tokens.revoke")(function*(operator: Operator, id: string) {
   const now = yield* currentSeconds
@@ -93,13 +93,13 @@ export const revoke = Effect.fn("Tokens.revoke")(function*(operator: Operator, i
   if (done !== undefined) yield* emit("admin_token_revoked", { ...actorFields(operator), ...done })
 }, Effect.uninterruptible)
 
-/** A token by its id. */
+/** Finds a token by its id. */
 export const find = Effect.fn("Tokens.find")(function*(id: string) {
   const record = isId(id) ? yield* apiTokens.find(id) : undefined
   return record ?? (yield* new NoSuch({ noun: "token", id }))
 })
 
-/** A page of the tokens of one operator or of all, newest first, and the number of all. */
+/** Returns a page of the tokens of one operator or of all operators, newest first, and the total number. */
 export const list = Effect.fn("Tokens.list")(function*(username: string | undefined, paging: Paging) {
   const userId = username === undefined ? undefined : (yield* named(username)).id
   return yield* readForOperator(
@@ -107,7 +107,7 @@ export const list = Effect.fn("Tokens.list")(function*(username: string | undefi
   )
 })
 
-/** The owner whose tokens a request lists: the caller or, for admins, the operator that they name. */
+/** Returns the owner whose tokens a request lists: the caller or, for admins, the operator that the request names. */
 export const ownerListed = (
   identity: Pick<Identity, "role" | "username">,
   asked: string | undefined

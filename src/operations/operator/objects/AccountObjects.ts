@@ -23,7 +23,7 @@ export const accountObject = (account: AccountRecord) => ({
   ...member("lastSeenPtr", account.lastSeenPtr)
 })
 
-/** An account, with the number of its orders and of its live certificates. */
+/** An account, with the numbers of its orders and of its live certificates. */
 export const accountDetailObject = ({ account, liveCertificates, orderCount }: AccountDetail) => ({
   ...accountObject(account),
   orderCount,

@@ -3,7 +3,7 @@ import { rfc3339 } from "../../../engine/Time.ts"
 import type { OrphanRecord } from "../../../store/orders/OrphanedCertificateRows.ts"
 import { member } from "./Members.ts"
 
-/** A certificate whose order ended without it, for the API and for commands. */
+/** Shows a certificate whose order ended without that certificate, for the API and for commands. */
 export const orphanObject = (
   { cause, error, foundAt, leaf, notAfter, orderId, profile, serial, status, updatedAt }: OrphanRecord
 ) => ({

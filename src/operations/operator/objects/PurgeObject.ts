@@ -18,10 +18,7 @@ export const purgePreviewObject = (found: Effect.Success<ReturnType<typeof purge
   cutoff: rfc3339(found.cutoff)
 })
 
-/**
- * The number of orders that a purge has deleted, and of those that it left because the end of their certificate is not
- * known.
- */
+/** The numbers of orders that a purge deleted, and that it kept because the expiry of their certificate is unknown. */
 export const purgeObject = (done: Effect.Success<ReturnType<typeof purge.run>>) => ({
   orders: done.orders,
   authorizations: done.authorizations,

@@ -21,8 +21,8 @@ import { keepRecord } from "./IssuedLists.ts"
 import { enqueueList } from "./ListJob.ts"
 
 /*
- * The files that a CA's list is in: copies of the stored list, written again whenever one differs. The record of what was issued comes
- * first (docs/decisions/issued-lists.md), then PEM, then DER if wanted.
+ * Writes a CA's list to its files. They are copies of the stored list, and a file is written again whenever it differs.
+ * The record of the issued list comes first (docs/decisions/issued-lists.md), then PEM, then DER if it is configured.
  */
 
 type Stored = NonNullable<Effect.Success<ReturnType<typeof crls.find>>>
@@ -31,15 +31,15 @@ const passes = 5
 const roundSeconds = 30
 const toldEveryMillis = 3_600_000
 
-/** The files of a CA with what they have to hold. */
+/** Returns the files of a CA with their required contents. */
 const copiesOf = ({ derPath, path }: CrlIssuer, { der }: Stored) => [
   { path, content: Buffer.from(encodePem("X509 CRL", der)) },
   ...derPath === undefined ? [] : [{ path: derPath, content: der }]
 ]
 
 /**
- * The file has a list that the database does not know, since that has lost what was committed: to write an older one over it would take
- * away what clients have seen, and the only record of what was revoked.
+ * The file has a list that the database does not know, because the database has lost commits. Overwriting it with an
+ * older list would destroy the list that clients have seen, and the only record of its revocations.
  */
 class NewerExported extends Data.TaggedError("NewerExported")<{
   readonly path: string
@@ -60,19 +60,19 @@ const write = Effect.fnUntraced(function*(crl: CrlIssuer) {
     const stored = yield* crls.find(crl.id)
     if (stored === undefined) return
     const exported = yield* exportedNumber(crl)
-    // A number that was raised is not yet that of a list.
+    // A raised number does not yet belong to a list.
     const { crlNumber, thisUpdate } = stored
     const number = Result.match(listHead(stored.der), { onFailure: () => crlNumber, onSuccess: (head) => head.number })
     if (exported !== undefined && exported > number) {
-      // Every host signs the next list above it.
+      // Every host then signs the next list with a higher number.
       yield* crls.raise(crl.id, { before: crlNumber, number: exported, nextUpdate: thisUpdate })
       return yield* new NewerExported({ path: crl.path, exported, stored: number })
     }
     for (const copy of copiesOf(crl, stored)) {
       yield* replaceFile({ ...copy, mode: 0o644, suffix: yield* entropy.token })
     }
-    // The last writer checks last: if another list was stored meanwhile, and perhaps even written, this one must not
-    // stay in its place.
+    // The last writer checks last. If another list was stored in the meantime, and perhaps even written, this list must
+    // not replace it.
     const head = yield* crls.findHead(crl.id)
     if (head?.crlNumber === stored.crlNumber && head.thisUpdate === stored.thisUpdate) return
   }
@@ -88,15 +88,18 @@ const exported = (crl: CrlIssuer) =>
 export const exportList = (crl: CrlIssuer): Effect.Effect<void, never, Database | Entropy | Queue> =>
   Effect.catch(exported(crl), (error) => emit("local_ca_crl_export_failed", { issuer: crl.id, error }))
 
-/** Per CA, by the path of its PEM file: the state in which its files were last found in order, and the last fault that was logged. */
+/**
+ * For each CA, by the path of its PEM file: the state in which its files were last found correct, and the last fault
+ * that was logged.
+ */
 interface Known {
   readonly inOrder: Map<string, string>
   readonly told: Map<string, { readonly error: string; readonly at: number }>
-  /** Those whose lists have stopped, since the record of the last one cannot be used. */
+  /** The CAs whose lists have stopped, because the record of the last list cannot be used. */
   readonly stopped: Set<string>
 }
 
-/** A text that changes with the stored list and with each of its files. */
+/** Returns a text that changes with the stored list and with each of its files. */
 const stateOf = Effect.fnUntraced(
   function*({ derPath, issued, path }: CrlIssuer, head: Pick<Stored, "crlNumber" | "thisUpdate">) {
     const stamps = yield* Effect.forEach([issued.path, path, ...derPath === undefined ? [] : [derPath]], stampOf)
@@ -105,7 +108,7 @@ const stateOf = Effect.fnUntraced(
 )
 
 /**
- * Whether the files equal the stored list. They are read only if one of them or the list has changed since the last
+ * Whether the files equal the stored list. The files are read only if a file or the list has changed since the last
  * check.
  */
 const isInOrder = Effect.fnUntraced(function*(crl: CrlIssuer, { inOrder }: Known) {
@@ -128,19 +131,19 @@ const isInOrder = Effect.fnUntraced(function*(crl: CrlIssuer, { inOrder }: Known
 const round = Effect.fnUntraced(function*(known: Known) {
   const { crlIssuers } = yield* Signers
   for (const crl of crlIssuers) {
-    // The worker's word on its profiles tells of it (operations/ProfileHealth.ts).
+    // The worker's state for its profiles reports it (operations/ProfileHealth.ts).
     if ((yield* crl.issued.trouble) !== undefined) {
       known.stopped.add(crl.path)
       continue
     }
     if (known.stopped.delete(crl.path)) yield* enqueueList(crl.id)
-    // One list that cannot be read keeps no other from its file; the write below says what is wrong.
+    // If one list cannot be read, the other lists are still written. The write below reports what is wrong.
     if (yield* Effect.orElseSucceed(isInOrder(crl, known), () => false)) continue
     const error = yield* Effect.match(exported(crl), { onSuccess: () => undefined, onFailure: (error) => error })
     if (error === undefined) {
       known.told.delete(crl.path)
       const head = yield* crls.findHead(crl.id)
-      // A record that is newer than the stored list is in order too.
+      // A record that is newer than the stored list is correct too.
       if (head !== undefined) known.inOrder.set(crl.path, yield* stateOf(crl, head))
       yield* emit("local_ca_crl_exported", { issuer: crl.id, path: crl.path })
       continue
@@ -154,9 +157,9 @@ const round = Effect.fnUntraced(function*(known: Known) {
 })
 
 /**
- * Keeps the exported files equal to the stored lists, for ever: at most half a minute after a file becomes writable. A
- * worker may have died before it wrote one, the disk may have been full, or another host may have signed. `signers` are
- * the current ones.
+ * Keeps the exported files equal to the stored lists forever. A file is updated at most half a minute after it becomes
+ * writable. A worker may have died before it wrote a file, the disk may have been full, or another host may have
+ * signed. `signers` returns the current signers.
  */
 export const keepExported = (
   signers: Effect.Effect<Context.Context<Signers> | undefined>

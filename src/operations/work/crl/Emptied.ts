@@ -8,8 +8,8 @@ import * as crls from "../../../store/revocation/Crls.ts"
 import { recordedNumber } from "./IssuedLists.ts"
 
 /**
- * The database has no list of a CA that has published one, so it is not the database of before. `path` is the list's
- * file.
+ * The database has no list of a CA that has published a list, so it is not the same database as before. `path` is the
+ * file of the list.
  */
 export class DatabaseEmptied extends Data.TaggedError("DatabaseEmptied")<{
   readonly path: string
@@ -29,7 +29,7 @@ export const refuseEmptied = Effect.gen(function*() {
     if (number === undefined) continue
     const hasLedger = Result.getOrElse(
       Result.map(yield* Effect.result(readLedger(ledgerPathOf(crl.path))), (ledger) => ledger !== undefined),
-      () => true // the ledger exists; its fault is reported when it is imported
+      () => true // the ledger exists; the import will report its fault
     )
     if (!hasLedger) return yield* new DatabaseEmptied({ path, number })
   }

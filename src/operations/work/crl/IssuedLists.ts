@@ -5,12 +5,12 @@ import type { CrlIssuer } from "../../../services/signing/Signer.ts"
 import * as crls from "../../../store/revocation/Crls.ts"
 import { compare, raiseAbove, restore } from "./RestoredRevocations.ts"
 
-/* The database is compared with the record of the list that was issued last (docs/decisions/issued-lists.md). */
+/* Compares the database with the record of the last issued list (docs/decisions/issued-lists.md). */
 
 /**
- * Records the revocations that the record names and the database lacks. Answers how many they were, and the number
- * above which the next list must be: that of the record, or 0 if it had nothing new. Fails if the record cannot be
- * used; then nothing may be signed or written over it.
+ * Stores the revocations that the record names and the database lacks. Returns their number, and the list number that
+ * the next list must exceed: the number in the record, or 0 if the record had nothing new. Fails if the record cannot
+ * be used. Then nothing may be signed, and the record must not be overwritten.
  */
 export const reconcile = Effect.fnUntraced(function*({ id: issuer, issued }: CrlIssuer) {
   const octets = yield* issued.read
@@ -19,13 +19,13 @@ export const reconcile = Effect.fnUntraced(function*({ id: issuer, issued }: Crl
   if (stored !== undefined && octets.equals(stored.der)) return { restored: 0, number: 0 }
   const source = { issuer, path: issued.path, list: yield* issued.verified(octets) }
   const restored = yield* restore(source, yield* compare(source), { actorKind: "system" })
-  // On every host. Otherwise the list may be one that a neighbour is about to store.
+  // This happens on every host. Otherwise the list may be a list that another host is about to store.
   if (restored > 0) yield* raiseAbove(issuer, source.list.number)
   return { restored, number: source.list.number }
 })
 
 /**
- * Writes the stored list to the record, unless the record holds a newer list. In that case the successor of the newer
+ * Writes the stored list to the record, unless the record has a newer list. In that case, the next list after the newer
  * list is signed soon. Returns how many revocations were restored to the database.
  */
 export const keepRecord = Effect.fnUntraced(function*(crl: CrlIssuer) {
@@ -40,7 +40,7 @@ export const keepRecord = Effect.fnUntraced(function*(crl: CrlIssuer) {
   return restored
 })
 
-/** The number of the list that is recorded; undefined where none is, or none that can be used. */
+/** Returns the number of the recorded list, or undefined if there is no usable record. */
 export const recordedNumber = ({ issued }: CrlIssuer): Effect.Effect<number | undefined> =>
   Effect.gen(function*() {
     const octets = yield* issued.read

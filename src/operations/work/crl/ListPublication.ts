@@ -36,11 +36,14 @@ class CrlNotSigned extends Data.TaggedError("CrlNotSigned") {
 
 const daySeconds = 86_400
 const validitySeconds = 7 * daySeconds
-/** As leaves and CAs are dated. Otherwise who has a clock that is behind refuses a new list, and with it every certificate. */
+/**
+ * Lists are backdated like leaves and CAs. Otherwise a verifier whose clock is behind refuses a new list, and with it
+ * every certificate.
+ */
 const backdatedSeconds = 3600
 const pageSize = 2000
 
-/** Every revocation of an issuer. */
+/** Returns every revocation of an issuer. */
 const revocationsOf = (issuer: string) =>
   pages({
     from: "",
@@ -62,7 +65,10 @@ const signed = Effect.fnUntraced(function*(crl: CrlIssuer, number: number, entri
   return { issuer: crl.id, number, thisUpdate: now, nextUpdate, der }
 })
 
-/** One pass. The number is read before the rows, so a list never lacks rows that belong to its number. */
+/**
+ * Signs and stores the next list. The number is read before the rows, so a list never lacks rows that belong to its
+ * number.
+ */
 const publishNext = Effect.fnUntraced(function*(crl: CrlIssuer, before: number, above: number) {
   const encoded: Array<Uint8Array> = []
   let entries = 0
@@ -71,11 +77,11 @@ const publishNext = Effect.fnUntraced(function*(crl: CrlIssuer, before: number, 
       entries += page.length
       encoded.push(encodeEntries(page))
     }))
-  // A database that has lost commits may have a list behind the published one.
+  // A database that has lost commits may have an older list than the published list.
   const number = Math.max(before, (yield* exportedNumber(crl)) ?? 0, above) + 1
   const list = yield* signed(crl, number, encoded)
   const isNext = (yield* crls.findHead(crl.id))?.crlNumber === before
-  // It is on the disk before it is served: a database that is put back is compared with it.
+  // The list is on the disk before it is served, because a restored database is compared with it.
   if (isNext) yield* crl.issued.write(list.der)
   const stored = isNext ? yield* crls.replace(list, before) : undefined
   if (stored === undefined) {
@@ -129,14 +135,17 @@ const publishFirst = Effect.fnUntraced(function*(crl: CrlIssuer, above: number) 
 
 type Head = Effect.Success<ReturnType<typeof crls.findHead>>
 
-/** Signs and stores the list after `head`, or the first, numbered above a number. It returns `false` if another worker stored one first. */
+/**
+ * Signs and stores the list after `head`, or the first list, with a number above `above`. It returns `false` if another
+ * worker stored a list first.
+ */
 const publish = (crl: CrlIssuer, head: Head, above: number) =>
   Effect.mapError(
     head === undefined ? publishFirst(crl, above) : publishNext(crl, head.crlNumber, above),
     (error) => error._tag === "LeafNotSigned" ? new CrlNotSigned() : error
   )
 
-/** Takes in what the record of the last list has and the database lacks, then signs and stores the next one. */
+/** Adds what the record of the last list has and the database lacks, then signs and stores the next list. */
 const publishAfterRecord = Effect.fnUntraced(function*(crl: CrlIssuer) {
   const { number } = yield* reconcile(crl)
   return yield* publish(crl, yield* crls.findHead(crl.id), number)
@@ -145,7 +154,7 @@ const publishAfterRecord = Effect.fnUntraced(function*(crl: CrlIssuer) {
 const enqueue = (crl: CrlIssuer) => Effect.asVoid(enqueueList(crl.id))
 
 const passes = 5
-/** Seconds between two looks at an old ledger that cannot be read. */
+/** The seconds between two attempts to read an unreadable old ledger. */
 const ledgerSeconds = 10
 
 /**
@@ -166,7 +175,7 @@ export const regenerate = Effect.fnUntraced(function*(payload: { readonly issuer
       const error = ended.failure.message
       yield* emit("local_ca_crl_initialization_failed", { issuer, error })
       const failure = new ListNotSigned({ detail: error })
-      // Until somebody mends the ledger nothing is revoked, and who has mended it shall not wait for it.
+      // Until somebody repairs the ledger, nothing is revoked, and after the repair this should continue soon.
       return ended.failure._tag === "LedgerUnusable"
         ? Reschedule((yield* currentSeconds) + ledgerSeconds, { failure })
         : Retry(failure)
@@ -178,7 +187,7 @@ export const regenerate = Effect.fnUntraced(function*(payload: { readonly issuer
 })
 
 /**
- * Whether a new list is due: none is stored, or the stored one is past half of its validity, lacks a recorded
+ * Whether a new list is due: no list is stored, or the stored list is past half of its validity, lacks a recorded
  * revocation, has a `thisUpdate` in the future, or cannot be read as a list.
  */
 const isDue = Effect.fnUntraced(function*(crl: CrlIssuer) {
@@ -203,7 +212,7 @@ const initializeList = Effect.fnUntraced(function*(crl: CrlIssuer) {
   }
   const { number, restored } = reconciled.success
   if (head === undefined) {
-    // The head is not read again: a second list must not follow the one of a worker that was faster.
+    // The head is not read again: if another worker was faster, a second list must not follow.
     const first = yield* Effect.result(publish(crl, head, number))
     if (Result.isSuccess(first)) return
     if (first.failure._tag === "StorageFailed") return yield* first.failure
@@ -211,25 +220,25 @@ const initializeList = Effect.fnUntraced(function*(crl: CrlIssuer) {
     return yield* enqueue(crl)
   }
   if (restored > 0) {
-    // Nothing is served before the list that has them again.
+    // Nothing is served before the list contains the restored revocations again.
     const signed = yield* regenerate({ issuer: crl.id })
     return signed._tag === "Done" ? undefined : yield* enqueue(crl)
   }
-  // The database may be older than the published list. Clients have seen its number, so the next one must be above it.
+  // The database may be older than the published list. Clients have seen its number, so the next number must be larger.
   if (yield* raiseAbove(crl.id, Math.max(exported ?? 0, number))) return yield* enqueue(crl)
   if (yield* isDue(crl)) return yield* enqueue(crl)
-  yield* exportList(crl) // the worker that stored it may have died before it wrote the file
+  yield* exportList(crl) // the worker that stored the list may have died before it wrote the file
 })
 
 /**
  * Runs before a worker's first claim. A CA that is new to the database gets its list at once, so that a correct empty
- * one exists from the start. A list that is due is queued. A failure does not keep the worker from starting.
+ * list exists from the start. A due list is queued. A failure does not prevent the worker from starting.
  */
 export const initialize: Effect.Effect<void, StorageFailed, Database | Queue | Signers | Entropy> = Effect.gen(
   function*() {
     const { crlIssuers } = yield* Signers
     for (const crl of crlIssuers) {
-      // If one list cannot be read, the worker still goes on with the others.
+      // If one list cannot be read, the worker continues with the others.
       yield* Effect.catchIf(
         initializeList(crl),
         ({ isUnreadable }) => isUnreadable === true,
@@ -248,8 +257,8 @@ const skewSeconds = 3600
 const pruneBatch = 1000
 
 /**
- * Deletes the revocations of certificates that expired an hour ago, once a list signed after the expiry names them: a
- * certificate may be revoked after it has expired. Rows without a known expiry stay.
+ * Deletes the revocations of certificates that expired an hour ago, once a list that was signed after the expiry
+ * contains them. A certificate may be revoked after it has expired. Rows without a known expiry stay.
  */
 const prune = Effect.fnUntraced(function*(crl: CrlIssuer) {
   const head = yield* crls.findHead(crl.id)
@@ -263,7 +272,7 @@ const prune = Effect.fnUntraced(function*(crl: CrlIssuer) {
   yield* emit("local_ca_crl_pruned", { issuer: crl.id, crl_number: String(head.crlNumber), entries, rows_removed })
 })
 
-/** The daily sweep: queues the lists that are due, then deletes the entries of expired certificates. */
+/** Makes the daily sweep: queues the due lists, then deletes the entries of expired certificates. */
 export const sweep: Effect.Effect<void, StorageFailed, Database | Queue | Signers> = Effect.gen(function*() {
   const { crlIssuers } = yield* Signers
   for (const crl of crlIssuers) {
@@ -274,6 +283,6 @@ export const sweep: Effect.Effect<void, StorageFailed, Database | Queue | Signer
         ({ message }) => emit("local_ca_crl_prune_failed", { issuer: crl.id, error: message })
       )
     )
-    yield* Effect.catchIf(swept, ({ isUnreadable }) => isUnreadable === true, () => Effect.void) // recorded, and the next one is swept
+    yield* Effect.catchIf(swept, ({ isUnreadable }) => isUnreadable === true, () => Effect.void) // the failure is recorded, and the next CA is swept
   }
 })

@@ -17,9 +17,12 @@ import * as burntKeys from "../../../store/revocation/BurntKeys.ts"
 import * as crls from "../../../store/revocation/Crls.ts"
 import * as revocations from "../../../store/revocation/Revocations.ts"
 
-/* Revocations that a list of a CA names and the database lacks, after an older state was put back (docs/decisions/issued-lists.md). */
+/*
+ * Restores revocations that a CA's list names and the database lacks, after an older state of the database was restored
+ * (docs/decisions/issued-lists.md).
+ */
 
-/** A list of this service's own that verifies under its CA's key, and the file it was read from. */
+/** A list of this service that verifies under its CA's key, and the file from which it was read. */
 export interface Source {
   readonly issuer: string
   readonly path: string
@@ -31,17 +34,17 @@ export type By = { readonly actorKind: "system" } | { readonly actorKind: "cli";
 
 type Certificate = Effect.Success<ReturnType<typeof certificates.ofSerials>>[number]
 
-/** A revocation that is lacking, and the certificate where an order still has it. */
+/** A missing revocation, with the certificate if an order still has it. */
 interface Lacking extends CrlEntry {
   readonly certificate: Certificate | undefined
 }
 
-/** What a list names that the database lacks, and how many of its entries need not be taken in. */
+/** The revocations in a list that the database lacks, and how many entries need not be restored. */
 export interface Compared {
   readonly lacking: ReadonlyArray<Lacking>
-  /** Entries that are recorded here. */
+  /** The number of entries that the database has. */
   readonly recorded: number
-  /** Entries of certificates that have ended, which were pruned here or would be. */
+  /** The number of entries of expired certificates, which were pruned here or would be pruned. */
   readonly ended: number
 }
 
@@ -53,7 +56,7 @@ const prunedAfterSeconds = 3600
 const chunksOf = <A>(all: ReadonlyArray<A>, size: number): ReadonlyArray<ReadonlyArray<A>> =>
   Array.from({ length: Math.ceil(all.length / size) }, (_, at) => all.slice(at * size, (at + 1) * size))
 
-/** The serials of a list that the database has stored. One that cannot be read names nothing. */
+/** Returns the serials of the stored list. A list that cannot be read counts as empty. */
 const storedSerials = Effect.fnUntraced(function*(issuer: string) {
   const stored = yield* crls.find(issuer)
   if (stored === undefined) return new Set<string>()
@@ -62,15 +65,16 @@ const storedSerials = Effect.fnUntraced(function*(issuer: string) {
 })
 
 /**
- * Whether an entry may stay away: its certificate ended an hour ago, and a list that was issued after that has named it, which is how
- * entries are pruned. A database with a newer list than this one may have pruned it by one of its own.
+ * Returns whether an entry need not be restored: its certificate expired more than an hour ago, and a list that was
+ * issued after that contained it, which is the rule for pruning. A database with a newer list than this one may have
+ * pruned the entry because of its own list.
  */
 const mayGo = (notAfter: number, list: RevocationList, isOld: boolean, now: number): boolean =>
   notAfter < now - prunedAfterSeconds && (isOld || notAfter < list.thisUpdate)
 
 /**
- * Compares a list with the database. What the stored list has and the rows lack was pruned here. Where no order has a certificate,
- * nobody knows whether it has ended, so it counts as lacking.
+ * Compares a list with the database. Entries that the stored list has and the rows lack were pruned here. If no order
+ * has the certificate, its expiry is unknown, so the entry counts as missing.
  */
 export const compare = Effect.fnUntraced(function*({ issuer, list }: Omit<Source, "path">) {
   const left = new Map(list.entries.map((entry) => [entry.serial, entry]))
@@ -105,7 +109,7 @@ export const compare = Effect.fnUntraced(function*({ issuer, list }: Omit<Source
   return { lacking, recorded, ended: all - recorded - lacking.length } satisfies Compared
 })
 
-/** Records one revocation as the list has it. Answers whether it is new. */
+/** Stores one revocation with the values from the list. Returns whether it is new. */
 const restoreOne = Effect.fnUntraced(function*(
   { issuer, list, path }: Source,
   { certificate, reason, revokedAt, serial }: Lacking,
@@ -119,7 +123,7 @@ const restoreOne = Effect.fnUntraced(function*(
     const { accountId, certPubkey: pubkey, orderId } = certificate
     yield* revocations.stampOrder({ id: orderId, now: revokedAt, reason })
     if (reason === keyCompromise && pubkey !== undefined) {
-      // It is not known who revoked it; in any case the key was burnt at least for this account.
+      // It is unknown who revoked the certificate, but the key was burnt at least for this account.
       yield* burntKeys.insert({ pubkey, accountId, now: yield* currentSeconds })
       yield* afterCommit(emit("key_burnt", { key_fp: fingerprint(pubkey), order_id: orderId, scope: "account" }))
     }
@@ -174,8 +178,8 @@ export const restore = Effect.fnUntraced(function*(source: Source, { lacking }: 
 const halfValidity = 7 * 86_400 / 2
 
 /**
- * Makes sure that the next list gets a number above one that was published. This makes the stored list due, but it
- * stays valid.
+ * Makes sure that the next list has a higher number than a published list. The stored list becomes due, but stays
+ * valid.
  */
 export const raiseAbove = Effect.fnUntraced(function*(issuer: string, number: number) {
   const head = yield* crls.findHead(issuer)

@@ -20,10 +20,10 @@ export interface Signed {
 
 const daySeconds = 86_400
 
-/** How many days before the end of a CA receivers are told, once at each. */
+/** How many days before the expiry of a CA receivers are notified, once at each threshold. */
 const thresholds = [1, 7, 30, 90] as const
 
-/** Warns of each CA that shortens the certificates it signs, or about whose end receivers are told. */
+/** Warns about each CA that shortens the certificates that it signs, or whose expiry receivers are notified of. */
 const advise = (signed: ReadonlyArray<Signed>, now: number) => {
   const due = new Map(
     signed.flatMap(({ issuer: { firstToEnd: { notAfter }, id }, leafValidityDays }) =>
@@ -37,7 +37,9 @@ const advise = (signed: ReadonlyArray<Signed>, now: number) => {
   )
 }
 
-/** The writes that tell the receivers of a profile, if there is anything that they want to be told and were not. */
+/**
+ * Returns the writes that notify the receivers of a profile, if there is a notice that they want and did not yet get.
+ */
 const telling = Effect.fnUntraced(function*({ issuer, profile }: Signed, now: number) {
   const { isWanted } = yield* Notifier
   const { notAfter, subject } = issuer.firstToEnd
@@ -59,7 +61,7 @@ const telling = Effect.fnUntraced(function*({ issuer, profile }: Signed, now: nu
   return Effect.andThen(notices.told({ profile, issuer: issuer.id, notAfter, days }), tell)
 })
 
-/** In a day, or when the next threshold of a CA is reached. */
+/** Returns the time of the next check: in a day, or when the next threshold of a CA is reached. */
 const nextLook = (signed: ReadonlyArray<Signed>, now: number): number =>
   Math.min(
     now + daySeconds,
@@ -67,7 +69,7 @@ const nextLook = (signed: ReadonlyArray<Signed>, now: number): number =>
       .filter((at) => at > now)
   )
 
-/** Looks at the CAs of the profiles once. The notices, their record and the job's next time are one transaction. */
+/** Checks the CAs of the profiles once. The notices, their record and the job's next time are one transaction. */
 export const look = (
   signed: ReadonlyArray<Signed>
 ): Effect.Effect<Outcome<Database | Notifier, JobFailure>, StorageFailed, Database | Notifier> =>

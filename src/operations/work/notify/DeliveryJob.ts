@@ -41,7 +41,7 @@ const refused = Effect.fnUntraced(function*(payload: Payload, refusal: DeliveryR
   return Retry(failure, afterSeconds === undefined ? {} : { atLeast: Math.min(afterSeconds, retryMaxSeconds) })
 })
 
-/** A mail to a contact that has nothing to say any more. */
+/** Ends the job of a mail to a contact that has nothing to report any more. */
 const dropped = Effect.fnUntraced(function*({ fields, scope }: Payload) {
   const { account_id, delivery_id } = fields
   yield* emit("notify_expiry_reminder_dropped", { profile: scope, account_id: String(account_id), delivery_id })
@@ -49,14 +49,14 @@ const dropped = Effect.fnUntraced(function*({ fields, scope }: Payload) {
   return Done()
 })
 
-/** What deliveries depend on. */
+/** The settings on which deliveries depend. */
 export interface Terms {
   readonly retryMaxSeconds: number
-  /** Whether contacts of the accounts of a profile are written to. */
+  /** Returns whether contacts of the accounts of a profile get mail. */
   readonly remindsAt: (profile: string) => boolean
 }
 
-/** One attempt to tell one receiver (docs/decisions/notifications.md, "Delivery"). */
+/** Makes one attempt to notify one receiver (docs/decisions/notifications.md, "Delivery"). */
 export const deliver = Effect.fnUntraced(function*(queued: Payload, job: Job, { remindsAt, retryMaxSeconds }: Terms) {
   const about = aboutOf(queued)
   const { deliver } = yield* Deliveries
@@ -76,6 +76,6 @@ export const deliver = Effect.fnUntraced(function*(queued: Payload, job: Job, { 
   return Retry(new TargetNotServed({ scope, target: `${backend}/${entry}` }))
 })
 
-/** A delivery was given up. Nothing else depends on it. */
+/** Ends a delivery that was given up. Nothing else depends on it. */
 export const abandon = (payload: Payload, failure: JobFailure) =>
   afterCommit(emit("notify_delivery_abandoned", { ...aboutOf(payload), error: failure.text }))

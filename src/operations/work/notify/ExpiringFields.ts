@@ -21,7 +21,9 @@ const certificateOf = ({ daysRemaining, notAfter, order, supersededBy }: Expirin
   })
 })
 
-/** The certificates in the form of messages, as many of the first ones as fit into a message. */
+/**
+ * Returns the certificates in the form for messages. It takes as many of the first certificates as fit into a message.
+ */
 export const certificatesOf = (entries: ReadonlyArray<Expiring>): ReadonlyArray<ExpiringCertificate> => {
   let octets = 0
   const told: Array<ExpiringCertificate> = []

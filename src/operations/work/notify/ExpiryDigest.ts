@@ -15,18 +15,21 @@ import * as expiring from "../ExpiringDigest.ts"
 import * as unknownEnds from "../UnknownEnds.ts"
 import { certificatesOf } from "./ExpiringFields.ts"
 
-/* The digest of certificates that expire soon (docs/decisions/notifications.md, "Expiring certificates"). */
+/* Sends the digest of certificates that expire soon (docs/decisions/notifications.md, "Expiring certificates"). */
 
 const daySeconds = 86_400
 
-/** A worker whose clock is ahead sends by its own clock. The others wait this much longer, so that they do not send too. */
+/**
+ * A worker whose clock is ahead sends by its own clock. The other workers wait this much longer, so that they do not
+ * send the digest too.
+ */
 export const marginSeconds = 3600
 
 type Last = Effect.Success<ReturnType<typeof digests.last>>
 
 /**
- * When the next digest is due, and since when the time of the last one is doubted. A time later than now says nothing:
- * the period is counted from the moment when that was seen.
+ * Returns when the next digest is due, and since when the time of the last digest is doubted. If that time is later
+ * than now, it cannot be used, and the period counts from the moment at which this was first seen.
  */
 const dueOf = (last: Last, now: number, interval: number) => {
   if (last === undefined) return { at: now, doubtedAt: undefined }
@@ -37,7 +40,7 @@ const dueOf = (last: Last, now: number, interval: number) => {
 
 type Profile = Pick<ProfileConfig, "name"> & { readonly notify: Pick<ProfileConfig["notify"], "expiry"> }
 
-/** Looks for what ends soon, and what is written with the end of the attempt. */
+/** Finds the certificates that expire soon, and returns the writes that belong to the end of the attempt. */
 const gathered = Effect.fnUntraced(function*({ name: profile, notify: { expiry } }: Profile) {
   yield* unknownEnds.fill(profile)
   const { items, now, superseded, total } = yield* expiring.digest(profile, expiry.lead_days, expiry.max_entries)
@@ -62,8 +65,8 @@ const gathered = Effect.fnUntraced(function*({ name: profile, notify: { expiry }
 })
 
 /**
- * Looks at a profile once. The deliveries, the time of the digest and the job's next time are one transaction: a worker
- * that is killed before it has sent nothing, and after it there is nothing left to send.
+ * Checks a profile once. One transaction writes the deliveries, the time of the digest and the job's next time. A
+ * worker that is killed before the transaction has sent nothing, and after it nothing is left to send.
  */
 export const look = (
   profile: Profile

@@ -26,20 +26,23 @@ import { batch, judged } from "../../ExpiringWindow.ts"
 import * as expiring from "../ExpiringDigest.ts"
 import { certificatesOf } from "./ExpiringFields.ts"
 
-/* Mail to the contacts of accounts (docs/decisions/notifications.md, "Expiring certificates"). */
+/* Sends mail to the contacts of accounts (docs/decisions/notifications.md, "Expiring certificates"). */
 
 const daySeconds = 86_400
 const weekSeconds = 7 * daySeconds
 
-/** Anybody can name an address as the contact of an account. So an address gets no more of these mails in a day. */
+/**
+ * The most mails of this kind that an address gets in a day. There is a limit because anyone can name any address as
+ * the contact of an account.
+ */
 const mostPerAddress = 5
 
-/** Certificates that one mail names. */
+/** The most certificates that one mail names. */
 const mostNamed = 50
 
 class Limited extends Data.TaggedError("Limited")<{ readonly mails: number }> {}
 
-// Only the address itself can find its row: the account that named it may be gone.
+// The row is found only by the address, because the account that named it may be gone.
 const keyOf = (address: string): string => sha256(address.toLowerCase())
 
 type Profile = Pick<ProfileConfig, "name"> & { readonly notify: Pick<ProfileConfig["notify"], "expiry"> }
@@ -49,7 +52,7 @@ interface Mails {
   readonly limited: number
 }
 
-/** Writes to the contacts of one account. Nothing is written if each of them had enough today. */
+/** Queues mail to the contacts of one account. If each contact already got enough mail today, nothing is queued. */
 const tell = Effect.fnUntraced(function*(
   profile: string,
   accountId: AccountId,
@@ -89,7 +92,9 @@ const byAccount = (places: ReadonlyArray<Place>): ReadonlyMap<AccountId, Readonl
   return found
 }
 
-/** Writes about those of a page that were not replaced and that nobody was written to about within a week. */
+/**
+ * Queues mail about the certificates of a page that were not replaced and about which no mail was sent within a week.
+ */
 const tellOf = Effect.fnUntraced(function*(profile: string, open: ReadonlyArray<Place>, now: number) {
   const recent = yield* aside(reminders.recent(open.map(({ id }) => id), now - weekSeconds))
   const mails = { queued: 0, limited: 0 }
@@ -106,15 +111,15 @@ const sweep = Effect.fnUntraced(function*(now: number) {
   yield* inBatches(1000, (limit) => reminders.sweep(now - weekSeconds, limit))
   const windows = [
     { from: 0, upTo: now - daySeconds },
-    // A window that begins further ahead than it lasts was made by a clock that was wrong.
+    // A window that begins further in the future than its own length was made with a wrong clock.
     { from: now + daySeconds, upTo: Number.MAX_SAFE_INTEGER }
   ]
   for (const range of windows) yield* inBatches(1000, (limit) => reminders.sweepAddresses({ ...range, limit }))
 })
 
 /**
- * The daily look at a profile. Each account's mails are a transaction of their own, with the rows that keep the next look
- * from writing them again: so nothing depends on how this one ends.
+ * Makes the daily check of a profile. Each account's mails are written in a separate transaction, together with the
+ * rows that prevent the next check from sending them again. So it does not matter how this check ends.
  */
 export const look = (
   profile: Profile
@@ -153,8 +158,8 @@ export const look = (
 const isText = (value: unknown): value is string => typeof value === "string"
 
 /**
- * What a queued mail is to say now; `undefined` if there is nothing left to say: its certificates were replaced or revoked
- * or have expired, or its account is not valid any more or has other contacts.
+ * Returns the present content of a queued mail, or `undefined` if there is nothing left to report: its certificates
+ * were replaced or revoked or have expired, or its account is no longer valid or has other contacts.
  */
 export const current = Effect.fnUntraced(function*({ fields, scope }: PayloadOf<"notify_deliver">) {
   const { account_id, orders, recipient, total, ...common } = fields

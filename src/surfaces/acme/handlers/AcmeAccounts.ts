@@ -10,7 +10,7 @@ import * as orders from "../../../operations/acme/Orders.ts"
 import type { BySomeAccount, BySomeKey } from "../Posted.ts"
 import { accountObject } from "../Wire.ts"
 
-/* Accounts. Wire shapes stand next to the handlers that read them; unknown members are ignored. */
+/* Handles accounts. Wire shapes are next to the handlers that read them. Unknown members are ignored. */
 
 export const NewAccount = Schema.Struct({
   contact: Schema.optionalKey(Schema.Array(Schema.String)),
@@ -51,7 +51,7 @@ export const account = Effect.fnUntraced(function*(signed: BySomeAccount<typeof 
   const { caller, endpoint, id, payload } = signed
   if (id !== caller.accountId) return yield* notTheSigner
   const status = payload?.status
-  // Only valid accounts get this far. Clients send the whole object back, with its status.
+  // Only valid accounts get this far. Some clients send the whole object back, with its status.
   if (status !== undefined && status !== "valid" && status !== "deactivated") {
     return yield* new Malformed({ detail: "The status of an account can only be set to deactivated." })
   }
@@ -65,7 +65,7 @@ export const account = Effect.fnUntraced(function*(signed: BySomeAccount<typeof 
 
 const notTheSigner = new Unauthorized({ detail: "This is not the URL of the signing account." })
 
-/** RFC 8555 section 7.1.2.1: with `cursor` in the query, the list continues behind that order. */
+/** RFC 8555 section 7.1.2.1: with `cursor` in the query, the list continues after that order. */
 export const ordersOfAccount = Effect.fnUntraced(function*(signed: BySomeAccount<undefined>) {
   const { caller, endpoint, id, query } = signed
   if (id !== caller.accountId) return yield* notTheSigner

@@ -14,12 +14,12 @@ import type { BySomeAccount } from "../Posted.ts"
 import { recordId } from "../Posted.ts"
 import { authorizationObject, challengeObject } from "../Wire.ts"
 
-/** A validation takes milliseconds. Of one that has not begun, the client knows more than the service. */
+/** A validation takes milliseconds. If a validation has not begun, the client itself knows when it will begin it. */
 const pauseSeconds = 1
 
 export const AuthorizationUpdate = Schema.Struct({ status: Schema.Literal("deactivated") })
 
-/** The job that a challenge in `processing` waits for. */
+/** Returns the job for which a challenge in `processing` waits. */
 const validationOf = ({ id, status }: Pick<Challenge, "id" | "status">): Awaited | undefined =>
   status === "processing" ? { kind: "challenge_validate", dedupKey: id, pauseSeconds } : undefined
 
@@ -30,7 +30,7 @@ const authorizationAnswer = (endpoint: Endpoint, view: AuthorizationView): Answe
     view.status === "pending" ? { "retry-after": String(pauseSeconds) } : {}
   )
 
-/** RFC 8555 sections 7.5 and 7.5.2; only the latter has a payload. */
+/** RFC 8555 sections 7.5 and 7.5.2; only the latter (deactivation) has a payload. */
 export const authorization = Effect.fnUntraced(function*(
   { caller, endpoint, id, payload }: BySomeAccount<typeof AuthorizationUpdate.Type | undefined>
 ) {
@@ -59,7 +59,7 @@ export const challenge = Effect.fnUntraced(function*(
     const triggered = yield* challenges.trigger(caller, challengeId)
     const [answer, awaits] = [challengeAnswer(endpoint, triggered), validationOf(triggered)]
     if (awaits === undefined) return answer
-    // A client may poll by this request, which is not held.
+    // A client may poll with this request, which is not held.
     return triggered.isBegun ? yield* begun(answer, awaits) : notHeld({ answer, awaits })
   }
   return yield* polled(Effect.map(challenges.find(caller, challengeId), (found) => ({

@@ -11,7 +11,10 @@ import { renewalInfo } from "../../../operations/Renewal.ts"
 import type { Endpoint } from "../Endpoint.ts"
 import type { BySomeone } from "../Posted.ts"
 
-/* Issued certificates: their revocation, their renewal, and the objects their issuer publishes. */
+/*
+ * Handles issued certificates: their revocation, their renewal information, and the objects that their issuer
+ * publishes.
+ */
 
 // Any whole number is decoded here; the operation refuses invalid codes.
 const Code = Schema.Number.check(Schema.makeFilter((code) => Number.isInteger(code) || "not a whole number"))
@@ -32,7 +35,7 @@ export const revocation = ({ client, endpoint, payload, signer }: BySomeone<type
     { status: 200, headers: {} } satisfies Answer
   )
 
-/** What the profile publishes of its CA at a path. */
+/** Handles what the profile publishes about its CA at a path. */
 export const published =
   <P extends keyof typeof publications>(path: P) => ({ endpoint }: { readonly endpoint: Endpoint }) => {
     const { mediaType, of }: (typeof publications)[keyof typeof publications] = publications[path]
@@ -41,7 +44,10 @@ export const published =
 
 const revokedRetrySeconds = 60
 
-/** Six hours, less or more a fifth, so that clients that asked at the same time do not ask at the same time again. */
+/**
+ * Returns six hours, plus or minus a fifth, so that clients that asked at the same time do not ask at the same time
+ * again.
+ */
 const usualRetrySeconds = (fraction: number): number => Math.round(21_600 * (0.8 + 0.4 * fraction))
 
 /** RFC 9773 section 4: public, for anyone who knows the certificate. */

@@ -64,7 +64,10 @@ export const newOrder = ({ caller, endpoint, payload }: BySomeAccount<typeof New
     (order) => orderAnswer(201, endpoint, order)
   )
 
-/** The job that an order in `processing` waits for. A local CA signs in milliseconds; every other signer takes longer. */
+/**
+ * Returns the job for which an order in `processing` waits. A local CA signs in milliseconds; every other signer takes
+ * longer.
+ */
 const signingOf = ({ profile }: Endpoint, dedupKey: OrderId): Awaited => ({
   kind: profile.signer.backend === "relay" ? "signer_relay_issue" : "signer_issue",
   dedupKey,
@@ -93,7 +96,7 @@ export const finalizeOrder = Effect.fnUntraced(function*(signed: BySomeAccount<t
   return yield* begun(answer, signingOf(endpoint, orderId))
 })
 
-/** RFC 8555 section 7.4.2. There is only one chain, whatever the client accepts. */
+/** RFC 8555 section 7.4.2. There is only one chain, whatever the client's Accept header. */
 export const certificate = Effect.fnUntraced(function*({ caller, id }: BySomeAccount<undefined>) {
   const body = yield* orders.certificate(caller, yield* recordId(OrderId, id))
   return { status: 200, headers: { "content-type": "application/pem-certificate-chain" }, body } satisfies Answer

@@ -57,7 +57,7 @@ const filters = {
   eabKid: optional(id("The key identifier of the credential that bound the account."))
 }
 
-/** A contact as people write it. What has no scheme is a mail address. */
+/** Returns the URI of a contact as people write it. A text without a scheme is a mail address. */
 const uriOf = (contact: string): string =>
   contact === "" || /^[a-z][a-z0-9+.-]*:/i.test(contact) ? contact : `mailto:${contact}`
 
@@ -189,7 +189,7 @@ const updateAccount = act({
   http: { route: "PATCH /api/accounts/{id}" }
 })
 
-/** Replaces the contacts of an account where the whole list is written: in a form, and on the command line. */
+/** Replaces the contacts of an account with a complete list, from a form or from the command line. */
 export const replaceContacts = act({
   id: "replaceContacts",
   does: "Replace the contacts of an account",

@@ -37,7 +37,7 @@ const Ca = Schema.Struct({
   trouble: Schema.optionalKey(Schema.String.annotate({ description: "Why its list is stopped." }))
 }).annotate({ identifier: "Ca" })
 
-/** The CAs of the profiles that are served, and CAs of former ones. */
+/** The CAs of the served profiles, and CAs of former profiles. */
 export const listCas = act({
   id: "listCas",
   does: "List the CAs of this service and their revocation lists",

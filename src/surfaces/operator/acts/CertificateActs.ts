@@ -13,9 +13,9 @@ import { Id } from "../schemas/Common.ts"
 import type { Begun } from "./Revoking.ts"
 import { begin, begunText, reason, waitingFor } from "./Revoking.ts"
 
-/* Certificates by their serial numbers, which is what an operator has who looks at a certificate. */
+/* Certificates by their serial numbers. An operator who looks at a certificate sees its serial number. */
 
-/** The order of each serial number. If one cannot be found, nothing is revoked. */
+/** Finds the order of each serial number. If one order cannot be found, nothing is revoked. */
 const ordersOf = Effect.fnUntraced(function*(serials: ReadonlyArray<string>) {
   const faults: Array<OperatorError> = []
   const found: Array<{ readonly serial: string; readonly id: string }> = []
@@ -30,7 +30,7 @@ const ordersOf = Effect.fnUntraced(function*(serials: ReadonlyArray<string>) {
   return yield* new BadRequest({ detail: [...sentences, "No certificate was revoked."].join("\n") })
 })
 
-/** Revokes one certificate. What is refused for it, or fails, says nothing about the others. */
+/** Revokes one certificate. If it is refused or fails, the others still continue. */
 const revokeOne = ({ id, serial }: { readonly id: string; readonly serial: string }, reason: number | undefined) =>
   Effect.match(begin(id, reason), {
     onSuccess: ({ isRevoked, job }) =>

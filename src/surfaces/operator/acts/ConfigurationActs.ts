@@ -19,7 +19,7 @@ const Setting = Schema.Struct({
   secret: Schema.optionalKey(Schema.Boolean)
 }).annotate({ identifier: "Setting" })
 
-/** The keys that are in force: those of the service, or those of a profile. */
+/** The keys in force: the keys of the service, or the keys of a profile. */
 export const readConfig = act({
   id: "readConfig",
   does: "Show the configuration in force; secrets are masked",

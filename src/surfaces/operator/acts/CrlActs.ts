@@ -9,7 +9,7 @@ import { key, serial, whole } from "../Field.ts"
 import { Int } from "../schemas/Common.ts"
 import { reason } from "./Revoking.ts"
 
-/* What is done to revocation lists after a restore. There are commands for it alone. */
+/* Changes of revocation lists after a restore. They exist only as commands. */
 
 const issuer = key("The CA's id, as crl list shows it.")
 

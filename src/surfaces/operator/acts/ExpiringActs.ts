@@ -32,7 +32,7 @@ const filters = {
   superseded: or(word(supersededWords, "hide leaves out certificates that were replaced."), "show")
 }
 
-/** A certificate that expires soon, and the one that replaced it. */
+/** A certificate that expires soon, and the certificate that replaced it. */
 const Expiring = Schema.Struct({
   orderId: Id,
   profile: Schema.String,

@@ -171,7 +171,7 @@ const readQueue = act({
   cli: {
     command: "jobs queue",
     example: "jobs queue --json",
-    // The members of a list are those that this command had before, and go with the next release.
+    // The members of a list are kept from an earlier form of this command. The next release removes them.
     json: (queue) => ({
       ...queue,
       items: queue.kinds,

@@ -95,7 +95,7 @@ export const revokeSessionsOf = act({
   http: { route: "POST /api/operators/{username}/sessions/revoke", status: 204, isStepUp: true }
 })
 
-/** Ends one session of an operator, all of them, or those of everybody. */
+/** Ends one session of an operator, all sessions of an operator, or the sessions of all operators. */
 export const revokeSessions = act({
   id: "revokeSessions",
   does: "End sessions; tokens remain",

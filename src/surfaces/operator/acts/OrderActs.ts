@@ -204,7 +204,7 @@ export const revokeOrder = act({
       }))
       if (isRevoked) return yield* revoked
       const { surface } = yield* Acting.operator
-      // A page shows the job, and a command waits by itself.
+      // A page shows the job, and a command itself waits.
       const ended = surface === "api"
         ? yield* settledJob(job, config.server.request_timeout_ms - marginMillis)
         : undefined

@@ -45,7 +45,7 @@ const Policy = Schema.Struct({
   warnings: Schema.Array(Schema.String)
 }).annotate({ identifier: "Policy" })
 
-/** The endpoints that are served. */
+/** The served endpoints. */
 export const listProfiles = act({
   id: "listProfiles",
   does: "Mounted endpoints",

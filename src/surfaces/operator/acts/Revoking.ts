@@ -13,7 +13,7 @@ import { Acting, Configured } from "../Acting.ts"
 import { code, optional, whole } from "../Field.ts"
 import { Id } from "../schemas/Common.ts"
 
-/* What acts that revoke have in common: the reason, what they say, and how their commands wait. */
+/* The common parts of acts that revoke: the reason, the sentences, and how their commands wait. */
 
 const numbers = "0 to 6 and 8 to 10"
 const names = revocationReasons.map(({ name }) => name).join(", ")
@@ -29,7 +29,7 @@ export const reason = optional(
   })
 )
 
-/** A revocation that is recorded, or asked of a signer: `job` signs the list, or asks the signer. */
+/** A revocation that is recorded or was requested from a signer. `job` signs the list, or asks the signer. */
 export interface Begun {
   readonly isRevoked: boolean
   readonly job: JobId
@@ -39,8 +39,8 @@ export interface Begun {
 export const Queued = Schema.Struct({ status: Schema.Literal("queued"), job: Id }).annotate({ httpApiStatus: 202 })
 
 /**
- * Begins to revoke the certificate of an order. A configuration that is refused says nothing of who signs for a profile, so it is
- * not asked.
+ * Begins to revoke the certificate of an order. A refused configuration does not reliably show who signs for a profile,
+ * so it is not used.
  */
 export const begin = Effect.fnUntraced(function*(id: string, reason: number | undefined) {
   const operator = yield* Acting.operator
@@ -52,7 +52,7 @@ export const begin = Effect.fnUntraced(function*(id: string, reason: number | un
   )
 })
 
-/** The sentences of the two ways to revoke, and the seconds that a command waits unless it is told. */
+/** The sentences of the two ways to revoke, and the seconds that a command waits by default. */
 const ways = {
   list: {
     begun: (job: string) => `Revoked. Job ${job} signs the revocation list.`,
@@ -68,10 +68,10 @@ const ways = {
 
 const wayOf = ({ isRevoked }: Begun) => isRevoked ? ways.list : ways.signer
 
-/** What a revocation has begun, as a sentence. */
+/** Returns a sentence about what a revocation has begun. */
 export const begunText = (begun: Begun): string => wayOf(begun).begun(begun.job)
 
-/** Waits for one job until a time in epoch milliseconds, says how it ended, and answers what failed. */
+/** Waits for one job until a time in epoch milliseconds, says how it ended, and returns what failed. */
 const waited = Effect.fnUntraced(function*(
   begun: Begun,
   until: number,
@@ -92,7 +92,7 @@ const waited = Effect.fnUntraced(function*(
 
 /**
  * `--wait`: waits for the jobs of revocations, for all of them together. A job that failed or was cancelled is a fault,
- * and the wait for the others goes on all the same.
+ * but the wait for the other jobs continues.
  */
 export const waitingFor = <Out>(begunOf: (output: Out) => ReadonlyArray<Begun>) =>
   also({
@@ -107,7 +107,7 @@ export const waitingFor = <Out>(begunOf: (output: Out) => ReadonlyArray<Begun>) 
     },
     after: Effect.fnUntraced(function*({ wait }, output: Out, say) {
       const started = yield* currentMillis
-      // The certificates of one CA have one job.
+      // The certificates of one CA share one job.
       const jobs = [...new Map(begunOf(output).map((one) => [one.job, one])).values()]
       const faults = yield* Effect.forEach(jobs, (one) => {
         const seconds = wait ?? wayOf(one).usualWait

@@ -35,7 +35,7 @@ const Trends = Schema.Struct({
   bucketSeconds: Int
 }).annotate({ identifier: "Trends" })
 
-/** What a text of the search box finds for who asks. Operators are found by admins alone. */
+/** Finds what a text in the search box means for the caller. Only admins find operators. */
 export const found = (text: string) =>
   Effect.flatMap(
     Acting,
@@ -54,7 +54,7 @@ export const searchRecords = act({
   http: { route: "GET /api/search" }
 })
 
-/** Counts over time, of a profile or of all. */
+/** Counts over time, for a profile or for all profiles. */
 export const readTrends = act({
   id: "readTrends",
   does: "Count issuances, refusals and revocations over time",
@@ -84,7 +84,7 @@ const readHealth = act({
   input: {},
   output: Schema.Struct({ healthy: Schema.Literal(true) }),
   errors: [],
-  // It asks nothing else, so that a load balancer learns of this process alone.
+  // It checks nothing else, so that a load balancer learns only about this process.
   run: () => Effect.succeed({ healthy: true } as const),
   http: { route: "GET /health" }
 })

@@ -34,7 +34,10 @@ const MintedToken = Schema.Struct({
   token: Schema.String.annotate({ description: "Send it as `Authorization: Bearer`. It is shown only now." })
 }).annotate(created("MintedToken"))
 
-/** The owner whose tokens are listed. The command line lists everybody's where none is named, and others their own. */
+/**
+ * Returns the owner whose tokens are listed. If no owner is named, the command line lists all tokens, and other
+ * surfaces list the caller's own tokens.
+ */
 const ownerOf = (user: string | undefined) =>
   Effect.flatMap(Acting, ({ operator, role }) =>
     operator.kind === "cli"
@@ -76,7 +79,10 @@ const listTokens = act({
   }
 })
 
-/** Makes a token. Over HTTP the password is asked for: a stolen session must not become a token that lasts a year. */
+/**
+ * Makes a token. Over HTTP this needs the password, because a stolen session must not become a token that is valid for
+ * a year.
+ */
 export const createToken = act({
   id: "createToken",
   does: "Create a token; its secret is shown once",
@@ -129,7 +135,7 @@ export const createToken = act({
   }
 })
 
-/** Revokes a token. No password is asked for, because it must be quick to end an access. */
+/** Revokes a token. It needs no password, because ending an access must be quick. */
 export const revokeToken = act({
   id: "revokeToken",
   does: "Revoke a token, at once and for good",

@@ -10,7 +10,7 @@ import type { Request } from "../../../engine/http/Message.ts"
  */
 export const sessionCookie = "__Host-acme_admin_session"
 
-/** What a request carries: a session, a token for programs, or neither. */
+/** The credential of a request: a session, a token for programs, or neither. */
 export type Shown =
   | { readonly kind: "session"; readonly token: string }
   | { readonly kind: "token"; readonly token: string }
@@ -19,8 +19,8 @@ export type Shown =
 const refused = (detail: string) => Result.fail(new BadRequest({ detail }))
 
 /**
- * Reads both headers. The value of a cookie may stand between double quotes (RFC 6265 section 4.1.1). A request with a session and a token is refused, because the result would depend on which of them
- * is judged.
+ * Reads both headers. The value of a cookie may be in double quotes (RFC 6265 section 4.1.1). A request with both a
+ * session and a token is refused, because the result would depend on which of them is used.
  */
 export const shownBy = ({ headers }: Request): Result.Result<Shown, OperatorError> => {
   const cookies = [headers["cookie"] ?? []].flat().flatMap((line) => line.split(";"))
@@ -40,7 +40,7 @@ export const shownBy = ({ headers }: Request): Result.Result<Shown, OperatorErro
     : Result.succeed({ kind: "token", token })
 }
 
-/** The header that sets the session in the browser. */
+/** Returns the header that sets the session in the browser. */
 export const setSession = (token: string): string =>
   `${sessionCookie}=${token}; Path=/; Secure; HttpOnly; SameSite=Strict`
 

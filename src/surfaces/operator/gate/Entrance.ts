@@ -26,11 +26,11 @@ import { isReachedByAnybody, routeOf } from "./RouteMatcher.ts"
 
 /** The services that the checks of a request use. */
 export interface CheckServices {
-  /** The policy of this listener. It judges every request. */
+  /** Applies the policy of this listener to a request. */
   readonly admit: (request: Request) => Effect.Effect<void, OperatorError>
-  /** A client with its reverse name, if the name is found in time. */
+  /** Returns a client with its reverse name, if the name is found in time. */
   readonly named: (client: ClientFacts & { readonly ip: string }) => Effect.Effect<ClientFacts>
-  /** The sender of a session or a token. Undefined if the request carries neither. */
+  /** Returns the sender for a session or a token, or undefined if the request has neither. */
   readonly identify: (
     shown: Shown,
     client: ClientFacts,
@@ -38,7 +38,7 @@ export interface CheckServices {
   ) => Effect.Effect<Sender, OperatorError, Database>
 }
 
-/** The checkServices for a configuration. */
+/** Returns the `CheckServices` for a configuration. */
 export const checkServicesOf = (
   settings: SignInSettings,
   { names, policy }: { readonly policy: Policy | undefined; readonly names: ReverseNames["Service"] }
@@ -66,12 +66,12 @@ export const checkServicesOf = (
   }
 }
 
-/** The share of all who are not signed in. */
+/** The share of all clients that are not signed in. */
 const strangers = ""
 
 /**
- * Counts what a request reads beside the service in the share of its operator: all sessions and tokens of one operator together, from
- * whichever address they come.
+ * Counts the reads of a request in the share of its operator. All sessions and tokens of one operator share it,
+ * whatever their addresses.
  */
 export const askedBy = (sender: Sender) => {
   const name = sender?.userId ?? strangers
@@ -83,7 +83,7 @@ export const askedBy = (sender: Sender) => {
  * checks").
  */
 
-/** The reason of a refusal by a check, for the log. Operations log their own refusals. */
+/** Returns the reason of a refusal by a check, for the log. Operations log their own refusals. */
 const reasonOf = (error: OperatorError): "csrf" | "role" | "session_state" | undefined => {
   switch (error._tag) {
     case "CsrfFailed":
@@ -123,11 +123,11 @@ export interface Entered<R> {
   readonly parameters: { readonly [name: string]: string }
   readonly sender: Sender
   readonly client: ClientFacts
-  /** The session cookie of the request. Where anybody may come in, nobody has looked for its session. */
+  /** The session cookie of the request. On an open route, the session of the cookie was not looked up. */
   readonly held?: SessionToken | undefined
 }
 
-/** A request that a check has refused, and its sender if that was known by then. */
+/** A check refused a request. The error has the sender if it was known by then. */
 export class TurnedAway extends Data.TaggedError("TurnedAway")<{
   readonly error: OperatorError
   readonly sender: Sender
@@ -143,7 +143,7 @@ export type Entrance = <R extends Guarded>(
   isOurs: boolean
 ) => Effect.Effect<Entered<R>, TurnedAway, Database>
 
-/** The entrance of a listener whose URL is `baseUrl`. */
+/** Makes the entrance of a listener whose URL is `baseUrl`. */
 export const entranceOf = (baseUrl: string, checkServices: CheckServices): Entrance => {
   const origin = originOf(baseUrl)
   return (request, matched, isOurs) => {
@@ -158,7 +158,7 @@ export const entranceOf = (baseUrl: string, checkServices: CheckServices): Entra
       }
       const isOpen = isReachedByAnybody(matched, request.method)
       const shown = yield* Effect.fromResult(shownBy(request))
-      // For a route that anybody may use, the sender is not looked up. So a health probe needs no database access.
+      // For an open route, the sender is not looked up, so that a health probe needs no database access.
       const sender = isOpen ? undefined : yield* Effect.catch(
         checkServices.identify(shown, clientOf(request), { touch: request.headers["x-panel-refresh"] !== "1" }),
         (error) => refusing(error)
@@ -172,7 +172,7 @@ export const entranceOf = (baseUrl: string, checkServices: CheckServices): Entra
         roleFits(route, sender, shown)
       ])
       if (Result.isFailure(fits)) return yield* refusing(fits.failure, sender)
-      // The name server is asked only for changes, because their audit rows name the client.
+      // The name server is queried only for changes, because their audit rows name the client.
       const client = isChange(request.method) ? yield* checkServices.named(clientOf(request)) : clientOf(request)
       return {
         route,

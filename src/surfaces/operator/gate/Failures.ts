@@ -4,15 +4,15 @@ import { Internal } from "../../../domain/OperatorError.ts"
 import { isOperatorError } from "../../../domain/OperatorProblem.ts"
 import { emit } from "../../../domain/words/Log.ts"
 
-/** A failure of an operation. If it is not one of `OperatorError`, operators cannot do anything about it. */
+/** A failure of an operation. If it is not an `OperatorError`, operators cannot fix it. */
 export interface Failure {
   readonly _tag: string
   readonly message: string
 }
 
 /**
- * The error that an operator sees of a failure: the failure itself, or an internal error. What is not known to the log
- * yet is logged. A statement that failed was logged when it did.
+ * Returns the error that an operator sees for a failure: the failure itself, or an internal error. It logs a failure
+ * that is not yet in the log. A failed statement is already logged.
  */
 export const shownFailure = (failure: Failure): Effect.Effect<OperatorError> => {
   if (isOperatorError(failure)) return Effect.succeed(failure)

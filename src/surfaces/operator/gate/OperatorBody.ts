@@ -4,14 +4,14 @@ import { BadRequest, BodyRefused, Busy } from "../../../domain/OperatorError.ts"
 import type { Request } from "../../../engine/http/Message.ts"
 import { header } from "../../../engine/http/Message.ts"
 
-/* The body of a request, before anybody reads what is in it, and the texts that may be in it. */
+/* Reads the octets of a request body, and checks which texts it may contain. */
 
-/** Whether both databases store a text. One of them refuses U+0000 and half of a surrogate pair. */
+/** Returns whether both databases can store a text. One database refuses U+0000 and half of a surrogate pair. */
 export const isStorable = (text: string): boolean => !text.includes("\u0000") && !/\p{Surrogate}/u.test(text)
 
 /**
- * The fields of a form, or the parameters of a query. Undefined if the octets behind its percent signs are not UTF-8: nobody has typed
- * such a name, and what would stand in its place is another one.
+ * Returns the fields of a form, or the parameters of a query. Returns undefined if the percent-encoded octets are not
+ * UTF-8: nobody typed such a name, and a replacement character would make it another name.
  */
 export const readFields = (text: string): URLSearchParams | undefined => {
   try {
@@ -22,7 +22,10 @@ export const readFields = (text: string): URLSearchParams | undefined => {
   return new URLSearchParams(text)
 }
 
-/** The octets of a body. `maxBytes` is the bound that the refusal of a longer one names; `noun` is what the body is called. */
+/**
+ * Returns the octets of a body. The refusal of a longer body names the limit `maxBytes`; `noun` is the word for the
+ * body.
+ */
 export const octetsOf = (
   { body }: Request,
   maxBytes: number,
@@ -35,7 +38,7 @@ export const octetsOf = (
       : new Busy({ retryAfter: 5 })
   })
 
-/** Whether a body has this media type and is not compressed. */
+/** Returns whether a body has this media type and is not compressed. */
 export const isPlain = (request: Request, mediaType: RegExp): boolean => {
   const encoding = request.headers["content-encoding"]
   return (encoding === undefined || encoding === "identity") && mediaType.test(header(request, "content-type") ?? "")

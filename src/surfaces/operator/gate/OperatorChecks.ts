@@ -9,17 +9,17 @@ import { hasCsrfToken } from "../../../operations/operator/identity/Identity.ts"
 import type { Shown } from "./Credentials.ts"
 
 /**
- * Who may use a route (docs/decisions/admin.md, "Roles"): anybody; a session that lacks its second factor; every
+ * Who may use a route (docs/decisions/admin.md, "Roles"): anyone; a session that lacks its second factor; every
  * operator, for their own account and only with a session; or a role, with a session or a token.
  */
 export type Access = "public" | "half" | "own" | "viewer" | "operator" | "admin"
 
-/** Who may use a route, and what its requests must bring. */
+/** Who may use a route, and what its requests must contain. */
 export interface Guard {
   readonly access: Access
-  /** Sign-in has no CSRF token yet. The check of the origin protects it. */
+  /** Whether a request needs no CSRF token. Sign-in has no token yet, and the check of the origin protects it. */
   readonly isWithoutCsrf: boolean
-  /** The request needs the caller's password. A token has none. */
+  /** Whether the request needs the caller's password. A token has no password. */
   readonly isStepUp: boolean
   /** Whether the route is a page. No token may use a page. */
   readonly isForPeople?: boolean
@@ -48,8 +48,8 @@ export const stateFits = ({ access }: Guard, sender: Sender): Result.Result<void
 export const isChange = (method: string): boolean => method !== "GET" && method !== "HEAD"
 
 /**
- * Whether a change carries the CSRF token of its session. A request with a token for programs needs none, because a
- * browser does not send that token by itself.
+ * Checks that a change has the CSRF token of its session. A request with a token for programs needs no CSRF token,
+ * because a browser does not send the former by itself.
  */
 export const csrfFits = (
   request: Request,

@@ -56,8 +56,8 @@ export const matcherOf = <R extends Guarded>(routes: ReadonlyArray<R>): (path: s
 }
 
 /**
- * Whether a request needs no session: its route is open, or there is no route and all other routes of its path are
- * open.
+ * Returns whether a request needs no session: its route is open, or there is no route and all other routes of its path
+ * are open.
  */
 export const isReachedByAnybody = (matched: Matched<Guarded> | undefined, method: string): boolean => {
   const routes = [...matched?.methods.values() ?? []]
@@ -67,8 +67,8 @@ export const isReachedByAnybody = (matched: Matched<Guarded> | undefined, method
 }
 
 /**
- * The route of a request. It is looked up after the sender is known, so that a stranger does not learn which routes
- * exist.
+ * Returns the route of a request. This happens after the sender is known, so that a stranger does not learn which
+ * routes exist.
  */
 export const routeOf = <R>(matched: Matched<R> | undefined, method: string): Result.Result<R, OperatorError> => {
   if (matched === undefined) return Result.fail(new NoSuchRoute())

@@ -2,22 +2,25 @@ import * as Schema from "effect/Schema"
 
 /* Forms that many routes share (docs/decisions/admin.md, "Conventions"). */
 
-/** The id of a record, hyphenated and in lower case. A text in another form is the id of no record. */
+/** The id of a record, hyphenated and in lower case. No record has a text in another form as its id. */
 export const Id = Schema.String.annotate({ examples: ["01890a5d-ac96-774b-bcce-b302099a8057"] })
 
 /** A time in RFC 3339, in UTC and whole seconds. */
 export const Time = Schema.String.annotate({ format: "date-time" })
 
-/** The document leaves out the bounds, which no number of ours comes near. */
+/** The document leaves out the bounds, because our numbers are far below them. */
 const integer = Schema.Number.check(Schema.isInt({ title: "int", toJsonSchema: () => ({ type: "integer" }) }))
 
 /** A whole number. */
 export const Int = integer.annotate({ identifier: "Int", description: "an integer" })
 
-/** A whole number, and what the document says of it. */
+/** A whole number with its description for the document. */
 export const intOf = (description: string) => integer.annotate({ description })
 
-/** Members of whatever kind. The document says so, because some readers take silence for an object without members. */
+/**
+ * An object with any members. The document says so explicitly, because some readers otherwise assume an object without
+ * members.
+ */
 export const Members = Schema.Record(Schema.String, Schema.Unknown).annotate({ additionalProperties: true })
 
 /** The annotations of the schema of a new object: its name, and the status 201. */
@@ -61,5 +64,5 @@ export const Problem = Schema.Struct({
   )
 }).annotate({ identifier: "Problem" })
 
-/** A member of a body that may be left out. Clients write `null` for that, too. */
+/** An optional member of a body. Clients may also write `null`. */
 export const optionalMember = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))

@@ -2,7 +2,7 @@ import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
 import { readWhole } from "../../../domain/WholeNumber.ts"
 
-/* Parameters of paths and queries, each with what the document says of it. */
+/* Parameters of paths and queries, each with its description for the document. */
 
 const digits = Schema.String.check(
   Schema.makeFilter((text: string) => readWhole(text) !== undefined, { expected: "an integer" })
@@ -10,7 +10,7 @@ const digits = Schema.String.check(
 
 const read = SchemaTransformation.transform<number, string>({ decode: (text) => readWhole(text) ?? 0, encode: String })
 
-/** An integer in a query; `default` is what counts where it is left out. The document alone has `minimum`. */
+/** An integer in a query; `default` is its value if it is left out. Only the document has `minimum`. */
 export const whole = (
   description: string,
   { minimum, ...more }: { readonly default?: number; readonly minimum?: number } = {}

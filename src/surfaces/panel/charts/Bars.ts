@@ -5,14 +5,17 @@ import { bucketLabel, countTicks, labelEvery, startLabel } from "./Ticks.ts"
  * stylesheet by class.
  */
 
-/** A bucket as it is drawn. */
+/** A bucket in the form in which it is drawn. */
 export interface Bar {
   /** Epoch seconds. */
   readonly start: number
   readonly issued: number
   readonly refused: number
   readonly revoked: number
-  /** Whether its rows are still in the trail. Otherwise the bucket is marked, because its counts are unknown and not zero. */
+  /**
+   * Whether its rows are still in the audit trail. If not, the bucket is marked, because its counts are unknown, not
+   * zero.
+   */
   readonly isKept: boolean
 }
 
@@ -31,14 +34,16 @@ const left = 46
 const top = 22
 const bottom = 22
 const labelWidth = 46
-/** The least height of a count above zero, so that one refusal beside a thousand certificates can be seen. */
+/** The smallest height of a count above zero. It makes one refusal beside a thousand certificates visible. */
 const leastHeight = 2
 
 const kinds = ["issued", "refused", "revoked"] as const
 const spaced = (value: number): string => String(value).replace(/\B(?=(\d{3})+$)/g, "\u202f")
 const at = (value: number): string => String(Math.round(value * 10) / 10)
 
-/** The patterns of both sizes. The page holds them once and outside of the charts, because a hidden chart draws none. */
+/**
+ * The patterns of both sizes. The page has them once and outside the charts, because a hidden chart draws no patterns.
+ */
 export const barPatterns = `<svg class="off" width="0" height="0" aria-hidden="true" focusable="false"><defs>` +
   `<pattern id="bar-refused" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">` +
   `<rect class="refused" width="5" height="5"/><path class="hatch" d="M0 0V5"/></pattern>` +
@@ -53,7 +58,7 @@ const fills = {
   revoked: `fill="url(#bar-revoked)"`
 } as const
 
-/** A swatch of the legend. */
+/** Returns a swatch of the legend. */
 export const swatch = (kind: (typeof kinds)[number]): string =>
   `<svg viewBox="0 0 12 12" aria-hidden="true" focusable="false"><rect width="12" height="12" rx="2" ${
     fills[kind]
@@ -110,12 +115,12 @@ const drawn = (bars: ReadonlyArray<Bar>, bucketSeconds: number, name: keyof type
   const every = labelEvery(bucketSeconds, band, labelWidth)
   const labels = bars.flatMap(({ start }, index) => {
     const x = left + (index + 0.5) * band
-    // A label that would be cut at the end is left out.
+    // A label that would be cut off at the end is left out.
     if (Math.floor(start / bucketSeconds) % every !== 0 || x > width - labelWidth / 3) return []
     return [`<text x="${at(x)}" y="${height - 6}" text-anchor="middle">${startLabel(start)}</text>`]
   })
-  // A target over the whole height of each bucket, so that low bars can be pointed at too. In a narrow window people
-  // point with a finger, which shows no title.
+  // Each bucket gets a pointer target over its whole height, so that low bars can be pointed at too. In a narrow window
+  // people use a finger, which shows no title.
   const targets = name === "narrow" ?
     [] :
     bars.map((bar, index) =>
@@ -128,7 +133,7 @@ const drawn = (bars: ReadonlyArray<Bar>, bucketSeconds: number, name: keyof type
     `${gone}${rules.join("")}${paths.join("")}${labels.join("")}<g class="hits">${targets.join("")}</g></svg>`
 }
 
-/** The chart in two sizes, of which the stylesheet shows one, and its numbers as rows of a table. */
+/** Returns the chart in two sizes (the stylesheet shows one of them), and its numbers as rows of a table. */
 export const trendChart = (bars: ReadonlyArray<Bar>, bucketSeconds: number) => ({
   svg: `${drawn(bars, bucketSeconds, "wide")}${drawn(bars, bucketSeconds, "narrow")}`,
   rows: bars.map((bar, index) => ({

@@ -1,6 +1,9 @@
 /* The axes of charts. */
 
-/** Round numbers from 0 to at least `most`, with at most `intervals` between them. Counts are whole, so steps are too. */
+/**
+ * Returns round numbers from 0 to at least `most`, with at most `intervals` between them. Counts are whole, so steps
+ * are too.
+ */
 export const countTicks = (most: number, intervals: number): ReadonlyArray<number> => {
   const least = Math.max(1, most / intervals)
   const power = 10 ** Math.floor(Math.log10(least))
@@ -12,13 +15,13 @@ export const countTicks = (most: number, intervals: number): ReadonlyArray<numbe
 const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 const two = (value: number): string => String(value).padStart(2, "0")
 
-/** A day in UTC: `23 Nov`. */
+/** Returns a day in UTC: `23 Nov`. */
 const dayOf = (at: number): string => {
   const date = new Date(at * 1000)
   return `${date.getUTCDate()} ${months[date.getUTCMonth()]}`
 }
 
-/** The time of day in UTC: `14:00`. */
+/** Returns the time of day in UTC: `14:00`. */
 const hourOf = (at: number): string => {
   const date = new Date(at * 1000)
   return `${two(date.getUTCHours())}:${two(date.getUTCMinutes())}`
@@ -26,14 +29,14 @@ const hourOf = (at: number): string => {
 
 const daySeconds = 86_400
 
-/** The place of a bucket under the axis: its hour, or its day where it begins one. */
+/** Returns the label of a bucket on the axis: its hour, or its day if a day begins there. */
 export const startLabel = (start: number): string => start % daySeconds === 0 ? dayOf(start) : hourOf(start)
 
-/** A bucket in words, in UTC. */
+/** Returns a bucket in words, in UTC. */
 export const bucketLabel = (start: number, seconds: number): string =>
   seconds >= daySeconds ? dayOf(start) : `${dayOf(start)}, ${hourOf(start)}–${hourOf(start + seconds)}`
 
-/** The number of buckets from one label to the next, so that labels of this width do not meet. */
+/** Returns the number of buckets from one label to the next, so that labels of this width do not overlap. */
 export const labelEvery = (bucketSeconds: number, band: number, width: number): number => {
   const perDay = Math.max(1, daySeconds / bucketSeconds)
   // A step within a day must divide the day, so that each new day has a label.

@@ -22,13 +22,13 @@ import { mint, revoked, tokensView } from "../TokenList.ts"
 /* The sender's own account. */
 
 const path = "/ui/account"
-/** As many sessions are shown; older ones are listed at the command line. */
+/** The most sessions that are shown. The command line lists older sessions. */
 const mostSessions = 25
 const done = (code: string) => moved(`${path}?done=${code}`)
 const signedOut = moved("/ui/login?why=out", { "set-cookie": clearSession })
 const own = forRole("own")
 
-/** The routes of one's own account. */
+/** Makes the routes of the sender's own account. */
 export const ownRoutes = (config: Config) => {
   const { admin } = config
   return [

@@ -17,7 +17,7 @@ const sent = (body: Uint8Array | string, type: string, name: string) => ({
   }
 })
 
-/** The first characters of the id of an issuer, for a file name. */
+/** Returns the first characters of an issuer's id, for a file name. */
 const stem = (issuer: string): string => issuer.slice(0, 16)
 
 /** The routes of CAs. */

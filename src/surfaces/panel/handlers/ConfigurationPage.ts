@@ -18,13 +18,16 @@ const shownText = ({ isSecret, value }: EffectiveKey): string => {
   return String(value)
 }
 
-/** The table that a key stands in, as the file names it: the first below the prefix, or the prefix itself. Every key has one. */
+/**
+ * Returns the table of a key, as the file names it: the first table below the prefix, or the prefix itself. Every key
+ * has a table.
+ */
 const tableOf = (key: string, prefix: string): string => {
   const [first = "", ...rest] = key.slice(prefix.length).split(".")
   return rest.length === 0 ? prefix.slice(0, -1) : `${prefix}${first}`
 }
 
-/** The default is what a key has that is set nowhere, and needs no word. */
+/** The words for sources. A default needs no word, because the key is not set anywhere. */
 const sourceWords = { default: "", file: "file", env: "environment" } as const
 
 const grouped = (keys: ReadonlyArray<EffectiveKey>, prefix: string) => {

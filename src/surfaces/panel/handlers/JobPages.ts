@@ -21,10 +21,13 @@ const filters: ReadonlyArray<Filter> = [
   { name: "orderId", label: "Order", kind: "text", hint: "id" }
 ]
 
-/** Whether a job can still change by itself. */
+/** Returns whether a job can still change by itself. */
 const isLive = ({ status }: { readonly status: string }): boolean => status === "ready" || status === "running"
 
-/** The queue by kind. It tells since when the oldest job is due, not for how long: an age would differ at each poll. */
+/**
+ * Returns the queue by kind. It says since when the oldest job is due, not for how long, because an age would differ at
+ * each poll.
+ */
 const queue = (now: number) =>
   Effect.map(jobs.queue, (kinds) => {
     const sum = (of: "ready" | "running" | "failed") => kinds.reduce((all, kind) => all + kind[of], 0)

@@ -8,11 +8,11 @@ import { listView } from "../Listing.ts"
 import { looked, submitted } from "../PanelActs.ts"
 import { forRole, moved, page } from "../Route.ts"
 
-/* What people and programs were told (docs/decisions/notifications.md). */
+/* The notifications that people and programs got (docs/decisions/notifications.md). */
 
 const path = "/ui/notifications"
 
-/** What the form of a test offers: the receivers in force by backend and by name, and whose they are. */
+/** Returns the choices of the test form: the receivers in force, by backend and by name, and their scopes. */
 const offered = (config: Config) => {
   const sections = [...sectionsOf(config)].map(([scope, section]) => ({ scope, routes: routesOf(section) }))
     .filter(({ routes }) => routes.length > 0)

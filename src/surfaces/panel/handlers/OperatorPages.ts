@@ -31,10 +31,10 @@ const filters: ReadonlyArray<Filter> = [
   { name: "status", label: "Status", kind: "choice", words: operatorStatuses },
   { name: "role", label: "Role", kind: "choice", words: operatorRoles }
 ]
-/** As many sessions are shown; older ones are listed at the command line. */
+/** The most sessions that are shown. The command line lists older sessions. */
 const mostSessions = 25
 
-/** A form on the page of an operator. */
+/** Makes the route of a form on the page of an operator. */
 const change = <E extends OperatorError | StorageFailed, R>(
   path: string,
   done: string,

@@ -32,7 +32,7 @@ const filtersOf = (config: Config): ReadonlyArray<Filter> => [
 
 const ended = new Set(["valid", "invalid"])
 
-/** Whether anything of an order can still change by itself. */
+/** Returns whether any part of an order can still change by itself. */
 const isLive = (status: string, jobs: ReadonlyArray<{ readonly status: string }>): boolean =>
   !ended.has(status) || jobs.some(({ status }) => status === "running" || status === "ready")
 

@@ -23,13 +23,13 @@ import { forRole, page } from "../Route.ts"
 /* The first page: a list of what needs attention, and trends. */
 
 const daySeconds = 86_400
-/** Seconds for which the oldest job may be due before the page warns, and before it sounds an alarm. */
+/** How many seconds the oldest job may be due before the page shows a warning, and before it shows an alarm. */
 const late = { warning: 60, alarm: 600 }
 
 const ageState = (seconds: number): "good" | "wait" | "bad" =>
   seconds > late.alarm ? "bad" : seconds > late.warning ? "wait" : "good"
 
-/** The trend of a profile or of all as a chart, with links to its other ranges and profiles. */
+/** Returns the trend of a profile, or of all profiles, as a chart, with links to other ranges and profiles. */
 const charted = Effect.fnUntraced(function*(config: Config, { profile, range }: InputOf<typeof readTrends.input>) {
   const names = profilesOf(config)
   const { buckets, bucketSeconds } = yield* (yield* Activity).trend(profile, range)
@@ -54,10 +54,13 @@ const charted = Effect.fnUntraced(function*(config: Config, { profile, range }: 
   }
 })
 
-/** The count of a tile, or undefined if it took too long. The tile then says that it is unknown. */
+/** Returns the count of a tile, or undefined if it took too long. The tile then says that the count is unknown. */
 const orUnknown = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.map(Effect.option(self), Option.getOrUndefined)
 
-/** The sweeps without a row that waits or runs: somebody has cancelled them, and they come back with the next start of a worker. */
+/**
+ * Returns the sweeps without a waiting or running row. Somebody cancelled them, and they come back at the next start of
+ * a worker.
+ */
 const stoppedIn = (config: Config, counted: Effect.Success<Activity["Service"]["queue"]> | undefined) => {
   const live = new Set((counted ?? []).filter(({ ready, running }) => ready + running > 0).map(({ kind }) => kind))
   return counted === undefined ? [] : [...sweepsOf(config)].filter((kind) => !live.has(kind))
@@ -107,7 +110,7 @@ const attention = Effect.fnUntraced(function*(config: Config) {
 export const overviewRoutes = (config: Config) => [
   forRole("viewer")("GET", "/ui/", (given) =>
     Effect.gen(function*() {
-      // The chart is refused by itself, because the rest of the page is what an operator looks at first.
+      // Only the chart is refused, because an operator needs the rest of the page first.
       const asked = yield* orRefusal(askedOf(readTrends.input, given))
       const problem = Result.isFailure(asked) ? operatorProblemOf(asked.failure) : undefined
       const profiles = yield* profilesShown(config)

@@ -12,7 +12,9 @@ import { forRole, page } from "../Route.ts"
 
 /* The endpoints that are served, and the policy of each. */
 
-/** The words of a condition. Names of checks lead to what they check. `gap` says that a space stands before the word. */
+/**
+ * Returns the words of a condition. Names of checks are links to the checks. `gap` says that a space precedes the word.
+ */
 const wordsOf = (when: string) =>
   (when.match(/[()]|[^() ]+/g) ?? []).map((text, index, all) => ({
     text,
@@ -20,7 +22,7 @@ const wordsOf = (when: string) =>
     isCheck: text !== "(" && text !== ")" && !reservedNames.includes(text)
   }))
 
-/** The keys of a check that have a value, as the file writes them. */
+/** Returns the keys of a check that have a value, as the file writes them. */
 const settingsOf = (check: ProfileConfig["filter"]["check"][string] | undefined) => {
   if (check === undefined || check.type === "") return []
   const values: { readonly [key: string]: unknown } = { ...check }
