@@ -283,7 +283,7 @@ describe("src", () => {
       // a batch of nonces, which requests wait for
       "services/nonce/Nonces.ts FiberSet.make",
       "services/nonce/Nonces.ts FiberSet.runtime",
-      // look-ups that several wait for, so that none of them ends it
+      // look-ups that several callers share, so that no single caller ends them
       "engine/net/ReverseNames.ts Effect.forkIn",
       "services/signing/ReadHooks.ts Effect.forkIn",
       // a sample, which is left when it takes too long

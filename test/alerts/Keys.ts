@@ -125,7 +125,7 @@ const restore: Incident = {
 const daySeconds = 86_400
 const caLifeSeconds = 3653 * daySeconds
 
-/** Makes a CA that expires after this many seconds, in the files of the scene. */
+/** Makes a CA that expires after `secondsLeft`, in the files of the scene. */
 const layCa = async (scene: Scene, secondsLeft: number, name = "ca") => {
   const subject = {
     organization: "",

@@ -182,7 +182,7 @@ export class Scene {
     this.recording.add(new Map(scraped.flatMap((one) => [...one])))
   }
 
-  /** Lets this many minutes pass. Does something at the beginning of each and scrapes at its end. */
+  /** Lets `count` minutes pass. Calls `during` at the beginning of each and scrapes at its end. */
   async minutes(count: number, during: (minute: number) => Promise<unknown> = () => Promise.resolve()): Promise<void> {
     for (let minute = 0; minute < count; minute++) {
       this.#ahead += minuteMillis

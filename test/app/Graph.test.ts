@@ -18,9 +18,9 @@ import { dnsAnswerer } from "../support/DnsAnswerer.ts"
 import { configOf } from "../support/Graph.ts"
 
 /*
- * A layer that two others provide is built once for both if it is the same value. So the graph makes its layers by
- * functions. A generation is built while the previous one is in force, and must share with it only what it takes on
- * purpose.
+ * If a layer is provided inside another one and both are the same value, it is built only once. So the graph makes its
+ * layers by functions. A generation is built while the previous one is in force, and must share with it only what it
+ * takes on purpose.
  */
 describe("the graph", () => {
   const config = configOf()

@@ -56,7 +56,7 @@ const shown = (address: string) =>
 const fingerprintOf = (certificate: X509Certificate | undefined) =>
   certificate?.fingerprint256.replaceAll(":", "").toLowerCase()
 
-/** Serves over pairs that are due for renewal after this many seconds. */
+/** Serves over pairs that are due for renewal after `seconds`. */
 const serving = Effect.fnUntraced(function*(seconds: number) {
   const place = freshPlace(config)
   const heard: Array<Heard> = []

@@ -14,7 +14,7 @@ import { runtime } from "../support/Server.ts"
 
 const program = resolve(import.meta.dirname, "../../dist/main.js")
 
-/** A migrated database with so many credentials, in a directory of its own. */
+/** A migrated database with `rows` credentials, in its own directory. */
 const filled = async (rows: number) => {
   const directory = freshDirectory()
   const config = "[profiles.default]\n[database]\nurl = \"sqlite://acme.db\"\n"

@@ -24,7 +24,7 @@ class Clocks {
     return { NODE_OPTIONS: `--import=${shim}`, ACME_TEST_CLOCK: this.file(index) }
   }
 
-  /** Sets the clock of a process so many milliseconds ahead. */
+  /** Sets the clock of a process `millis` milliseconds ahead. */
   set(index: number, millis: number): void {
     writeFileSync(this.file(index), `${millis}`)
   }

@@ -11,7 +11,7 @@ export interface Neighbourly {
   readonly tls: boolean
   /** Connections a second that are opened, send nothing and close after a moment. */
   readonly connectsPerSecond: number
-  /** A whole request that this many connections send again as soon as it is answered. */
+  /** A whole request that `repeaters` connections send again as soon as it is answered. */
   readonly request: string
   readonly repeaters: number
 }

@@ -6,7 +6,7 @@ import type { Fault } from "./Stage.ts"
 export interface Options {
   /** The number of repetitions, instead of the fault's own. */
   readonly rounds: number | undefined
-  /** The fraction of their size that floods and waves have. */
+  /** The size of floods and waves, as a fraction of the full size. */
   readonly share: number
   /** Parts of names of faults; all faults if there is none. */
   readonly only: ReadonlyArray<string>

@@ -20,7 +20,7 @@ export class Tally {
     for (const { resolve } of met) resolve()
   }
 
-  /** Resolves once so many more have been added. */
+  /** Resolves once `count` more have been added. */
   more(count: number): Promise<void> {
     const target = this.#value + count
     return count <= 0 ? Promise.resolve() : new Promise((resolve) => {

@@ -73,10 +73,10 @@ export interface Client {
   readonly deactivate?: (at: Workplace) => Promise<unknown>
 }
 
-/** The option that gives the address of an account. */
+/** The contact address of each account. */
 export const contact = "ops@corp.example"
 
-/** Who gives it where that changes. */
+/** The contact address after a change. */
 export const newContact = "new@corp.example"
 
 /** Writes a script for a client to call, and returns its path. */

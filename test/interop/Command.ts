@@ -58,7 +58,7 @@ export const runCommand = (
 
 /** A child that runs until it is stopped, and reports its progress on its output. */
 export interface Foreground {
-  /** Waits until this many matching lines have been written, one by default. */
+  /** Waits until `times` matching lines have been written, one by default. */
   readonly waitFor: (pattern: RegExp, times?: number) => Promise<void>
   /** How many lines that match have been written. */
   readonly count: (pattern: RegExp) => number

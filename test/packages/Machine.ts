@@ -90,7 +90,7 @@ export interface Machine {
   readonly at: (path: string) => string
   /** Runs a shell line inside, as root, in the directory `/root`. */
   readonly shell: (line: string) => Promise<string>
-  /** Waits until a unit has logged something, this many times in all. */
+  /** Waits until a unit has logged `words`, `times` times in all. */
   readonly said: (unit: string, words: string, times?: number) => Promise<void>
   /** Ends everything in it at once. */
   readonly stop: () => Promise<void>

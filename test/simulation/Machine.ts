@@ -134,7 +134,7 @@ export class Machine {
     return this.#digest.copy().digest("hex")
   }
 
-  /** Calls back after this many milliseconds of the machine's time; the returned function cancels that. */
+  /** Calls `fire` after `millis` milliseconds of the machine's time; the returned effect cancels that. */
   after(millis: number, fire: () => void): Effect.Effect<void> {
     const timer: Timer = { at: this.now + Math.max(millis, 0), fire }
     this.#timers.push(timer)

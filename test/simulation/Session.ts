@@ -57,7 +57,7 @@ export class Session {
     return `/profile/${this.#profile}${path}`
   }
 
-  /** Waits a random time between these milliseconds. */
+  /** Waits a random time, from `least` to `most` milliseconds. */
   protected readonly pause = (least: number, most: number) =>
     Effect.suspend(() => Effect.sleep(this.at.random.between(least, most)))
 

@@ -43,9 +43,9 @@ const small = new Set([
 ])
 
 /**
- * Statements with wide reads: what bounds the reads, and which they are on SQLite, where other wide reads are
- * forbidden. PostgreSQL takes the number of rows into account, and the few rows here do not show which plan it would
- * choose for values and limits that it does not know.
+ * Statements with wide reads: what bounds the reads, and the wide steps on SQLite, where no others are allowed.
+ * PostgreSQL chooses plans by the number of rows, and this database has few rows for a plan that knows neither values
+ * nor limits.
  */
 const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; readonly steps?: RegExp }> = [
   {

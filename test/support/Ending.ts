@@ -19,7 +19,7 @@ export const setOrder = Effect.fnUntraced(function*(id: OrderId, set: string) {
   yield* sql(`UPDATE orders SET ${set} WHERE id = ${idLiteral(dialect, id)}`)
 })
 
-/** An order of this account whose certificate expires this many days after {@link madeAt}. */
+/** An order of this account whose certificate expires `days` days after {@link madeAt}. */
 export const ending = Effect.fnUntraced(function*(caller: Caller, days: number, ...names: ReadonlyArray<string>) {
   const { id } = yield* orderOf(caller, ...names)
   const end = madeAt + days * daySeconds
@@ -67,7 +67,7 @@ export const works = Effect.fnUntraced(function*(
   }
 })
 
-/** A worker that is killed after this many statements; returns whether it finished before. */
+/** A worker that is killed after `statements` statements; returns whether it finished before. */
 export const worksUntil = Effect.fnUntraced(function*(config: Config, statements: number) {
   const { driver, killed } = yield* killedAfter(yield* Database, statements)
   const dying = Effect.gen(function*() {
@@ -86,7 +86,7 @@ export const queued = Effect.map(
     rows.map((row) => JSON.parse(row) as { readonly entry: string; readonly event: string; readonly fields: Payload })
 )
 
-/** Runs with a clock that is this many seconds ahead. */
+/** Runs with a clock that is `seconds` ahead. */
 export const ahead = (seconds: number) => <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.clockWith((clock) => {
     const lead = seconds * 1000

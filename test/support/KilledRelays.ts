@@ -15,7 +15,7 @@ export interface KilledRelays {
   /** The number of orders, and of those between two kills. */
   readonly orders: number
   readonly between: number
-  /** Every kill comes at most this many milliseconds after the last finalize before it. */
+  /** Every kill comes at most `withinMillis` after the last finalize before it. */
   readonly withinMillis: number
 }
 

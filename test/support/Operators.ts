@@ -106,7 +106,7 @@ export const half = (username: string, requester: Requester = here, settings = c
       signedIn._tag === "Pending" ? Effect.succeed(signedIn) : Effect.die(new Error("no factor is asked for"))
   )
 
-/** The code of an authenticator this many seconds from now. */
+/** The code of an authenticator `later` seconds from now. */
 export const codeOf = (secret: Uint8Array, later = 0) =>
   Effect.map(currentSeconds, (now) => totpCode(secret, now + later))
 

@@ -80,7 +80,7 @@ export class Place {
     })
   }
 
-  /** Names are this machine here: with `env` left out, the machine may be asked about them. */
+  /** All names resolve to this machine here. By default, `env` lets validations connect to it. */
   static async make(env = { ACME_SVC_CHALLENGE__ALLOW_LOOPBACK: "true" } as Readonly<Record<string, string>>) {
     return new Place(await freePort(), await freePort(), env)
   }

@@ -6,7 +6,7 @@ import { join } from "node:path"
 /** A file system of a few megabytes. */
 export interface SmallDisk {
   readonly directory: string
-  /** Fills the free space except for this many octets, at least a block. */
+  /** Fills the free space except for `but` octets, at least a block. */
   readonly fill: (but: number) => void
   /** Frees the space that {@link fill} took. */
   readonly clear: () => void

@@ -74,7 +74,7 @@ export const bareHttp = {
     )
   },
 
-  /** Looks a name up and fetches its token, this many times, from `concurrency` at once. */
+  /** Looks a name up and fetches its token, `times` times, from `concurrency` at once. */
   validate: async (
     { concurrency, httpPort, path, resolver, times }: {
       readonly resolver: string

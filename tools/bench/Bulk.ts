@@ -17,7 +17,7 @@ export interface Engine {
   readonly id: (table: number, number: string) => string
   /** Octets from hexadecimal digits. */
   readonly bytes: (hex: string) => string
-  /** A number with this many hexadecimal digits. */
+  /** A number with `digits` hexadecimal digits. */
   readonly hex: (digits: number, number: string) => string
   readonly reverse: (text: string) => string
   /** An id as hyphenated text. */

@@ -74,7 +74,7 @@ const makeCredentials = (): Credentials => {
 const pool: Array<Credentials> = []
 let made = 0
 
-/** Makes credentials for this many issuances ahead. */
+/** Makes credentials for `count` issuances ahead. */
 export const prepare = (count: number): void => {
   while (pool.length < count) pool.push(makeCredentials())
 }

@@ -36,7 +36,7 @@ const rounds = 12
 // Each piece of the floor is a part of a full round.
 const floorShare = 0.15
 
-/** CPU milliseconds of one issuance, over this many. */
+/** CPU milliseconds of one issuance, the mean over `issuances`. */
 const issue = async (service: Service, loader: Peer<typeof load>, issuances: number): Promise<number> => {
   await loader.call("prepare", issuances)
   await loader.call("connect", gaugedClients)

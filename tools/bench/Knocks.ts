@@ -32,7 +32,7 @@ const knock = async (port: number, ticket: Buffer | undefined, wantsTicket: bool
 
 /** The functions the process of such clients offers to the bench. */
 export const knocks = {
-  /** Opens connections for this long from `concurrency` clients, each with its first ticket or without. */
+  /** Opens connections for `seconds` from `concurrency` clients, each with its first ticket or without. */
   open: async (
     { concurrency, connections, port, resumes, seconds }: {
       readonly port: number

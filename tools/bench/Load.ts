@@ -25,7 +25,7 @@ export const percentilesOf = (values: ReadonlyArray<number>): Percentiles => {
   return { count: sorted.length, p50: at(0.5), p95: at(0.95), p99: at(0.99) }
 }
 
-/** The length of a window: this many issuances, or this many seconds. */
+/** The length of a window: a number of issuances, or of seconds. */
 export interface Extent {
   readonly issuances?: number
   readonly seconds?: number
@@ -71,7 +71,7 @@ export const load = {
     directory = JSON.parse(expect(200, "directory", answer).body) as Directory
   },
 
-  /** Makes credentials for this many issuances ahead. */
+  /** Makes credentials for `count` issuances ahead. */
   prepare: (count: number): void => prepare(count),
 
   /** Opens the connections of a window before it begins. */

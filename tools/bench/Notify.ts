@@ -87,7 +87,7 @@ const configurationOf = (ports: { readonly web: number; readonly mail: number })
   ].join("\n")
 }
 
-/** Waits until this many deliveries are logged since `offset`. */
+/** Waits until `wanted` deliveries are logged since `offset`. */
 const delivered = async ({ logFile }: Service, offset: number, wanted: number): Promise<void> => {
   for (const end = performance.now() + patienceMs;; await delay(50)) {
     const text = readFileSync(logFile).subarray(offset).toString("utf8")

@@ -108,7 +108,7 @@ export const queueRun = {
     await inService(Scope.provide(start({ ...tuning, owner: `bench:${process.pid}:${randomUUID()}` }, [work]), scope))
   },
 
-  /** Enqueues and runs, this many at a time; each waits for its work before the next. */
+  /** Enqueues and runs jobs, `atOnce` at a time; each waits for its work before the next. */
   run: async ({ atOnce, jobs, seconds }: {
     readonly atOnce: number
     readonly jobs?: number

@@ -43,7 +43,7 @@ export const table = (paint: Paint, head: Row, rows: ReadonlyArray<Row>): string
   return [paint.faint(line(head)), ...rows.map(line)].map((text) => `  ${text}`).join("\n")
 }
 
-/** A figure with this many digits; a figure that was not measured is a dash. */
+/** A figure with `digits` digits; a figure that was not measured is a dash. */
 export const fixed = (value: number | undefined, digits: number): string =>
   value === undefined ? "-" : value.toFixed(digits)
 const percent = (share: number): string => `${Math.round(share * 100)} %`

@@ -24,7 +24,7 @@ export const below =
     path: `${root}${path}${Object.keys(query).length === 0 ? "" : `?${new URLSearchParams(query)}`}`
   })
 
-/** The date this many days before an epoch second. */
+/** The date `days` days before the epoch second `now`. */
 export const dayBefore = (now: number, days: number): string =>
   new Date((now - days * 86_400) * 1000).toISOString().slice(0, 10)
 

@@ -44,7 +44,7 @@ const serving = Effect.gen(function*() {
         made.close()
       })
   )
-  /** Waits for so many requests, until their answers are handed over. */
+  /** Waits until the answers to the first `count` requests are handed over. */
   const first = (count: number) =>
     Effect.suspend(() => {
       const done = Deferred.makeUnsafe<ReadonlyArray<InFlight>>()

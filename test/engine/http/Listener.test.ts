@@ -103,7 +103,7 @@ const makeRecords = () => {
       waiting.forEach((look) => look())
     }
   })
-  /** The records of an event, once there are so many. */
+  /** The records of an event, once there are `count` of them. */
   const of = (event: Record["event"], count = 1): Effect.Effect<ReadonlyArray<Record>> =>
     Effect.callback((resume) => {
       const look = () => {

@@ -38,7 +38,7 @@ const eventually = (holds: () => boolean): Effect.Effect<void> =>
   Effect.suspend(() => holds() ? Effect.void : Effect.andThen(Effect.promise(nextTurn), eventually(holds)))
 const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-/** The records of an event, once there are so many. */
+/** The records of an event, once there are `count` of them. */
 const recorded = (event: Record["event"], count: number) =>
   Effect.map(
     eventually(() => countOf(event) >= count),

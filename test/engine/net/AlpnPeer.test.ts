@@ -160,7 +160,7 @@ describe("the handshake", () => {
       assert.strictEqual((yield* Effect.flip(meet(responder.port)))._tag, "TlsFailed")
     }))
 
-  /** A validation certificate with an extension of this many octets. */
+  /** A validation certificate with an extension of `octets` octets. */
   const large = (octets: number): Shown => {
     const extensions = [ext("1.3.6.1.4.1.99999.1", Buffer.alloc(octets))]
     return { key: ecKey, der: validationCertificate({ name: "a.example", keyAuthorization, extensions }) }

@@ -363,7 +363,7 @@ describe.each(databases)("leases on $name", (backend) => {
     }))
 
   describe("clocks", () => {
-    /** Runs due jobs for this many seconds. */
+    /** Runs due jobs for `many` seconds. */
     const seconds = (many: number, runner: Steps & { readonly idle: Effect.Effect<void, unknown> }) =>
       Effect.repeat(
         Effect.all([TestClock.adjust("1 second"), runner.pass, Effect.orDie(runner.idle)], { discard: true }),

@@ -53,7 +53,7 @@ export interface Exim {
   readonly messages: (box: (typeof boxes)[number]) => Promise<ReadonlyArray<Message>>
   /** Waits until a mailbox has a matching message. Exim delivers what it has accepted a moment later. */
   readonly awaitMessage: (box: (typeof boxes)[number], isMeant: (message: Message) => boolean) => Promise<Message>
-  /** All messages of a mailbox, once there are this many. */
+  /** All messages of a mailbox, once there are `count` of them. */
   readonly awaitMessages: (box: (typeof boxes)[number], count: number) => Promise<ReadonlyArray<Message>>
   /** Empties the mailboxes. */
   readonly empty: () => void

@@ -37,7 +37,7 @@ export interface Fault {
   readonly silence?: "closed" | "hangs"
 }
 
-/** Which requests a fault affects: this many of the first ones. */
+/** Which requests a fault affects: the first `times` of them. */
 export interface Rule {
   readonly at: Asked
   readonly fault: Fault

@@ -23,7 +23,7 @@ describe.each(databases)("certificates that end soon on $name", (backend) => {
     return sql(`UPDATE orders SET ${set} WHERE id = ${literal}`)
   }
 
-  /** An order of this account whose certificate expires in this many days. */
+  /** An order of this account whose certificate expires in `days` days. */
   const ending = Effect.fnUntraced(function*(caller: Caller, days: number, ...names: ReadonlyArray<string>) {
     const { id } = yield* orderOf(caller, ...names)
     const end = madeAt + days * daySeconds

@@ -1102,7 +1102,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
   })
 
   describe("a worker killed at each step", () => {
-    /** Runs one pass of a worker that dies after this many statements; returns whether it died. */
+    /** Runs one pass of a worker that dies after `statements` statements; returns whether it died. */
     const diesAfter = Effect.fnUntraced(function*(statements: number) {
       const { driver, killed } = yield* killedAfter(database.driver(), statements)
       const dying = Effect.gen(function*() {

@@ -48,7 +48,7 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
     return { issued, revoke }
   })
 
-  /** Waits, in real time, until this many rows exist. */
+  /** Waits, in real time, until `wanted` rows exist. */
   const rowsAre = (query: string, wanted: number) =>
     Effect.repeat(Effect.andThen(Effect.yieldNow, count(`SELECT count(*) FROM ${query}`)), {
       until: (found) => found === wanted

@@ -61,7 +61,7 @@ describe.each(databases)("a poll, on $name", (backend) => {
 
   const signing = signingBy(configOf())
 
-  /** Waits until this many polls are held that began since the clock was set. */
+  /** Waits until `count` polls are held that began since the clock was set. */
   const held = (count: number) =>
     Effect.flatMap(
       Clock.currentTimeMillis,

@@ -65,7 +65,7 @@ describe("a handler of the API", () => {
     Effect.gen(function*() {
       const held = yield* admin(api)
       const driver = yield* Database
-      /** The database, as if it had this many rows of everything. */
+      /** The database, as if it had `total` rows of everything. */
       const saying = (total: number): Driver => ({
         ...driver,
         aside: undefined,

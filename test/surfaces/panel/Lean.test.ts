@@ -1,7 +1,7 @@
 import { assert, describe, it } from "vitest"
 import { lean } from "../../../src/surfaces/panel/PanelLists.ts"
 
-/* The parts of a template that are left before it is compiled. */
+/* What is left of a template after it was shortened for compilation. */
 
 describe("a lean template", () => {
   it("has no indentation and no end tag that HTML lets one leave out, and its cells touch", () => {

@@ -16,7 +16,7 @@ describe("the pages of orders", () => {
   const { config, test } = usePanel(sqlite, custom)
   const caller = Effect.suspend(() => callerAt(profileOf(config)))
 
-  /** An order with a certificate that expires this many seconds from now, and the order's own path. */
+  /** An order with a certificate that expires `seconds` from now, and the order's own path. */
   const issued = Effect.fnUntraced(function*(seconds: number, set = "revoked_at = NULL") {
     const { cert } = yield* selfSigned("a.example", startsAt)
     const chain = cert + cert

@@ -48,7 +48,7 @@ const { test } = useTests({
   }
 })
 
-/** The app, with this many slots. */
+/** The app, with `slots` slots. */
 const appOf = (slots = 10) =>
   make(new Set(["web", "mail", "program", "upstream"]), {
     proxies: { trusted_proxies: ["192.0.2.1"], forwarded_header: "x-forwarded-for" },

@@ -136,7 +136,7 @@ describe.each(databases)("signing in on $name", (backend) => {
     }))
 
   describe("of guesses at one operator", () => {
-    /** Guesses from this many addresses, one each, five seconds apart. */
+    /** Guesses from `count` addresses, one each, five seconds apart. */
     const guesses = (username: string, count: number, first = 0) =>
       Effect.forEach(
         Array.from({ length: count }, (_, at) => first + at),

@@ -39,7 +39,7 @@ const issuerOf = (id: string, notAfter: number): Issuer => ({
   firstToEnd: { notAfter, subject: "CN=Upper" }
 })
 
-/** Runs with a CA for both profiles that expires this many days after the beginning. */
+/** Runs with a CA for both profiles that expires `caDays` days after the beginning. */
 const withCa = (caDays: number, id = "aa") =>
   Effect.provideService(Issuers, {
     bySection: new Map(),

@@ -33,7 +33,7 @@ interface Option {
   readonly before?: ReadonlyArray<string>
   /** Which requests are damaged, counted from 0. */
   readonly damage: ReadonlyMap<number, Damage>
-  /** At first lists only this many of its orders, like an upstream that opens them slowly. */
+  /** How many milliseconds after its creation an order appears in the list, as at a slow upstream. */
   readonly slowMillis?: number
 }
 
