@@ -1,4 +1,3 @@
-import type * as Array from "effect/Array"
 import * as CliConfig from "effect/cli/CliConfig"
 import type * as CliError from "effect/cli/CliError"
 import * as CliOutput from "effect/cli/CliOutput"
@@ -11,16 +10,15 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import { noted } from "../engine/sql/Unreadable.ts"
-import type { CommandNode } from "../surfaces/cli/CommandTree.ts"
 import { escapedLines } from "../surfaces/cli/Escaped.ts"
 import { Globals, readGlobals } from "../surfaces/cli/Globals.ts"
-import type { Sections } from "../surfaces/cli/HelpPage.ts"
-import { renderHelp } from "../surfaces/cli/HelpPage.ts"
 import { Rendered } from "../surfaces/cli/Rendered.ts"
 import { CommandFailed, messageOf } from "./CommandFailed.ts"
 import { Operator } from "./CommandOperator.ts"
+import type { Among } from "./Commands.ts"
+import { meant, showHelp, tree, wrong } from "./Commands.ts"
 import { commandTree, wrongValues } from "./commands/Descriptor.ts"
-import { helpOn, readWords, wordsOf } from "./commands/Usage.ts"
+import { readWords, wordsOf } from "./commands/Usage.ts"
 import { Confirmation } from "./Confirmation.ts"
 import type { Output } from "./Host.ts"
 import { Host } from "./Host.ts"
@@ -28,126 +26,6 @@ import * as Logging from "./Logging.ts"
 import { Progress } from "./Progress.ts"
 import { Settings } from "./Settings.ts"
 import { viewOn } from "./StreamView.ts"
-
-const actCommands = () => import("./commands/ActCommand.ts")
-
-/**
- * The commands by name. Each command is loaded only when it is used, so that it does not slow down the start of the
- * others.
- */
-const commands = {
-  serve: async () => (await import("./commands/ServeCommand.ts")).serveCommand,
-  init: async () => (await import("./commands/InitCommand.ts")).initCommand,
-  migrate: async () => (await import("./commands/MigrateCommand.ts")).migrateCommand,
-  config: async () => (await import("./commands/ConfigCommand.ts")).configCommand,
-  profile: async () => (await import("./commands/ProfileCommand.ts")).profileCommand,
-  health: async () => (await import("./commands/HealthCommand.ts")).healthCommand,
-  transfer: async () => (await import("./commands/TransferCommand.ts")).transferCommand,
-  account: async () => {
-    const { accountActs } = await import("../surfaces/operator/acts/AccountActs.ts")
-    return (await actCommands()).actCommand(accountActs, "account")
-  },
-  eab: async () => {
-    const { credentialActs } = await import("../surfaces/operator/acts/CredentialActs.ts")
-    return (await actCommands()).actCommand(credentialActs, "eab")
-  },
-  admin: async () => (await import("./commands/AdminCommand.ts")).adminCommand,
-  order: async () => (await import("./commands/OrderCommand.ts")).orderCommand,
-  cert: async () => {
-    const { certificateActs } = await import("../surfaces/operator/acts/CertificateActs.ts")
-    return (await actCommands()).actCommand(certificateActs, "cert")
-  },
-  nonce: async () => {
-    const { nonceActs } = await import("../surfaces/operator/acts/NonceActs.ts")
-    return (await actCommands()).actCommand(nonceActs, "nonce")
-  },
-  audit: async () => {
-    const [{ auditActs }, { cleanupCommand }] = await Promise.all([
-      import("../surfaces/operator/acts/AuditActs.ts"),
-      import("./commands/AuditCleanupCommand.ts")
-    ])
-    return (await actCommands()).actCommand(auditActs, "audit", { audit: [cleanupCommand] })
-  },
-  crl: async () => (await import("./commands/CrlCommand.ts")).crlCommand,
-  jobs: async () => {
-    const [{ jobActs }, { Activity }] = await Promise.all([
-      import("../surfaces/operator/acts/JobActs.ts"),
-      import("../operations/operator/Activity.ts")
-    ])
-    return (await actCommands()).actCommand(jobActs, "jobs", {}, { "jobs queue": Activity.layer([]) })
-  },
-  worker: async () => {
-    const { jobActs } = await import("../surfaces/operator/acts/JobActs.ts")
-    return (await actCommands()).actCommand(jobActs, "worker")
-  },
-  filter: async () => (await import("./commands/FilterCommand.ts")).filterCommand,
-  notify: async () => (await import("./commands/NotifyCommand.ts")).notifyCommand,
-  upstream: async () => (await import("./commands/UpstreamCommand.ts")).upstreamCommand,
-  completions: async () => (await import("./commands/HelpCommand.ts")).completionsCommand(whole),
-  man: async () => (await import("./commands/HelpCommand.ts")).manCommand(whole, sections),
-  help: async () => (await import("./commands/HelpCommand.ts")).helpCommand(showHelp)
-}
-
-/** The sections of the commands, in the order of the help. A command that is in no section is listed last. */
-export const sections: Sections = [
-  ["Serve", ["serve", "init", "health", "config"]],
-  ["Certificates", ["account", "order", "cert", "eab", "crl", "upstream"]],
-  ["Policy", ["profile", "filter"]],
-  ["Queue", ["jobs", "worker"]],
-  ["Operators", ["admin", "audit"]],
-  ["Database", ["migrate", "transfer", "nonce"]],
-  ["Other", ["notify", "completions", "man", "help"]]
-]
-
-type AnyCommand = Awaited<ReturnType<(typeof commands)[keyof typeof commands]>>
-
-const isWord = (word: string): word is keyof typeof commands => Object.hasOwn(commands, word)
-const words = Object.keys(commands).filter(isWord)
-
-/**
- * Returns the command that the first word names. Without a word, returns all commands, because help and completions
- * list them all.
- */
-const meant = (word = ""): Effect.Effect<Array.NonEmptyReadonlyArray<AnyCommand>> =>
-  Effect.promise(async () =>
-    isWord(word)
-      ? [await commands[word]()]
-      : [
-        await commands.serve(),
-        ...await Promise.all(words.filter((other) => other !== "serve").map((other) => commands[other]()))
-      ]
-  )
-
-/** Makes the command tree, with only the commands that this command line needs. */
-const tree = (all: Array.NonEmptyReadonlyArray<AnyCommand>) => {
-  const serve = Effect.flatMap(
-    Effect.promise(() => import("./commands/ServeCommand.ts")),
-    ({ serveEverything }) => serveEverything
-  )
-  return Command.make("acme-svc", {}, () => serve).pipe(
-    Command.withDescription("An ACME server for an organisation's own clients. Without a command it serves."),
-    Command.withSubcommands(all)
-  )
-}
-
-/** Returns the tree of the commands that the first word of a command line may mean. */
-const treeOf = (word?: string) => Effect.map(meant(word), tree)
-
-/** Returns the commands among which the first word of a command line is searched. */
-type Among = (word?: string) => Effect.Effect<Array.NonEmptyReadonlyArray<AnyCommand>>
-
-/** Every command, as data. */
-export const whole: Effect.Effect<CommandNode> = Effect.suspend(() => Effect.map(treeOf(), (root) => commandTree(root)))
-
-const wrong = (sentence: string) => new CommandFailed({ code: 2, message: sentence })
-
-/** Prints the help page for the given words. */
-const showHelp = (words: ReadonlyArray<string>): Effect.Effect<void, CommandFailed> =>
-  Effect.gen(function*() {
-    const root = yield* treeOf(words.find((word) => !word.startsWith("-")))
-    const node = yield* Effect.fromResult(Result.mapError(helpOn(commandTree(root), words), wrong))
-    yield* Console.log(new Rendered((view) => renderHelp(node, view, sections)))
-  })
 
 const report = (json: boolean, code: number, message: string): Effect.Effect<number, never, Host> =>
   Effect.map(Host, ({ stderr }) => {

@@ -1,6 +1,6 @@
 import { Effect, Result } from "effect"
 import { assert, describe, it } from "vitest"
-import { sections, whole } from "../../src/app/Cli.ts"
+import { outline, sections, whole } from "../../src/app/Commands.ts"
 import { readWords } from "../../src/app/commands/Usage.ts"
 import type { CommandNode } from "../../src/surfaces/cli/CommandTree.ts"
 import { describedBy, leavesOf, summaryOf, wordOf } from "../../src/surfaces/cli/CommandTree.ts"
@@ -24,6 +24,14 @@ const document = committed("docs/cli.md")
 
 const nameOf = ({ path }: CommandNode) => path.join(" ")
 const each = (nodes: ReadonlyArray<CommandNode>) => nodes.map((node) => ({ name: nameOf(node), node }))
+
+it("says of each command without its page what its page says first", () => {
+  const summaries = ({ children, text }: CommandNode) => [
+    text,
+    children.map((child) => [wordOf(child), summaryOf(child, 1000)]).sort()
+  ]
+  assert.deepStrictEqual(summaries(outline), summaries(root))
+})
 
 describe.each(each(leaves))("$name", ({ node }) => {
   it("says what it does, gives an example that can be read, and its exit codes", () => {

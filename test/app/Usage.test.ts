@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
-import { whole } from "../../src/app/Cli.ts"
+import { whole } from "../../src/app/Commands.ts"
 import type { CommandNode } from "../../src/surfaces/cli/CommandTree.ts"
 import { leavesOf } from "../../src/surfaces/cli/CommandTree.ts"
 import { freshPlace } from "../support/RunCommand.ts"

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { sections, whole } from "../../src/app/Cli.ts"
+import { sections, whole } from "../../src/app/Commands.ts"
 import type { CommandNode, Flag } from "../../src/surfaces/cli/CommandTree.ts"
 import { leavesOf, saidOf, usualExits, wordOf } from "../../src/surfaces/cli/CommandTree.ts"
 import { globalFlags } from "../../src/surfaces/cli/Globals.ts"

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { whole } from "../../src/app/Cli.ts"
+import { whole } from "../../src/app/Commands.ts"
 import { leavesOf } from "../../src/surfaces/cli/CommandTree.ts"
 import { panelRoutes, patternOf } from "../support/PanelRoutes.ts"
 import { apiRoutes } from "./ApiRoutes.ts"

@@ -174,7 +174,8 @@ export interface Act<
 /** Any act that needs no more than these services. */
 export interface AnyAct<R> extends Omit<Act<string, Fields, Output, OperatorCode, R>, "http" | "cli"> {
   readonly http?: Omit<Http<Fields, string>, "route"> & { readonly route: string }
-  // The functions of an act take its own output. oxlint-disable-next-line typescript/no-explicit-any
+  // The functions of an act take its own output.
+  // oxlint-disable-next-line typescript/no-explicit-any
   readonly cli?: Cli<any, any, R>
 }
 

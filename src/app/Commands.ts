@@ -1,0 +1,183 @@
+import type * as Array from "effect/Array"
+import * as Command from "effect/cli/Command"
+import * as Console from "effect/Console"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type { CommandNode } from "../surfaces/cli/CommandTree.ts"
+import { describedBy } from "../surfaces/cli/CommandTree.ts"
+import type { Sections } from "../surfaces/cli/HelpPage.ts"
+import { renderHelp } from "../surfaces/cli/HelpPage.ts"
+import { Rendered } from "../surfaces/cli/Rendered.ts"
+import { CommandFailed } from "./CommandFailed.ts"
+import { commandTree } from "./commands/Descriptor.ts"
+import { helpOn } from "./commands/Usage.ts"
+
+const actCommands = () => import("./commands/ActCommand.ts")
+
+/**
+ * The commands by name. Each command is loaded only when it is used, so that it does not slow down the start of the
+ * others.
+ */
+const commands = {
+  serve: async () => (await import("./commands/ServeCommand.ts")).serveCommand,
+  init: async () => (await import("./commands/InitCommand.ts")).initCommand,
+  migrate: async () => (await import("./commands/MigrateCommand.ts")).migrateCommand,
+  config: async () => (await import("./commands/ConfigCommand.ts")).configCommand,
+  profile: async () => (await import("./commands/ProfileCommand.ts")).profileCommand,
+  health: async () => (await import("./commands/HealthCommand.ts")).healthCommand,
+  transfer: async () => (await import("./commands/TransferCommand.ts")).transferCommand,
+  account: async () => {
+    const { accountActs } = await import("../surfaces/operator/acts/AccountActs.ts")
+    return (await actCommands()).actCommand(accountActs, "account")
+  },
+  eab: async () => {
+    const { credentialActs } = await import("../surfaces/operator/acts/CredentialActs.ts")
+    return (await actCommands()).actCommand(credentialActs, "eab")
+  },
+  admin: async () => (await import("./commands/AdminCommand.ts")).adminCommand,
+  order: async () => (await import("./commands/OrderCommand.ts")).orderCommand,
+  cert: async () => {
+    const { certificateActs } = await import("../surfaces/operator/acts/CertificateActs.ts")
+    return (await actCommands()).actCommand(certificateActs, "cert")
+  },
+  nonce: async () => {
+    const { nonceActs } = await import("../surfaces/operator/acts/NonceActs.ts")
+    return (await actCommands()).actCommand(nonceActs, "nonce")
+  },
+  audit: async () => {
+    const [{ auditActs }, { cleanupCommand }] = await Promise.all([
+      import("../surfaces/operator/acts/AuditActs.ts"),
+      import("./commands/AuditCleanupCommand.ts")
+    ])
+    return (await actCommands()).actCommand(auditActs, "audit", { audit: [cleanupCommand] })
+  },
+  crl: async () => (await import("./commands/CrlCommand.ts")).crlCommand,
+  jobs: async () => {
+    const [{ jobActs }, { Activity }] = await Promise.all([
+      import("../surfaces/operator/acts/JobActs.ts"),
+      import("../operations/operator/Activity.ts")
+    ])
+    return (await actCommands()).actCommand(jobActs, "jobs", {}, { "jobs queue": Activity.layer([]) })
+  },
+  worker: async () => {
+    const { jobActs } = await import("../surfaces/operator/acts/JobActs.ts")
+    return (await actCommands()).actCommand(jobActs, "worker")
+  },
+  filter: async () => (await import("./commands/FilterCommand.ts")).filterCommand,
+  notify: async () => (await import("./commands/NotifyCommand.ts")).notifyCommand,
+  upstream: async () => (await import("./commands/UpstreamCommand.ts")).upstreamCommand,
+  completions: async () => (await import("./commands/HelpCommand.ts")).completionsCommand(whole),
+  man: async () => (await import("./commands/HelpCommand.ts")).manCommand(whole, sections),
+  help: async () => (await import("./commands/HelpCommand.ts")).helpCommand(showHelp)
+}
+
+/** The sections of the commands, in the order of the help. A command that is in no section is listed last. */
+export const sections: Sections = [
+  ["Serve", ["serve", "init", "health", "config"]],
+  ["Certificates", ["account", "order", "cert", "eab", "crl", "upstream"]],
+  ["Policy", ["profile", "filter"]],
+  ["Queue", ["jobs", "worker"]],
+  ["Operators", ["admin", "audit"]],
+  ["Database", ["migrate", "transfer", "nonce"]],
+  ["Other", ["notify", "completions", "man", "help"]]
+]
+
+/**
+ * What each command does, for the help page without a command, which loads none of them. The first sentence of a
+ * command's own page says the same.
+ */
+const summaries: { readonly [word in keyof typeof commands]: string } = {
+  serve: "Run the service until SIGTERM or SIGINT; SIGHUP reloads the configuration",
+  init: "Migrate the database and create what is missing: a first config.toml, the CA, the TLS pair",
+  migrate: "Apply pending schema migrations",
+  config: "The configuration, as it is on disk",
+  profile: "ACME endpoints",
+  health: "Check whether a running service is healthy",
+  transfer: "Copy every row of every table to another database",
+  account: "Accounts of ACME clients",
+  eab: "Credentials for external account binding",
+  admin: "Operators, their tokens and sessions",
+  order: "Orders and their certificates",
+  cert: "Certificates by their serial numbers",
+  nonce: "Nonces of the ACME protocol",
+  audit: "The audit trail",
+  crl: "Revocation lists of the local CAs",
+  jobs: "Jobs in the queue",
+  worker: "Processes of the service",
+  filter: "Filter policies, as configured on disk",
+  notify: "Notifications by mail, webhook and program",
+  upstream: "The accounts and orders of relays at their upstreams",
+  completions: "Print the completion script of a shell; it needs no configuration and no database",
+  man: "Print the manual page, as roff; it needs no configuration and no database",
+  help: "Print what a command does, and its flags and arguments"
+}
+
+export type AnyCommand = Awaited<ReturnType<(typeof commands)[keyof typeof commands]>>
+
+const isWord = (word: string): word is keyof typeof commands => Object.hasOwn(commands, word)
+const words = Object.keys(commands).filter(isWord)
+
+/**
+ * Returns the command that the first word names. Without a word, returns all commands, because help and completions
+ * list them all.
+ */
+export const meant = (word = ""): Effect.Effect<Array.NonEmptyReadonlyArray<AnyCommand>> =>
+  Effect.promise(async () =>
+    isWord(word)
+      ? [await commands[word]()]
+      : [
+        await commands.serve(),
+        ...await Promise.all(words.filter((other) => other !== "serve").map((other) => commands[other]()))
+      ]
+  )
+
+const about = "An ACME server for an organisation's own clients. Without a command it serves."
+
+/** The commands with their summaries alone. */
+export const outline: CommandNode = {
+  path: ["acme-svc"],
+  ...describedBy(about),
+  flags: [],
+  args: [],
+  children: words.map((word) => ({
+    path: ["acme-svc", word],
+    ...describedBy(summaries[word]),
+    flags: [],
+    args: [],
+    children: []
+  }))
+}
+
+/** Makes the command tree, with only the commands that this command line needs. */
+export const tree = (all: Array.NonEmptyReadonlyArray<AnyCommand>) => {
+  const serve = Effect.flatMap(
+    Effect.promise(() => import("./commands/ServeCommand.ts")),
+    ({ serveEverything }) => serveEverything
+  )
+  return Command.make("acme-svc", {}, () => serve).pipe(
+    Command.withDescription(about),
+    Command.withSubcommands(all)
+  )
+}
+
+/** Returns the tree of the commands that the first word of a command line may mean. */
+const treeOf = (word?: string) => Effect.map(meant(word), tree)
+
+/** Returns the commands among which the first word of a command line is searched. */
+export type Among = (word?: string) => Effect.Effect<Array.NonEmptyReadonlyArray<AnyCommand>>
+
+/** Every command, as data. */
+export const whole: Effect.Effect<CommandNode> = Effect.suspend(() => Effect.map(treeOf(), (root) => commandTree(root)))
+
+/** A command line that is wrong, and why. */
+export const wrong = (sentence: string) => new CommandFailed({ code: 2, message: sentence })
+
+/** Prints the help page for the given words. */
+export const showHelp = (words: ReadonlyArray<string>): Effect.Effect<void, CommandFailed> =>
+  Effect.gen(function*() {
+    const first = words.find((word) => !word.startsWith("-"))
+    const node = first === undefined
+      ? outline
+      : yield* Effect.fromResult(Result.mapError(helpOn(commandTree(yield* treeOf(first)), words), wrong))
+    yield* Console.log(new Rendered((view) => renderHelp(node, view, sections)))
+  })
