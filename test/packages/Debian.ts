@@ -1,4 +1,14 @@
-import { appendFileSync, copyFileSync, cpSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs"
+import {
+  appendFileSync,
+  copyFileSync,
+  cpSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync
+} from "node:fs"
 import { join, resolve } from "node:path"
 import { runCommand } from "../interop/Command.ts"
 import { buildEarlier, NoEarlierBuild } from "../support/EarlierBuild.ts"
@@ -56,6 +66,9 @@ const buildOlder = async (out: string, say: Site["say"]): Promise<string> => {
     for (const part of ["tools", "deploy", "src/surfaces/cli/ManPage.ts"]) {
       cpSync(join(repository, part), join(folder, part), { recursive: true })
     }
+    // Its table of commands was a part of Cli.ts, and the packaging of today asks for it by its own file.
+    const table = join(folder, "src/app/Commands.ts")
+    if (!existsSync(table)) writeFileSync(table, `export { sections, whole } from "./Cli.ts"\n`)
     appendFileSync(join(folder, "dist/LICENSES"), "")
     copyFileSync(join(repository, "dist/sbom.cdx.json"), join(folder, "dist/sbom.cdx.json"))
     say(`deb: upgraded from ${commit.slice(0, 7)}, which lacks ${lacks.join(" and ")}`)
