@@ -3,7 +3,7 @@ import type { AccountId } from "../domain/Id.ts"
 import { bool, bytes, int, name, nullable, text, texts, uuid, uuidBytes } from "../engine/sql/Column.ts"
 import { all, first } from "../engine/sql/Query.ts"
 import { select, statement } from "../engine/sql/Statement.ts"
-import { lockRow } from "./RowLock.ts"
+import { lockForDeletion as lockAccountForDeletion, lockRow } from "./RowLock.ts"
 
 /** The columns that every query of accounts reads. */
 export const accountColumns = {
@@ -142,3 +142,6 @@ export const deactivate = (profile: string, id: AccountId) => first(deactivateSt
  * "Order of locks").
  */
 export const lock = (id: AccountId) => lockRow("accounts", id)
+
+/** Like {@link lock}, for an account that is about to be deleted. */
+export const lockForDeletion = (id: AccountId) => lockAccountForDeletion(id)

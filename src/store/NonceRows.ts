@@ -38,6 +38,16 @@ export const insert = (values: ReadonlyArray<string>, now: number) =>
     millisecond: now % 1000
   })
 
+const findStatement = statement({
+  name: "nonce_find",
+  params: { value: text() },
+  row: { value: text() },
+  sql: () => `SELECT value AS "value" FROM nonces WHERE value = :value`
+})
+
+/** Returns whether a nonce is stored. */
+export const isStored = (value: string) => Effect.map(first(findStatement, { value }), (row) => row !== undefined)
+
 /**
  * Deletes those of `values` that exist. Answers when each was made, in milliseconds since 1970, at the end of its second where an
  * older version made it. The delete decides every race. One whose row cannot be read counts as unknown.

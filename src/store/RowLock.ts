@@ -5,19 +5,30 @@ import { Database } from "../engine/sql/Database.ts"
 import { run } from "../engine/sql/Query.ts"
 import { statement } from "../engine/sql/Statement.ts"
 
-const lockOf = (table: "accounts" | "orders") =>
+type Table = "accounts" | "orders"
+
+const lockOf = (table: Table, purpose: "change" | "deletion") =>
   statement({
-    name: `${table}_lock`,
+    name: `${table}_lock_for_${purpose}`,
     params: { id: uuid() },
     row: {},
-    sql: () => `SELECT 1 FROM ${table} WHERE id = :id FOR UPDATE`
+    only: "postgres",
+    sql: () => `SELECT 1 FROM ${table} WHERE id = :id FOR ${purpose === "change" ? "NO KEY UPDATE" : "UPDATE"}`
   })
 
-const statements = { accounts: lockOf("accounts"), orders: lockOf("orders") }
+const forChange = { accounts: lockOf("accounts", "change"), orders: lockOf("orders", "change") }
+const accountForDeletion = lockOf("accounts", "deletion")
 
-/** Locks a row until the transaction ends. SQLite needs no lock, because it has only one writer. */
-export const lockRow = (table: "accounts" | "orders", id: string): Effect.Effect<void, StorageFailed, Database> =>
-  Database.use(({ dialect }) => dialect === "sqlite" ? Effect.void : run(statements[table], { id }))
+/**
+ * Locks a row until the transaction ends. Rows that refer to it may be inserted meanwhile, so newOrder does not wait for
+ * an account's other requests. SQLite needs no lock, because it has only one writer.
+ */
+export const lockRow = (table: Table, id: string): Effect.Effect<void, StorageFailed, Database> =>
+  Database.use(({ dialect }) => dialect === "sqlite" ? Effect.void : run(forChange[table], { id }))
+
+/** Locks an account that is about to be deleted, so that no order can be inserted for it meanwhile. */
+export const lockForDeletion = (id: string): Effect.Effect<void, StorageFailed, Database> =>
+  Database.use(({ dialect }) => dialect === "sqlite" ? Effect.void : run(accountForDeletion, { id }))
 
 // In PostgreSQL, a transaction that stores a certificate locks the row of its order. So a shared lock on these rows
 // waits for all such transactions.
@@ -25,6 +36,7 @@ const processingStatement = statement({
   name: "order_processing_wait",
   params: {},
   row: {},
+  only: "postgres",
   sql: () => `SELECT 1 FROM orders WHERE status = 'processing' FOR SHARE`
 })
 

@@ -77,6 +77,8 @@ export interface Statement<P extends Columns, R extends Columns> {
   readonly params: P
   readonly row: R
   readonly compiled: { readonly [D in Dialect]: Compiled }
+  /** The only engine that runs it, if the other one does not need it. */
+  readonly only: Dialect | undefined
   /** `[name, decode]` of each result column. */
   readonly decoders: ReadonlyArray<readonly [string, Columns[string]]>
 }
@@ -130,6 +132,7 @@ export const statement = <P extends Columns, R extends Columns>(definition: {
   readonly name: string
   readonly params: P
   readonly row: R
+  readonly only?: Dialect
   readonly sql: (f: Fragments) => string
 }): Statement<P, R> => {
   const made: Statement<P, R> = {
@@ -137,6 +140,7 @@ export const statement = <P extends Columns, R extends Columns>(definition: {
     params: definition.params,
     row: definition.row,
     compiled: new CompiledWhenUsed(definition.sql),
+    only: definition.only,
     decoders: Object.entries(definition.row) as ReadonlyArray<readonly [string, Columns[string]]>
   }
   declared.push(made)

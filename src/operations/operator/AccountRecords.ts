@@ -144,7 +144,7 @@ export const preview = Effect.fn("AccountRecords.preview")(function*(id: string)
 export const remove = Effect.fn("AccountRecords.remove")(function*(operator: Operator, id: string) {
   const done = yield* transaction(Effect.gen(function*() {
     const { id: accountId, profile } = yield* find(id)
-    yield* accounts.lock(accountId)
+    yield* accounts.lockForDeletion(accountId)
     yield* deletions.lockOrders([accountId])
     yield* refuseWhileLive(accountId)
     const [owned] = yield* deletions.owned([accountId])

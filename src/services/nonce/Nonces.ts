@@ -119,6 +119,19 @@ const make = (ttlSeconds: () => number) =>
     let spending = false
 
     /**
+     * Drops the nonces made ahead that are no longer stored. PostgreSQL empties the table after a crash and on a
+     * promoted standby. If a nonce is unknown, the next one is looked up before the client is given it.
+     */
+    const dropIfGone = Effect.suspend(() => {
+      const next = ahead.at(-1)
+      return next === undefined
+        ? Effect.void
+        : Effect.map(nonces.isStored(next.value), (isStored) => {
+          if (!isStored) ahead = ahead.filter(({ madeAt }) => madeAt > next.madeAt)
+        })
+    })
+
+    /**
      * Spends the nonces of all requests that are waiting when the statement runs: on SQLite at the end of this turn of
      * the event loop, on PostgreSQL now. If a batch has a nonce twice, the first request gets the row, and the second
      * finds none.
@@ -137,16 +150,16 @@ const make = (ttlSeconds: () => number) =>
           if (group.length === 0) gather() // the transaction could not begin
           return Effect.sync(() => group.forEach(({ answer }) => answer(Effect.failCause(cause))))
         },
-        onSuccess: (rows) =>
-          Effect.map(currentMillis, (now) => {
-            const oldest = now - ttlSeconds() * 1000
-            const found = new Map<string, Spent>()
-            for (const { madeAt, value } of rows) found.set(value, madeAt < oldest ? "expired" : "fresh")
-            for (const { answer, nonce } of group) {
-              answer(Effect.succeed(found.get(nonce) ?? "unknown"))
-              found.delete(nonce)
-            }
-          })
+        onSuccess: Effect.fnUntraced(function*(rows) {
+          if (rows.length < group.length) yield* Effect.ignore(dropIfGone)
+          const oldest = (yield* currentMillis) - ttlSeconds() * 1000
+          const found = new Map<string, Spent>()
+          for (const { madeAt, value } of rows) found.set(value, madeAt < oldest ? "expired" : "fresh")
+          for (const { answer, nonce } of group) {
+            answer(Effect.succeed(found.get(nonce) ?? "unknown"))
+            found.delete(nonce)
+          }
+        })
       })
     }
 

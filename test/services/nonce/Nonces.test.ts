@@ -175,6 +175,23 @@ describe.each(databases)("nonces on $name", (backend) => {
         )
       }))
 
+    test("hands out no more of those made ahead once one shows that the table was emptied", (nonces) =>
+      Effect.gen(function*() {
+        const lost = yield* issued(nonces)
+        yield* sql("DELETE FROM nonces") // as a crash of PostgreSQL or a promoted standby leaves it
+        assert.strictEqual(yield* nonces.spend(lost), "unknown")
+        assert.strictEqual(yield* nonces.spend(yield* issued(nonces)), "fresh")
+      }))
+
+    test("keeps those made ahead when an unknown one is presented", (nonces) =>
+      Effect.gen(function*() {
+        yield* issued(nonces)
+        const before = yield* stored
+        assert.strictEqual(yield* nonces.spend("A".repeat(43)), "unknown")
+        yield* issued(nonces)
+        assert.strictEqual(yield* stored, before)
+      }))
+
     test("of a hundred and fifty who present one at once, one has it", (nonces) =>
       Effect.gen(function*() {
         const nonce = yield* issued(nonces)

@@ -1,0 +1,1 @@
+-- SQLite has no tables outside its log; only PostgreSQL changes here.
