@@ -1,7 +1,11 @@
 import * as Effect from "effect/Effect"
-import { int, nullable, rows, text } from "../engine/sql/Column.ts"
+import type { Account } from "../domain/Account.ts"
+import type { AccountId } from "../domain/Id.ts"
+import { int, nullable, packedUuid, rows, text } from "../engine/sql/Column.ts"
+import { Database } from "../engine/sql/Database.ts"
 import { all, first, partitioned, run } from "../engine/sql/Query.ts"
-import { statement } from "../engine/sql/Statement.ts"
+import { select, statement } from "../engine/sql/Statement.ts"
+import { accountColumns } from "./AccountRows.ts"
 
 const insertBatch = statement({
   name: "nonce_insert",
@@ -12,13 +16,58 @@ const insertBatch = statement({
      SELECT ${at(0, "text")}, :second, :millisecond FROM ${each(":values")}`
 })
 
+const moment = { second: int, millisecond: nullable(int) }
+const madeAtOf = (
+  { millisecond = 999, second }: { readonly second: number; readonly millisecond: number | undefined }
+) => second * 1000 + millisecond
+
 const consumeBatch = statement({
   name: "nonce_consume",
   params: { values: rows },
-  row: { value: text(), second: int, millisecond: nullable(int) },
-  sql: ({ at, each }) =>
-    `DELETE FROM nonces WHERE value IN (SELECT ${at(0, "text")} FROM ${each(":values")})
+  row: { value: text(), ...moment },
+  // An array, because PostgreSQL would take a set for large and read the whole table.
+  sql: ({ at, dialect, each }) =>
+    `DELETE FROM nonces WHERE value ${dialect === "postgres" ? "= ANY (ARRAY" : "IN "}(SELECT ${at(0, "text")}
+       FROM ${each(":values")})${dialect === "postgres" ? ")" : ""}
      RETURNING value, created_at AS "second", created_millisecond AS "millisecond"`
+})
+
+/** The row of an account, and the nonce of the request that its key has signed. */
+const signer = { nonce: text(), ...accountColumns }
+
+/** The signers that are as they were when their requests were verified: id, profile and key are those of an account. */
+const signersOf = (asked: string) =>
+  `SELECT q.nonce AS "nonce", ${select(accountColumns, "a")} FROM ${asked} q JOIN accounts a ON a.id = q.account_id
+   WHERE a.profile = q.profile AND a.pubkey = q.pubkey`
+
+const signerStatement = statement({
+  name: "nonce_signers",
+  params: { asked: rows },
+  row: signer,
+  only: "sqlite",
+  sql: ({ at, each }) =>
+    signersOf(
+      `(SELECT ${at(0, "text")} AS nonce, ${at(1, "uuid")} AS account_id, ${at(2, "text")} AS profile,
+         ${at(3, "bytes")} AS pubkey FROM ${each(":asked")})`
+    )
+})
+
+// The look-ups are laterals with OFFSET, because PostgreSQL would take the set for large and read all accounts.
+const consumeSigned = statement({
+  name: "nonce_consume_signed",
+  params: { asked: rows },
+  row: { ...signer, second: nullable(int), millisecond: nullable(int) },
+  only: "postgres",
+  sql: ({ at, each }) =>
+    `WITH asked AS MATERIALIZED (SELECT ${at(0, "text")} AS nonce, ${at(1, "uuid")} AS account_id,
+         ${at(2, "text")} AS profile, ${at(3, "bytes")} AS pubkey FROM ${each(":asked")}),
+       signers AS MATERIALIZED (SELECT q.nonce, a.* FROM asked q
+         CROSS JOIN LATERAL (SELECT * FROM accounts WHERE id = q.account_id OFFSET 0) a
+         WHERE a.profile = q.profile AND a.pubkey = q.pubkey),
+       spent AS (DELETE FROM nonces WHERE value = ANY (ARRAY(SELECT nonce FROM signers))
+         RETURNING value, created_at, created_millisecond)
+     SELECT s.nonce AS "nonce", ${select(accountColumns, "s")}, n.created_at AS "second",
+       n.created_millisecond AS "millisecond" FROM signers s LEFT JOIN spent n ON n.value = s.nonce`
 })
 
 const sweepBatch = statement({
@@ -55,9 +104,53 @@ export const isStored = (value: string) => Effect.map(first(findStatement, { val
 export const consume = (values: ReadonlyArray<string>) =>
   Effect.map(
     partitioned(consumeBatch, { values: values.map((value) => [value]) }),
-    ({ readable }) =>
-      readable.map(({ millisecond = 999, second, value }) => ({ value, madeAt: second * 1000 + millisecond }))
+    ({ readable }) => readable.map((row) => ({ value: row.value, madeAt: madeAtOf(row) }))
   )
+
+/** A nonce, and the account whose key has signed the request with it. */
+export interface SignedNonce {
+  readonly nonce: string
+  readonly profile: string
+  readonly accountId: AccountId
+  /** DER SubjectPublicKeyInfo. */
+  readonly pubkey: Uint8Array
+}
+
+/** The account that has signed with a nonce, and when the nonce was made. */
+export interface Signer {
+  readonly nonce: string
+  readonly account: Account
+  /** `undefined` if the nonce is not stored. */
+  readonly madeAt: number | undefined
+}
+
+/**
+ * Like {@link consume}, and reads the signers in the same round trip. A signer whose account is gone, or has another key by now,
+ * is missing in the result, and its nonce is not spent. So is a signer whose row cannot be read.
+ */
+export const consumeWithSigners = Effect.fnUntraced(function*(asked: ReadonlyArray<SignedNonce>) {
+  const params = {
+    asked: asked.map(({ accountId, nonce, profile, pubkey }) => [
+      nonce,
+      packedUuid(accountId),
+      profile,
+      Buffer.from(pubkey).toString("hex")
+    ])
+  }
+  const { dialect } = yield* Database
+  if (dialect === "postgres") {
+    const { readable } = yield* partitioned(consumeSigned, params)
+    return readable.map(({ millisecond, nonce, second, ...account }): Signer => ({
+      nonce,
+      account,
+      madeAt: second === undefined ? undefined : madeAtOf({ second, millisecond })
+    }))
+  }
+  const { readable } = yield* partitioned(signerStatement, params)
+  const found = yield* consume([...new Set(readable.map(({ nonce }) => nonce))])
+  const madeAt = new Map(found.map((row) => [row.value, row.madeAt]))
+  return readable.map(({ nonce, ...account }): Signer => ({ nonce, account, madeAt: madeAt.get(nonce) }))
+})
 
 /** Deletes up to `limit` nonces made before an epoch second. Returns their number. */
 export const sweep = (before: number, limit: number) =>

@@ -23,7 +23,7 @@ for (const room of ["engine/sql", "engine/queue", "domain/words", "store"]) {
   }
 }
 for (const make of makers) make()
-const statements: ReadonlyArray<Pick<Statement<never, never>, "name" | "compiled">> = [...declared]
+const statements: ReadonlyArray<Pick<Statement<never, never>, "name" | "compiled" | "only">> = [...declared]
 
 /** Columns each of whose values few rows have. */
 const narrow = new Set(

@@ -7,8 +7,8 @@ export interface Fragments {
   readonly skipLocked: string
   /** Returns a table of the elements of a `rows` parameter, each in a column `value`. */
   readonly each: (parameter: string) => string
-  /** Returns the n-th member of such an element as text, integer or uuid. */
-  readonly at: (index: number, type: "text" | "int" | "uuid") => string
+  /** Returns the n-th member of such an element as text, integer, uuid or octets (hexadecimal digits in the element). */
+  readonly at: (index: number, type: "text" | "int" | "uuid" | "bytes") => string
   /** Returns a uuid column as hyphenated text. */
   readonly idText: (column: string) => string
   /**
@@ -38,7 +38,7 @@ const fragments: { readonly [D in Dialect]: Fragments } = {
     dialect: "sqlite",
     skipLocked: "",
     each: (parameter) => `json_each(${parameter})`,
-    at: (index, type) => type === "uuid" ? `unhex(value ->> ${index})` : `value ->> ${index}`,
+    at: (index, type) => type === "uuid" || type === "bytes" ? `unhex(value ->> ${index})` : `value ->> ${index}`,
     idText: (column) =>
       [[1, 8], [9, 4], [13, 4], [17, 4], [21, 12]]
         .map(([from, length]) => `substr(lower(hex(${column})), ${from}, ${length})`).join(" || '-' || "),
@@ -52,7 +52,10 @@ const fragments: { readonly [D in Dialect]: Fragments } = {
     dialect: "postgres",
     skipLocked: "FOR UPDATE SKIP LOCKED",
     each: (parameter) => `json_array_elements(${parameter}::json)`,
-    at: (index, type) => `(value ->> ${index})${type === "uuid" ? "::uuid" : type === "int" ? "::bigint" : ""}`,
+    at: (index, type) =>
+      type === "bytes"
+        ? `decode(value ->> ${index}, 'hex')`
+        : `(value ->> ${index})${type === "uuid" ? "::uuid" : type === "int" ? "::bigint" : ""}`,
     idText: (column) => `${column}::text`,
     indexedBy: () => "",
     aside: (column) => column,

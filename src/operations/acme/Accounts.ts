@@ -154,7 +154,7 @@ const create = Effect.fnUntraced(function*(registration: Registration, eabKid: s
   })
   if (inserted === undefined) return undefined
   const keys = yield* AccountKeys
-  keys.keep(key)
+  keys.keep(id, key)
   if (eabKid !== undefined) yield* emit("eab_verified", { kid: eabKid, account_id: id })
   yield* emit("account_created", { account_id: id, key_fp: fingerprint(key.spki) })
   return account

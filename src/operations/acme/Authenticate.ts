@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import { tokenLength } from "../../crypto/Entropy.ts"
 import type { AccountKey } from "../../crypto/jose/Jwk.ts"
 import { signatureAlgorithms } from "../../crypto/jose/Jwk.ts"
 import type { Jws } from "../../crypto/jose/Jws.ts"
@@ -12,6 +13,7 @@ import { emit } from "../../domain/words/Log.ts"
 import { ReverseNames } from "../../engine/net/ReverseNames.ts"
 import { currentSeconds } from "../../engine/Time.ts"
 import { AccountKeys } from "../../services/keys/AccountKeys.ts"
+import type { Spent } from "../../services/nonce/Nonces.ts"
 import { Nonces } from "../../services/nonce/Nonces.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import * as accounts from "../../store/AccountRows.ts"
@@ -83,19 +85,28 @@ const verified = (
   )
 }
 
-/** Makes check 8: the nonce is fresh and unused. Only a request that passed all earlier checks uses up a nonce. */
-const nonceIsFresh = Effect.fnUntraced(function*(nonce: string | undefined) {
-  const verdict = nonce === undefined ? "missing" : yield* (yield* Nonces).spend(nonce)
-  if (verdict === "fresh") return
+/** Returns whether checks 6 and 7 succeed with a key. */
+const verifies = (jws: Jws, key: AccountKey, algorithms: Algorithms): boolean =>
+  Result.isSuccess(algorithmKnown(jws, algorithms)) && Result.isSuccess(algorithmFits(jws, key, algorithms)) &&
+  verifyJws(jws, key)
+
+/** Logs and refuses a nonce that is not fresh. */
+const refuseUnlessFresh = (nonce: string | undefined, verdict: Spent | "missing"): Effect.Effect<void, BadNonce> => {
+  if (verdict === "fresh") return Effect.void
   const nonce_fp = nonce === undefined ? undefined : fingerprint(nonce)
   // An unknown value in our own form was used before, or was swept.
-  yield* nonce_fp !== undefined && nonce?.length === ourNonceLength && verdict === "unknown"
-    ? emit("nonce_replayed", { nonce_fp })
-    : emit("nonce_rejected", { reason: verdict, nonce_fp })
-  return yield* new BadNonce()
-})
+  return Effect.andThen(
+    nonce_fp !== undefined && nonce?.length === tokenLength && verdict === "unknown"
+      ? emit("nonce_replayed", { nonce_fp })
+      : emit("nonce_rejected", { reason: verdict, nonce_fp }),
+    new BadNonce()
+  )
+}
 
-const ourNonceLength = 43
+/** Makes check 8: the nonce is fresh and unused. Only a request that passed all earlier checks uses up a nonce. */
+const nonceIsFresh = Effect.fnUntraced(function*(nonce: string | undefined) {
+  yield* refuseUnlessFresh(nonce, nonce === undefined ? "missing" : yield* (yield* Nonces).spend(nonce))
+})
 
 /**
  * Returns the facts of the client. Its reverse name is looked up only if the request may write something: a request
@@ -122,26 +133,44 @@ const seen = (request: SignedRequest, jws: Jws, account: Account, now: number) =
   return isDue ? Effect.tap(client, (facts) => accounts.recordSeen(account.id, now, facts)) : client
 }
 
-/** Makes checks 6b to 7: the account that the kid names at this profile, whatever its status, and the account's key. */
+/**
+ * Makes checks 6b to 8: the account that the kid names at this profile, whatever its status, the account's key and the nonce. If
+ * the signature verifies with the key that the account had last, account and nonce need only one round trip. The statement
+ * spends the nonce only if the account still has this key, so the order of the checks is the same.
+ */
 const accountSigned = Effect.fnUntraced(function*(jws: Jws, { accountPrefix, profile }: SignedRequest) {
-  const id = yield* accepted(accountIdOfKid(jws.header.kid ?? "", accountPrefix))
-  const account = yield* accounts.find(profile.name, id)
-  if (account === undefined) return yield* new AccountDoesNotExist()
+  const { kid, nonce } = jws.header
+  const accountId = yield* accepted(accountIdOfKid(kid ?? "", accountPrefix))
   const { algorithms } = profile.account
+  const keys = yield* AccountKeys
+  const cached = keys.cached(accountId)
+  if (cached !== undefined && nonce !== undefined && verifies(jws, cached, algorithms)) {
+    const { spendSigned } = yield* Nonces
+    const signed = yield* spendSigned({ nonce, profile: profile.name, accountId, pubkey: cached.spki })
+    if (signed !== undefined) {
+      yield* refuseUnlessFresh(nonce, signed.spent)
+      return { account: signed.account, key: cached }
+    }
+  }
+  const account = yield* accounts.find(profile.name, accountId)
+  if (account === undefined) return yield* new AccountDoesNotExist()
   yield* accepted(algorithmKnown(jws, algorithms))
-  const { get } = yield* AccountKeys
-  return { account, key: yield* verified(jws, get(account.pubkey), algorithms, account) }
+  const key = yield* verified(jws, keys.of(account), algorithms, account)
+  yield* nonceIsFresh(nonce)
+  return { account, key }
 })
 
-/** Makes checks 6a to 7: the key of the jwk. */
+/** Makes checks 6a to 8: the key of the jwk, and the nonce. */
 const keySigned = (jws: Jws, algorithms: Algorithms) =>
-  Effect.flatMap(accepted(keyOfJwk(jws, algorithms)), (key) => verified(jws, key, algorithms, undefined))
+  Effect.tap(
+    Effect.flatMap(accepted(keyOfJwk(jws, algorithms)), (key) => verified(jws, key, algorithms, undefined)),
+    () => nonceIsFresh(jws.header.nonce)
+  )
 
 /** Authenticates a request that an account of this profile signed. */
 export const byKid = Effect.fnUntraced(function*<P>(request: SignedRequest, read: Payload<P>) {
   const jws = yield* accepted(openJws(request.body, request.url, "kid"))
   const { account, key } = yield* accountSigned(jws, request)
-  yield* nonceIsFresh(jws.header.nonce)
   yield* refuseUnlessValid(account)
   const caller: Caller = {
     profile: request.profile,
@@ -157,7 +186,6 @@ export const byKid = Effect.fnUntraced(function*<P>(request: SignedRequest, read
 export const byJwk = Effect.fnUntraced(function*<P>(request: SignedRequest, read: Payload<P>) {
   const jws = yield* accepted(openJws(request.body, request.url, "jwk"))
   const key = yield* keySigned(jws, request.profile.account.algorithms)
-  yield* nonceIsFresh(jws.header.nonce)
   const client = yield* clientOf(request, true)
   return { key, client, payload: yield* accepted(read(jws.payload)) } satisfies ByKey<P>
 })
@@ -172,7 +200,6 @@ export const byEither = Effect.fnUntraced(function*<P>(request: SignedRequest, r
   const signer = jws.header.jwk === undefined
     ? yield* accountSigned(jws, request)
     : { key: yield* keySigned(jws, signatureAlgorithms) }
-  yield* nonceIsFresh(jws.header.nonce)
   const client = "account" in signer
     ? yield* seen(request, jws, signer.account, yield* currentSeconds)
     : yield* clientOf(request, true)
@@ -188,7 +215,6 @@ export const byAnybody = Effect.fnUntraced(function*(request: SignedRequest) {
   const signer = jws.header.jwk === undefined
     ? yield* accountSigned(jws, request)
     : yield* Effect.as(keySigned(jws, request.profile.account.algorithms), undefined)
-  yield* nonceIsFresh(jws.header.nonce)
   if (signer !== undefined) {
     yield* refuseUnlessValid(signer.account)
     yield* seen(request, jws, signer.account, yield* currentSeconds)

@@ -133,7 +133,7 @@ export const rollOver = Effect.fnUntraced(function*(caller: Caller, account: Acc
     ])
   }
   const keys = yield* AccountKeys
-  keys.keep(key)
+  keys.keep(account.id, key)
   yield* emit("key_change_completed", { account_id: account.id, ...facts })
   return changed
 }, Effect.uninterruptible)

@@ -2,6 +2,8 @@ import * as Context from "effect/Context"
 import * as Layer from "effect/Layer"
 import type { AccountKey } from "../../crypto/jose/Jwk.ts"
 import { importSpki } from "../../crypto/jose/Jwk.ts"
+import type { Account } from "../../domain/Account.ts"
+import type { AccountId } from "../../domain/Id.ts"
 
 const capacity = 10_000
 
@@ -16,33 +18,38 @@ const withOctetsOfItsOwn = (key: AccountKey): AccountKey => ({
 
 /**
  * A cache of imported account keys. Beyond 10 000 it drops the least recently used one. Importing a key costs twice as much
- * as verifying with it (docs/decisions/x509.md). A key never changes, so no entry can be stale.
+ * as verifying with it (docs/decisions/x509.md). An account may have changed its key at another process, so whoever relies on
+ * a cached key compares it with the row.
  */
 export class AccountKeys extends Context.Service<AccountKeys, {
-  /** Returns the key of a stored DER SubjectPublicKeyInfo. */
-  readonly get: (spki: Uint8Array) => AccountKey
+  /** Returns the key that the account had when it was last seen here. */
+  readonly cached: (id: AccountId) => AccountKey | undefined
+  /** Returns the key of an account's row. */
+  readonly of: (account: Pick<Account, "id" | "pubkey">) => AccountKey
   /** Keeps a key that was just imported from a request. */
-  readonly keep: (key: AccountKey) => void
+  readonly keep: (id: AccountId, key: AccountKey) => void
 }>()("acme/services/keys/AccountKeys") {
   static readonly layer: Layer.Layer<AccountKeys> = Layer.sync(this, () => {
-    const kept = new Map<string, AccountKey>()
-    const put = (name: string, key: AccountKey): AccountKey => {
-      kept.delete(name)
-      kept.set(name, key)
+    const kept = new Map<AccountId, AccountKey>()
+    const put = (id: AccountId, key: AccountKey): AccountKey => {
+      kept.delete(id)
+      kept.set(id, key)
       if (kept.size > capacity) {
         const [oldest] = kept.keys()
         if (oldest !== undefined) kept.delete(oldest)
       }
       return key
     }
-    const nameOf = (spki: Uint8Array): string =>
-      Buffer.from(spki.buffer, spki.byteOffset, spki.length).toString("latin1")
     return {
-      get: (spki) => {
-        const name = nameOf(spki)
-        return put(name, kept.get(name) ?? withOctetsOfItsOwn(importSpki(spki)))
+      cached: (id) => {
+        const key = kept.get(id)
+        return key === undefined ? undefined : put(id, key)
       },
-      keep: (key) => void put(nameOf(key.spki), withOctetsOfItsOwn(key))
+      of: ({ id, pubkey }) => {
+        const key = kept.get(id)
+        return put(id, key?.spki.equals(pubkey) === true ? key : withOctetsOfItsOwn(importSpki(pubkey)))
+      },
+      keep: (id, key) => void put(id, withOctetsOfItsOwn(key))
     }
   })
 }

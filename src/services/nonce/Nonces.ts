@@ -5,13 +5,21 @@ import * as FiberSet from "effect/FiberSet"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import { Entropy, tokenLength } from "../../crypto/Entropy.ts"
+import type { Account } from "../../domain/Account.ts"
 import type { StorageFailed } from "../../engine/sql/Database.ts"
 import { Database, transaction } from "../../engine/sql/Database.ts"
 import { currentMillis, millisOf } from "../../engine/Time.ts"
 import * as nonces from "../../store/NonceRows.ts"
+import type { SignedNonce } from "../../store/NonceRows.ts"
 
 /** The outcome for a nonce that a client presented. */
 export type Spent = "fresh" | "unknown" | "expired"
+
+/** The outcome for the nonce of a request that an account has signed, and the account as it is now. */
+export interface SpentSigned {
+  readonly account: Account
+  readonly spent: Spent
+}
 
 /**
  * Replay protection (RFC 8555 section 6.5). Every nonce is a row. Spending a nonce is a conditional delete, whose
@@ -25,6 +33,11 @@ export class Nonces extends Context.Service<Nonces, {
    */
   readonly issue: Effect.Effect<string | undefined>
   readonly spend: (nonce: string) => Effect.Effect<Spent, StorageFailed>
+  /**
+   * Spends the nonce of a request whose signature verifies with this key, and reads the account. Returns `undefined`, and
+   * spends nothing, if the account is gone or has another key by now, or if the nonce cannot be one of ours.
+   */
+  readonly spendSigned: (request: SignedNonce) => Effect.Effect<SpentSigned | undefined, StorageFailed>
 }>()("acme/services/nonce/Nonces") {
   /** `ttlSeconds` is the `nonce.ttl_seconds` in force when a nonce is handed out or spent. */
   static readonly layer = (options: {
@@ -42,9 +55,18 @@ const refillsBelow = 1 / 4
 const largestSpend = 100
 const deadlocksBorne = 3
 
+/** A request that waits for the verdict on its nonce. */
 interface Waiting {
   readonly nonce: string
-  readonly answer: (verdict: Effect.Effect<Spent, StorageFailed>) => void
+  /** The account that has signed the request. `undefined` if the account has been read already, or if there is none. */
+  readonly signed: SignedNonce | undefined
+  readonly answer: (verdict: Effect.Effect<Verdict, StorageFailed>) => void
+}
+
+/** Without an account if none was asked for, or if it is not as it was when the signature was verified. */
+interface Verdict {
+  readonly account: Account | undefined
+  readonly spent: Spent
 }
 
 const make = (ttlSeconds: () => number) =>
@@ -141,7 +163,13 @@ const make = (ttlSeconds: () => number) =>
       const gather = () => void group.push(...waiting.splice(0, largestSpend - group.length))
       const consume = Effect.suspend(() => {
         gather()
-        return nonces.consume([...new Set(group.map(({ nonce }) => nonce))])
+        const plain = [...new Set(group.flatMap(({ nonce, signed }) => signed === undefined ? [nonce] : []))]
+        const signed = group.flatMap((one) => one.signed ?? [])
+        return signed.length === 0
+          ? Effect.map(nonces.consume(plain), (rows) => ({ rows, signers: [] }))
+          : plain.length === 0
+          ? Effect.map(nonces.consumeWithSigners(signed), (signers) => ({ rows: [], signers }))
+          : transaction(Effect.all({ rows: nonces.consume(plain), signers: nonces.consumeWithSigners(signed) }))
       })
       // A batch of another process, or the sweep, may lock the same rows in another order.
       const patient = Effect.retry(consume, { times: deadlocksBorne, while: ({ transient }) => transient })
@@ -150,14 +178,21 @@ const make = (ttlSeconds: () => number) =>
           if (group.length === 0) gather() // the transaction could not begin
           return Effect.sync(() => group.forEach(({ answer }) => answer(Effect.failCause(cause))))
         },
-        onSuccess: Effect.fnUntraced(function*(rows) {
-          if (rows.length < group.length) yield* Effect.ignore(dropIfGone)
+        onSuccess: Effect.fnUntraced(function*({ rows, signers }) {
           const oldest = (yield* currentMillis) - ttlSeconds() * 1000
           const found = new Map<string, Spent>()
+          const accounts = new Map<string, Account>()
           for (const { madeAt, value } of rows) found.set(value, madeAt < oldest ? "expired" : "fresh")
-          for (const { answer, nonce } of group) {
-            answer(Effect.succeed(found.get(nonce) ?? "unknown"))
-            found.delete(nonce)
+          for (const { account, madeAt, nonce } of signers) {
+            accounts.set(nonce + account.id, account)
+            if (madeAt !== undefined) found.set(nonce, madeAt < oldest ? "expired" : "fresh")
+          }
+          if (found.size < group.length) yield* Effect.ignore(dropIfGone)
+          for (const { answer, nonce, signed } of group) {
+            const account = signed === undefined ? undefined : accounts.get(nonce + signed.accountId)
+            const isJudged = signed === undefined || account !== undefined
+            answer(Effect.succeed({ account, spent: isJudged ? found.get(nonce) ?? "unknown" : "unknown" }))
+            if (isJudged) found.delete(nonce)
           }
         })
       })
@@ -169,10 +204,9 @@ const make = (ttlSeconds: () => number) =>
       step: () => {}
     }).pipe(Effect.provideService(Database, database))
 
-    const spend = (nonce: string): Effect.Effect<Spent, StorageFailed> =>
-      // Other text is not looked up: it may be as long as a request.
-      nonce.length !== tokenLength ? Effect.succeed("unknown") : Effect.callback((resume) => {
-        const own = { nonce, answer: resume }
+    const judge = (nonce: string, signed: SignedNonce | undefined): Effect.Effect<Verdict, StorageFailed> =>
+      Effect.callback((resume) => {
+        const own = { nonce, signed, answer: resume }
         waiting.push(own)
         if (!spending) {
           spending = true
@@ -185,5 +219,19 @@ const make = (ttlSeconds: () => number) =>
         })
       })
 
-    return Nonces.of({ issue, spend })
+    // Other text is not looked up: it may be as long as a request.
+    const canBeOurs = (nonce: string) => nonce.length === tokenLength
+
+    const spend = (nonce: string): Effect.Effect<Spent, StorageFailed> =>
+      canBeOurs(nonce) ? Effect.map(judge(nonce, undefined), ({ spent }) => spent) : Effect.succeed("unknown")
+
+    const spendSigned = (request: SignedNonce): Effect.Effect<SpentSigned | undefined, StorageFailed> =>
+      canBeOurs(request.nonce)
+        ? Effect.map(
+          judge(request.nonce, request),
+          ({ account, spent }) => account === undefined ? undefined : { account, spent }
+        )
+        : Effect.succeed(undefined)
+
+    return Nonces.of({ issue, spend, spendSigned })
   })

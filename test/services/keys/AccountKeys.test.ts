@@ -2,6 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { generateKeyPairSync } from "node:crypto"
 import { importJwk } from "../../../src/crypto/jose/Jwk.ts"
+import { AccountId } from "../../../src/domain/Id.ts"
 import { AccountKeys } from "../../../src/services/keys/AccountKeys.ts"
 
 const imported = () => {
@@ -9,17 +10,33 @@ const imported = () => {
   return Result.getOrThrow(importJwk({ ...publicKey.export({ format: "jwk" }) }))
 }
 
+const ids = [
+  AccountId("00000000-0000-4000-8000-000000000001"),
+  AccountId("00000000-0000-4000-8000-000000000002")
+] as const
+
 describe("AccountKeys", () => {
   it.effect("keeps a key without the block of memory its octets were read into", () =>
     Effect.gen(function*() {
       const keys = yield* AccountKeys
       const [fresh, stored] = [imported(), imported()]
-      keys.keep(fresh)
-      for (const { spki, thumbprint } of [fresh, stored]) {
-        const kept = keys.get(spki)
-        expect(kept.thumbprint).toBe(thumbprint)
-        expect(kept.spki.equals(spki)).toBe(true)
-        expect(kept.spki.buffer.byteLength).toBe(spki.length)
+      keys.keep(ids[0], fresh)
+      expect(keys.of({ id: ids[1], pubkey: stored.spki }).thumbprint).toBe(stored.thumbprint)
+      for (const [id, { spki, thumbprint }] of [[ids[0], fresh], [ids[1], stored]] as const) {
+        const kept = keys.cached(id)
+        expect(kept?.thumbprint).toBe(thumbprint)
+        expect(kept?.spki.equals(spki)).toBe(true)
+        expect(kept?.spki.buffer.byteLength).toBe(spki.length)
       }
+    }).pipe(Effect.provide(AccountKeys.layer)))
+
+  it.effect("returns the key of the row if the account has another key by now", () =>
+    Effect.gen(function*() {
+      const keys = yield* AccountKeys
+      const [former, present] = [imported(), imported()]
+      keys.keep(ids[0], former)
+      expect(keys.of({ id: ids[0], pubkey: present.spki }).thumbprint).toBe(present.thumbprint)
+      expect(keys.cached(ids[0])?.thumbprint).toBe(present.thumbprint)
+      expect(keys.cached(ids[1])).toBeUndefined()
     }).pipe(Effect.provide(AccountKeys.layer)))
 })

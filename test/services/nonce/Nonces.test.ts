@@ -2,11 +2,13 @@ import { Context, Deferred, Effect, Exit, Fiber, Layer, Result } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { Entropy } from "../../../src/crypto/Entropy.ts"
+import { AccountId } from "../../../src/domain/Id.ts"
 import { Database, StorageFailed } from "../../../src/engine/sql/Database.ts"
 import type { Driver } from "../../../src/engine/sql/Driver.ts"
 import { SqlError } from "../../../src/engine/sql/SqlError.ts"
 import { sweepNonces } from "../../../src/operations/work/Sweeps.ts"
 import { Nonces } from "../../../src/services/nonce/Nonces.ts"
+import * as accounts from "../../../src/store/AccountRows.ts"
 import * as rows from "../../../src/store/NonceRows.ts"
 import { databases } from "../../support/Databases.ts"
 import { column, count, sql } from "../../support/Graph.ts"
@@ -51,6 +53,24 @@ const withoutTable = <A, E, R>(body: Effect.Effect<A, E, R>) =>
     () => body,
     () => sql("ALTER TABLE nonces_away RENAME TO nonces")
   )
+
+const addAccount = Effect.fnUntraced(function*(profile: string, key: string) {
+  const { uuid } = yield* Entropy
+  const id = AccountId(yield* uuid)
+  yield* accounts.insert({
+    id,
+    profile,
+    pubkey: Buffer.from(key),
+    contact: ["mailto:a@example.com"],
+    termsOfServiceAgreed: undefined,
+    eabKid: undefined,
+    now: 100,
+    ip: "192.0.2.1",
+    network: undefined,
+    ptr: undefined
+  })
+  return id
+})
 
 describe.each(databases)("nonces on $name", (backend) => {
   const { database, test } = useStore(backend, { first: () => Effect.flatMap(Database, noncesOver) })
@@ -190,6 +210,76 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.strictEqual(yield* nonces.spend("A".repeat(43)), "unknown")
         yield* issued(nonces)
         assert.strictEqual(yield* stored, before)
+      }))
+
+    test("reads the signer with the nonce, and spends nothing for one that is not as it was", (nonces) =>
+      Effect.gen(function*() {
+        const [id, other] = [yield* addAccount("p", "key of one"), yield* addAccount("p", "key of another")]
+        const pubkey = Buffer.from("key of one")
+        const nonce = yield* issued(nonces)
+        for (
+          const changed of [
+            { profile: "q" },
+            { pubkey: Buffer.from("key of another") },
+            { accountId: other },
+            { accountId: AccountId("00000000-0000-4000-8000-000000000001") }
+          ]
+        ) {
+          const asked = { nonce, profile: "p", accountId: id, pubkey, ...changed }
+          assert.isUndefined(yield* nonces.spendSigned(asked), JSON.stringify(changed))
+        }
+        const signed = { nonce, profile: "p", accountId: id, pubkey }
+        const first = yield* nonces.spendSigned(signed)
+        assert.strictEqual(first?.spent, "fresh")
+        assert.deepInclude(first?.account ?? {}, {
+          id,
+          profile: "p",
+          status: "valid",
+          contact: ["mailto:a@example.com"]
+        })
+        assert.strictEqual((yield* nonces.spendSigned(signed))?.spent, "unknown")
+        yield* sql("UPDATE accounts SET status = 'deactivated'")
+        const later = yield* nonces.spendSigned({ ...signed, nonce: yield* issued(nonces) })
+        assert.strictEqual(later?.account.status, "deactivated")
+        assert.isUndefined(yield* nonces.spendSigned({ ...signed, nonce: "a".repeat(44) }))
+      }))
+
+    test("judges those with a signer and those without in one batch, each nonce once", (nonces) =>
+      Effect.gen(function*() {
+        const pubkey = Buffer.from("key of one")
+        const accountId = yield* addAccount("p", "key of one")
+        const given = yield* Effect.replicateEffect(issued(nonces), 30, together)
+        const of = (nonce: string) => ({ nonce, profile: "p", accountId, pubkey })
+        const [shared = ""] = given
+        const verdicts = yield* Effect.forEach(given, (nonce, index) =>
+          index % 2 === 1
+            ? Effect.map(nonces.spendSigned(of(nonce)), (one) => one?.spent)
+            : nonces.spend(nonce), together)
+        assert.deepStrictEqual(verdicts, given.map(() => "fresh"))
+        const again = yield* issued(nonces)
+        const twice = yield* Effect.forEach([1, 2, 3], () => nonces.spendSigned(of(again)), together)
+        assert.deepStrictEqual(twice.map((one) => one?.spent), ["fresh", "unknown", "unknown"])
+        assert.strictEqual((yield* nonces.spendSigned(of(shared)))?.spent, "unknown")
+      }))
+
+    test("leaves a signer whose row cannot be read to its own look-up, and answers the others", (nonces) =>
+      Effect.gen(function*() {
+        const [good, bad] = [yield* addAccount("p", "good"), yield* addAccount("p", "bad")]
+        yield* sql(
+          "UPDATE accounts SET contact = 'no JSON' WHERE pubkey = (SELECT max(pubkey) FROM accounts WHERE pubkey < "
+            + (backend.dialect === "sqlite" ? "X'67')" : "'g'::bytea)")
+        )
+        const [one, two] = yield* Effect.forEach(
+          [[good, "good"], [bad, "bad"]] as const,
+          ([accountId, key]) =>
+            Effect.flatMap(
+              issued(nonces),
+              (nonce) => nonces.spendSigned({ nonce, profile: "p", accountId, pubkey: Buffer.from(key) })
+            ),
+          together
+        )
+        assert.strictEqual(one?.spent, "fresh")
+        assert.isUndefined(two)
       }))
 
     test("of a hundred and fifty who present one at once, one has it", (nonces) =>

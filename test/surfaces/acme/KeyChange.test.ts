@@ -56,6 +56,24 @@ describe.each(databases)("keyChange on $name", (backend) => {
     Effect.flatMap(surface, (app) => Effect.flatMap(byAccount(key, kid, kid.slice(urlOf("").length)), app.handle))
   const registered = (key: AcmeKey) => Effect.flatMap(surface, (app) => register(app, key))
 
+  test("the old key is nobody's at a process that has it cached, when another process has replaced it", () =>
+    Effect.gen(function*() {
+      const [key, next] = [acmeKey(), acmeKey()]
+      const kid = yield* registered(key)
+      assert.strictEqual((yield* read(key, kid)).status, 200)
+      const { spki } = accountKeyOf(next.privateKey)
+      yield* sql(
+        `UPDATE accounts SET pubkey = ${
+          backend.dialect === "sqlite" ? `X'${spki.toString("hex")}'` : `decode('${spki.toString("hex")}', 'hex')`
+        }`
+      )
+      const before = yield* count("SELECT count(*) FROM nonces")
+      const refused = yield* read(key, kid)
+      assert.deepStrictEqual([refused.status, bodyOf(refused).type], [401, "urn:ietf:params:acme:error:unauthorized"])
+      assert.strictEqual(yield* count("SELECT count(*) FROM nonces"), before, "its nonce is not spent")
+      assert.strictEqual((yield* read(next, kid)).status, 200)
+    }))
+
   const newKeys: ReadonlyArray<readonly [string, () => AcmeKey, readonly [number, string]]> = [
     ["another P-256 key", () => acmeKey(), [401, "unauthorized"]],
     // The algorithm is judged before the signature.
