@@ -3,6 +3,7 @@ import type { AccountId } from "../domain/Id.ts"
 import { bool, bytes, int, name, nullable, text, texts, uuid, uuidBytes } from "../engine/sql/Column.ts"
 import { all, first } from "../engine/sql/Query.ts"
 import { select, statement } from "../engine/sql/Statement.ts"
+import { unburntForAll } from "./revocation/BurntKeys.ts"
 import { lockForDeletion as lockAccountForDeletion, lockRow } from "./RowLock.ts"
 
 /** The columns that every query of accounts reads. */
@@ -47,11 +48,15 @@ const insertStatement = statement({
     ptr: nullable(text())
   },
   row: { id: account.id },
-  sql: () =>
+  sql: ({ dialect, typed }) =>
     `INSERT INTO accounts (id, profile, pubkey, status, contact, terms_of_service_agreed, eab_kid,
        created_at, created_ip, created_network, created_ptr, last_seen_at, last_seen_ip, last_seen_ptr)
-     VALUES (:id, :profile, :pubkey, 'valid', :contact, :termsOfServiceAgreed, :eabKid, :now, :ip, :network, :ptr,
-       :now, :ip, :ptr)
+     SELECT ${typed(":id", "uuid")}, :profile, ${typed(":pubkey", "bytea")}, 'valid', :contact,
+       ${typed(":termsOfServiceAgreed", "boolean")}, ${typed(":eabKid", "bytea")}, ${
+      typed(":now", "bigint")
+    }, :ip, :network,
+       :ptr, ${typed(":now", "bigint")}, :ip, :ptr
+     WHERE ${unburntForAll(typed(":pubkey", "bytea"), dialect)}
      ON CONFLICT (profile, pubkey) DO NOTHING RETURNING id`
 })
 
@@ -108,7 +113,10 @@ export const find = (profile: string, id: AccountId) => first(byId, { profile, i
 /** Finds the account of a key (DER SubjectPublicKeyInfo) within the profile. */
 export const findByKey = (profile: string, pubkey: Uint8Array) => first(byKey, { profile, pubkey })
 
-/** Inserts an account, unless its key has an account by now. Returns `undefined` if another request was first. */
+/**
+ * Inserts an account. Returns `undefined` if the key has an account by now, because another request was first, or if the key is burnt
+ * for everybody.
+ */
 export const insert = (row: Parameters<typeof first<typeof insertStatement.params, typeof insertStatement.row>>[1]) =>
   first(insertStatement, row)
 

@@ -4,10 +4,10 @@ import { authorizationMoves } from "../domain/Authorization.ts"
 import type { ChallengeStatus, ChallengeType } from "../domain/Challenge.ts"
 import { challengeMoves } from "../domain/Challenge.ts"
 import type { AccountId, AuthorizationId, ChallengeId, OrderId } from "../domain/Id.ts"
-import type { OrderIdentifier, OrderStatus } from "../domain/Order.ts"
+import type { OrderStatus } from "../domain/Order.ts"
 import type { ProblemDocument } from "../domain/ProblemDocument.ts"
 import type { ValidationCause } from "../domain/ValidationCause.ts"
-import { bytes, int, name, nullable, packedUuid, rows, text, uuid } from "../engine/sql/Column.ts"
+import { bytes, int, name, nullable, text, uuid } from "../engine/sql/Column.ts"
 import { leaving, reached } from "../engine/sql/Guard.ts"
 import { all, first, lenient, run } from "../engine/sql/Query.ts"
 import { statement } from "../engine/sql/Statement.ts"
@@ -61,28 +61,6 @@ const forValidation = statement({
   sql: () =>
     `SELECT ${joinedColumns}, o.account_id AS "accountId" FROM ${joinedTables}
      WHERE c.id = :id AND o.profile = :profile`
-})
-
-const insertAuthorizations = statement({
-  name: "authorizations_insert",
-  params: { orderId: joined.orderId, now: int, authorizations: rows },
-  row: {},
-  sql: ({ at, each, typed }) =>
-    `INSERT INTO authorizations (id, order_id, identifier, status, created_at)
-     SELECT ${at(0, "uuid")}, ${typed(":orderId", "uuid")}, ${at(1, "text")}, 'pending',
-       ${typed(":now", "bigint")}
-     FROM ${each(":authorizations")}`
-})
-
-const insertChallenges = statement({
-  name: "challenges_insert",
-  params: { now: int, challenges: rows },
-  row: {},
-  sql: ({ at, each, typed }) =>
-    `INSERT INTO challenges (id, authz_id, type, position, token, status, created_at)
-     SELECT ${at(0, "uuid")}, ${at(1, "uuid")}, ${at(2, "text")}, ${at(3, "int")}, ${at(4, "text")}, 'pending',
-       ${typed(":now", "bigint")}
-     FROM ${each(":challenges")}`
 })
 
 // The status of the orders does not matter: a validation in progress costs the same. SQLite keeps the order of cross
@@ -185,36 +163,6 @@ export const findChallenge = (id: ChallengeId, account: Account) => first(byId, 
  * account.
  */
 export const findForValidation = (id: ChallengeId, profile: string) => first(forValidation, { id, profile })
-
-/** Inserts pending authorizations of one order. */
-export const insert = (
-  orderId: OrderId,
-  now: number,
-  authorizations: ReadonlyArray<{ readonly id: AuthorizationId; readonly identifier: OrderIdentifier }>
-) =>
-  run(insertAuthorizations, {
-    orderId,
-    now,
-    authorizations: authorizations.map((row) => [packedUuid(row.id), JSON.stringify(row.identifier)])
-  })
-
-/** Inserts pending challenges. */
-export const insertOffered = (
-  now: number,
-  challenges: ReadonlyArray<{
-    readonly id: ChallengeId
-    readonly authzId: AuthorizationId
-    readonly type: ChallengeType
-    readonly position: number
-    readonly token: string
-  }>
-) =>
-  run(insertChallenges, {
-    now,
-    challenges: challenges.map((
-      row
-    ) => [packedUuid(row.id), packedUuid(row.authzId), row.type, row.position, row.token])
-  })
 
 /**
  * Moves a challenge from `pending` to `processing`, unless it is expired or no longer pending, or the account has

@@ -25,10 +25,8 @@ const consumeBatch = statement({
   name: "nonce_consume",
   params: { values: rows },
   row: { value: text(), ...moment },
-  // An array, because PostgreSQL would take a set for large and read the whole table.
-  sql: ({ at, dialect, each }) =>
-    `DELETE FROM nonces WHERE value ${dialect === "postgres" ? "= ANY (ARRAY" : "IN "}(SELECT ${at(0, "text")}
-       FROM ${each(":values")})${dialect === "postgres" ? ")" : ""}
+  sql: ({ among, at, each }) =>
+    `DELETE FROM nonces WHERE value ${among(`SELECT ${at(0, "text")} FROM ${each(":values")}`)}
      RETURNING value, created_at AS "second", created_millisecond AS "millisecond"`
 })
 

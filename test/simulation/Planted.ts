@@ -19,9 +19,9 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     name: "a nonce is looked at and not taken",
     file: "src/store/NonceRows.ts",
     guard:
-      "    `DELETE FROM nonces WHERE value IN (SELECT ${at(0, \"text\")} FROM ${each(\":values\")})\n     RETURNING value, created_at AS \"second\", created_millisecond AS \"millisecond\"`\n",
+      "`DELETE FROM nonces WHERE value ${among(`SELECT ${at(0, \"text\")} FROM ${each(\":values\")}`)}\n     RETURNING value, created_at AS \"second\", created_millisecond AS \"millisecond\"`\n",
     without:
-      "    `SELECT value, created_at AS \"second\", created_millisecond AS \"millisecond\" FROM nonces\n     WHERE value IN (SELECT ${at(0, \"text\")} FROM ${each(\":values\")})`\n"
+      "`SELECT value, created_at AS \"second\", created_millisecond AS \"millisecond\" FROM nonces\n     WHERE value ${among(`SELECT ${at(0, \"text\")} FROM ${each(\":values\")}`)}`\n"
   },
   {
     name: "an order is issued whatever became of its authorizations since the signing began",

@@ -14,7 +14,9 @@ import * as authorizations from "../../src/store/AuthorizationRows.ts"
 import * as nonces from "../../src/store/NonceRows.ts"
 import * as certificates from "../../src/store/orders/CertificateRows.ts"
 import * as expiredOrders from "../../src/store/orders/ExpiredOrders.ts"
+import * as orderCreation from "../../src/store/orders/OrderCreation.ts"
 import * as orders from "../../src/store/orders/OrderRows.ts"
+import * as proofs from "../../src/store/ProofRows.ts"
 import * as burntKeys from "../../src/store/revocation/BurntKeys.ts"
 import { databases } from "../support/Databases.ts"
 import { column, count, idLiteral, sql } from "../support/Graph.ts"
@@ -57,7 +59,11 @@ describe.each(databases)("repositories on $name", (backend) => {
       const id = Id.OrderId(yield* uuid)
       const authz: Array<AuthorizationId> = []
       const chall: Array<ChallengeId> = []
-      yield* orders.insert({
+      for (const _ of names) {
+        authz.push(Id.AuthorizationId(yield* uuid))
+        chall.push(Id.ChallengeId(yield* uuid))
+      }
+      yield* orderCreation.create({
         id,
         profile,
         accountId,
@@ -68,23 +74,20 @@ describe.each(databases)("repositories on $name", (backend) => {
         now,
         expiresAt: now + 1000,
         ip: undefined,
-        ptr: undefined
-      })
-      yield* orders.insertIdentifiers(id, profile, names.map((name) => [name, [...name].toReversed().join("")]))
-      for (const name of names) {
-        const authzId = Id.AuthorizationId(yield* uuid)
-        const challengeId = Id.ChallengeId(yield* uuid)
-        authz.push(authzId)
-        chall.push(challengeId)
-        yield* authorizations.insert(id, now, [{ id: authzId, identifier: dns(name) }])
-        yield* authorizations.insertOffered(now, [{
-          id: challengeId,
-          authzId,
+        ptr: undefined,
+        names: names.map((name) => [name, [...name].toReversed().join("")]),
+        authorizations: names.map((name, at) => ({
+          id: authz[at] ?? Id.AuthorizationId(""),
+          identifier: dns(name)
+        })),
+        challenges: names.map((name, at) => ({
+          id: chall[at] ?? Id.ChallengeId(""),
+          authzId: authz[at] ?? Id.AuthorizationId(""),
           type: "http-01",
           position: 0,
           token: `token ${name}`
-        }])
-      }
+        }))
+      })
       return {
         id,
         authz,
@@ -248,7 +251,14 @@ describe.each(databases)("repositories on $name", (backend) => {
             const done = status === "pending"
               ? yield* orders.promote(id)
               : status === "ready"
-              ? yield* orders.claim({ id, profile: "p", accountId, now: 1099, validity: 0 })
+              ? yield* orders.claim({
+                id,
+                profile: "p",
+                accountId,
+                certPubkey: Buffer.from([1]),
+                now: 1099,
+                validity: 0
+              })
               : yield* orders.issue({
                 id,
                 certificate: "PEM",
@@ -283,13 +293,17 @@ describe.each(databases)("repositories on $name", (backend) => {
         for (const status of orderStatuses) {
           for (const authz of authorizationStatuses) {
             const { accountId, id } = yield* orderAt(status, authz)
+            const certPubkey = Buffer.from("key of the CSR")
             const claim = (deviation: object) =>
-              orders.claim({ id, profile: "p", accountId, now: 1099, validity: 0, ...deviation })
+              orders.claim({ id, profile: "p", accountId, certPubkey, now: 1099, validity: 0, ...deviation })
             assert.isUndefined(yield* claim({ profile: "q" }))
             assert.isUndefined(yield* claim({ accountId: other }))
             assert.isUndefined(yield* claim({ now: 1100, validity: 5000 }), "expired")
             const moves = status === "ready" && authz === "valid"
-            assert.strictEqual((yield* claim({}))?.status, moves ? "processing" : undefined)
+            yield* burntKeys.insert({ pubkey: certPubkey, accountId, now: 1 })
+            assert.isUndefined(yield* claim({}), "burnt")
+            yield* sql("DELETE FROM burnt_keys")
+            assert.strictEqual((yield* claim({})) !== undefined, moves)
             assert.isUndefined(yield* claim({}), "once")
             assert.strictEqual(yield* statusOf("orders", id), moves ? "processing" : status)
           }
@@ -452,13 +466,10 @@ describe.each(databases)("repositories on $name", (backend) => {
         const other = yield* addAccount()
         const order = yield* addOrder(accountId, ["a.example"])
         const dnsId = Id.ChallengeId(yield* uuid)
-        yield* authorizations.insertOffered(100, [{
-          id: dnsId,
-          authzId: order.authzId,
-          type: "dns-01",
-          position: 1,
-          token: "t2"
-        }])
+        yield* sql(
+          `INSERT INTO challenges (id, authz_id, type, position, token, status, created_at)
+           VALUES (${blob(dnsId)}, ${blob(order.authzId)}, 'dns-01', 1, 't2', 'pending', 100)`
+        )
         const expected = {
           id: order.challengeId,
           type: "http-01" as const,
@@ -490,6 +501,43 @@ describe.each(databases)("repositories on $name", (backend) => {
           assert.isUndefined(yield* authorizations.findChallenge(order.challengeId, scope))
         }
         assert.isUndefined(yield* authorizations.findForValidation(order.challengeId, "q"))
+      }))
+
+    test("a proof makes challenge, authorization and order valid together, as far as each may move", () =>
+      Effect.gen(function*() {
+        for (const challenge of challengeStatuses) {
+          for (const authz of authorizationStatuses) {
+            for (const order of orderStatuses) {
+              const row = yield* orderAt(order, authz)
+              yield* set("challenges", row.challengeId, challenge)
+              const subject = { id: row.challengeId, authzId: row.authzId, orderId: row.id }
+              const said = `${challenge} ${authz} ${order}`
+              const [accepts, proves] = [challenge === "processing", challenge === "processing" && authz === "pending"]
+              assert.strictEqual((yield* transaction(proofs.accept(subject, 555))) !== undefined, accepts, said)
+              assert.strictEqual(yield* statusOf("challenges", row.challengeId), accepts ? "valid" : challenge, said)
+              assert.strictEqual(yield* statusOf("authorizations", row.authzId), proves ? "valid" : authz, said)
+              const after = proves && order === "pending" ? "ready" : order
+              assert.strictEqual(yield* statusOf("orders", row.id), after, said)
+              if (accepts) {
+                assert.strictEqual((yield* authorizations.findForValidation(row.challengeId, "p"))?.validatedAt, 555)
+              }
+            }
+          }
+        }
+        const accountId = yield* addAccount()
+        const two = yield* addOrder(accountId, ["a.example", "b.example"])
+        const subjects = two.chall.map((id, at) => ({
+          id,
+          authzId: two.authz[at] ?? Id.AuthorizationId(""),
+          orderId: two.id
+        }))
+        for (const [at, status] of ["pending", "ready"].entries()) {
+          yield* set("challenges", two.chall[at] ?? "", "processing")
+          yield* transaction(
+            proofs.accept(subjects[at] ?? { id: Id.ChallengeId(""), authzId: two.authzId, orderId: two.id }, 1)
+          )
+          assert.strictEqual(yield* statusOf("orders", two.id), status)
+        }
       }))
 
     test("claim leaves pending alone: authorization and order pending and unexpired", () =>
@@ -621,34 +669,22 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.strictEqual((yield* authorizations.findOrphaned(101, 10)).length, 1)
       }))
 
-    test("no authorizations and no challenges at all are inserted as such", () =>
-      Effect.gen(function*() {
-        const { id } = yield* orderAt("pending")
-        const before = yield* count("SELECT count(*) FROM authorizations")
-        yield* authorizations.insert(id, 0, [])
-        yield* authorizations.insertOffered(0, [])
-        assert.strictEqual(yield* count("SELECT count(*) FROM authorizations"), before)
-      }))
-
-    test("a hundred names and tokens are one insert each", () =>
+    test("an order is inserted as a whole, with all of a hundred names, or not at all", () =>
       Effect.gen(function*() {
         const accountId = yield* addAccount()
-        const id = Id.OrderId(yield* uuid)
         const names = Array.from({ length: 100 }, (_, index) => `n${index}.example`)
-        const base = { id, profile: "p", accountId, notBefore: undefined, notAfter: undefined, replaces: undefined }
-        yield* orders.insert({
-          ...base,
-          now: 0,
-          expiresAt: 9,
-          ip: undefined,
-          ptr: undefined,
-          identifiers: names.map(dns)
-        })
-        yield* orders.insertIdentifiers(id, "p", names.map((name) => [name, name]))
-        const ids = yield* Effect.forEach(names, () => Effect.map(uuid, Id.AuthorizationId))
-        const wanted = names.map((name, index) => ({ id: ids[index] ?? Id.AuthorizationId(""), identifier: dns(name) }))
-        yield* authorizations.insert(id, 0, wanted)
-        assert.deepStrictEqual((yield* orders.find({ id, profile: "p", accountId }))?.authorizationIds, ids)
+        const { authz, id } = yield* addOrder(accountId, names)
+        assert.deepStrictEqual((yield* orders.find({ id, profile: "p", accountId }))?.authorizationIds, authz)
+        const rows = Effect.all(
+          ["orders", "order_identifiers", "authorizations", "challenges"].map((table) =>
+            count(`SELECT count(*) FROM ${table}`)
+          )
+        )
+        assert.deepStrictEqual(yield* rows, [1, 100, 100, 100])
+        yield* set("accounts", accountId, "deactivated")
+        yield* addOrder(accountId)
+        yield* addOrder(Id.AccountId(yield* uuid))
+        assert.deepStrictEqual(yield* rows, [1, 100, 100, 100], "the account has ended, or there is none")
       }))
   })
 

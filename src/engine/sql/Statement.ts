@@ -9,6 +9,11 @@ export interface Fragments {
   readonly each: (parameter: string) => string
   /** Returns the n-th member of such an element as text, integer, uuid or octets (hexadecimal digits in the element). */
   readonly at: (index: number, type: "text" | "int" | "uuid" | "bytes") => string
+  /**
+   * Returns a condition on a column with a unique index: its value is among those of a query. For PostgreSQL they are an array,
+   * because it would take a set from JSON for large, and read the whole table.
+   */
+  readonly among: (query: string) => string
   /** Returns a uuid column as hyphenated text. */
   readonly idText: (column: string) => string
   /**
@@ -30,7 +35,7 @@ export interface Fragments {
   /** The order of a list that begins with the column of {@link Fragments.leads}. */
   readonly ledBy: (column: string, order: string) => string
   /** Gives a parameter a type that PostgreSQL cannot infer. */
-  readonly typed: (parameter: string, type: "uuid" | "bigint") => string
+  readonly typed: (parameter: string, type: "uuid" | "bigint" | "boolean" | "bytea") => string
 }
 
 const fragments: { readonly [D in Dialect]: Fragments } = {
@@ -39,6 +44,7 @@ const fragments: { readonly [D in Dialect]: Fragments } = {
     skipLocked: "",
     each: (parameter) => `json_each(${parameter})`,
     at: (index, type) => type === "uuid" || type === "bytes" ? `unhex(value ->> ${index})` : `value ->> ${index}`,
+    among: (query) => `IN (${query})`,
     idText: (column) =>
       [[1, 8], [9, 4], [13, 4], [17, 4], [21, 12]]
         .map(([from, length]) => `substr(lower(hex(${column})), ${from}, ${length})`).join(" || '-' || "),
@@ -56,6 +62,7 @@ const fragments: { readonly [D in Dialect]: Fragments } = {
       type === "bytes"
         ? `decode(value ->> ${index}, 'hex')`
         : `(value ->> ${index})${type === "uuid" ? "::uuid" : type === "int" ? "::bigint" : ""}`,
+    among: (query) => `= ANY (ARRAY(${query}))`,
     idText: (column) => `${column}::text`,
     indexedBy: () => "",
     aside: (column) => column,

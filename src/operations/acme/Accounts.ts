@@ -23,7 +23,8 @@ import type { Caller } from "../Caller.ts"
 import { auditFacts } from "../Caller.ts"
 import { verifyBinding } from "./Binding.ts"
 import * as limits from "./Limits.ts"
-import { faultOf } from "./NewKey.ts"
+import type { faultOf } from "./NewKey.ts"
+import { burntFault, weaknessOf } from "./NewKey.ts"
 
 /** A newAccount request whose signature and nonce have been checked. */
 export interface Registration {
@@ -74,6 +75,17 @@ const foundBound = (registration: Registration, account: Account, kid: string | 
     found(registration, account)
   )
 
+const refuseKey = (
+  key: AccountKey,
+  fault: Effect.Success<ReturnType<typeof faultOf>>
+): Effect.Effect<void, BadPublicKey> =>
+  fault === undefined
+    ? Effect.void
+    : Effect.andThen(
+      emit("account_key_refused", { key_fp: fingerprint(key.spki), reason: fault.reason }),
+      new BadPublicKey({ detail: fault.detail })
+    )
+
 /**
  * Handles newAccount (RFC 8555 section 7.3): finds or creates the account by its key. Order of checks: existing key,
  * onlyReturnExisting, terms of service, contacts, external account binding, key, insert. If another request inserts
@@ -94,15 +106,12 @@ export const register = Effect.fnUntraced(function*(registration: Registration) 
   const bind = verifyBinding({ binding: registration.binding, key, profile: profile.name, url: registration.url })
   const kid = profile.eab.enabled ? yield* bind : undefined
   if (existing !== undefined) return { account: yield* foundBound(registration, existing, kid), created: false }
-  const fault = yield* faultOf(key.spki)
-  if (fault !== undefined) {
-    yield* emit("account_key_refused", { key_fp: fingerprint(key.spki), reason: fault.reason })
-    return yield* new BadPublicKey({ detail: fault.detail })
-  }
+  yield* refuseKey(key, yield* weaknessOf(key.spki))
   const account = yield* create({ ...registration, contact }, kid)
   if (account !== undefined) return { account, created: true }
   const winner = yield* accounts.findByKey(profile.name, key.spki)
   if (winner === undefined) {
+    yield* refuseKey(key, yield* burntFault(key.spki))
     if (kid !== undefined) yield* bind // reports if the credential was revoked in the meantime
     return yield* new AccountDoesNotExist() // the credential was deleted between the two statements
   }
@@ -116,7 +125,10 @@ const create = Effect.fnUntraced(function*(registration: Registration, eabKid: s
   const id = AccountId(yield* entropy.uuid)
   const now = yield* currentSeconds
   const reached = yield* limits.ofNewAccount(profile, client, now)
-  if (reached !== undefined) return yield* limits.refuse(profile.name, reached, { client })
+  if (reached !== undefined) {
+    yield* refuseKey(key, yield* burntFault(key.spki)) // otherwise the client would come back with it in vain
+    return yield* limits.refuse(profile.name, reached, { client })
+  }
   const agreed = termsOfServiceAgreed ? true : undefined
   const account: Account = {
     id,

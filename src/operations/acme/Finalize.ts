@@ -21,7 +21,7 @@ import { auditFacts, scopeOf } from "../Caller.ts"
 import { confusesScripts, finalizeProblem, judgeNames } from "../PolicyGate.ts"
 import { refuseDegraded } from "../ProfileHealth.ts"
 import { refuseIfEnded } from "./Accounts.ts"
-import { faultOf } from "./NewKey.ts"
+import { burntFault, weaknessOf } from "./NewKey.ts"
 import type { OrderView } from "./Orders.ts"
 import { find } from "./Orders.ts"
 
@@ -40,7 +40,7 @@ const acceptCsr = Effect.fnUntraced(function*(caller: Caller, order: OrderView, 
   if (Buffer.compare(csr.spki, caller.pubkey) === 0) {
     return yield* new CsrRefused({ reason: "account_key", detail: "The account key cannot be certified." })
   }
-  const fault = yield* faultOf(csr.spki, caller.accountId)
+  const fault = yield* weaknessOf(csr.spki)
   if (fault !== undefined) return yield* new CsrRefused(fault)
   const names = namesOf(order)
   yield* Effect.fromResult(checkCsrNames(csr, names, caller.profile.signer.backend !== "local_ca"))
@@ -110,9 +110,11 @@ const filtered = Effect.fnUntraced(function*(caller: Caller, order: OrderView, {
 const claimAndEnqueue = Effect.fnUntraced(function*(caller: Caller, order: OrderView, csr: Csr, now: number) {
   const { profile } = caller
   const { id } = order
-  yield* orders.lock(id)
-  const claimed = yield* orders.claim({ id, now, validity: profile.order.validity_seconds, ...scopeOf(caller) })
-  if (claimed === undefined) return yield* new OrderNotReady({})
+  const alive = { now, validity: profile.order.validity_seconds }
+  if ((yield* orders.claim({ id, certPubkey: csr.spki, ...alive, ...scopeOf(caller) })) === undefined) {
+    const fault = yield* burntFault(csr.spki, caller.accountId)
+    return yield* fault === undefined ? new OrderNotReady({}) : new CsrRefused(fault)
+  }
   const subject = { order_id: id, profile: profile.name }
   const ends = {
     dedupKey: id,
@@ -157,10 +159,13 @@ export const finalize = Effect.fnUntraced(function*(caller: Caller, id: OrderId,
     (error) => refused(caller, order, error)
   )
   yield* filtered(caller, order, csr)
-  yield* Effect.tapErrorTag(
-    transaction(claimAndEnqueue(caller, order, csr, now)),
-    "OrderNotReady",
-    () => Effect.andThen(refuseIfEnded(caller), emit("order_finalize_rejected", { order_id: id, reason: "claim_lost" }))
+  yield* transaction(claimAndEnqueue(caller, order, csr, now)).pipe(
+    Effect.tapErrorTag(
+      "OrderNotReady",
+      () =>
+        Effect.andThen(refuseIfEnded(caller), emit("order_finalize_rejected", { order_id: id, reason: "claim_lost" }))
+    ),
+    Effect.catchTag("CsrRefused", (error) => refused(caller, order, error))
   )
   const processing: OrderView = { ...order, status: "processing" }
   return processing

@@ -18,8 +18,9 @@ import type { Issuer } from "../../services/signing/Issuers.ts"
 import { Issuers } from "../../services/signing/Issuers.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import * as accounts from "../../store/AccountRows.ts"
-import * as authorizations from "../../store/AuthorizationRows.ts"
 import * as certificates from "../../store/orders/CertificateRows.ts"
+import type { NewOrder } from "../../store/orders/OrderCreation.ts"
+import * as orderCreation from "../../store/orders/OrderCreation.ts"
 import * as orderList from "../../store/orders/OrderListRows.ts"
 import * as orders from "../../store/orders/OrderRows.ts"
 import type { Caller } from "../Caller.ts"
@@ -107,16 +108,6 @@ const replacedBy = Effect.fnUntraced(function*(caller: Caller, certId: string, n
   return yield* new Malformed({ detail: `The member replaces ${fault}.` })
 })
 
-/** Inserts the order. Returns false if the account has ended, or if another order already replaces the certificate. */
-const insertClaiming = Effect.fnUntraced(function*(row: Parameters<typeof orders.insert>[0], validity: number) {
-  const { accountId, now, profile, replaces } = row
-  if (replaces !== undefined) {
-    yield* accounts.lock(accountId) // the account is the first lock, before the row of an order
-    yield* orders.releaseClaim(profile, replaces, { now, validity })
-  }
-  return (yield* orders.insert(row)) !== undefined
-})
-
 /** Refuses an order, with a record of it. */
 const rejected = (error: AcmeError, identifiers: ReadonlyArray<string>) =>
   Effect.andThen(emit("order_rejected", { reason: problemType(error), identifiers }), Effect.fail(error))
@@ -142,8 +133,8 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
   const entropy = yield* Entropy
   const id = makeOrderId(yield* entropy.uuid)
   const identifiers: Array<OrderIdentifier> = []
-  const wanted: Array<{ readonly id: AuthorizationId; readonly identifier: OrderIdentifier }> = []
-  const offered: Array<Parameters<typeof authorizations.insertOffered>[1][number]> = []
+  const wanted: Array<NewOrder["authorizations"][number]> = []
+  const offered: Array<NewOrder["challenges"][number]> = []
   for (const value of names) {
     const identifier: OrderIdentifier = { type: "dns", value }
     identifiers.push(identifier)
@@ -157,23 +148,43 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
   const replaces = replaced?.leaf.certId
   const { ip, ptr } = caller.client
   const expiresAt = now + profile.order.validity_seconds
-  const row = { id, identifiers, notBefore, notAfter, replaces, now, expiresAt, ip, ptr, ...scopeOf(caller) }
-  const outcome = yield* transaction(Effect.gen(function*() {
-    if (limits.boundsOrders(profile)) {
-      yield* accounts.lock(caller.accountId)
-      const reached = yield* limits.ofNewOrder(caller, { names: names.length, now, replaces })
-      if (reached !== undefined) return reached
-    }
-    // A claim that is already taken does not fail the transaction: the others in its group commit would have to run again.
-    if (!(yield* insertClaiming(row, profile.order.validity_seconds))) return "lost"
-    yield* orders.insertIdentifiers(id, profile.name, names.map((name) => [name, reverseName(name)] as const))
-    yield* authorizations.insert(id, now, wanted)
-    yield* authorizations.insertOffered(now, offered)
+  const row: NewOrder = {
+    id,
+    identifiers,
+    notBefore,
+    notAfter,
+    replaces,
+    now,
+    expiresAt,
+    ip,
+    ptr,
+    ...scopeOf(caller),
+    names: names.map((name) => [name, reverseName(name)]),
+    authorizations: wanted,
+    challenges: offered
+  }
+  // A claim that is already taken does not fail the transaction: the others in its group commit would have to run again.
+  const insert = Effect.gen(function*() {
+    if ((yield* orderCreation.create(row)) === undefined) return "lost"
     yield* afterCommit(emit("order_created", { order_id: id, identifiers: names }))
     if (replaced === undefined) return "inserted"
     yield* afterCommit(emit("order_replaces_accepted", { order_id: id, cert_serial: replaced.serial }))
     return "inserted"
-  }))
+  })
+  const isBounded = limits.boundsOrders(profile)
+  const outcome = yield* Effect.uninterruptible(
+    isBounded || replaces !== undefined
+      ? transaction(Effect.gen(function*() {
+        yield* accounts.lock(caller.accountId) // the account is the first lock, before the row of an order
+        const reached = isBounded ? yield* limits.ofNewOrder(caller, { names: names.length, now, replaces }) : undefined
+        if (reached !== undefined) return reached
+        if (replaces !== undefined) {
+          yield* orders.releaseClaim(profile.name, replaces, { now, validity: profile.order.validity_seconds })
+        }
+        return yield* insert
+      }))
+      : insert
+  )
   if (typeof outcome === "object") return yield* limits.refuse(profile.name, outcome, caller)
   if (outcome === "lost") {
     yield* refuseIfEnded(caller)

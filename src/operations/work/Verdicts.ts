@@ -11,7 +11,6 @@ import {
   ValidationAbandoned
 } from "../../domain/AcmeError.ts"
 import { keyAuthorization } from "../../domain/Challenge.ts"
-import type { AuthorizationId, ChallengeId, OrderId } from "../../domain/Id.ts"
 import { ChallengeId as makeChallengeId } from "../../domain/Id.ts"
 import { baseName, DnsName } from "../../domain/Identifier.ts"
 import type { JobFailure } from "../../domain/JobFailure.ts"
@@ -33,26 +32,34 @@ import { Validator } from "../../services/validation/Validator.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import * as authorizations from "../../store/AuthorizationRows.ts"
 import * as orders from "../../store/orders/OrderRows.ts"
-
-/** The records that one verdict changes. */
-export interface Subject {
-  readonly id: ChallengeId
-  readonly authzId: AuthorizationId
-  readonly orderId: OrderId
-}
+import type { Subject } from "../../store/ProofRows.ts"
+import * as proofs from "../../store/ProofRows.ts"
 
 /** The challenge is no longer `processing`: another verdict came first. */
 class Superseded extends Data.TaggedError("Superseded") {}
 
+const unlessSuperseded = <R>(subject: Subject, writes: Effect.Effect<void, StorageFailed | Superseded, R>) =>
+  Effect.catchTag(
+    writes,
+    "Superseded",
+    () => emit("challenge_verdict_superseded", { challenge_id: subject.id, authz_id: subject.authzId })
+  )
+
 // The order row is locked first. Otherwise two verdicts for two names of one order would each see the other name as
 // pending.
 const inOneTransaction = <R>(subject: Subject, writes: Effect.Effect<void, StorageFailed | Superseded, R>) =>
-  transaction(Effect.andThen(orders.lock(subject.orderId), writes)).pipe(
-    Effect.catchTag(
-      "Superseded",
-      () => emit("challenge_verdict_superseded", { challenge_id: subject.id, authz_id: subject.authzId })
-    )
-  )
+  unlessSuperseded(subject, transaction(Effect.andThen(orders.lock(subject.orderId), writes)))
+
+const acceptAll = (subject: Subject, now: number) =>
+  Effect.asVoid(Effect.filterOrFail(
+    proofs.accept(subject, now),
+    (accepted) => accepted !== undefined,
+    () => new Superseded()
+  ))
+
+/** Accepts a proof in the open transaction, which has locked the order. */
+export const accept = (subject: Subject, now: number): Effect.Effect<void, StorageFailed, Database> =>
+  unlessSuperseded(subject, acceptAll(subject, now))
 
 /**
  * Commits an accepted proof: challenge and authorization become `valid`, and the order becomes `ready` if this was its
@@ -64,13 +71,6 @@ export const commitAccepted = (
   told: Effect.Effect<void> = Effect.void
 ): Effect.Effect<void, StorageFailed, Database> =>
   inOneTransaction(subject, Effect.andThen(acceptAll(subject, now), told))
-
-const acceptAll = Effect.fnUntraced(function*(subject: Subject, now: number) {
-  if ((yield* authorizations.accept(subject.id, now)) === undefined) return yield* new Superseded()
-  if ((yield* authorizations.transition("accept", subject.authzId)) !== undefined) {
-    yield* orders.promote(subject.orderId)
-  }
-})
 
 /**
  * Commits a refused or abandoned proof: challenge, authorization and order become `invalid`, unless another challenge

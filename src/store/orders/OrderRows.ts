@@ -5,7 +5,7 @@ import type { OrderStatus } from "../../domain/Order.ts"
 import { orderMoves } from "../../domain/Order.ts"
 import type { ProblemDocument } from "../../domain/ProblemDocument.ts"
 import type { Column } from "../../engine/sql/Column.ts"
-import { bytes, int, name, nullable, rows, text, texts, uuid } from "../../engine/sql/Column.ts"
+import { bytes, int, name, nullable, text, texts, uuid } from "../../engine/sql/Column.ts"
 import { distinct } from "../../engine/sql/Distinct.ts"
 import { leaving, reached } from "../../engine/sql/Guard.ts"
 import { first, lenient, run } from "../../engine/sql/Query.ts"
@@ -59,36 +59,6 @@ const byIdStatement = statement({
      FROM orders o WHERE o.id = :id AND o.profile = :profile AND o.account_id = :accountId`
 })
 
-const insertStatement = statement({
-  name: "order_insert",
-  params: {
-    id: orderColumns.id,
-    profile: name(),
-    accountId: orderColumns.accountId,
-    /** `[{"type":"dns","value":…},…]`, in the order of the request. */
-    identifiers: identifiersColumn,
-    notBefore: orderColumns.notBefore,
-    notAfter: orderColumns.notAfter,
-    replaces: orderColumns.replaces,
-    now: int,
-    expiresAt: int,
-    ip: nullable(text()),
-    ptr: nullable(text())
-  },
-  row: { id: orderColumns.id },
-  // The account may have been deactivated since the request was accepted. On PostgreSQL the lock waits for a deletion
-  // of the account that is in progress.
-  sql: ({ dialect, typed }) =>
-    `INSERT INTO orders (id, profile, account_id, status, identifiers, not_before, not_after, replaces, created_at,
-       expires_at, created_ip, created_ptr)
-     SELECT ${typed(":id", "uuid")}, :profile, c.id, 'pending', :identifiers, ${typed(":notBefore", "bigint")},
-       ${typed(":notAfter", "bigint")}, :replaces, ${typed(":now", "bigint")}, ${
-      typed(":expiresAt", "bigint")
-    }, :ip, :ptr
-     FROM accounts c WHERE c.id = :accountId AND c.status = 'valid'${dialect === "postgres" ? " FOR KEY SHARE" : ""}
-     ON CONFLICT (profile, replaces) WHERE replaces IS NOT NULL AND status <> 'invalid' DO NOTHING RETURNING id`
-})
-
 const releaseReplaces = statement({
   name: "order_release_replaces",
   params: { profile: name(), replaces: text(), ...lifetimeParams },
@@ -100,17 +70,8 @@ const releaseReplaces = statement({
      RETURNING id` // this condition is repeated because the partial index has it
 })
 
-const insertNames = statement({
-  name: "order_identifiers_insert",
-  params: { orderId: orderColumns.id, profile: name(), names: rows },
-  row: {},
-  sql: ({ at, each, typed }) =>
-    `INSERT INTO order_identifiers (order_id, profile, name, name_rev)
-     SELECT ${typed(":orderId", "uuid")}, :profile, ${at(0, "text")}, ${at(1, "text")}
-     FROM ${each(":names")}`
-})
-
-const validOf = (order: "orders" | "o") =>
+/** Returns SQL for the number of valid authorizations of an order. */
+export const validOf = (order: "orders" | "o") =>
   `(SELECT count(*) FROM authorizations a WHERE a.order_id = ${order}.id AND a.status = 'valid')`
 
 // An order without names never counts as proved, because there would be nothing to certify.
@@ -138,13 +99,21 @@ const demoteStatement = statement({
 
 const claimStatement = statement({
   name: "order_claim",
-  params: { id: orderColumns.id, profile: name(), accountId: orderColumns.accountId, ...lifetimeParams },
-  row: orderColumns,
+  params: {
+    id: orderColumns.id,
+    profile: name(),
+    accountId: orderColumns.accountId,
+    certPubkey: bytes,
+    ...lifetimeParams
+  },
+  row: { id: orderColumns.id },
+  // The order is not locked first. If an authorization ends meanwhile, the write that stores the certificate finds out.
   sql: (f) =>
     `UPDATE orders SET status = ${reached(orderMoves.claim)}
      WHERE id = :id AND profile = :profile AND account_id = :accountId AND ${isAlive(f)}
        AND ${leaving(orderMoves.claim)} AND ${everyNameProved} AND ${accountValid}
-     RETURNING ${select(orderColumns)}`
+       AND ${unburnt(":certPubkey", f.dialect)}
+     RETURNING id`
 })
 
 const failStatement = statement({
@@ -236,23 +205,9 @@ type Owned = { readonly id: OrderId; readonly profile: string; readonly accountI
 /** Finds an order of this account at this profile, with the ids of its authorizations. */
 export const find = (owned: Owned) => first(byIdStatement, owned)
 
-/**
- * Inserts only the order's row; other statements insert its names, authorizations and challenges. Returns `undefined`
- * if another order that is not `invalid` replaces the same certificate.
- */
-export const insert = (row: Parameters<typeof first<typeof insertStatement.params, typeof insertStatement.row>>[1]) =>
-  first(insertStatement, row)
-
 /** Ends expired, unfinished orders that claim to replace this certificate. */
 export const releaseClaim = (profile: string, replaces: string, alive: Alive) =>
   run(releaseReplaces, { profile, replaces, ...alive })
-
-/** Inserts the ordered names, forwards and reversed, for searches by identifier. */
-export const insertIdentifiers = (
-  orderId: OrderId,
-  profile: string,
-  names: ReadonlyArray<readonly [name: string, reversed: string]>
-) => run(insertNames, { orderId, profile, names })
 
 /** Locks an order. Take this lock before any write to the order, its authorizations or its challenges. */
 export const lock = (id: OrderId) => lockRow("orders", id)
@@ -264,9 +219,10 @@ export const promote = (id: OrderId) => first(promoteStatement, { id })
 export const demote = (id: OrderId, error: ProblemDocument) => first(demoteStatement, { id, error })
 
 /**
- * Moves an unexpired, fully authorized order from `ready` to `processing`. Returns `undefined` if that is not possible.
+ * Moves an unexpired, fully authorized order from `ready` to `processing`. Returns `undefined` if that is not possible, or if the
+ * key to be certified is burnt.
  */
-export const claim = (owned: Owned & Alive) => first(claimStatement, owned)
+export const claim = (owned: Owned & Alive & { readonly certPubkey: Uint8Array }) => first(claimStatement, owned)
 
 /** Moves an unfinished order to `invalid`. */
 export const fail = (id: OrderId, error: ProblemDocument | undefined) => first(failStatement, { id, error })

@@ -40,3 +40,7 @@ export const isBurnt = (pubkey: Uint8Array, accountId: AccountId = everybody) =>
 export const unburnt = (pubkey: string, dialect: Dialect): string =>
   `NOT EXISTS (SELECT 1 FROM burnt_keys b WHERE b.pubkey = ${pubkey}
      AND b.account_id IN (orders.account_id, ${all[dialect]}))`
+
+/** The SQL condition that the key in a parameter is not burnt for everybody. */
+export const unburntForAll = (pubkey: string, dialect: Dialect): string =>
+  `NOT EXISTS (SELECT 1 FROM burnt_keys b WHERE b.pubkey = ${pubkey} AND b.account_id = ${all[dialect]})`

@@ -1,0 +1,69 @@
+import * as Effect from "effect/Effect"
+import { authorizationMoves } from "../domain/Authorization.ts"
+import { challengeMoves } from "../domain/Challenge.ts"
+import type { AuthorizationId, ChallengeId, OrderId } from "../domain/Id.ts"
+import { orderMoves } from "../domain/Order.ts"
+import { int, uuid } from "../engine/sql/Column.ts"
+import type { StorageFailed } from "../engine/sql/Database.ts"
+import { Database } from "../engine/sql/Database.ts"
+import { leaving, reached } from "../engine/sql/Guard.ts"
+import { first } from "../engine/sql/Query.ts"
+import { statement } from "../engine/sql/Statement.ts"
+import * as authorizations from "./AuthorizationRows.ts"
+import { nameCountOf } from "./orders/NameCount.ts"
+import * as orders from "./orders/OrderRows.ts"
+
+/*
+ * Stores an accepted proof in the rows of challenge, authorization and order. On PostgreSQL it is one statement, because each
+ * statement is a round trip. SQLite cannot update within a SELECT, so there each row has its own statement.
+ */
+
+/** The records that one verdict changes. */
+export interface Subject {
+  readonly id: ChallengeId
+  readonly authzId: AuthorizationId
+  readonly orderId: OrderId
+}
+
+const together = statement({
+  name: "proof_accept",
+  params: { id: uuid<ChallengeId>(), authzId: uuid<AuthorizationId>(), orderId: uuid<OrderId>(), now: int },
+  row: { id: uuid<ChallengeId>() },
+  only: "postgres",
+  // All parts see the rows as they were before, so the authorization that becomes valid here is counted separately. The
+  // order is locked, so no other transaction changes them meanwhile.
+  sql: () =>
+    `WITH accepted AS (UPDATE challenges SET status = ${reached(challengeMoves.accept)}, validated_at = :now
+         WHERE id = :id AND ${leaving(challengeMoves.accept)} RETURNING id),
+       proved AS (UPDATE authorizations SET status = ${reached(authorizationMoves.accept)}
+         WHERE id = :authzId AND ${
+      leaving(authorizationMoves.accept)
+    } AND EXISTS (SELECT 1 FROM accepted) RETURNING id),
+       promoted AS (UPDATE orders SET status = ${reached(orderMoves.promote)}
+         WHERE id = :orderId AND ${leaving(orderMoves.promote)} AND EXISTS (SELECT 1 FROM proved)
+           AND ${nameCountOf("orders")} = ${orders.validOf("orders")} + 1)
+     SELECT id FROM accepted`
+})
+
+const oneByOne = Effect.fnUntraced(function*(subject: Subject, now: number) {
+  const accepted = yield* authorizations.accept(subject.id, now)
+  if (accepted === undefined) return undefined
+  if ((yield* authorizations.transition("accept", subject.authzId)) !== undefined) {
+    yield* orders.promote(subject.orderId)
+  }
+  return accepted
+})
+
+/**
+ * Moves a challenge from `processing` to `valid`, its authorization from `pending` to `valid`, and the order to `ready` if this was
+ * its last authorization. Lock the order first. Returns `undefined`, and changes nothing, if the challenge is no longer `processing`.
+ */
+export const accept = (
+  { authzId, id, orderId }: Subject,
+  now: number
+): Effect.Effect<{ readonly id: ChallengeId } | undefined, StorageFailed, Database> =>
+  Database.use(({ dialect }) =>
+    dialect === "postgres"
+      ? first(together, { id, authzId, orderId, now })
+      : oneByOne({ id, authzId, orderId }, now)
+  )

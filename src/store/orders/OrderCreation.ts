@@ -1,0 +1,161 @@
+import * as Effect from "effect/Effect"
+import type { ChallengeType } from "../../domain/Challenge.ts"
+import type { AccountId, AuthorizationId, ChallengeId, OrderId } from "../../domain/Id.ts"
+import type { OrderIdentifier } from "../../domain/Order.ts"
+import { int, name, nullable, packedUuid, rows, text } from "../../engine/sql/Column.ts"
+import type { StorageFailed } from "../../engine/sql/Database.ts"
+import { Database, transaction } from "../../engine/sql/Database.ts"
+import { first, run } from "../../engine/sql/Query.ts"
+import type { Fragments } from "../../engine/sql/Statement.ts"
+import { statement } from "../../engine/sql/Statement.ts"
+import { identifiersColumn } from "../Columns.ts"
+import { orderColumns } from "./OrderRows.ts"
+
+/*
+ * Inserts an order with its names, authorizations and challenges. On PostgreSQL it is one statement, because each statement is a
+ * round trip. SQLite cannot insert within a SELECT, so there each table has its own statement.
+ */
+
+/** A new order. Times are epoch seconds. */
+export interface NewOrder {
+  readonly id: OrderId
+  readonly profile: string
+  readonly accountId: AccountId
+  /** In the order of the request. */
+  readonly identifiers: ReadonlyArray<OrderIdentifier>
+  readonly notBefore: number | undefined
+  readonly notAfter: number | undefined
+  readonly replaces: string | undefined
+  readonly now: number
+  readonly expiresAt: number
+  readonly ip: string | undefined
+  readonly ptr: string | undefined
+  /** The names forwards and reversed, for searches. */
+  readonly names: ReadonlyArray<readonly [name: string, reversed: string]>
+  readonly authorizations: ReadonlyArray<{ readonly id: AuthorizationId; readonly identifier: OrderIdentifier }>
+  readonly challenges: ReadonlyArray<{
+    readonly id: ChallengeId
+    readonly authzId: AuthorizationId
+    readonly type: ChallengeType
+    readonly position: number
+    readonly token: string
+  }>
+}
+
+const orderParams = {
+  id: orderColumns.id,
+  profile: name(),
+  accountId: orderColumns.accountId,
+  identifiers: identifiersColumn,
+  notBefore: orderColumns.notBefore,
+  notAfter: orderColumns.notAfter,
+  replaces: orderColumns.replaces,
+  now: int,
+  expiresAt: int,
+  ip: nullable(text()),
+  ptr: nullable(text())
+}
+
+// The account may have been deactivated since the request was accepted. On PostgreSQL the lock waits for a deletion
+// of the account that is in progress.
+const insertOrder = ({ dialect, typed }: Fragments) =>
+  `INSERT INTO orders (id, profile, account_id, status, identifiers, not_before, not_after, replaces, created_at,
+     expires_at, created_ip, created_ptr)
+   SELECT ${typed(":id", "uuid")}, :profile, c.id, 'pending', :identifiers, ${typed(":notBefore", "bigint")},
+     ${typed(":notAfter", "bigint")}, :replaces, ${typed(":now", "bigint")}, ${typed(":expiresAt", "bigint")}, :ip, :ptr
+   FROM accounts c WHERE c.id = :accountId AND c.status = 'valid'${dialect === "postgres" ? " FOR KEY SHARE" : ""}
+   ON CONFLICT (profile, replaces) WHERE replaces IS NOT NULL AND status <> 'invalid' DO NOTHING RETURNING id`
+
+/** Where the inserts of the other tables take the id of the order from: `before` is put before the rows of the insert. */
+interface Inserted {
+  readonly id: string
+  readonly before: string
+}
+
+const insertNames = ({ at, each }: Fragments, { before, id }: Inserted) =>
+  `INSERT INTO order_identifiers (order_id, profile, name, name_rev)
+   SELECT ${id}, :profile, ${at(0, "text")}, ${at(1, "text")} FROM ${before}${each(":names")}`
+
+const insertAuthorizations = ({ at, each, typed }: Fragments, { before, id }: Inserted) =>
+  `INSERT INTO authorizations (id, order_id, identifier, status, created_at)
+   SELECT ${at(0, "uuid")}, ${id}, ${at(1, "text")}, 'pending', ${typed(":now", "bigint")}
+   FROM ${before}${each(":authorizations")}`
+
+const insertChallenges = ({ at, each, typed }: Fragments, { before }: Inserted) =>
+  `INSERT INTO challenges (id, authz_id, type, position, token, status, created_at)
+   SELECT ${at(0, "uuid")}, ${at(1, "uuid")}, ${at(2, "text")}, ${at(3, "int")}, ${at(4, "text")}, 'pending',
+     ${typed(":now", "bigint")} FROM ${before}${each(":challenges")}`
+
+const id = { id: orderColumns.id }
+
+const together = statement({
+  name: "order_create",
+  params: { ...orderParams, names: rows, authorizations: rows, challenges: rows },
+  row: id,
+  only: "postgres",
+  sql: (f) => {
+    const inserted = { id: "inserted.id", before: "inserted, " }
+    return `WITH inserted AS (${insertOrder(f)}), names AS (${insertNames(f, inserted)}),
+       authorized AS (${insertAuthorizations(f, inserted)}), offered AS (${insertChallenges(f, inserted)})
+     SELECT id FROM inserted`
+  }
+})
+
+const given = { id: ":id", before: "" }
+
+const orderStatement = statement({
+  name: "order_insert",
+  params: orderParams,
+  row: id,
+  only: "sqlite",
+  sql: insertOrder
+})
+
+const namesStatement = statement({
+  name: "order_identifiers_insert",
+  params: { ...id, profile: name(), names: rows },
+  row: {},
+  only: "sqlite",
+  sql: (f) => insertNames(f, given)
+})
+
+const authorizationsStatement = statement({
+  name: "authorizations_insert",
+  params: { ...id, now: int, authorizations: rows },
+  row: {},
+  only: "sqlite",
+  sql: (f) => insertAuthorizations(f, given)
+})
+
+const challengesStatement = statement({
+  name: "challenges_insert",
+  params: { now: int, challenges: rows },
+  row: {},
+  only: "sqlite",
+  sql: (f) => insertChallenges(f, given)
+})
+
+/**
+ * Inserts an order with all that belongs to it, pending. Returns `undefined`, and inserts nothing, if the account has ended, or if
+ * another order that is not `invalid` replaces the same certificate.
+ */
+export const create = (
+  order: NewOrder
+): Effect.Effect<{ readonly id: OrderId } | undefined, StorageFailed, Database> => {
+  const values = {
+    ...order,
+    authorizations: order.authorizations.map((row) => [packedUuid(row.id), JSON.stringify(row.identifier)]),
+    challenges: order.challenges.map((
+      row
+    ) => [packedUuid(row.id), packedUuid(row.authzId), row.type, row.position, row.token])
+  }
+  const oneByOne = Effect.gen(function*() {
+    const inserted = yield* first(orderStatement, values)
+    if (inserted === undefined) return undefined
+    yield* run(namesStatement, values)
+    yield* run(authorizationsStatement, values)
+    yield* run(challengesStatement, values)
+    return inserted
+  })
+  return Database.use(({ dialect }) => dialect === "postgres" ? first(together, values) : transaction(oneByOne))
+}
