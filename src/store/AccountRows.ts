@@ -2,6 +2,7 @@ import type { AccountStatus } from "../domain/Account.ts"
 import type { AccountId } from "../domain/Id.ts"
 import { bool, bytes, int, name, nullable, text, texts, uuid, uuidBytes } from "../engine/sql/Column.ts"
 import { all, first } from "../engine/sql/Query.ts"
+import type { Fragments } from "../engine/sql/Statement.ts"
 import { select, statement } from "../engine/sql/Statement.ts"
 import { unburntForAll } from "./revocation/BurntKeys.ts"
 import { lockForDeletion as lockAccountForDeletion, lockRow } from "./RowLock.ts"
@@ -23,14 +24,21 @@ const byId = statement({
   name: "account_by_id",
   params: { id: account.id, profile: name() },
   row: account,
-  sql: () => `SELECT ${select(account)} FROM accounts WHERE id = :id AND profile = :profile`
+  sql: ({ checked }) => `SELECT ${select(account)} FROM accounts WHERE id = :id AND ${checked("profile")} = :profile`
 })
+
+/**
+ * Returns a condition on the key of an account, and the order that makes PostgreSQL use the unique index of profile and
+ * key, which has that order: by profile alone, other indexes would cost the same while the table is empty.
+ */
+const keyed = ({ leads }: Fragments, key: string): string =>
+  `profile = :profile AND ${leads("pubkey", key)} ORDER BY pubkey LIMIT 1`
 
 const byKey = statement({
   name: "account_by_key",
   params: { profile: name(), pubkey: bytes },
   row: account,
-  sql: () => `SELECT ${select(account)} FROM accounts WHERE profile = :profile AND pubkey = :pubkey`
+  sql: (f) => `SELECT ${select(account)} FROM accounts WHERE ${keyed(f, ":pubkey")}`
 })
 
 const insertStatement = statement({
@@ -64,9 +72,9 @@ const stampAgreement = statement({
   name: "account_stamp_agreement",
   params: { id: account.id, profile: name() },
   row: { id: account.id },
-  sql: ({ dialect }) =>
+  sql: ({ checked, dialect }) =>
     `UPDATE accounts SET terms_of_service_agreed = ${dialect === "postgres" ? "TRUE" : "1"}
-     WHERE id = :id AND profile = :profile AND status = 'valid' RETURNING id`
+     WHERE id = :id AND ${checked("profile")} = :profile AND status = 'valid' RETURNING id`
 })
 
 const stampSeen = statement({
@@ -82,8 +90,8 @@ const setContact = statement({
   name: "account_set_contact",
   params: { id: account.id, profile: name(), contact: account.contact },
   row: account,
-  sql: () =>
-    `UPDATE accounts SET contact = :contact WHERE id = :id AND profile = :profile AND status = 'valid'
+  sql: ({ checked }) =>
+    `UPDATE accounts SET contact = :contact WHERE id = :id AND ${checked("profile")} = :profile AND status = 'valid'
      RETURNING ${select(account)}`
 })
 
@@ -91,10 +99,10 @@ const changeKeyStatement = statement({
   name: "account_change_key",
   params: { id: account.id, profile: name(), oldKey: bytes, newKey: bytes },
   row: account,
-  sql: () =>
+  sql: (f) =>
     `UPDATE accounts SET pubkey = :newKey
-     WHERE id = :id AND profile = :profile AND pubkey = :oldKey AND status = 'valid'
-       AND NOT EXISTS (SELECT 1 FROM accounts other WHERE other.profile = :profile AND other.pubkey = :newKey)
+     WHERE id = :id AND ${f.checked("profile")} = :profile AND ${f.checked("pubkey")} = :oldKey AND status = 'valid'
+       AND (SELECT id FROM accounts WHERE ${keyed(f, ":newKey")}) IS NULL
      RETURNING ${select(account)}`
 })
 
@@ -102,8 +110,9 @@ const deactivateStatement = statement({
   name: "account_deactivate",
   params: { id: account.id, profile: name() },
   row: account,
-  sql: () =>
-    `UPDATE accounts SET status = 'deactivated' WHERE id = :id AND profile = :profile AND status = 'valid'
+  sql: ({ checked }) =>
+    `UPDATE accounts SET status = 'deactivated'
+     WHERE id = :id AND ${checked("profile")} = :profile AND status = 'valid'
      RETURNING ${select(account)}`
 })
 

@@ -41,26 +41,28 @@ const ofAuthorization = statement({
   name: "authorization_with_challenges",
   params: { id: joined.authzId, profile: name(), accountId: uuid<AccountId>() },
   row: joined,
-  sql: () =>
+  sql: ({ checked }) =>
     `SELECT ${joinedColumns} FROM ${joinedTables}
-     WHERE a.id = :id AND o.profile = :profile AND o.account_id = :accountId ORDER BY c.position`
+     WHERE a.id = :id AND ${checked("o.profile")} = :profile AND ${checked("o.account_id")} = :accountId
+     ORDER BY c.position`
 })
 
 const byId = statement({
   name: "challenge_by_id",
   params: { id: joined.id, profile: name(), accountId: uuid<AccountId>() },
   row: joined,
-  sql: () =>
-    `SELECT ${joinedColumns} FROM ${joinedTables} WHERE c.id = :id AND o.profile = :profile AND o.account_id = :accountId`
+  sql: ({ checked }) =>
+    `SELECT ${joinedColumns} FROM ${joinedTables}
+     WHERE c.id = :id AND ${checked("o.profile")} = :profile AND ${checked("o.account_id")} = :accountId`
 })
 
 const forValidation = statement({
   name: "challenge_for_validation",
   params: { id: joined.id, profile: name() },
   row: { ...joined, accountId: uuid<AccountId>() },
-  sql: () =>
+  sql: ({ checked }) =>
     `SELECT ${joinedColumns}, o.account_id AS "accountId" FROM ${joinedTables}
-     WHERE c.id = :id AND o.profile = :profile`
+     WHERE c.id = :id AND ${checked("o.profile")} = :profile`
 })
 
 // The status of the orders does not matter: a validation in progress costs the same. SQLite keeps the order of cross
@@ -75,10 +77,10 @@ const claimStatement = statement({
   row: { id: joined.id },
   sql: (f) =>
     `UPDATE challenges SET status = ${reached(challengeMoves.claim)}
-     WHERE id = :id AND ${leaving(challengeMoves.claim)}
+     WHERE id = :id AND ${leaving(challengeMoves.claim, f.checked("status"))}
        AND EXISTS (SELECT 1 FROM authorizations a JOIN orders o ON o.id = a.order_id
          WHERE a.id = challenges.authz_id AND a.status = 'pending' AND ${isAlive(f, "o")}
-           AND o.status = 'pending')
+           AND ${f.checked("o.status")} = 'pending')
        AND (${f.typed(":cap", "bigint")} = 0 OR ${inFlight} < ${f.typed(":cap", "bigint")})
      RETURNING id`
 })
@@ -94,18 +96,18 @@ const acceptChallenge = statement({
   name: "challenge_accept",
   params: { id: joined.id, now: int },
   row: { id: joined.id },
-  sql: () =>
+  sql: ({ checked }) =>
     `UPDATE challenges SET status = ${reached(challengeMoves.accept)}, validated_at = :now
-     WHERE id = :id AND ${leaving(challengeMoves.accept)} RETURNING id`
+     WHERE id = :id AND ${leaving(challengeMoves.accept, checked("status"))} RETURNING id`
 })
 
 const refuseChallenge = statement({
   name: "challenge_refuse",
   params: { id: joined.id, error: problemColumn, cause: causeColumn },
   row: { id: joined.id },
-  sql: () =>
+  sql: ({ checked }) =>
     `UPDATE challenges SET status = ${reached(challengeMoves.refuse)}, error = :error, cause = :cause
-     WHERE id = :id AND ${leaving(challengeMoves.refuse)} RETURNING id`
+     WHERE id = :id AND ${leaving(challengeMoves.refuse, checked("status"))} RETURNING id`
 })
 
 const move = (name: keyof typeof authorizationMoves) =>

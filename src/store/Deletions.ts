@@ -15,7 +15,7 @@ const live = (order: string): string =>
 
 const account = { id: uuid<AccountId>(), profile: name() }
 
-const among = ({ at, each }: Fragments) => `IN (SELECT ${at(0, "uuid")} FROM ${each(":accounts")})`
+const among = ({ oneOf }: Fragments) => oneOf(":accounts", "uuid")
 
 // Only unfinished orders: an ended order no longer gets a certificate.
 const lockOrdersStatement = statement({

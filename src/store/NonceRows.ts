@@ -25,8 +25,8 @@ const consumeBatch = statement({
   name: "nonce_consume",
   params: { values: rows },
   row: { value: text(), ...moment },
-  sql: ({ among, at, each }) =>
-    `DELETE FROM nonces WHERE value ${among(`SELECT ${at(0, "text")} FROM ${each(":values")}`)}
+  sql: ({ oneOf }) =>
+    `DELETE FROM nonces WHERE value ${oneOf(":values", "text")}
      RETURNING value, created_at AS "second", created_millisecond AS "millisecond"`
 })
 

@@ -32,15 +32,15 @@ const together = statement({
   only: "postgres",
   // All parts see the rows as they were before, so the authorization that becomes valid here is counted separately. The
   // order is locked, so no other transaction changes them meanwhile.
-  sql: () =>
+  sql: ({ checked }) =>
     `WITH accepted AS (UPDATE challenges SET status = ${reached(challengeMoves.accept)}, validated_at = :now
-         WHERE id = :id AND ${leaving(challengeMoves.accept)} RETURNING id),
+         WHERE id = :id AND ${leaving(challengeMoves.accept, checked("status"))} RETURNING id),
        proved AS (UPDATE authorizations SET status = ${reached(authorizationMoves.accept)}
          WHERE id = :authzId AND ${
-      leaving(authorizationMoves.accept)
+      leaving(authorizationMoves.accept, checked("status"))
     } AND EXISTS (SELECT 1 FROM accepted) RETURNING id),
        promoted AS (UPDATE orders SET status = ${reached(orderMoves.promote)}
-         WHERE id = :orderId AND ${leaving(orderMoves.promote)} AND EXISTS (SELECT 1 FROM proved)
+         WHERE id = :orderId AND ${leaving(orderMoves.promote, checked("status"))} AND EXISTS (SELECT 1 FROM proved)
            AND ${nameCountOf("orders")} = ${orders.validOf("orders")} + 1)
      SELECT id FROM accepted`
 })

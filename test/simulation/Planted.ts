@@ -19,15 +19,15 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
     name: "a nonce is looked at and not taken",
     file: "src/store/NonceRows.ts",
     guard:
-      "`DELETE FROM nonces WHERE value ${among(`SELECT ${at(0, \"text\")} FROM ${each(\":values\")}`)}\n     RETURNING value, created_at AS \"second\", created_millisecond AS \"millisecond\"`\n",
+      "`DELETE FROM nonces WHERE value ${oneOf(\":values\", \"text\")}\n     RETURNING value, created_at AS \"second\", created_millisecond AS \"millisecond\"`\n",
     without:
-      "`SELECT value, created_at AS \"second\", created_millisecond AS \"millisecond\" FROM nonces\n     WHERE value ${among(`SELECT ${at(0, \"text\")} FROM ${each(\":values\")}`)}`\n"
+      "`SELECT value, created_at AS \"second\", created_millisecond AS \"millisecond\" FROM nonces\n     WHERE value ${oneOf(\":values\", \"text\")}`\n"
   },
   {
     name: "an order is issued whatever became of its authorizations since the signing began",
     file: "src/store/orders/OrderRows.ts",
-    guard: "WHERE id = :id AND ${leaving(orderMoves.issue)} AND ${everyNameProved}\n",
-    without: "WHERE id = :id AND ${leaving(orderMoves.issue)}\n"
+    guard: "WHERE id = :id AND ${leaving(orderMoves.issue, checked(\"status\"))} AND ${everyNameProved}\n",
+    without: "WHERE id = :id AND ${leaving(orderMoves.issue, checked(\"status\"))}\n"
   },
   {
     name: "an order becomes ready however few authorizations it has left",
@@ -45,7 +45,7 @@ export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     name: "an order is claimed in whatever state it is",
     file: "src/store/orders/OrderRows.ts",
-    guard: "AND ${leaving(orderMoves.claim)} AND ${everyNameProved}",
+    guard: "AND ${leaving(orderMoves.claim, f.checked(\"status\"))} AND ${everyNameProved}",
     without: "AND ${everyNameProved}"
   },
   {
@@ -83,7 +83,7 @@ const enqueueJob = (job) => afterCommit(Effect.ignore(enqueue(job)))
   {
     name: "a certificate is revoked again",
     file: "src/store/revocation/Revocations.ts",
-    guard: "AND revoked_at IS NULL",
+    guard: "AND ${checked(\"revoked_at\")} IS NULL",
     without: "AND 1 = 1"
   },
   {

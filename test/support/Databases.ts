@@ -89,7 +89,7 @@ const tables = [
  * Empties every table. `TRUNCATE` would make PostgreSQL rewrite every table and index, a hundred times the cost of
  * deleting the few rows of a test; all statements go in one message, which is one transaction.
  */
-const emptied = (dialect: "sqlite" | "postgres"): Effect.Effect<void, never, Database> => {
+export const emptied = (dialect: "sqlite" | "postgres"): Effect.Effect<void, never, Database> => {
   const statements = tables.map((table) => `DELETE FROM ${table}`)
   return Effect.forEach(dialect === "postgres" ? [statements.join("; ")] : statements, (one) => sql(one), {
     discard: true

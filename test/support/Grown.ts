@@ -7,12 +7,11 @@ import { sql } from "./Graph.ts"
  * certificate, and almost nothing is unfinished. A planner that assumes even distributions chooses badly here.
  */
 
-const orders = 2000
 /** Epoch seconds of the newest row. */
 const until = 1_800_000_000
 
-/** Fills a migrated, empty database, and makes the engine gather its statistics. */
-export const grow: Effect.Effect<void, never, Database> = Effect.gen(function*() {
+/** Fills a migrated, empty database. */
+export const fillTables = Effect.fnUntraced(function*(orders: number) {
   const { dialect } = yield* Database
   const numbers = dialect === "sqlite"
     ? `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < ${orders - 1}) `
@@ -138,5 +137,12 @@ export const grow: Effect.Effect<void, never, Database> = Effect.gen(function*()
     "created_at, event, outcome, actor_kind, account_id, order_id, cert_serial, request_id",
     `${at}, CASE WHEN i % 100 = 2 THEN 'certificate_issue_failed' ELSE 'certificate_issued' END, 'success', 'acme', 'x', 'order-' || i, 'a' || i, 'request-' || i`
   )
-  yield* sql(dialect === "sqlite" ? "ANALYZE" : "VACUUM ANALYZE")
 })
+
+/** Makes the engine gather the statistics of every table. */
+export const gather: Effect.Effect<void, never, Database> = Database.use(({ dialect }) =>
+  sql(dialect === "sqlite" ? "ANALYZE" : "VACUUM ANALYZE")
+)
+
+/** Fills a migrated, empty database, and makes the engine gather its statistics. */
+export const grow: Effect.Effect<void, never, Database> = Effect.andThen(fillTables(2000), gather)

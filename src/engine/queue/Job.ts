@@ -126,10 +126,9 @@ const lastErrorStatement = statement({
   name: "job_last_error",
   params: { kind: text(), dedupKey: text() },
   row: ended,
-  sql: () =>
-    `SELECT ${
-      select(ended)
-    } FROM jobs WHERE kind = :kind AND dedup_key = :dedupKey AND status IN ('failed', 'cancelled')
+  sql: ({ checked }) =>
+    `SELECT ${select(ended)} FROM jobs WHERE dedup_key = :dedupKey AND ${checked("kind")} = :kind
+       AND ${checked("status")} IN ('failed', 'cancelled')
      ORDER BY updated_at DESC, created_at DESC LIMIT 1`
 })
 
@@ -158,10 +157,10 @@ const rescheduleStatement = statement({
   name: "job_reschedule",
   params: { ...attempt, runAt: int, attemptsAfter: int, spent: int, error: nullable(text()), now: int },
   row: { id: job.id },
-  sql: () =>
+  sql: ({ checked }) =>
     `UPDATE jobs SET status = 'ready', run_at = :runAt, attempts = :attemptsAfter, last_error = :error,
        spent_seconds = ${spentAnd(":spent")}, lease_until = NULL, lease_owner = NULL, updated_at = :now
-     WHERE id = :id AND status = 'running' AND lease_owner = :owner AND attempts = :attempts RETURNING id`
+     WHERE id = :id AND ${checked("status")} = 'running' AND lease_owner = :owner AND attempts = :attempts RETURNING id`
 })
 
 const sweepStatement = statement({
@@ -227,7 +226,7 @@ export const ending = (awaited: ReadonlyArray<string>) => {
     row: { id: job.id, joined: int },
     sql: (fragments) =>
       `UPDATE jobs SET status = :status, last_error = :error, lease_until = NULL, lease_owner = NULL, updated_at = :now
-     WHERE id = :id AND status = 'running' AND lease_owner = :owner AND attempts = :attempts
+     WHERE id = :id AND ${fragments.checked("status")} = 'running' AND lease_owner = :owner AND attempts = :attempts
      RETURNING id, joined${tellingOfEnd(fragments, awaited)}`
   })
 
@@ -238,7 +237,7 @@ export const ending = (awaited: ReadonlyArray<string>) => {
     sql: (fragments) =>
       `UPDATE jobs SET status = CASE WHEN last_error IS NULL THEN 'done' ELSE 'failed' END, lease_until = NULL,
        lease_owner = NULL, updated_at = :now
-     WHERE id = :id AND status = 'running' AND lease_owner = :owner AND attempts = :attempts
+     WHERE id = :id AND ${fragments.checked("status")} = 'running' AND lease_owner = :owner AND attempts = :attempts
      RETURNING id, joined, status${tellingOfEnd(fragments, awaited)}`
   })
 
@@ -248,9 +247,9 @@ export const ending = (awaited: ReadonlyArray<string>) => {
     row: { id: job.id },
     sql: (fragments) =>
       `UPDATE jobs SET status = 'cancelled', updated_at = :now
-     WHERE id = :id AND status = :before AND status IN ('ready', 'failed') RETURNING id${
-        tellingOfEnd(fragments, awaited)
-      }`
+     WHERE id = :id AND ${fragments.checked("status")} = :before AND ${
+        fragments.checked("status")
+      } IN ('ready', 'failed') RETURNING id${tellingOfEnd(fragments, awaited)}`
   })
 
   return {

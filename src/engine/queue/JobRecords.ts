@@ -40,8 +40,9 @@ const advanceStatement = statement({
   name: "job_advance",
   params: { id: record.id, now: int },
   row: { id: record.id },
-  sql: ({ dialect }) =>
-    `UPDATE jobs SET run_at = :now, updated_at = :now WHERE id = :id AND status = 'ready' AND run_at > :now
+  sql: ({ checked, dialect }) =>
+    `UPDATE jobs SET run_at = :now, updated_at = :now
+     WHERE id = :id AND ${checked("status")} = 'ready' AND ${checked("run_at")} > :now
      RETURNING id${dialect === "postgres" ? `, pg_notify('${wakeChannel}', kind || ' operator')` : ""}`
 })
 
@@ -49,10 +50,10 @@ const onceMoreStatement = statement({
   name: "job_once_more",
   params: { id: record.id, now: int },
   row: { id: record.id },
-  sql: ({ dialect }) =>
+  sql: ({ checked, dialect }) =>
     `UPDATE jobs SET status = 'ready', run_at = :now, attempts = max_attempts - 1, updated_at = :now
-     WHERE id = :id AND status = 'failed' AND NOT EXISTS (SELECT 1 FROM jobs l
-       WHERE l.kind = jobs.kind AND l.dedup_key = jobs.dedup_key AND l.status IN ('ready', 'running'))
+     WHERE id = :id AND ${checked("status")} = 'failed' AND (SELECT l.id FROM jobs l
+       WHERE l.kind = jobs.kind AND l.dedup_key = jobs.dedup_key AND l.status IN ('ready', 'running')) IS NULL
      RETURNING id${dialect === "postgres" ? `, pg_notify('${wakeChannel}', kind || ' operator')` : ""}`
 })
 

@@ -103,7 +103,8 @@ const takenStatement = statement({
   name: "job_taken",
   params: { id, attempts: int },
   row: { id },
-  sql: () => "SELECT id FROM jobs WHERE id = :id AND attempts > :attempts AND status = 'running'"
+  sql: ({ checked }) =>
+    `SELECT id FROM jobs WHERE id = :id AND attempts > :attempts AND ${checked("status")} = 'running'`
 })
 
 /** Returns whether a later attempt of the same job runs. If so, this attempt stalled until its lease was taken away. */

@@ -10,10 +10,10 @@ export interface Fragments {
   /** Returns the n-th member of such an element as text, integer, uuid or octets (hexadecimal digits in the element). */
   readonly at: (index: number, type: "text" | "int" | "uuid" | "bytes") => string
   /**
-   * Returns a condition on a column with a unique index: its value is among those of a query. For PostgreSQL they are an array,
-   * because it would take a set from JSON for large, and read the whole table.
+   * Returns the condition that a unique column has one of the elements of a `rows` parameter, each with one member.
+   * PostgreSQL assumes a hundred elements, and would read the whole table to join them, so it gets them as an array.
    */
-  readonly among: (query: string) => string
+  readonly oneOf: (parameter: string, type: "text" | "uuid") => string
   /** Returns a uuid column as hyphenated text. */
   readonly idText: (column: string) => string
   /**
@@ -27,6 +27,12 @@ export interface Fragments {
    */
   readonly aside: (column: string) => string
   /**
+   * Marks a column that is only checked in the row of a unique key: no index matches it. Otherwise PostgreSQL might use
+   * another index and read nearly all rows: while a table is empty every index costs the same, and a connection keeps
+   * the plan that it made then.
+   */
+  readonly checked: (column: string) => string
+  /**
    * A condition on the first column of an index, for a list in the order of that index (see {@link Fragments.ledBy}).
    * PostgreSQL assumes that matching rows are spread evenly, and would search for them from the newest row in an index
    * by time alone. If no row has matched recently, it would read all rows that do not match.
@@ -38,18 +44,27 @@ export interface Fragments {
   readonly typed: (parameter: string, type: "uuid" | "bigint" | "boolean" | "bytea") => string
 }
 
+const atSqlite: Fragments["at"] = (index, type) =>
+  type === "uuid" || type === "bytes" ? `unhex(value ->> ${index})` : `value ->> ${index}`
+
+const atPostgres: Fragments["at"] = (index, type) =>
+  type === "bytes"
+    ? `decode(value ->> ${index}, 'hex')`
+    : `(value ->> ${index})${type === "uuid" ? "::uuid" : type === "int" ? "::bigint" : ""}`
+
 const fragments: { readonly [D in Dialect]: Fragments } = {
   sqlite: {
     dialect: "sqlite",
     skipLocked: "",
     each: (parameter) => `json_each(${parameter})`,
-    at: (index, type) => type === "uuid" || type === "bytes" ? `unhex(value ->> ${index})` : `value ->> ${index}`,
-    among: (query) => `IN (${query})`,
+    at: atSqlite,
+    oneOf: (parameter, type) => `IN (SELECT ${atSqlite(0, type)} FROM json_each(${parameter}))`,
     idText: (column) =>
       [[1, 8], [9, 4], [13, 4], [17, 4], [21, 12]]
         .map(([from, length]) => `substr(lower(hex(${column})), ${from}, ${length})`).join(" || '-' || "),
     indexedBy: (index) => `INDEXED BY ${index}`,
     aside: (column) => `+${column}`,
+    checked: (column) => `+${column}`,
     leads: (column, value) => `${column} = ${value}`,
     ledBy: (_, order) => order,
     typed: (parameter) => parameter
@@ -58,14 +73,13 @@ const fragments: { readonly [D in Dialect]: Fragments } = {
     dialect: "postgres",
     skipLocked: "FOR UPDATE SKIP LOCKED",
     each: (parameter) => `json_array_elements(${parameter}::json)`,
-    at: (index, type) =>
-      type === "bytes"
-        ? `decode(value ->> ${index}, 'hex')`
-        : `(value ->> ${index})${type === "uuid" ? "::uuid" : type === "int" ? "::bigint" : ""}`,
-    among: (query) => `= ANY (ARRAY(${query}))`,
+    at: atPostgres,
+    oneOf: (parameter, type) =>
+      `= ANY (ARRAY(SELECT ${atPostgres(0, type)} FROM json_array_elements(${parameter}::json)))`,
     idText: (column) => `${column}::text`,
     indexedBy: () => "",
     aside: (column) => column,
+    checked: (column) => `greatest(${column})`, // the greatest of one value is the value
     leads: (column, value) => `${column} >= ${value} AND ${column} <= ${value}`,
     ledBy: (column, order) => `${column} DESC, ${order}`,
     typed: (parameter, type) => `${parameter}::${type}`

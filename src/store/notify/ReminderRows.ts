@@ -14,9 +14,9 @@ const recentStatement = statement({
   name: "expiry_reminder_recent",
   params: { orders: rows, since: int },
   row: { id: uuid<OrderId>() },
-  sql: ({ aside, at, each }) =>
+  sql: ({ checked, oneOf }) =>
     `SELECT order_id AS "id" FROM expiry_reminders
-     WHERE order_id IN (SELECT ${at(0, "uuid")} FROM ${each(":orders")}) AND ${aside("sent_at")} > :since`
+     WHERE order_id ${oneOf(":orders", "uuid")} AND ${checked("sent_at")} > :since`
 })
 
 // Two workers may have read the same certificates. The worker that writes the row sends the mail.

@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import type { OperatorStatus } from "../../domain/OperatorStatus.ts"
 import { int, name, nullable, text, uuid } from "../../engine/sql/Column.ts"
 import { all, first, lenient, run } from "../../engine/sql/Query.ts"
+import type { Fragments } from "../../engine/sql/Statement.ts"
 import { select, statement } from "../../engine/sql/Statement.ts"
 
 /** A `pending_mfa` session may use only the routes of the second factor. */
@@ -114,9 +115,9 @@ const endNamedStatement = statement({
   name: "session_end_named",
   params: { userId: uuid(), from: text(), until: text() },
   row: { tokenHash: text() },
-  sql: ({ aside }) =>
-    `DELETE FROM admin_sessions WHERE user_id = :userId AND ${aside("token_hash")} >= :from
-       AND ${aside("token_hash")} < :until
+  sql: ({ checked }) =>
+    `DELETE FROM admin_sessions WHERE user_id = :userId AND ${checked("token_hash")} >= :from
+       AND ${checked("token_hash")} < :until
      RETURNING token_hash AS "tokenHash"`
 })
 
@@ -128,14 +129,15 @@ const endEveryStatement = statement({
 })
 
 const live = { userId: uuid(), now: int, idleSince: int }
-const isLive = "user_id = :userId AND expires_at > :now AND last_seen_at > :idleSince"
+const isLive = ({ checked }: Fragments) =>
+  `user_id = :userId AND ${checked("expires_at")} > :now AND last_seen_at > :idleSince`
 
 const listStatement = statement({
   name: "session_list",
   params: { ...live, limit: int, offset: int },
   row: shown,
-  sql: () =>
-    `SELECT ${select(shown)} FROM admin_sessions WHERE ${isLive}
+  sql: (f) =>
+    `SELECT ${select(shown)} FROM admin_sessions WHERE ${isLive(f)}
      ORDER BY created_at DESC, token_hash DESC LIMIT :limit OFFSET :offset`
 })
 
@@ -143,7 +145,7 @@ const countStatement = statement({
   name: "session_count",
   params: live,
   row: { total: int },
-  sql: () => `SELECT count(*) AS "total" FROM admin_sessions WHERE ${isLive}`
+  sql: (f) => `SELECT count(*) AS "total" FROM admin_sessions WHERE ${isLive(f)}`
 })
 
 const everyone = { now: int, idleSince: int }

@@ -31,22 +31,26 @@ const certificateStatement = statement({
   name: "order_certificate",
   params: { id: uuid<OrderId>(), profile: name(), accountId: uuid<AccountId>() },
   row: { certificate: text() },
-  sql: () =>
+  sql: ({ checked }) =>
     `SELECT certificate FROM orders
-     WHERE id = :id AND profile = :profile AND account_id = :accountId AND status = 'valid' AND certificate IS NOT NULL`
+     WHERE id = :id AND ${checked("profile")} = :profile AND ${checked("account_id")} = :accountId
+       AND ${checked("status")} = 'valid' AND certificate IS NOT NULL`
 })
 
-// The expressions are the same as in the index. On PostgreSQL the index is over the hash.
+// The expressions are the same as in the index. On PostgreSQL the index is over the hash, and is the only one that has
+// the order, so that PostgreSQL uses it even while the table is empty.
 const liveStatement = statement({
   name: "certificate_live_of_key",
   params: { pubkey: bytes, now: int, after: uuid<OrderId>(), limit: int },
   row: { ...issued, profile: name(), serial: name() },
-  sql: ({ dialect }) =>
+  sql: ({ dialect, leads }) =>
     `SELECT ${issuedColumns}, profile AS "profile", cert_serial AS "serial" FROM orders
-     WHERE ${dialect === "postgres" ? "sha256(cert_pubkey) = sha256(:pubkey) AND" : ""} cert_pubkey = :pubkey
+     WHERE ${
+      dialect === "postgres" ? `${leads("sha256(cert_pubkey)", "sha256(:pubkey)")} AND` : ""
+    } cert_pubkey = :pubkey
        AND certificate IS NOT NULL AND revoked_at IS NULL AND (cert_not_after IS NULL OR cert_not_after > :now)
        AND id > :after
-     ORDER BY id LIMIT :limit`
+     ORDER BY ${dialect === "postgres" ? "sha256(cert_pubkey), " : ""}id LIMIT :limit`
 })
 
 // The index of serials begins with the profile.

@@ -41,9 +41,9 @@ const failureStatement = statement({
     detail: members<{ readonly cause?: string }>(),
     requestId: nullable(text())
   },
-  sql: () =>
+  sql: ({ checked }) =>
     `SELECT detail AS "detail", request_id AS "requestId" FROM audit_log
-     WHERE order_id = :orderId AND event = 'certificate_issue_failed' ORDER BY id DESC LIMIT 1`
+     WHERE order_id = :orderId AND ${checked("event")} = 'certificate_issue_failed' ORDER BY id DESC LIMIT 1`
 })
 
 const notGrantedStatement = statement({

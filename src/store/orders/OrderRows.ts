@@ -50,13 +50,13 @@ const byIdStatement = statement({
   name: "order_by_id",
   params: { id: orderColumns.id, profile: name(), accountId: orderColumns.accountId },
   row: orderWithAuthorizations,
-  sql: ({ dialect }) =>
+  sql: ({ checked, dialect }) =>
     `SELECT ${select(orderColumns, "o")}, (SELECT ${
       dialect === "postgres"
         ? "coalesce(json_agg(a.id ORDER BY a.id), '[]')::text"
         : "json_group_array(lower(hex(a.id)) ORDER BY a.id)"
     } FROM authorizations a WHERE a.order_id = o.id) AS "authorizationIds"
-     FROM orders o WHERE o.id = :id AND o.profile = :profile AND o.account_id = :accountId`
+     FROM orders o WHERE o.id = :id AND ${checked("o.profile")} = :profile AND ${checked("o.account_id")} = :accountId`
 })
 
 const releaseReplaces = statement({
@@ -83,18 +83,18 @@ const promoteStatement = statement({
   name: "order_promote",
   params: { id: orderColumns.id },
   row: { id: orderColumns.id },
-  sql: () =>
+  sql: ({ checked }) =>
     `UPDATE orders SET status = ${reached(orderMoves.promote)}
-     WHERE id = :id AND ${leaving(orderMoves.promote)} AND ${everyNameProved} RETURNING id`
+     WHERE id = :id AND ${leaving(orderMoves.promote, checked("status"))} AND ${everyNameProved} RETURNING id`
 })
 
 const demoteStatement = statement({
   name: "order_demote",
   params: { id: orderColumns.id, error: nullable(problemColumn) },
   row: { id: orderColumns.id },
-  sql: () =>
+  sql: ({ checked }) =>
     `UPDATE orders SET status = ${reached(orderMoves.demote)}, error = :error
-     WHERE id = :id AND ${leaving(orderMoves.demote)} RETURNING id`
+     WHERE id = :id AND ${leaving(orderMoves.demote, checked("status"))} RETURNING id`
 })
 
 const claimStatement = statement({
@@ -110,8 +110,8 @@ const claimStatement = statement({
   // The order is not locked first. If an authorization ends meanwhile, the write that stores the certificate finds out.
   sql: (f) =>
     `UPDATE orders SET status = ${reached(orderMoves.claim)}
-     WHERE id = :id AND profile = :profile AND account_id = :accountId AND ${isAlive(f)}
-       AND ${leaving(orderMoves.claim)} AND ${everyNameProved} AND ${accountValid}
+     WHERE id = :id AND ${f.checked("profile")} = :profile AND ${f.checked("account_id")} = :accountId AND ${isAlive(f)}
+       AND ${leaving(orderMoves.claim, f.checked("status"))} AND ${everyNameProved} AND ${accountValid}
        AND ${unburnt(":certPubkey", f.dialect)}
      RETURNING id`
 })
@@ -120,18 +120,18 @@ const failStatement = statement({
   name: "order_fail",
   params: { id: orderColumns.id, error: nullable(problemColumn) },
   row: { id: orderColumns.id },
-  sql: () =>
+  sql: ({ checked }) =>
     `UPDATE orders SET status = ${reached(orderMoves.fail)}, error = :error
-     WHERE id = :id AND ${leaving(orderMoves.fail)} RETURNING id`
+     WHERE id = :id AND ${leaving(orderMoves.fail, checked("status"))} RETURNING id`
 })
 
 const failProcessing = statement({
   name: "order_fail_processing",
   params: { id: orderColumns.id, error: nullable(problemColumn) },
   row: { id: orderColumns.id },
-  sql: () =>
+  sql: ({ checked }) =>
     `UPDATE orders SET status = ${reached(orderMoves.fail)}, error = :error
-     WHERE id = :id AND ${leaving(orderMoves.issue)} RETURNING id`
+     WHERE id = :id AND ${leaving(orderMoves.issue, checked("status"))} RETURNING id`
 })
 
 const forIssuance = {
@@ -144,10 +144,11 @@ const forIssuanceStatement = statement({
   name: "order_for_issuance",
   params: { id: orderColumns.id, profile: name() },
   row: forIssuance,
-  sql: () =>
+  sql: ({ checked }) =>
     `SELECT ${select(orderColumns, "o")}, c.status AS "accountStatus",
        ${nameCountOf("o")} - ${validOf("o")} AS "unproved"
-     FROM orders o JOIN accounts c ON c.id = o.account_id WHERE o.id = :id AND o.profile = :profile`
+     FROM orders o JOIN accounts c ON c.id = o.account_id
+     WHERE o.id = :id AND ${checked("o.profile")} = :profile`
 })
 
 const issueStatement = statement({
@@ -160,10 +161,10 @@ const issueStatement = statement({
     certNotAfter: int
   },
   row: { id: orderColumns.id },
-  sql: ({ dialect }) =>
+  sql: ({ checked, dialect }) =>
     `UPDATE orders SET status = ${reached(orderMoves.issue)}, certificate = :certificate, cert_serial = :certSerial,
        cert_pubkey = :certPubkey, cert_not_after = :certNotAfter
-     WHERE id = :id AND ${leaving(orderMoves.issue)} AND ${everyNameProved}
+     WHERE id = :id AND ${leaving(orderMoves.issue, checked("status"))} AND ${everyNameProved}
        AND ${accountValid}
        AND ${unburnt(":certPubkey", dialect)}
      RETURNING id`

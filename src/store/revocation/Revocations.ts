@@ -9,9 +9,9 @@ const stampStatement = statement({
   name: "order_revoke",
   params: { id: uuid<OrderId>(), now: int, reason: nullable(int) },
   row: { id: uuid<OrderId>(), certNotAfter: nullable(int) },
-  sql: () =>
+  sql: ({ checked }) =>
     `UPDATE orders SET revoked_at = :now, revocation_reason = :reason
-     WHERE id = :id AND revoked_at IS NULL AND certificate IS NOT NULL
+     WHERE id = :id AND ${checked("revoked_at")} IS NULL AND certificate IS NOT NULL
      RETURNING id AS "id", cert_not_after AS "certNotAfter"`
 })
 

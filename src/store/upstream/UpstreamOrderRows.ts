@@ -55,18 +55,18 @@ const startStatement = statement({
   name: "upstream_order_start",
   params: { orderId: uuid<OrderId>(), now: int },
   row: { startedAt: int },
-  sql: () =>
+  sql: ({ checked }) =>
     `UPDATE upstream_orders SET started_at = coalesce(started_at, :now), updated_at = :now
-     WHERE order_id = :orderId AND status = 'processing' RETURNING started_at AS "startedAt"`
+     WHERE order_id = :orderId AND ${checked("status")} = 'processing' RETURNING started_at AS "startedAt"`
 })
 
 const askedStatement = statement({
   name: "upstream_order_asked",
   params: { orderId: uuid<OrderId>(), asks: int, now: int },
   row: {},
-  sql: () =>
+  sql: ({ checked }) =>
     `UPDATE upstream_orders SET asks = :asks, asked_at = :now, updated_at = :now
-     WHERE order_id = :orderId AND upstream_order_url IS NULL AND status = 'processing'`
+     WHERE order_id = :orderId AND upstream_order_url IS NULL AND ${checked("status")} = 'processing'`
 })
 
 // An upstream may return an unfinished order for the next equal request (RFC 8555 does not forbid it, and large CAs do
@@ -109,19 +109,18 @@ const endStatement = statement({
     now: int
   },
   row: {},
-  sql: () =>
+  sql: ({ checked }) =>
     `UPDATE upstream_orders SET status = :status, error = :error, updated_at = :now,
        renewal_due = :due
-     WHERE order_id = :orderId AND status = 'processing'`
+     WHERE order_id = :orderId AND ${checked("status")} = 'processing'`
 })
 
 const claimedStatement = statement({
   name: "upstream_order_claimed",
   params: { urls: rows },
   row: { orderUrl: text() },
-  sql: ({ at, each }) =>
-    `SELECT upstream_order_url AS "orderUrl" FROM upstream_orders
-     WHERE upstream_order_url IN (SELECT ${at(0, "text")} FROM ${each(":urls")})`
+  sql: ({ oneOf }) =>
+    `SELECT upstream_order_url AS "orderUrl" FROM upstream_orders WHERE upstream_order_url ${oneOf(":urls", "text")}`
 })
 
 const longestError = 2000

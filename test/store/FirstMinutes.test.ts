@@ -1,0 +1,84 @@
+import { it } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { assert, describe } from "vitest"
+import type { Answer } from "../../src/engine/http/Message.ts"
+import { Database } from "../../src/engine/sql/Database.ts"
+import * as crl from "../../src/operations/work/crl/ListPublication.ts"
+import type { AuthorizationBody, OrderBody } from "../support/AcmeSession.ts"
+import { makeCsr } from "../support/Csr.ts"
+import { freshDirectory, freshPostgresUrl } from "../support/Databases.ts"
+import { configOf, count, migrated, newPrivateKey, openDriver, sql, world } from "../support/Graph.ts"
+import { fillTables } from "../support/Grown.ts"
+import { headerOf, newClient, surfaceOf } from "../support/Handle.ts"
+import { profilesIn, work } from "../support/Issued.ts"
+import { madeAt } from "../support/LocalCa.ts"
+
+/*
+ * A new PostgreSQL database, before anything has gathered statistics: connections keep the plans that they made while
+ * every table was empty, and then the clients of a whole installation come.
+ */
+
+const config = configOf()
+
+const bodyOf = <A>({ body }: Answer): A => JSON.parse(String(body)) as A
+
+/** A certificate for a new account. */
+const issueOne = Effect.gen(function*() {
+  const app = yield* surfaceOf(config)
+  const { send } = yield* newClient(app)
+  const names = ["host.example"]
+  const asked = yield* send("/profile/default/newOrder", { identifiers: [{ type: "dns", value: names[0] }] })
+  const order = headerOf(asked, "location")
+  const [authorization = ""] = bodyOf<OrderBody>(asked).authorizations
+  const [challenge] = bodyOf<AuthorizationBody>(yield* send(authorization)).challenges
+  yield* send(challenge?.url ?? "", {})
+  yield* work("challenge_validate")
+  yield* send(authorization)
+  yield* send(order)
+  const csr = makeCsr({ names, key: newPrivateKey() }).csr.toString("base64url")
+  yield* send(`${order}/finalize`, { csr })
+  yield* work("signer_issue")
+  const issued = bodyOf<OrderBody>(yield* send(order))
+  assert.strictEqual(issued.status, "valid")
+  assert.strictEqual((yield* send(issued.certificate ?? "")).status, 200)
+})
+
+/** How many rows of tables the session has read. */
+const rowsRead = Effect.andThen(
+  sql("SELECT pg_stat_force_next_flush()"),
+  count("SELECT sum(seq_tup_read + idx_tup_fetch) FROM pg_stat_user_tables")
+)
+
+/** How many rows `self` reads. */
+const reads = <A, E, R>(self: Effect.Effect<A, E, R>) =>
+  Effect.gen(function*() {
+    const before = yield* rowsRead
+    yield* self
+    return (yield* rowsRead) - before
+  })
+
+describe("the first minutes of a PostgreSQL database", () => {
+  it.effect("cost an issuance no more rows with 10,000 orders than with none, by the plans of the empty tables", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const url = yield* Effect.promise(freshPostgresUrl)
+      // One connection, whose plans all statements use.
+      const driver = yield* openDriver(url, 1)
+      yield* TestClock.setTime(madeAt * 1000)
+      yield* Effect.provideService(migrated, Database, driver)
+      yield* Effect.gen(function*() {
+        yield* crl.initialize
+        // A statement is planned for good when it is used for the sixth time.
+        yield* Effect.repeat(issueOne, { times: 6 })
+        const few = yield* reads(issueOne)
+        yield* fillTables(10_000)
+        // Only this issuance has something to do.
+        yield* sql("DELETE FROM jobs WHERE status IN ('ready', 'running')")
+        const many = yield* reads(issueOne)
+        assert.isAtMost(many, 2 * few)
+      }).pipe(
+        Effect.provide(world({ profiles: profilesIn(freshDirectory()) })),
+        Effect.provideService(Database, driver)
+      )
+    })))
+})
