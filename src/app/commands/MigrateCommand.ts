@@ -23,10 +23,10 @@ const migrateProgram = (options: { readonly check: boolean; readonly json: boole
       const missing = yield* Migrations.pending(migrations)
       if (options.check) return { applied: [], pending: missing.map(({ name }) => name) }
       const total = missing.reduce((sum, { statements }) => sum + statements.length, 0)
-      const applied = yield* Progress.run({ title: "Migrating", total }, (report) => {
-        let done = 0
-        return Migrations.migrate(migrations, Effect.suspend(() => report(++done)))
-      })
+      const applied = yield* Progress.run(
+        { title: "Migrating", total },
+        (stepped) => Migrations.migrate(migrations, { stepped, waiting: Console.error })
+      )
       return { applied, pending: [] }
     }).pipe(Effect.mapError(failure))
     const nothingThere = Effect.map(

@@ -10,6 +10,8 @@ import { int, text } from "./Column.ts"
 import type { StorageFailed } from "./Database.ts"
 import { Database } from "./Database.ts"
 import type { Connection, Driver } from "./Driver.ts"
+import type { Telling } from "./LockWait.ts"
+import { holderOf, Locked, patience, untilFree } from "./LockWait.ts"
 import { all } from "./Query.ts"
 import type { SqlError } from "./SqlError.ts"
 import { statement } from "./Statement.ts"
@@ -25,7 +27,7 @@ export interface Migration {
 
 /** This build cannot use the schema. `detail` is a sentence for the operator. */
 export class SchemaUnusable extends Data.TaggedError("SchemaUnusable")<{
-  readonly reason: "behind" | "changed" | "failed" | "unreadable"
+  readonly reason: "behind" | "changed" | "failed" | "locked" | "unreadable"
   readonly migration: string
   readonly detail: string
 }> {}
@@ -162,14 +164,24 @@ const appliedVersions = (connection: Connection, dialect: Dialect) =>
   })
 
 /** Applies one migration in one transaction. Returns `false` if another process was faster. */
-const applyOne = (driver: Driver, connection: Connection, migration: Migration, stepped: Effect.Effect<void>) =>
-  Effect.gen(function*() {
+const applyOne = (
+  driver: Driver,
+  connection: Connection,
+  migration: Migration,
+  { lockMillis, stepped }: { readonly lockMillis: number; readonly stepped: Effect.Effect<void> }
+) => {
+  let running = ""
+  return Effect.gen(function*() {
     const begun = yield* currentMillis
     if (!driver.keepsSession) yield* connection.executeRaw(lockTransaction, [])
+    if (driver.dialect === "postgres") yield* connection.executeRaw(`SET LOCAL lock_timeout = ${lockMillis}`, [])
     const done = yield* appliedVersions(connection, driver.dialect)
     if (done?.includes(migration.version) === true) return false
     if (done === undefined) yield* connection.executeRaw(createTable[driver.dialect], [])
-    for (const text of migration.statements) yield* Effect.andThen(connection.executeRaw(text, []), stepped)
+    for (const text of migration.statements) {
+      running = text
+      yield* Effect.andThen(connection.executeRaw(text, []), stepped)
+    }
     const now = yield* currentMillis
     yield* connection.executeRaw(insertText[driver.dialect], [
       migration.version,
@@ -181,8 +193,18 @@ const applyOne = (driver: Driver, connection: Connection, migration: Migration, 
     return true
   }).pipe(
     (body) => Effect.andThen(driver.begin(connection), Effect.tap(body, driver.commit(connection))),
-    Effect.tapError(() => Effect.ignore(connection.executeRaw("ROLLBACK", [])))
+    Effect.tapError(() => Effect.ignore(connection.executeRaw("ROLLBACK", []))),
+    Effect.catch((error: SqlError): Effect.Effect<never, Locked | SqlError> => {
+      const { cause, transient } = driver.describe(error)
+      return driver.dialect === "postgres" && (cause === "locked" || transient)
+        ? Effect.flatMap(
+          holderOf(connection, running),
+          (holder) => Effect.fail(new Locked({ what: migration.name, holder, waited_ms: 0 }))
+        )
+        : Effect.fail(error)
+    })
   )
+}
 
 const locked = <A, E>(
   driver: Driver,
@@ -208,16 +230,19 @@ const locked = <A, E>(
 
 /**
  * Applies the pending migrations, each in one transaction, under a lock that other processes wait for. Under the lock,
- * the list of applied migrations is read again. Returns the names of the migrations that it applied. `stepped` runs
- * after each statement.
+ * the list of applied migrations is read again. Returns the names of the migrations that it applied.
+ *
+ * On PostgreSQL a statement waits only briefly for a lock on a table, because every other statement on that table waits
+ * behind it. If a long reader holds one, such as a backup, the migration is rolled back and tried again after a pause.
  */
 export const migrate = (
   migrations: ReadonlyArray<Migration>,
-  stepped: Effect.Effect<void> = Effect.void
+  { lockMillis = patience.lockMillis, stepped, ...telling }: Telling & {
+    /** Runs after each statement, with the number of statements that have been run. */
+    readonly stepped?: (done: number) => Effect.Effect<void>
+  } = {}
 ): Effect.Effect<ReadonlyArray<string>, SchemaUnusable | StorageFailed, Database> =>
   Effect.gen(function*() {
-    const missing = yield* pending(migrations)
-    if (missing.length === 0) return []
     const driver = yield* Database
     const failure = (name: string) => (error: SqlError) => {
       const { detail } = driver.describe(error)
@@ -226,17 +251,39 @@ export const migrate = (
         Effect.fail(new SchemaUnusable({ reason: "failed", migration: name, detail: `Migration ${name}: ${detail}.` }))
       )
     }
-    // This does not use Effect.filter, which would begin with the last migration.
-    const applyAll = (connection: Connection) =>
-      Effect.forEach(missing, (migration) =>
-        Effect.map(
-          Effect.catch(applyOne(driver, connection, migration, stepped), failure(migration.name)),
-          (applied) => applied ? [migration.name] : []
-        ))
-    const names = yield* Effect.catchTag(
-      driver.exclusive((connection) => locked(driver, connection, applyAll(connection))),
-      "SqlError",
-      failure("(lock)")
+    const names: Array<string> = []
+    let done = 0
+    /** Applies what is pending, until a migration waits in vain. */
+    const attempt = Effect.flatMap(pending(migrations), (missing) =>
+      missing.length === 0 ? Effect.void : driver.exclusive((connection) =>
+        locked(
+          driver,
+          connection,
+          Effect.forEach(missing, (migration) => {
+            const before = done
+            const step = Effect.suspend(() =>
+              stepped?.(++done) ?? Effect.void
+            )
+            return applyOne(driver, connection, migration, { lockMillis, stepped: step }).pipe(
+              Effect.tapError(() => Effect.sync(() => done = before)),
+              Effect.catchTag("SqlError", failure(migration.name)),
+              Effect.map((applied) => applied ? names.push(migration.name) : undefined)
+            )
+          }, { discard: true })
+        )
+      )).pipe(Effect.catchTag("SqlError", failure("(lock)")))
+    yield* Effect.catchTag(
+      untilFree(attempt, telling),
+      "Locked",
+      ({ holder, waited_ms, what: name }) => {
+        const detail = `Migration ${name} was not applied, and nothing of it was changed: for ${
+          Math.round(waited_ms / 1000)
+        } s, ${holder} held a lock on what it changes. Run acme-svc migrate again when that has ended`
+        return Effect.andThen(
+          emit("db_migration_failed", { name, error: detail }),
+          Effect.fail(new SchemaUnusable({ reason: "locked", migration: name, detail: `${detail}.` }))
+        )
+      }
     )
-    return names.flat()
+    return names
   })

@@ -33,6 +33,12 @@ const known: ReadonlyArray<Known> = [
       "another process has held the database's write lock for seconds: look for a backup, a command or a second service"
   },
   {
+    when: /^55P03/,
+    cause: "locked",
+    remedy:
+      "another session holds a lock for longer than a statement waits: look in pg_stat_activity for a backup, a migration or a long transaction"
+  },
+  {
     when: /^42P01|no such table/,
     cause: "other",
     remedy:

@@ -18,6 +18,7 @@ export const engineFields = {
   against: "text",
   error: "text",
   header: "text",
+  holder: "text",
   job_id: "text",
   jobs_released: "int",
   kind: "word",
@@ -76,6 +77,7 @@ export const engineEvents = {
   // database
   db_migration_applied: info("name", "elapsed_ms"),
   db_migration_failed: error("name", "error"),
+  db_migration_waiting: warn("name", "holder", "waited_ms"),
   db_statement_failed: error("statement", "error"),
   db_row_unreadable: error("statement", "row", "error"),
   db_statement_slow: advisory("statement", "elapsed_ms"),
