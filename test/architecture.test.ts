@@ -78,7 +78,9 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "minijinja-js": ["engine/template/Engine.ts", "engine/template/Machine.ts"],
   nodemailer: ["engine/net/Mail.ts"],
   otplib: ["crypto/Totp.ts"],
-  pg: ["engine/sql/Postgres.ts", "engine/sql/PostgresCancel.ts", "engine/sql/PostgresPool.ts"],
+  pg: ["Postgres", "PostgresCancel", "PostgresClient", "PostgresListen", "PostgresServer"].map((file) =>
+    `engine/sql/${file}.ts`
+  ),
   "prom-client": ["engine/telemetry/Registry.ts"],
   re2js: ["domain/policy/Regex.ts"],
   "smol-toml": ["engine/config/Source.ts"],

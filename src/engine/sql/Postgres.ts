@@ -1,25 +1,27 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
-import type { ClientConfig, Pool, PoolClient } from "pg"
+import type { ClientConfig } from "pg"
 import { emit } from "../telemetry/EngineLog.ts"
 import { Database, rollback } from "./Database.ts"
 import type { Connection, Driver, Row } from "./Driver.ts"
 import { askSession, giveUp, sessionOf, wanted } from "./PostgresCancel.ts"
-import type { Lent, PostgresOptions } from "./PostgresPool.ts"
+import type { PostgresClient } from "./PostgresClient.ts"
 import {
   boundsOfTransaction,
   connectionOf,
-  lend,
-  listen,
-  makePool,
+  makeClient,
   patiently,
   pipelineOf,
-  readUrl,
   rowsOf,
   send,
   statementTimeoutMillis
-} from "./PostgresPool.ts"
+} from "./PostgresClient.ts"
+import { listen } from "./PostgresListen.ts"
+import type { Lent } from "./PostgresPool.ts"
+import { codeOf, Pool } from "./PostgresPool.ts"
+import type { PostgresOptions } from "./PostgresServer.ts"
+import { readUrl } from "./PostgresServer.ts"
 import { makeReaderSemaphore, readersOf } from "./ReaderSemaphore.ts"
 import { causeOf, withRemedy } from "./Remedies.ts"
 import { Late, SqlError } from "./SqlError.ts"
@@ -36,12 +38,9 @@ const transientCodes = new Set(["40001", "40P01"])
 /** The code of a statement that was cancelled, by a time limit of the server or on request. */
 const cancelled = "57014"
 
-const codeOf = ({ cause }: SqlError): string =>
-  typeof cause === "object" && cause !== null && "code" in cause ? String(cause.code) : ""
-
 const describe: Driver["describe"] = (error) => {
   const { cause } = error
-  const code = codeOf(error)
+  const code = codeOf(cause)
   return {
     detail: cause instanceof Error ? withRemedy(code, cause.message || cause.name) : error.message,
     transient: transientCodes.has(code),
@@ -54,16 +53,14 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
     let listening = 0
     const keepsSession = options.pooling !== "transaction"
     const told = <A, R>(self: Effect.Effect<A, SqlError, R>): Effect.Effect<A, SqlError, R> =>
-      Effect.catch(self, (error) => {
-        const { detail } = describe(error)
-        if (!detail.includes("timeout exceeded when trying to connect")) return Effect.fail(error)
-        const late = new SqlError({ cause: new Late(detail), message: error.message })
-        return Effect.andThen(emit("db_pool_timeout", { waited_ms: options.acquire_timeout_ms }), Effect.fail(late))
-      })
-    const reserve = told(Effect.callback<Lent, SqlError>((resume) => lend(pool, resume)))
+      Effect.tapError(self, ({ cause }) =>
+        cause instanceof Late ? emit("db_pool_timeout", { waited_ms: options.acquire_timeout_ms }) : Effect.void)
+    const reserve = told(Effect.callback<Lent, SqlError>((resume) =>
+      pool.lend(resume)
+    ))
     // This connects once at the start, so that an unreachable server is reported now and not at the first statement.
     yield* Effect.uninterruptible(Effect.map(reserve, ({ giveBack }) => giveBack()))
-    const lent = <A, E, R>(use: (client: PoolClient) => Effect.Effect<A, E, R>) =>
+    const lent = <A, E, R>(use: (client: PostgresClient) => Effect.Effect<A, E, R>) =>
       // This is not interruptible, because an interrupted wait would leak the slot. The pool limits the wait.
       Effect.uninterruptible(Effect.flatMap(
         reserve,
@@ -73,7 +70,7 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
     /** Runs a single statement. There is one wait for both the connection and the rows. */
     const single: Driver["single"] = ({ text }, params) =>
       Effect.uninterruptible(told(Effect.callback<ReadonlyArray<Row>, SqlError>((resume) =>
-        lend(pool, (found) => {
+        pool.lend((found) => {
           if (Exit.isFailure(found)) return resume(Exit.failCause(found.cause))
           const { client, giveBack } = found.value
           send(client, text, params, (result) => {
@@ -124,7 +121,7 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
           let told = patienceMillis
           // The server enforces the time limit. It is set again when a tenth of the last limit has passed, because
           // setting it before each statement would double the round trips.
-          const executeIn = (session: number): Connection["execute"] => (text, params) =>
+          const executeIn = (session: ReturnType<typeof sessionOf>): Connection["execute"] => (text, params) =>
             Effect.suspend(() => {
               const left = end - performance.now()
               if (left <= 0) {
@@ -133,7 +130,7 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
               const read = Effect.mapError(
                 wanted(client, text, params, canGiveUp ? giveUp(pool, session) : Effect.void),
                 (error) =>
-                  codeOf(error) === cancelled ? late : error
+                  codeOf(error.cause) === cancelled ? late : error
               )
               if (left > told * 0.9) {
                 return read
@@ -146,7 +143,8 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
           const opening = `${beginReading}; ${bound(patienceMillis)}; ${askSession}`
           const opened = Effect.map(Effect.uninterruptible(connection.executeRaw(opening, [])), sessionOf)
           return Effect.ensuring(
-            Effect.flatMap(opened, (session) => body({ execute: executeIn(session) })),
+            Effect.flatMap(opened, (session) =>
+              body({ execute: executeIn(session) })),
             rollback(connection) // the transaction has nothing to commit
           )
         },
@@ -163,6 +161,7 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
       listen: keepsSession
         ? listen(
           server,
+          pool,
           Effect.acquireRelease(
             Effect.sync(() => listening++),
             () => Effect.sync(() => listening--)
@@ -173,16 +172,43 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
       keepsSession,
       describe,
       unreadable: makeRecorder(),
-      connections: () => ({ idle: pool.idleCount, busy: pool.totalCount - pool.idleCount + listening })
+      connections: () => {
+        const { busy, idle } = pool.counts()
+        return { idle, busy: busy + listening }
+      }
     })
   })
+
+/**
+ * A connection keeps the plans of its statements, and may make them while tables are small or empty. Then reading a
+ * whole table seems to cost less than using its index. Compiling a statement costs more than it saves.
+ */
+const planning = "SET enable_seqscan = off; SET jit = off"
+
+const connect = async (server: ClientConfig, keepsSession: boolean): Promise<PostgresClient> => {
+  const client = makeClient(server, keepsSession)
+  try {
+    await (client.connect() as Promise<unknown>)
+    if (keepsSession) client.query(planning, () => {}) // sent ahead of the first statement
+    return client
+  } catch (cause) {
+    void (client.end() as Promise<void>).catch(() => {})
+    throw cause
+  }
+}
 
 /** Provides PostgreSQL through a bounded pool. Every wait for a slot ends after `acquire_timeout_ms`. */
 export const layer = (options: PostgresOptions): Layer.Layer<Database, SqlError> =>
   Layer.unwrap(Effect.gen(function*() {
     const server = yield* readUrl(options)
     const pool = yield* Effect.acquireRelease(
-      Effect.sync(() => makePool(server, options.pool_max, options.pooling !== "transaction")),
+      Effect.sync(() =>
+        new Pool({
+          max: options.pool_max,
+          acquireMillis: options.acquire_timeout_ms,
+          connect: () => connect(server, options.pooling !== "transaction")
+        })
+      ),
       (made) => Effect.promise(() => made.end())
     )
     return Layer.effect(Database, make(options, server, pool))

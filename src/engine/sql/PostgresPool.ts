@@ -1,292 +1,246 @@
-import * as Cause from "effect/Cause"
-import * as Deferred from "effect/Deferred"
-import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Option from "effect/Option"
-import * as Redacted from "effect/Redacted"
-import type * as Scope from "effect/Scope"
-import { Client, Pool, types as pgTypes } from "pg"
-import type { ClientConfig, CustomTypesConfig, PoolClient, PoolConfig, QueryResult } from "pg"
-import { sha256Octets } from "../../crypto/Digest.ts"
-import type { Connection, Driver, Row } from "./Driver.ts"
-import { SqlError } from "./SqlError.ts"
+import type { Connections } from "./Driver.ts"
+import type { PostgresClient } from "./PostgresClient.ts"
+import { Late, SqlError } from "./SqlError.ts"
 
 /*
- * Makes connections to PostgreSQL and lends them. Over the connections, it sends statements and listens for
- * notifications.
+ * Lends connections to PostgreSQL. The pool of the library `pg` cannot be told that another server has taken the place
+ * of the one that its connections go to (docs/decisions/pool.md).
  */
 
-/** `database.*` of the configuration. */
-export interface PostgresOptions {
-  readonly url: Redacted.Redacted
-  readonly pool_max: number
-  readonly acquire_timeout_ms: number
-  /**
-   * `transaction` means that a proxy gives each transaction a session of the server, so the service must leave no state
-   * in a session.
-   */
-  readonly pooling?: "session" | "transaction"
-}
-
-// The server itself enforces these limits. This process cancels only reads that run beside the service, and keeps their
-// connection until the cancellation is done (`PostgresCancel.ts`).
-export const statementTimeoutMillis = 30_000
-const lockTimeoutMillis = 10_000
-// This process has a limit too, in case the server is frozen or behind a dead network path.
-const lostAfterMillis = statementTimeoutMillis + 2000
-const idleInTransactionMillis = 30_000
-
-const bounds = {
-  statement_timeout: statementTimeoutMillis,
-  lock_timeout: lockTimeoutMillis,
-  idle_in_transaction_session_timeout: idleInTransactionMillis
-}
-
-/**
- * The same limits for each transaction, if a proxy pools transactions: such a proxy accepts no parameters at the start
- * of a connection.
- */
-export const boundsOfTransaction = Object.entries(bounds).map(([name, millis]) => `SET LOCAL ${name} = ${millis}`).join(
-  "; "
-)
-
-const names = new Map<string, string>()
-const nameOf = (text: string): string => {
-  let name = names.get(text)
-  if (name === undefined) {
-    name = sha256Octets(text).toString("base64url").slice(0, 24)
-    names.set(text, name)
-  }
-  return name
-}
-
-/**
- * A connection keeps the plans of its statements, and may make them while tables are small or empty. Then reading a
- * whole table seems to cost less than using its index. Compiling a statement costs more than it saves.
- */
-const planning = "SET enable_seqscan = off; SET jit = off"
-
-type Callback = (error: Error | undefined, result: QueryResult) => void
-
-/** Clients whose statements have only the time limits of the server. */
-const patient = new WeakSet<object>()
-const longestTimerMillis = 2 ** 31 - 1
-
-/**
- * Runs `self`, which uses only this client, without a time limit of this process. Building an index of a large table
- * takes minutes, and a migration lifts the server's limits for it. TCP detects a dead connection.
- */
-export const patiently = <A, E, R>(client: PoolClient, self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.acquireUseRelease(
-    Effect.sync(() => patient.add(client)),
-    () => self,
-    () => Effect.sync(() => patient.delete(client))
-  )
-
-/** Closes a connection if the server has not enforced its own limit on statements. */
-class BoundedClient extends Client {
-  /** The query that is sent for a statement with values. */
-  protected prepare(text: string, values: ReadonlyArray<unknown>): object {
-    return { text, values }
-  }
-
-  // The overloads of `Client.query` cannot be repeated one by one. Every call that is not a text with values and a
-  // callback passes through unchanged.
-  override query(...args: Array<unknown>): never {
-    const [text, values, callback] = args
-    const forward = super.query as (...args: Array<unknown>) => never
-    return typeof text === "string" && Array.isArray(values) && typeof callback === "function"
-      ? forward.call(this, this.#asked(text, values), this.#endingWhenLost(callback as Callback))
-      : forward.apply(this, args)
-  }
-
-  #asked(text: string, values: ReadonlyArray<unknown>): object | string {
-    const asked = values.length > 0 ? this.prepare(text, values) : text
-    if (!patient.has(this)) return asked
-    return { ...(typeof asked === "string" ? { text } : asked), query_timeout: longestTimerMillis }
-  }
-
-  #endingWhenLost(callback: Callback): Callback {
-    return (error, result) => {
-      // Ending a client while it runs a statement destroys its socket. The pool then makes a new client.
-      if (error?.message === "Query read timeout") this.end().catch(() => {})
-      callback(error, result)
-    }
-  }
-}
-
-/** Sends every parameterised statement under a name, so that the server plans it once per connection. */
-class PreparingClient extends BoundedClient {
-  protected override prepare(text: string, values: ReadonlyArray<unknown>): object {
-    return { name: nameOf(text), text, values }
-  }
-}
-
-const int8 = 20
-const types: CustomTypesConfig = {
-  getTypeParser: (oid: number, format?: "text" | "binary") =>
-    oid === int8 ? Number : pgTypes.getTypeParser(oid, format as "text")
-}
-
-/**
- * Reads the URL and the files that it names. This happens once, so that a later connection does not fail because a file
- * was moved.
- */
-export const readUrl = (options: PostgresOptions): Effect.Effect<ClientConfig, SqlError> =>
-  Effect.try({
-    try: () => {
-      const connectionString = Redacted.value(options.url)
-      const { database, host, password, port, ssl, user } = new Client({ connectionString })
-      return {
-        user,
-        password,
-        host,
-        port,
-        database,
-        ssl,
-        application_name: new URL(connectionString).searchParams.get("application_name") ?? undefined,
-        connectionTimeoutMillis: options.acquire_timeout_ms,
-        keepAlive: true,
-        // An idle connection that a firewall has forgotten is noticed within minutes instead of hours.
-        keepAliveInitialDelayMillis: 30_000
-      }
-    },
-    catch: (cause) => new SqlError({ cause, message: "the URL cannot be used" })
-  })
-
-/** A pool, and an option of its clients that is missing in the driver's types. */
-interface PoolSettings extends PoolConfig {
-  readonly pipeline: boolean
-}
-
-/** Makes a pool of at most `max` connections. */
-export const makePool = (server: ClientConfig, max: number, keepsSession: boolean): Pool => {
-  const settings: PoolSettings = {
-    ...server,
-    max,
-    pipeline: true, // for statements that are sent ahead
-    query_timeout: lostAfterMillis,
-    ...(keepsSession ? bounds : {}),
-    types,
-    Client: keepsSession ? PreparingClient : BoundedClient
-  }
-  const pool = new Pool(settings)
-  pool.on("error", () => {}) // an idle connection that dies is replaced at its next use
-  // Sent ahead of the first statement.
-  if (keepsSession) pool.on("connect", (client) => client.query(planning, () => {}))
-  return pool
-}
-
-const lost = (cause: unknown) => new SqlError({ cause, message: "the listening connection was lost" })
-
-const connectListener = (server: ClientConfig) =>
-  Effect.acquireRelease(
-    Effect.tryPromise({
-      try: async () => {
-        const client = new Client(server)
-        client.on("error", () => {})
-        await client.connect()
-        return client
-      },
-      catch: lost
-    }),
-    // The wait is limited, because a dead server does not confirm the end of a connection.
-    (client) => Effect.ignore(Effect.timeoutOption(Effect.tryPromise(() => client.end()), 1000))
-  )
-
-/** Listens for notifications on its own connection. `counted` counts that connection while it is open. */
-export const listen = (
-  server: ClientConfig,
-  counted: Effect.Effect<unknown, never, Scope.Scope>
-): NonNullable<Driver["listen"]> =>
-(channel, { heard, listening }) =>
-  Effect.scoped(Effect.gen(function*() {
-    const client = yield* Effect.tap(connectListener(server), counted)
-    const over = yield* Deferred.make<never, SqlError>()
-    const fail = (cause: unknown) => Deferred.doneUnsafe(over, Effect.fail(lost(cause)))
-    client.on("notification", ({ payload }) => heard(payload ?? ""))
-    client.on("error", fail).on("end", () => fail("ended"))
-    yield* Effect.tryPromise({ try: () => client.query(`LISTEN ${channel}`), catch: lost })
-    yield* listening
-    return yield* Deferred.await(over)
-  }))
-
-const statementFailed = (cause: unknown) => new SqlError({ cause, message: "the statement failed" })
-
-/**
- * Sends a statement. The callback gets the result or the failure. If the driver cannot send the statement, the callback
- * gets a defect.
- */
-export const send = (
-  client: PoolClient,
-  text: string,
-  params: ReadonlyArray<unknown>,
-  heard: (result: Exit.Exit<QueryResult, SqlError>) => void
-): void => {
-  let isHeard = false
-  // The driver calls back twice if it cannot write a parameter.
-  const once = (result: Exit.Exit<QueryResult, SqlError>) => {
-    if (isHeard) return
-    isHeard = true
-    heard(result)
-  }
-  try {
-    client.query(
-      text,
-      [...params],
-      (error: Error | null | undefined, result) =>
-        once(error == null ? Exit.succeed(result) : Exit.fail(statementFailed(error)))
-    )
-  } catch (cause) {
-    once(Exit.die(cause))
-  }
-}
-
-/**
- * Returns the rows of a result. A text of several statements has several results, and counts as a statement without
- * rows.
- */
-export const rowsOf = (result: QueryResult | ReadonlyArray<QueryResult>): ReadonlyArray<Row> =>
-  "rows" in result ? result.rows : []
-
-/** Makes a connection that waits for each of its statements. */
-export const connectionOf = (client: PoolClient): Connection => {
-  const executeRaw = (text: string, params: ReadonlyArray<unknown>) =>
-    Effect.callback<QueryResult, SqlError>((resume) => send(client, text, params, resume))
-  return { executeRaw, execute: (text, params) => Effect.map(executeRaw(text, params), rowsOf) }
-}
-
-/**
- * Makes a connection that can also send statements ahead. A statement that could not be sent counts as failed like any
- * other.
- */
-export const pipelineOf = (client: PoolClient): Connection => ({
-  ...connectionOf(client),
-  ahead: (text, params, ended) =>
-    send(client, text, params, (result) =>
-      ended(
-        Exit.isSuccess(result)
-          ? undefined
-          : Option.getOrElse(Cause.findErrorOption(result.cause), () => statementFailed(Cause.squash(result.cause)))
-      ))
-})
-
-/** A client of the pool, with the function that gives it back. */
+/** A connection that is lent, with the function that gives it back. */
 export interface Lent {
-  readonly client: PoolClient
+  readonly client: PostgresClient
   readonly giveBack: () => void
 }
 
-/** Lends a client of the pool as soon as a client is free. Fails if no client becomes free in time. */
-export const lend = (pool: Pool, heard: (result: Exit.Exit<Lent, SqlError>) => void): void =>
-  pool.connect((error, client, release) => {
-    if (client === undefined) return heard(Exit.fail(new SqlError({ cause: error, message: "no connection" })))
-    let broken: Error | undefined
-    const onError = (cause: Error) => void (broken = cause)
-    client.on("error", onError)
-    const giveBack = () => {
-      client.off("error", onError)
-      release(broken)
+/** How long connections are kept, in milliseconds. */
+export interface KeptFor {
+  /** An idle connection is closed after this time, except for the last one. */
+  readonly idle: number
+  /** Each connection is closed after this time, less up to a fifth of it, so that not all of them go at once. */
+  readonly life: number
+  /** How often idle connections are looked at. */
+  readonly sweep: number
+}
+
+/** The times of a service. Presence is written every ten seconds, and must not need a new session each time. */
+export const keptFor: KeptFor = { idle: 60_000, life: 1_800_000, sweep: 5000 }
+
+const lifeJitter = 0.2
+// A server that is read-only for all new connections too would otherwise have every connection replaced at each write.
+const renewalMillis = 1000
+const endMillis = 1000
+
+/** How a pool makes its connections, how many, and how long a request waits for one. */
+export interface PoolOptions {
+  readonly max: number
+  readonly acquireMillis: number
+  /** Opens a connection. Rejects with the reason if it cannot be opened. */
+  readonly connect: () => Promise<PostgresClient>
+  readonly keptFor?: KeptFor
+}
+
+/** Returns the code of a failure, of PostgreSQL or of the system. */
+export const codeOf = (failure: unknown): string =>
+  typeof failure === "object" && failure !== null && "code" in failure ? String(failure.code) : ""
+
+/** The server has become read-only, or it stops. What else is connected to it must go too. */
+const ofServer = new Set(["25006", "57P01", "57P02", "57P03"])
+/** The server ends the connection after it. */
+const ofConnection = /^(08|57P)/
+
+interface Held {
+  readonly client: PostgresClient
+  readonly lent: Lent
+  readonly generation: number
+  readonly until: number
+  idleSince: number | undefined
+  isRetired: boolean
+}
+
+interface Waiter {
+  readonly heard: (result: Exit.Exit<Lent, SqlError>) => void
+  readonly timer: NodeJS.Timeout
+}
+
+const noConnection = (cause: unknown) => Exit.fail(new SqlError({ cause, message: "no connection" }))
+
+/** Lends connections. The first one is opened when it is asked for. */
+export class Pool {
+  readonly #options: PoolOptions
+  readonly #keptFor: KeptFor
+  readonly #all = new Set<Held>()
+  readonly #idle: Array<Held> = []
+  readonly #waiting = new Set<Waiter>()
+  readonly #watching = new Set<() => void>()
+  readonly #ending = new Set<Promise<void>>()
+  readonly #sweeping: NodeJS.Timeout
+  #connecting = 0
+  /** Connections of an earlier generation go to a server that has been replaced. */
+  #generation = 0
+  #renewedAt = -Infinity
+  #isClosed = false
+  #emptied = () => {}
+
+  constructor(options: PoolOptions) {
+    this.#options = options
+    this.#keptFor = options.keptFor ?? keptFor
+    this.#sweeping = setInterval(() => this.#sweep(), this.#keptFor.sweep).unref()
+  }
+
+  /** Lends a connection as soon as one is free. Fails if none becomes free in time. */
+  lend(heard: (result: Exit.Exit<Lent, SqlError>) => void): void {
+    if (this.#isClosed) return heard(noConnection(new Error("the pool is closed")))
+    for (let held = this.#idle.pop(); held !== undefined; held = this.#idle.pop()) {
+      held.idleSince = undefined
+      if (!this.#isStale(held)) return heard(Exit.succeed(held.lent))
+      this.#drop(held)
     }
-    heard(Exit.succeed({ client, giveBack }))
-  })
+    const { acquireMillis } = this.#options
+    const timer = setTimeout(
+      () => this.#fail(waiter, new Late(`no connection within ${acquireMillis} ms (database.acquire_timeout_ms)`)),
+      acquireMillis
+    )
+    const waiter: Waiter = { heard, timer }
+    this.#waiting.add(waiter)
+    this.#grow()
+  }
+
+  /** Returns the number of connections; those that are being opened are busy. */
+  counts(): Connections {
+    const idle = this.#idle.length
+    return { idle, busy: this.#all.size - idle + this.#connecting }
+  }
+
+  /**
+   * Calls `tell` when the server has been replaced or has become read-only, until the returned function is called.
+   */
+  onRenewal(tell: () => void): () => void {
+    this.#watching.add(tell)
+    return () => void this.#watching.delete(tell)
+  }
+
+  /** Closes every connection, each when it has been given back. */
+  async end(): Promise<void> {
+    this.#isClosed = true
+    clearInterval(this.#sweeping)
+    for (const waiter of this.#waiting) this.#fail(waiter, new Error("the pool is closed"))
+    this.#dropStale()
+    if (this.#all.size > 0) await new Promise<void>((resolve) => this.#emptied = resolve)
+    // The wait is limited, because a dead server does not confirm the end of a connection.
+    let timer: NodeJS.Timeout | undefined
+    await Promise.race([Promise.all(this.#ending), new Promise((resolve) => timer = setTimeout(resolve, endMillis))])
+    clearTimeout(timer)
+  }
+
+  #isStale(held: Held): boolean {
+    return held.isRetired || held.client.isOver || this.#isClosed || held.generation < this.#generation ||
+      performance.now() >= held.until
+  }
+
+  #close(client: PostgresClient): void {
+    const ended: Promise<void> = (client.end() as Promise<void>).catch(() => {}).finally(() =>
+      this.#ending.delete(ended)
+    )
+    this.#ending.add(ended)
+  }
+
+  #drop(held: Held): void {
+    if (!this.#all.delete(held)) return
+    const at = this.#idle.indexOf(held)
+    if (at >= 0) this.#idle.splice(at, 1)
+    this.#close(held.client)
+    if (this.#all.size === 0) this.#emptied()
+    this.#grow()
+  }
+
+  #dropStale(): void {
+    for (const held of this.#idle.filter((one) => this.#isStale(one))) this.#drop(held)
+  }
+
+  #sweep(): void {
+    this.#dropStale()
+    const before = performance.now() - this.#keptFor.idle
+    for (const held of this.#idle.filter(({ idleSince = 0 }) => idleSince < before)) {
+      if (this.#all.size > 1) this.#drop(held)
+    }
+  }
+
+  /** Retires every connection that is as old as this one: those that are idle now, the others when given back. */
+  #renew(held: Held): void {
+    const now = performance.now()
+    if (held.generation < this.#generation || now - this.#renewedAt < renewalMillis) return
+    this.#generation++
+    this.#renewedAt = now
+    this.#dropStale()
+    for (const tell of this.#watching) tell()
+  }
+
+  #judge(held: Held, failure: unknown): void {
+    const code = codeOf(failure)
+    if (ofServer.has(code) || ofConnection.test(code)) held.isRetired = true
+    if (ofServer.has(code)) this.#renew(held)
+    if (held.idleSince !== undefined && this.#isStale(held)) this.#drop(held)
+  }
+
+  #giveBack(held: Held): void {
+    if (this.#isStale(held)) return this.#drop(held)
+    const [next] = this.#waiting
+    if (next !== undefined) return this.#serve(next, held)
+    held.idleSince = performance.now()
+    this.#idle.push(held)
+  }
+
+  #leave(waiter: Waiter): void {
+    clearTimeout(waiter.timer)
+    this.#waiting.delete(waiter)
+  }
+
+  #serve(waiter: Waiter, held: Held): void {
+    this.#leave(waiter)
+    waiter.heard(Exit.succeed(held.lent))
+  }
+
+  #fail(waiter: Waiter, cause: unknown): void {
+    this.#leave(waiter)
+    waiter.heard(noConnection(cause))
+  }
+
+  #admit(client: PostgresClient, generation: number): void {
+    if (this.#isClosed) return this.#close(client)
+    const held: Held = {
+      client,
+      lent: { client, giveBack: () => this.#giveBack(held) },
+      generation,
+      until: performance.now() + this.#keptFor.life * (1 - lifeJitter * Math.random()),
+      idleSince: undefined,
+      isRetired: false
+    }
+    client.judge = (failure) => this.#judge(held, failure)
+    this.#all.add(held)
+    this.#giveBack(held)
+  }
+
+  async #open(): Promise<void> {
+    const generation = this.#generation
+    this.#connecting++
+    try {
+      const client = await this.#options.connect()
+      this.#connecting--
+      this.#admit(client, generation)
+    } catch (cause) {
+      this.#connecting--
+      const [first] = this.#waiting
+      if (first !== undefined) this.#fail(first, cause)
+      this.#grow()
+    }
+  }
+
+  #grow(): void {
+    if (this.#isClosed) return
+    while (this.#connecting < this.#waiting.size && this.#all.size + this.#connecting < this.#options.max) {
+      void this.#open()
+    }
+  }
+}

@@ -1,0 +1,202 @@
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import { Client, types as pgTypes } from "pg"
+import type { ClientConfig, CustomTypesConfig, QueryResult } from "pg"
+import { sha256Octets } from "../../crypto/Digest.ts"
+import type { Connection, Row } from "./Driver.ts"
+import { SqlError } from "./SqlError.ts"
+
+/* A connection to PostgreSQL, and the statements that are sent over it. */
+
+// The server itself enforces these limits. This process cancels only reads that run beside the service, and keeps their
+// connection until the cancellation is done (`PostgresCancel.ts`).
+export const statementTimeoutMillis = 30_000
+const lockTimeoutMillis = 10_000
+// This process has a limit too, in case the server is frozen or behind a dead network path.
+const lostAfterMillis = statementTimeoutMillis + 2000
+const idleInTransactionMillis = 30_000
+
+const bounds = {
+  statement_timeout: statementTimeoutMillis,
+  lock_timeout: lockTimeoutMillis,
+  idle_in_transaction_session_timeout: idleInTransactionMillis
+}
+
+/**
+ * The same limits for each transaction, if a proxy pools transactions: such a proxy accepts no parameters at the start
+ * of a connection.
+ */
+export const boundsOfTransaction = Object.entries(bounds).map(([name, millis]) => `SET LOCAL ${name} = ${millis}`).join(
+  "; "
+)
+
+const names = new Map<string, string>()
+const nameOf = (text: string): string => {
+  let name = names.get(text)
+  if (name === undefined) {
+    name = sha256Octets(text).toString("base64url").slice(0, 24)
+    names.set(text, name)
+  }
+  return name
+}
+
+type Callback = (error: Error | undefined, result: QueryResult) => void
+
+/** Clients whose statements have only the time limits of the server. */
+const patient = new WeakSet<object>()
+const longestTimerMillis = 2 ** 31 - 1
+
+/**
+ * Runs `self`, which uses only this client, without a time limit of this process. Building an index of a large table
+ * takes minutes, and a migration lifts the server's limits for it. TCP detects a dead connection.
+ */
+export const patiently = <A, E, R>(client: PostgresClient, self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => patient.add(client)),
+    () => self,
+    () => Effect.sync(() => patient.delete(client))
+  )
+
+/** A connection that knows when it is over. It ends if the server has not enforced its own limit on statements. */
+export class PostgresClient extends Client {
+  /** Whether nothing can be sent any more. */
+  isOver = false
+  /** Called with each failure of a statement and of the connection itself. */
+  judge: ((failure: unknown) => void) | undefined
+
+  constructor(config: ClientConfig) {
+    super(config)
+    this.on("error", (failure) => this.#over(failure)).on("end", () => this.#over(undefined))
+  }
+
+  #over(failure: unknown): void {
+    this.isOver = true
+    this.judge?.(failure)
+  }
+
+  /** The query that is sent for a statement with values. */
+  protected prepare(text: string, values: ReadonlyArray<unknown>): object {
+    return { text, values }
+  }
+
+  // The overloads of `Client` cannot be repeated one by one. Every call that is not a text with values and a callback
+  // passes through unchanged.
+  override query(...args: Array<unknown>): never {
+    const [text, values, callback] = args
+    const forward = super.query as (...args: Array<unknown>) => never
+    return typeof text === "string" && Array.isArray(values) && typeof callback === "function"
+      ? forward.call(this, this.#asked(text, values), this.#judged(callback as Callback))
+      : forward.apply(this, args)
+  }
+
+  override end(...args: Array<unknown>): never {
+    this.isOver = true
+    return (super.end as (...args: Array<unknown>) => never).apply(this, args)
+  }
+
+  #asked(text: string, values: ReadonlyArray<unknown>): object | string {
+    const asked = values.length > 0 ? this.prepare(text, values) : text
+    if (!patient.has(this)) return asked
+    return { ...(typeof asked === "string" ? { text } : asked), query_timeout: longestTimerMillis }
+  }
+
+  #judged(callback: Callback): Callback {
+    return (error, result) => {
+      if (error != null) {
+        // Ending a client while it runs a statement destroys its socket.
+        if (error.message === "Query read timeout") void (this.end() as Promise<void>).catch(() => {})
+        this.judge?.(error)
+      }
+      callback(error, result)
+    }
+  }
+}
+
+/** Sends every parameterised statement under a name, so that the server plans it once per connection. */
+class PreparingClient extends PostgresClient {
+  protected override prepare(text: string, values: ReadonlyArray<unknown>): object {
+    return { name: nameOf(text), text, values }
+  }
+}
+
+const int8 = 20
+const types: CustomTypesConfig = {
+  getTypeParser: (oid: number, format?: "text" | "binary") =>
+    oid === int8 ? Number : pgTypes.getTypeParser(oid, format as "text")
+}
+
+/** A setting of a client that is missing in the driver's types. */
+interface ClientSettings extends ClientConfig {
+  readonly pipeline: boolean
+}
+
+/** Makes a connection for statements. It is not open yet. */
+export const makeClient = (server: ClientConfig, keepsSession: boolean): PostgresClient => {
+  const settings: ClientSettings = {
+    ...server,
+    pipeline: true, // for statements that are sent ahead
+    query_timeout: lostAfterMillis,
+    ...(keepsSession ? bounds : {}),
+    types
+  }
+  return keepsSession ? new PreparingClient(settings) : new PostgresClient(settings)
+}
+
+const statementFailed = (cause: unknown) => new SqlError({ cause, message: "the statement failed" })
+
+/**
+ * Sends a statement. The callback gets the result or the failure. If the driver cannot send the statement, the callback
+ * gets a defect.
+ */
+export const send = (
+  client: PostgresClient,
+  text: string,
+  params: ReadonlyArray<unknown>,
+  heard: (result: Exit.Exit<QueryResult, SqlError>) => void
+): void => {
+  let isHeard = false
+  // The driver calls back twice if it cannot write a parameter.
+  const once = (result: Exit.Exit<QueryResult, SqlError>) => {
+    if (isHeard) return
+    isHeard = true
+    heard(result)
+  }
+  const ended: Callback = (error, result) =>
+    once(error == null ? Exit.succeed(result) : Exit.fail(statementFailed(error)))
+  try {
+    client.query(text, [...params], ended)
+  } catch (cause) {
+    once(Exit.die(cause))
+  }
+}
+
+/**
+ * Returns the rows of a result. A text of several statements has several results, and counts as a statement without
+ * rows.
+ */
+export const rowsOf = (result: QueryResult | ReadonlyArray<QueryResult>): ReadonlyArray<Row> =>
+  "rows" in result ? result.rows : []
+
+/** Makes a connection that waits for each of its statements. */
+export const connectionOf = (client: PostgresClient): Connection => {
+  const executeRaw = (text: string, params: ReadonlyArray<unknown>) =>
+    Effect.callback<QueryResult, SqlError>((resume) => send(client, text, params, resume))
+  return { executeRaw, execute: (text, params) => Effect.map(executeRaw(text, params), rowsOf) }
+}
+
+/**
+ * Makes a connection that can also send statements ahead. A statement that could not be sent counts as failed like any
+ * other.
+ */
+export const pipelineOf = (client: PostgresClient): Connection => ({
+  ...connectionOf(client),
+  ahead: (text, params, ended) =>
+    send(client, text, params, (result) =>
+      ended(
+        Exit.isSuccess(result)
+          ? undefined
+          : Option.getOrElse(Cause.findErrorOption(result.cause), () => statementFailed(Cause.squash(result.cause)))
+      ))
+})

@@ -1,0 +1,95 @@
+import { Exit } from "effect"
+import { afterEach, assert, describe, it, vi } from "vitest"
+import { makeClient, send } from "../../../src/engine/sql/PostgresClient.ts"
+import type { PostgresClient } from "../../../src/engine/sql/PostgresClient.ts"
+import type { KeptFor, Lent } from "../../../src/engine/sql/PostgresPool.ts"
+import { keptFor, Pool } from "../../../src/engine/sql/PostgresPool.ts"
+import { freshPostgresUrl } from "../../support/Databases.ts"
+import { patienceMs } from "../../support/Patience.ts"
+
+const poolOf = (url: string, kept: Partial<KeptFor>): Pool =>
+  new Pool({
+    max: 3,
+    acquireMillis: patienceMs,
+    connect: async () => {
+      const client = makeClient({ connectionString: url }, true)
+      await (client.connect() as Promise<unknown>)
+      return client
+    },
+    keptFor: { ...keptFor, ...kept }
+  })
+
+const lend = (pool: Pool): Promise<Lent> =>
+  new Promise((resolve, reject) =>
+    pool.lend((lent) => Exit.isSuccess(lent) ? resolve(lent.value) : reject(new Error(String(lent.cause))))
+  )
+
+const sessionOf = (client: PostgresClient): Promise<unknown> =>
+  new Promise((resolve, reject) =>
+    send(
+      client,
+      "SELECT pg_backend_pid() AS pid",
+      [],
+      (result) => Exit.isSuccess(result) ? resolve(result.value.rows[0]?.pid) : reject(new Error(String(result.cause)))
+    )
+  )
+
+const useOnce = async (pool: Pool): Promise<unknown> => {
+  const { client, giveBack } = await lend(pool)
+  const session = await sessionOf(client)
+  giveBack()
+  return session
+}
+
+describe("a pool of connections to PostgreSQL", () => {
+  afterEach(() => {
+    vi.useRealTimers()
+  })
+
+  it("closes what is idle for long, except for the last one, which serves what comes by and by", async () => {
+    vi.useFakeTimers({ toFake: ["setInterval"] })
+    const pool = poolOf(await freshPostgresUrl(), { idle: 0 })
+    const lent = await Promise.all([lend(pool), lend(pool), lend(pool)])
+    for (const { giveBack } of lent) giveBack()
+    assert.deepStrictEqual(pool.counts(), { idle: 3, busy: 0 })
+    vi.advanceTimersByTime(keptFor.sweep)
+    assert.deepStrictEqual(pool.counts(), { idle: 1, busy: 0 })
+    const sessions = new Set<unknown>()
+    for (let nth = 0; nth < 20; nth++) {
+      vi.advanceTimersByTime(keptFor.sweep)
+      sessions.add(await useOnce(pool))
+    }
+    assert.strictEqual(sessions.size, 1)
+    await pool.end()
+  })
+
+  it("keeps no connection for longer than its life, whether it is used or not", async () => {
+    vi.useFakeTimers({ toFake: ["setInterval"] })
+    const pool = poolOf(await freshPostgresUrl(), { life: 1 })
+    const sessions = new Set<unknown>()
+    for (let nth = 0; nth < 20; nth++) sessions.add(await useOnce(pool))
+    assert.isAbove(sessions.size, 1)
+    await pool.end()
+    const idle = poolOf(await freshPostgresUrl(), { life: 200 })
+    const { client, giveBack } = await lend(idle)
+    giveBack()
+    while (!client.isOver) {
+      await new Promise(setImmediate)
+      vi.advanceTimersByTime(keptFor.sweep)
+    }
+    assert.deepStrictEqual(idle.counts(), { idle: 0, busy: 0 })
+    await idle.end()
+  })
+
+  it("ends when every connection has been given back, and lends none any more", async () => {
+    const pool = poolOf(await freshPostgresUrl(), {})
+    const { client, giveBack } = await lend(pool)
+    const end = pool.end()
+    await sessionOf(client)
+    giveBack()
+    await end
+    assert.isTrue(client.isOver)
+    const refused = await lend(pool).then(() => "lent", String)
+    assert.include(refused, "the pool is closed")
+  })
+})
