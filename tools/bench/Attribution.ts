@@ -15,9 +15,9 @@ import { startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
 /*
- * Where the CPU of an issuance goes: a V8 profile of the main thread over a steady window, each function assigned to
- * one line by its file, and beside it the other threads of the process by their names. The service runs from its
- * sources, whose files say what belongs where; in the bundle everything is one file.
+ * Which code uses the CPU of an issuance. A V8 profile of the main thread over a steady window assigns each function to
+ * one line by its file. Beside it are the other threads of the process by their names. The service runs from its
+ * sources, because their files say what belongs where; the bundle is a single file.
  */
 
 interface Line {

@@ -7,17 +7,17 @@ import type { AddressInfo } from "node:net"
 import type { Exchange } from "./Client.ts"
 
 /*
- * A bare server with recorded answers: it shows what HTTP itself costs a server process. It also does what an http-01
- * validation cannot avoid: two look-ups and one request on a separate connection.
+ * A bare server with recorded answers. It shows the cost of HTTP alone in a server process. It also does what an
+ * http-01 validation cannot avoid: two look-ups, and one request on a separate connection.
  */
 
-/** Files in PEM. */
+/** Paths of files in PEM. */
 export interface TlsFiles {
   readonly certificate: string
   readonly privateKey: string
 }
 
-// Node writes these by itself.
+// Node writes these headers by itself.
 const own = new Set(["connection", "date", "keep-alive", "transfer-encoding"])
 
 const headersOf = (head: string): OutgoingHttpHeaders => {
@@ -43,9 +43,9 @@ const fetched = (port: number, host: string, path: string): Promise<number> =>
     }).on("error", reject)
   })
 
-/** The functions the bare server's process offers to the bench. */
+/** The functions that the process of the bare server offers to the bench. */
 export const bareHttp = {
-  /** Begins to serve the recorded answers, each at its path; returns the port. */
+  /** Serves the recorded answers from now on, each at its path. Returns the port. */
   serve: (
     { exchanges, tls }: {
       readonly exchanges: ReadonlyArray<Pick<Exchange, "request" | "answer">>
@@ -74,7 +74,7 @@ export const bareHttp = {
     )
   },
 
-  /** Looks a name up and fetches its token, `times` times, from `concurrency` at once. */
+  /** Looks a name up and fetches its token, `times` times in all, `concurrency` at once. */
   validate: async (
     { concurrency, httpPort, path, resolver, times }: {
       readonly resolver: string

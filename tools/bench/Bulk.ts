@@ -2,11 +2,11 @@ import Sqlite from "better-sqlite3"
 import { Client } from "pg"
 import type { Dialect } from "./Statements.ts"
 
-/* Millions of rows, written by the engine itself: every value is computed from the number of its row. */
+/* Millions of rows that the engine itself writes: every value is computed from the number of its row. */
 
-/** The database for the bulk rows. Ids increase with time, as in version 7. */
+/** A database for bulk rows. Ids increase with time, as in version 7 of UUIDs. */
 export interface Engine {
-  /** Runs statements as they are. */
+  /** Runs statements without a change. */
   readonly run: (sql: string) => Promise<void>
   /** The first column of every row. */
   readonly column: (sql: string) => Promise<ReadonlyArray<string>>
@@ -17,19 +17,19 @@ export interface Engine {
   readonly id: (table: number, number: string) => string
   /** Octets from hexadecimal digits. */
   readonly bytes: (hex: string) => string
-  /** A number with `digits` hexadecimal digits. */
+  /** A number in hexadecimal, with `digits` digits. */
   readonly hex: (digits: number, number: string) => string
   readonly reverse: (text: string) => string
   /** An id as hyphenated text. */
   readonly idText: (table: number, number: string) => string
-  /** Octets, given in hexadecimal, in base64url. */
+  /** Octets that are given in hexadecimal, written in base64url. */
   readonly base64url: (hex: string) => string
   readonly indexes: string
   readonly finish: ReadonlyArray<string>
   readonly close: () => Promise<void>
 }
 
-/** Milliseconds in the first id. */
+/** The milliseconds in the first id. */
 const firstId = 1_500_000_000_000
 
 const pgId = (table: number, number: string): string =>
@@ -59,7 +59,7 @@ const sqlite = (file: string): Engine => {
       `printf('%08x-%04x-7000-800%d-%012x', (${firstId} + ${number}) >> 16, (${firstId} + ${number}) & 65535, ${table}, ${number})`,
     base64url: (hex) => `base64url(${hex})`,
     indexes: `SELECT name || '|' || sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL`,
-    // Without ANALYZE: the service never runs it, so its planner has no statistics.
+    // This does not run ANALYZE, because the service never does, so that its planner has no statistics.
     finish: ["PRAGMA wal_checkpoint(TRUNCATE)"],
     close: async () => void database.close()
   }
@@ -129,7 +129,7 @@ export const fill = async (
 ): Promise<void> => {
   const engine = await openEngine(dialect, where)
   const indexes = (await engine.column(engine.indexes)).map((one) => one.split("|") as [string, string])
-  // An index created at the end is sorted once, which is faster than one that grows row by row.
+  // An index that is created at the end is sorted once, which is faster than one that grows with each row.
   for (const [name] of indexes) await engine.run(`DROP INDEX ${name}`)
   for (const { count, insert, table } of tables(engine)) {
     for (let from = 0; from < count; from += batch) {

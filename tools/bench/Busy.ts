@@ -3,12 +3,13 @@ import { fill, rowsOf } from "./Bulk.ts"
 import type { Dialect } from "./Statements.ts"
 
 /*
- * A database as operators see it after three years: one account has sixty thousand orders of ten million and most have
- * one, names are renewed every sixty days and share their ends, a tenth of the orders failed, and the audit trail
- * records it. Every value is computed from the number of its row, so that the reads know what is there.
+ * A database as operators see it after three years. One account has sixty thousand of ten million orders, and most
+ * accounts have one. Names are renewed every sixty days and share their last labels. A tenth of the orders failed, and
+ * the audit trail records all of it. Every value is computed from the number of its row, so that the reads know what is
+ * there.
  */
 
-/** The number of rows. */
+/** The numbers of rows. */
 export interface BusyPopulation {
   readonly accounts: number
   readonly orders: number
@@ -20,7 +21,7 @@ const years = 3 * 365 * daySeconds
 const certificateSeconds = 90 * daySeconds
 /** Nine of ten orders renew a name. */
 const renewedOf = (orders: number): number => Math.max(1, Math.floor(orders * 0.9))
-/** Names that are renewed: as many as there are renewals in sixty days. */
+/** The number of names that are renewed, which is the number of renewals in sixty days. */
 const namesOf = (orders: number): number => Math.max(150, Math.floor(renewedOf(orders) * 60 / (3 * 365)))
 const zones = 5000
 
@@ -31,7 +32,7 @@ const idOf = (table: 1 | 2 | 5, number: number): string => {
   return `${time.slice(0, 8)}-${time.slice(8)}-7000-800${table}-${hex(number, 12)}`
 }
 
-/** What the reads ask for, from the numbers of the rows. */
+/** The values that the reads ask for. The numbers of the rows determine them. */
 export const facts = ({ accounts, orders }: BusyPopulation) => {
   // The newest order that renewed a name of the first account and has a certificate: number 10 (j / 9) + j % 9 + 1.
   const names = namesOf(orders)
@@ -47,7 +48,7 @@ export const facts = ({ accounts, orders }: BusyPopulation) => {
     smallAccount: idOf(1, accounts - 1),
     order: idOf(2, order),
     failedJob: idOf(5, 7),
-    // The newest that was placed at an upstream.
+    // The newest order that was placed at an upstream.
     relayedOrder: idOf(2, Math.max(0, Math.floor(orders / 100) - 1) * 100 + 1),
     serial: `4${order.toString(16).padStart(31, "0")}`,
     name: `host-${name}.z${name % zones}.example.org`,

@@ -10,9 +10,9 @@ import { median } from "./Median.ts"
 import type { Options } from "./Options.ts"
 import type { Dialect } from "./Statements.ts"
 
-/* The gate's short bench, and the history it compares with. */
+/* The short bench of the gate, and the history that it is compared with. */
 
-/** By how much the short bench may exceed the record. */
+/** The factor by which the short bench may exceed the record. */
 const allowed = 1.1
 const mostTries = 3
 const recordedTries = 5
@@ -21,7 +21,7 @@ const isWithin = ({ ratio }: Try, { short }: Recorded): boolean => ratio <= shor
 
 const title = "CPU of an issuance to that of its floor"
 
-/** Tries until one is within what is allowed; returns the result in words. */
+/** Tries until one result is within the limit, and returns the result in words. */
 export const check = async (
   options: Options,
   progress: Progress

@@ -7,8 +7,8 @@ import type { Answer, Target } from "./Wire.ts"
 import { Connection, field } from "./Wire.ts"
 
 /*
- * A client of the load generator. Keys, CSRs and names are made ahead, so that in the measured window it signs, writes
- * and reads, and does nothing else.
+ * A client of the load generator. Keys, CSRs and names are made in advance, so that in the measured window it only
+ * signs, writes and reads.
  */
 
 /** The requests of one issuance, in order. */
@@ -23,7 +23,7 @@ export interface Exchange {
   readonly answer: Answer
 }
 
-/** The unit of a window: whole issuances, or one request again and again. */
+/** The unit of a window: whole issuances, or the same request again and again. */
 export type Act = "issue" | "newAccount" | "newNonce" | "directory"
 
 /** The credentials of one issuance. */
@@ -38,7 +38,7 @@ interface Credentials {
 const encode = (text: string): string => Buffer.from(text).toString("base64url")
 
 /**
- * A key pair, encoded and read back. Node 20 deadlocks when it exports a generated KeyObject while the garbage
+ * A key pair that was encoded and read back. Node 20 deadlocks if it exports a generated KeyObject while the garbage
  * collector takes the job that generated it: both want the lock of the one key.
  */
 const p256 = () => {
@@ -64,7 +64,7 @@ const makeCredentials = (): Credentials => {
   return {
     key,
     jwk: `{"kty":"EC","crv":"P-256","x":"${x}","y":"${y}"}`,
-    // The thumbprint of RFC 7638: members by name.
+    // The thumbprint of RFC 7638, for which members are sorted by name.
     thumbprint: createHash("sha256").update(`{"crv":"P-256","kty":"EC","x":"${x}","y":"${y}"}`).digest("base64url"),
     name,
     csr: csr.toString("base64url")
@@ -74,12 +74,12 @@ const makeCredentials = (): Credentials => {
 const pool: Array<Credentials> = []
 let made = 0
 
-/** Makes credentials for `count` issuances ahead. */
+/** Makes credentials for `count` issuances in advance. */
 export const prepare = (count: number): void => {
   while (pool.length < count) pool.push(makeCredentials())
 }
 
-/** How many had to be made at the moment of need, because none were left. */
+/** The number of credentials that had to be made when they were needed, because none were left. */
 export const madeLate = (): number => made
 
 const takeCredentials = (): Credentials => {
@@ -112,7 +112,7 @@ interface Challenge {
 
 /** The counts of events in a window. */
 export interface Counts {
-  /** Whole issuances, or the requests of a window with one kind of request. */
+  /** Whole issuances, or the requests of a window that has only one kind of request. */
   issuances: number
   requests: number
   polls: number
@@ -153,14 +153,14 @@ export class Client {
   readonly counts: Counts = { issuances: 0, requests: 0, polls: 0, retries: 0 }
   /** Milliseconds from finalize to the answer that names the certificate. */
   readonly waits: Array<number> = []
-  /** Milliseconds of whole issuances, and of these from newOrder on. */
+  /** Milliseconds of whole issuances, and of the same issuances from newOrder on. */
   readonly durations: Array<number> = []
   readonly ordered: Array<number> = []
   /** Exchanges are recorded here if it is set. */
   record: Array<Exchange> | undefined
   /** Waits at least Retry-After between polls. */
   isPatient = false
-  /** Proves control of names if it is set; otherwise the server trusts the client. */
+  /** Proves control of names, if this is set. Otherwise the server trusts the client. */
   proof: Proof | undefined
 
   private readonly connection: Connection
@@ -213,7 +213,7 @@ export class Client {
     expect(200, "directory", await this.ask("GET", url))
   }
 
-  /** An account, and nothing else. */
+  /** Makes an account and does nothing else. */
   async register(): Promise<void> {
     const { jwk, key } = takeCredentials()
     this.key = key
@@ -247,7 +247,7 @@ export class Client {
     }
   }
 
-  /** A whole issuance: from a new account to the chain. */
+  /** Makes a whole issuance, from a new account to the chain. */
   async issue(): Promise<void> {
     const { csr, jwk, key, name, thumbprint } = takeCredentials()
     const startedAt = performance.now()
@@ -270,7 +270,7 @@ export class Client {
       await looked
       await this.untilReady(orderUrl, triggered)
     } else if ((JSON.parse(triggered.body) as Challenge).status !== "valid") {
-      // A server that validates later is polled as early as allowed: an early poll only costs one retry.
+      // A server that validates later is polled as early as is allowed. A poll that is too early costs only one retry.
       await delay(1)
     }
     const begun = performance.now()
@@ -294,8 +294,8 @@ export class Client {
   }
 
   /**
-   * Polls at once, then after one, two, three and then every five milliseconds; a patient client polls as Retry-After
-   * says.
+   * Polls at once, then after one, two and three milliseconds, and then every five. A patient client polls when
+   * Retry-After says.
    */
   private async poll<A>(orderUrl: string, since: Answer, done: (order: Order) => A | undefined): Promise<A> {
     let last = since

@@ -17,8 +17,8 @@ import type { Service } from "./Service.ts"
 import { startService } from "./Service.ts"
 
 /*
- * The cost and the gain of dividing the service: one process of all roles, then two acme and two worker processes. Each
- * division gets the same load from the same two load generators and a PostgreSQL of its own.
+ * What it costs and gains to divide the service: first one process of all roles, then two acme and two worker
+ * processes. Each division has a PostgreSQL of its own, and gets the same load from the same two load generators.
  */
 
 const warmUpSeconds = 10
@@ -28,17 +28,17 @@ export interface Division {
   readonly name: string
   readonly issuances: number
   readonly perSecond: number
-  /** For the processes that serve clients, for the processes that only work, and for the PostgreSQL server. */
+  /** CPU of the processes that serve clients, of the processes that only work, and of the PostgreSQL server. */
   readonly acmeCpu: number
   readonly workerCpu: number | undefined
   readonly databaseCpu: number
-  /** The largest number at one time, without those of the bench. */
+  /** The largest number of connections at one time, without those of the bench. */
   readonly connections: number
-  /** Certificates issued by each process that works. */
+  /** The number of certificates that each working process issued. */
   readonly jobs: ReadonlyArray<number>
-  /** Milliseconds: 99th percentile of a request, from the slower of the two load generators. */
+  /** The 99th percentile of a request in milliseconds, from the slower of the two load generators. */
   readonly p99: Percentiles["p99"]
-  /** For the whole machine, with all processes. */
+  /** The busy share of the whole machine, with all processes. */
   readonly machineShare: number
 }
 
@@ -201,7 +201,7 @@ export const measureCluster = async (options: Options, progress: Progress): Prom
   }
 }
 
-/** The figures as a table, and what limits them. */
+/** The figures as a table, and a sentence about what limits them. */
 export const clusterReport = (paint: Paint, { concurrency, divisions, processors, scaling }: ClusterCost): string => {
   const total = ({ acmeCpu, databaseCpu, workerCpu = 0 }: Division) => acmeCpu + workerCpu + databaseCpu
   const [one, divided] = divisions

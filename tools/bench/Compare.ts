@@ -18,19 +18,19 @@ import { startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
 /*
- * The service on its databases, Pebble and the floor, in turns of a few seconds, so that other load on the machine
- * affects them all. Everything uses TLS.
+ * The service on its databases, Pebble and the floor, by turns of a few seconds, so that other load on the machine
+ * affects all of them. Everything uses TLS.
  */
 
 /** The load for all of them. */
 export interface Burden {
   readonly act: Act
-  /** Whether names are proved by http-01; otherwise bypassed. */
+  /** Whether names are proved by http-01. Otherwise validation is bypassed. */
   readonly isProved: boolean
   readonly concurrency: number
 }
 
-/** One turn of one side; times are CPU milliseconds per issuance, or per request if the burden is one request. */
+/** One turn of one side. Times are CPU milliseconds per issuance, or per request if the burden is one request. */
 export interface Turn {
   readonly cpu: number
   readonly databaseCpu: number | undefined
@@ -43,7 +43,7 @@ export type SideName = Dialect | "pebble"
 /** All turns under one burden. */
 export interface Compared {
   readonly burden: Burden
-  /** A turn in which Pebble stopped answering is undefined. */
+  /** The turns of each side. A turn in which Pebble stopped answering is undefined. */
   readonly turns: { readonly [S in SideName]?: ReadonlyArray<Turn | undefined> }
   /** The share of the machine that went to processes outside the measurement. */
   readonly otherShare: number
@@ -73,10 +73,10 @@ const configurationOf = ({ httpPort, resolver }: Ways): string =>
   ].join("\n\n")
 
 const isSigned = (act: Act): boolean => act === "issue" || act === "newAccount"
-// More than any of them does in a second.
+// For each act, more than any side does in a second.
 const perSecond: { readonly [A in Act]: number } = { issue: 300, newAccount: 3000, newNonce: 0, directory: 0 }
 
-/** One window, and what a process and its database have used meanwhile. */
+/** One window, and what a process and its database have used in that time. */
 const windowOf = async (
   loader: Peer<typeof load>,
   extent: Options["extent"],
@@ -157,7 +157,10 @@ const serviceSide = async (name: Dialect, { loader, options, proof, tls }: Groun
   }
 }
 
-/** A new Pebble for every turn: each order makes the next one more expensive, and simultaneous orders may hang it. */
+/**
+ * Every turn has a new Pebble: each order makes the next one more expensive, and simultaneous orders may make Pebble
+ * hang.
+ */
 const pebbleSide = ({ loader, options, proof }: Ground, progress: Progress): Side => {
   const once = async (burden: Burden) => {
     const pebble = await startPebble(burden.isProved ? proof : undefined)
@@ -215,7 +218,7 @@ const compare = async (
   let time = 0
   for (let round = 1; round <= rounds; round++) {
     progress(`${nameOf(burden)}, round ${round} of ${rounds}`)
-    // Forward and then backward, so that none of them always comes first.
+    // The order is forward and then backward, so that no side always comes first.
     for (const side of round % 2 === 0 ? sides.toReversed() : sides) {
       const before = Procfs.machineCpu()
       const taken = await side.turn(burden)
@@ -233,7 +236,7 @@ const compare = async (
   return { burden, turns: Object.fromEntries(turns), otherShare: time === 0 ? 0 : other / time }
 }
 
-/** Measures every burden on every side; Pebble and the burdens with proof may be left out. */
+/** Measures every burden on every side. Pebble and the burdens with proof may be left out. */
 export const measureComparison = async (
   options: Options,
   progress: Progress,

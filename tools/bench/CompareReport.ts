@@ -25,7 +25,7 @@ interface Medians {
 
 const floorOf = ({ floor }: Turn): number | undefined => floor === undefined ? undefined : floor.total / 1000
 
-/** Medians of a side's turns; a ratio is between neighbouring turns. */
+/** The medians of a side's turns. A ratio is taken between neighbouring turns. */
 export const mediansOf = ({ turns }: Compared, name: SideName): Medians => {
   const own = turns[name] ?? []
   const pebble = turns.pebble ?? []
@@ -62,7 +62,7 @@ const cellsOf = (paint: Paint, name: Dialect, compared: Compared): ReadonlyArray
   ]
 }
 
-/** The number of turns that Pebble finished, unless it finished all. */
+/** The number of turns that Pebble finished, shown only if it did not finish all. */
 const pebbleCell = (compared: Compared): string => {
   const turns = compared.turns.pebble ?? []
   const taken = turns.filter((turn) => turn !== undefined)

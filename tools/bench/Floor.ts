@@ -18,8 +18,8 @@ import type { CompiledStep, Dialect } from "./Statements.ts"
 import { compile, insertNonces, isOfNewAccount, noncesPerBatch, noncesPerIssuance } from "./Statements.ts"
 
 /*
- * The floor: the cost of one issuance if only the unavoidable work is done, each piece alone in a loop. Its inputs come
- * from an issuance that the server has just made.
+ * The floor: the cost of one issuance if only the unavoidable work is done, with each piece alone in a loop. The input
+ * of the pieces comes from an issuance that the server has just made.
  */
 
 /** CPU of each piece, in microseconds per issuance. */
@@ -49,7 +49,7 @@ interface Jws {
 const decode = <A>(encoded: string): A => JSON.parse(Buffer.from(encoded, "base64url").toString()) as A
 
 const materialOf = (exchanges: ReadonlyArray<Exchange>): Material => {
-  // Several polls count as one.
+  // Only the last of several polls is used.
   const byKind = new Map<Kind, Exchange>(exchanges.map((exchange) => [exchange.kind, exchange]))
   const of = (kind: Kind): Exchange => {
     const found = byKind.get(kind)
@@ -84,7 +84,7 @@ const demand = (holds: boolean, what: string): void => {
 
 const slices = 5
 
-/** CPU microseconds of one call: the median of five slices of `millis`. */
+/** The CPU microseconds of one call, as the median of five slices of `millis` milliseconds. */
 const costOf = (millis: number, work: () => void): number =>
   median(Array.from({ length: slices }, () => {
     let calls = 0
@@ -149,7 +149,7 @@ type Values = { [name: string]: unknown }
 
 const reversed = (name: string): string => [...name].toReversed().join("")
 
-/** The values of one issuance, in the form the engine takes; `now` in epoch seconds. */
+/** The values of one issuance in the form that the engine takes. `now` is in epoch seconds. */
 const makeValues = (dialect: Dialect, { chain, csr, names }: Material, now: number): Values => {
   const id = (): unknown => {
     const text = randomUUID()
@@ -206,7 +206,7 @@ const makeBatch = (dialect: Dialect, material: Material, extract: Extract) => {
   return { now, batch, nonces: noncesOf(batch, extract === "issue" ? noncesPerIssuance : 1) }
 }
 
-/** A copy of the database, so that every round begins with an empty one: a grown one costs more. */
+/** A copy of the database. Every round begins with an empty one, because a grown database costs more. */
 const openSqlite = (file: string, synchronous: string) => {
   const copy = `${file}.copy`
   for (const suffix of ["", "-wal", "-shm"]) rmSync(`${copy}${suffix}`, { force: true })
@@ -323,7 +323,7 @@ const openPostgres = async (material: Material, url: string) => {
     )
     const queue = [...batches]
     const cpu = process.cpuUsage()
-    // One batch after another, so that the nonces of a batch are stored before they are spent.
+    // One batch follows another, so that the nonces of a batch are stored before they are spent.
     for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
       const { batch, nonces, now } = next
       await chosen[0]?.query({ name: "nonces", text: insertNonces.postgres, values: [now, nonces] })
@@ -348,9 +348,9 @@ const known = <A>(value: A | undefined): A => {
   return value
 }
 
-/** The functions the measuring process offers to the bench. */
+/** The functions that the measuring process offers to the bench. */
 export const floor = {
-  /** Takes its inputs from an issuance of a server whose CA is in `caDirectory`. */
+  /** Takes the input from an issuance of a server whose CA is in `caDirectory`. */
   lay: async (
     parameter: { readonly exchanges: ReadonlyArray<Exchange>; readonly caDirectory: string }
   ): Promise<void> => {
@@ -358,7 +358,7 @@ export const floor = {
     measureCryptography = await makeCryptography(material, parameter.caDirectory)
   },
   cryptography: (millis: number): Cryptography => known(measureCryptography)(millis),
-  /** A database with only the schema. */
+  /** A database that has only the schema. */
   openSqlite: ({ file, synchronous }: { readonly file: string; readonly synchronous: string }): void => {
     onSqlite = measureSqlite(known(material), file, synchronous)
   },

@@ -15,19 +15,19 @@ import { migrate } from "./Service.ts"
 
 /* The processes that measure the floor beside a server. */
 
-/** The floor measured beside one window, in CPU microseconds per issuance, or per request of one kind. */
+/** The floor that was measured beside one window, in CPU microseconds per issuance, or per request of one kind. */
 export interface Floor extends Cryptography {
   readonly http: number
   readonly statements: number
-  /** Two look-ups and one request to a client's web server; 0 if nothing is proved. */
+  /** The cost of two look-ups and one request to a client's web server; 0 if nothing is proved. */
   readonly validation: number
-  /** The cost of the statements in the database server; on SQLite it is part of the process. */
+  /** The cost of the statements in the database server. On SQLite it is part of the process. */
   readonly databaseServer: number
-  /** The process's own part: everything except `databaseServer`. */
+  /** The part of the process itself: everything except `databaseServer`. */
   readonly total: number
 }
 
-// One round at full length: milliseconds, and counts where milliseconds are not possible.
+// The length of one full round: in milliseconds where that is possible, otherwise in issuances.
 const floorMillis = { cryptography: 100, sqlite: 300, http: 600 }
 const floorIssuances = 108
 const floorValidations = 200
@@ -57,9 +57,9 @@ export const between = (before: Floor, after: Floor): Floor => {
 export interface Bout {
   readonly act?: Act
   readonly concurrency: number
-  /** Its length as a part of the full one. */
+  /** The length of a round, as a part of the full one. */
   readonly share?: number
-  /** Includes what an http-01 validation cannot avoid. */
+  /** The servers of the proof, if the round includes what an http-01 validation cannot avoid. */
   readonly proof?: Pick<Proof, "httpPort" | "resolver"> | undefined
 }
 
@@ -74,19 +74,19 @@ export interface FloorGround {
   readonly service: Service
   readonly loader: Peer<typeof load>
   readonly synchronous: "normal" | "full"
-  /** The bare server speaks TLS with these. */
+  /** The pair with which the bare server speaks TLS. */
   readonly tls?: TlsFiles | undefined
-  /** Undefined on SQLite. */
+  /** The PostgreSQL server; undefined on SQLite. */
   readonly postgres: { readonly cluster: PostgresCluster; readonly postmaster: Postmaster } | undefined
 }
 
 const noCryptography: Cryptography = { verify: 0, importKey: 0, csr: 0, leaf: 0, lint: 0 }
 
-/** The part of the cryptography of a whole issuance that an act needs. */
+/** The part of a whole issuance's cryptography that an act needs. */
 const cryptographyOf = (act: Act, whole: Cryptography): Cryptography =>
   act === "issue" ? whole : { ...noCryptography, importKey: whole.importKey, verify: whole.verify / 7 }
 
-/** Starts these processes, with an issuance of the service as their input. */
+/** Starts these processes. Their input is an issuance of the service. */
 export const layFloor = async ({ loader, postgres, service, synchronous, tls }: FloorGround): Promise<FloorRig> => {
   const exchanges = lastOfEachKind(await loader.call("sample"))
   const plain = await loader.call("plain")

@@ -10,7 +10,7 @@ import { startService } from "./Service.ts"
 
 /*
  * The short bench: service and floor in short turns, on SQLite with 16 clients. Everything is counted in issuances and
- * not in seconds, so that the runtime's compiler is equally far on a slow machine and on a fast one.
+ * not in seconds, so that a slow machine and a fast one have compiled the same amount of code.
  */
 
 /** One try: the means of its calm turns, and their ratio. */
@@ -22,9 +22,9 @@ export interface Try {
 }
 
 export const gaugedClients = 16
-// V8 counts calls before it optimizes a function, and optimizes in the background, as soon as a processor is free. With
-// these counts, and without a background thread, the service has settled after the warm-up; otherwise it settles after
-// many thousand issuances, and later on a busy machine.
+// V8 counts calls before it optimizes a function, and optimizes in the background as soon as a processor is free. With
+// these counts and without a background thread, the service is stable after the warm-up. Otherwise that takes many
+// thousand issuances, and even more on a busy machine.
 const early = [
   "--invocation-count-for-turbofan=200",
   "--invocation-count-for-maglev=50",
@@ -33,10 +33,10 @@ const early = [
 const warmUpIssuances = 1500
 const roundIssuances = 80
 const rounds = 12
-// Each piece of the floor is a part of a full round.
+// The length of the floor's rounds, as a part of the full one.
 const floorShare = 0.15
 
-/** CPU milliseconds of one issuance, the mean over `issuances`. */
+/** CPU milliseconds of one issuance, as the mean over `issuances` of them. */
 const issue = async (service: Service, loader: Peer<typeof load>, issuances: number): Promise<number> => {
   await loader.call("prepare", issuances)
   await loader.call("connect", gaugedClients)
@@ -62,11 +62,11 @@ const tryOnce = async (service: Service, loader: Peer<typeof load>, rig: FloorRi
   return { service: own, floor, ratio: own / floor }
 }
 
-/** A try in words. */
+/** The result of a try in words. */
 export const shownTry = ({ floor, ratio, service }: Try): string =>
   `${ratio.toFixed(2)} (${service.toFixed(2)} to ${floor.toFixed(2)} ms)`
 
-/** Makes one try after another, as long as `goesOn` returns true for the tries so far. */
+/** Makes one try after another for as long as `goesOn` returns true for the tries so far. */
 export const gauge = async (
   { nodeWords }: { readonly nodeWords: ReadonlyArray<string> },
   progress: Progress,

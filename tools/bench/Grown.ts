@@ -14,17 +14,17 @@ import { migrate, startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
 /*
- * The cost of years of records: the same load in turn on a server with an empty database and on one with a grown
+ * What years of records cost: the same load by turns on a server with an empty database and on one with a grown
  * database.
  */
 
-/** The size at which the service must still be fast. */
+/** The size of database with which the service must still be fast. */
 const full: Population = { accounts: 1_000_000, orders: 10_000_000, revocations: 100_000 }
 
 const rounds = 5
 
 interface Side {
-  /** CPU milliseconds per issuance: the server's process, and the database server's if there is one. */
+  /** CPU milliseconds per issuance of the server's process, and of the database server if there is one. */
   readonly cpu: number
   readonly databaseCpu: number
   /** Milliseconds of a request. */
@@ -40,7 +40,7 @@ export interface GrownCost {
   readonly issuances: number
   readonly empty: Side
   readonly grown: Side
-  /** Milliseconds of GET /crl and of signing a new revocation list, only on the grown side. */
+  /** Milliseconds of GET /crl, and of signing a new revocation list. Only the grown side has them. */
   readonly crlBytes: number
   readonly crlMs: number
   /** Medians of the rounds' ratios: both sides of a ratio were measured within seconds of each other. */
@@ -122,7 +122,7 @@ const measureOne = async (
     const begun = performance.now()
     await populate(name, large.where, population, progress)
     const builtSeconds = (performance.now() - begun) / 1000
-    // A first start makes the CA to which the revocations belong.
+    // The first start makes the CA to which the revocations belong.
     await (await start(large)).stop()
     await revoke(name, large.where, population)
     const services = { empty: await start(small), grown: await start(large) }
@@ -134,7 +134,7 @@ const measureOne = async (
     for (let round = 0; round <= rounds; round++) {
       progress(round === 0 ? `${name}: warming up` : `${name}: round ${round} of ${rounds}`)
       const pair = new Map<string, Side>()
-      // In turns, so that neither side always comes first.
+      // The order changes in each round, so that no side always comes first.
       for (const side of round % 2 === 0 ? sides : sides.toReversed()) {
         const cell = await window(
           { service: services[side], postmaster: postmaster?.pid },

@@ -17,7 +17,7 @@ import { table } from "./Report.ts"
 import type { Service } from "./Service.ts"
 import { startService } from "./Service.ts"
 
-/* What a new connection costs over TLS, by the key of the server and by whether the client resumes a session. */
+/* The cost of a new TLS connection, by the key of the server and by whether the client resumes a session. */
 
 const keys = {
   "RSA 2048": "rsa:2048",
@@ -26,7 +26,7 @@ const keys = {
 const rounds = 5
 const ticketsTried = 20
 
-/** One kind of connection, medians over the rounds. */
+/** One kind of connection, with the medians over the rounds. */
 export interface Handshake {
   readonly key: string
   readonly resumes: boolean
@@ -38,7 +38,7 @@ export interface Handshake {
   readonly cpu: number
 }
 
-/** How many tickets of one moment are accepted at another moment. */
+/** How many tickets that were given at one time are accepted at another time. */
 export interface Tickets {
   readonly when: string
   readonly taken: number
@@ -69,7 +69,7 @@ const filesOf = (key: string): TlsFiles => {
 
 const portOf = ({ directoryUrl }: Service): number => Number(new URL(directoryUrl).port)
 
-/** How many of the tickets given at one moment are accepted after `between`. */
+/** How many of the tickets that were given at one time are accepted after `between`. */
 const takenAfter = async (
   client: Peer<typeof knocks>,
   port: number,
@@ -84,7 +84,7 @@ const takenAfter = async (
   return { when, taken, tried: ticketsTried }
 }
 
-/** The same with two processes that share a port, each of which issues its own tickets. */
+/** The same for two processes that share a port. Each of them issues its own tickets. */
 const takenByTwo = async (client: Peer<typeof knocks>, { nodeWords, synchronous }: Options): Promise<Tickets> => {
   const port = await freePort()
   const tls = filesOf(keys["P-256"])

@@ -4,8 +4,8 @@ import { cpus } from "node:os"
 import { resolve } from "node:path"
 
 /*
- * Ratios by commit, in `history.jsonl`. It has no absolute figures, because they depend on a machine; ratios of two
- * things measured in one run are valid on other machines.
+ * The ratios by commit, in `history.jsonl`. It has no absolute figures, because these depend on the machine. A ratio of
+ * two things that were measured in one run is valid on other machines too.
  */
 
 /** CPU of the service as a multiple of the floor's, at one commit. */
@@ -14,16 +14,16 @@ export interface Recorded {
   readonly date: string
   readonly runtime: string
   /**
-   * The kernel's name of the processor: between kinds of processors, ratios differ by more than the differences of
-   * interest.
+   * The kernel's name of the processor. Ratios differ more between kinds of processors than between the commits that
+   * are compared.
    */
   readonly processor: string
-  /** From the short bench, which the gate also runs. */
+  /** The ratio of the short bench, which the gate also runs. */
   readonly short: number
-  /** An issuance with 16 clients on each database, bypassed. */
+  /** The ratio for an issuance on each database, with 16 clients and validation bypassed. */
   readonly sqlite: number
   readonly postgres: number
-  /** Single requests on SQLite. */
+  /** The ratios for single requests on SQLite. */
   readonly newAccount: number
   readonly newNonce: number
   readonly directory: number

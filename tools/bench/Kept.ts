@@ -44,7 +44,7 @@ export const placeOf = async (name: Dialect, keep: string | undefined): Promise<
   return { directory, cluster, databaseUrl, where: databaseUrl }
 }
 
-/** The certificate of one issuance, and a first look at the CA. */
+/** Makes one issuance and returns its certificate. The service also sees its CA for the first time. */
 const firstCertificate = async (options: ServiceOptions, loader: Peer<typeof load>): Promise<string> => {
   const service = await startService(options)
   await loader.call("target", service.directoryUrl)
@@ -56,7 +56,7 @@ const firstCertificate = async (options: ServiceOptions, loader: Peer<typeof loa
 /** What a database holds. */
 interface Filled {
   readonly population: BusyPopulation
-  /** Undefined for a database that was there already. */
+  /** Undefined if the database was there already. */
   readonly builtSeconds: number | undefined
 }
 

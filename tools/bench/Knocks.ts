@@ -32,7 +32,10 @@ const knock = async (port: number, ticket: Buffer | undefined, wantsTicket: bool
 
 /** The functions the process of such clients offers to the bench. */
 export const knocks = {
-  /** Opens connections for `seconds` from `concurrency` clients, each with its first ticket or without. */
+  /**
+   * Opens connections from `concurrency` clients for `seconds` seconds. Each client begins with its first ticket, or
+   * without one.
+   */
   open: async (
     { concurrency, connections, port, resumes, seconds }: {
       readonly port: number
@@ -48,7 +51,7 @@ export const knocks = {
     await Promise.all(Array.from({ length: concurrency }, async () => {
       let ticket: Buffer | undefined
       while (left-- > 0 && performance.now() < end) {
-        // A connection that resumes gets no new ticket: the first one serves them all.
+        // A connection that resumes gets no new ticket, so the first ticket serves all of them.
         const { isResumed, next } = await knock(port, ticket, resumes && ticket === undefined)
         ticket = next ?? ticket
         opened++
@@ -58,9 +61,9 @@ export const knocks = {
     return { connections: opened, resumed, elapsedMs: performance.now() - begun }
   },
 
-  /** A new ticket. */
+  /** Gets a new ticket. */
   ticket: async (port: number): Promise<Buffer> => (await knock(port, undefined, true)).next ?? Buffer.alloc(0),
-  /** Whether the ticket is accepted. */
+  /** Whether the service accepts the ticket. */
   isTaken: async ({ port, ticket }: { readonly port: number; readonly ticket: Buffer }): Promise<boolean> =>
     (await knock(port, Buffer.from(ticket), false)).isResumed
 }

@@ -6,8 +6,8 @@ import type { Target } from "./Wire.ts"
 import { Connection, targetOf } from "./Wire.ts"
 
 /*
- * The load generator: whole issuances over connections that stay open, every one with a new account, or single requests
- * again and again.
+ * The load generator. It makes whole issuances over connections that stay open, each with a new account, or single
+ * requests again and again.
  */
 
 /** Latencies of one kind of request, in milliseconds. */
@@ -38,7 +38,7 @@ export interface Window extends Readonly<Counts> {
   readonly everyRequest: Percentiles
   /** CPU of the load generator itself. */
   readonly clientCpuMs: number
-  /** Keys that were made within the window, because the supply was empty. */
+  /** The number of keys that were made within the window, because none were left. */
   readonly madeInWindow: number
 }
 
@@ -56,7 +56,7 @@ const ready = async (count: number): Promise<ReadonlyArray<Client>> => {
   return chosen
 }
 
-/** The functions the load process offers to the bench. */
+/** The functions that the load process offers to the bench. */
 export const load = {
   /** Switches to another server. */
   target: async (url: string): Promise<void> => {
@@ -71,7 +71,7 @@ export const load = {
     directory = JSON.parse(expect(200, "directory", answer).body) as Directory
   },
 
-  /** Makes credentials for `count` issuances ahead. */
+  /** Makes credentials for `count` issuances in advance. */
   prepare: (count: number): void => prepare(count),
 
   /** Opens the connections of a window before it begins. */
@@ -88,7 +88,7 @@ export const load = {
     return record
   },
 
-  /** Starts the servers that prove control of names; from then on a window may be with proof. */
+  /** Starts the servers that prove control of names. From then on a window may prove names. */
   prove: async (): Promise<Pick<Proof, "httpPort" | "resolver">> => {
     proof ??= await startProof()
     const { httpPort, resolver } = proof
@@ -110,8 +110,8 @@ export const load = {
   },
 
   /**
-   * Acts from `concurrency` clients at once; each finishes what it has begun. Patient clients obey Retry-After; with
-   * proof, they answer the challenges.
+   * Acts from `concurrency` clients at once. Each finishes what it has begun. Patient clients obey Retry-After. With
+   * proof, the clients answer the challenges.
    */
   run: async (
     { act = "issue", concurrency, isPatient = false, issuances, seconds, withProof = false }: Extent & {
@@ -166,7 +166,7 @@ export const load = {
   /** Milliseconds of each issuance of the last window, from newAccount to the chain. */
   durations: (): ReadonlyArray<number> => clients.flatMap(({ durations }) => durations),
 
-  /** The same from newOrder on. */
+  /** The same, but from newOrder on. */
   ordered: (): ReadonlyArray<number> => clients.flatMap(({ ordered }) => ordered),
 
   /** Sends the requests of a recorded issuance repeatedly to a server with recorded answers. */

@@ -14,7 +14,7 @@ import * as Procfs from "./Procfs.ts"
 import { startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
-/** One concurrency at one server. Times are CPU milliseconds per issuance unless stated otherwise. */
+/** One concurrency at one server. Times are CPU milliseconds per issuance, unless stated otherwise. */
 export interface Cell {
   readonly concurrency: number
   readonly window: Window
@@ -47,8 +47,8 @@ export interface Measured {
 
 export type Progress = (text: string) => void
 
-// The runtime's compiler works in the background for this long before the code is stable. A few issuances are not
-// enough.
+// The runtime's compiler works in the background for this long before the code is stable. A number of issuances would
+// not be enough.
 const warmUpSeconds = ({ seconds }: Options["extent"]): number =>
   seconds === undefined ? 4 : 4 + 2 * Math.min(seconds, 6)
 const countedIssuances = 240

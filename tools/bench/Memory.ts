@@ -9,12 +9,15 @@ import * as Procfs from "./Procfs.ts"
 import { startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
-/* Whether memory is bounded: the resident memory of a service early and after ten times as many issuances. */
+/* Whether memory is bounded: the resident memory of a service after some issuances, and after ten times as many. */
 
 const early = 10_000
 const late = 100_000
 const step = 500
-/** This many readings before each of both moments; the median counts, because garbage collections come and go. */
+/**
+ * The number of readings at each of the two moments. Their median counts, because garbage is collected at irregular
+ * times.
+ */
 const readings = 5
 
 /** Resident memory of a service, in MiB. */

@@ -21,11 +21,11 @@ import type { Dialect } from "./Statements.ts"
 
 /*
  * Measures how much more an issuance costs if somebody is notified of it. One service has three profiles: the first
- * notifies nobody, the second a webhook, and the third a webhook, a mail server and a program. Every window lasts until
- * its last delivery.
+ * notifies nobody, the second one webhook, and the third a webhook, a mail server and a program. Every window lasts
+ * until its last delivery.
  */
 
-/** One profile's windows. CPU is milliseconds per issuance, without the cost of an idle service. */
+/** The windows of one profile. CPU is in milliseconds per issuance, without the cost of an idle service. */
 export interface ToldCost {
   readonly name: string
   readonly issuances: number
@@ -46,7 +46,7 @@ export interface ToldCost {
 export interface NotifyCost {
   readonly name: Dialect
   readonly concurrency: number
-  /** CPU milliseconds per second of the service without a request. */
+  /** CPU milliseconds per second of the service while it gets no requests. */
   readonly idle: number
   readonly ways: ReadonlyArray<ToldCost>
   /** The share of the machine's CPU in use meanwhile. */
@@ -65,7 +65,7 @@ const ways: ReadonlyArray<Way> = [
   { name: "webhook, mail and program", profile: "all", entries: 3 }
 ]
 
-/** One for the new account and one for the certificate. */
+/** An issuance has one notification for the new account and one for the certificate. */
 const eventsPerIssuance = 2
 const timedRounds = 4
 const patienceMs = 300_000
@@ -99,7 +99,7 @@ const delivered = async ({ logFile }: Service, offset: number, wanted: number): 
   }
 }
 
-/** The results of one profile's windows; times are in milliseconds. */
+/** The sums over one profile's windows. Times are in milliseconds. */
 interface Sums {
   readonly windows: number
   readonly issuances: number
@@ -112,7 +112,7 @@ interface Sums {
 
 const nothing: Sums = { windows: 0, issuances: 0, cpu: 0, database: 0, behind: 0, behindCpu: 0, durations: [] }
 
-/** One more window, with all its deliveries. */
+/** Runs one more window, with all its deliveries. */
 const measureWay = async (
   rig: Rig,
   { entries, profile }: Way,

@@ -2,7 +2,7 @@ import { parseArgs } from "node:util"
 import type { Extent } from "./Load.ts"
 import type { Dialect } from "./Statements.ts"
 
-/** What is measured instead of everything about issuances; each is an option. */
+/** What is measured instead of everything about issuances. Each of these is an option. */
 export const modeNames = [
   "attribution",
   "check",
@@ -25,7 +25,7 @@ export const modeNames = [
 export type Mode = (typeof modeNames)[number]
 
 export interface Options {
-  /** Undefined for everything about issuances. */
+  /** Undefined if everything about issuances is measured. */
   readonly mode: Mode | undefined
   readonly databases: ReadonlyArray<Dialect>
   readonly concurrency: ReadonlyArray<number>
@@ -42,9 +42,9 @@ export interface Options {
   readonly part: number
   /** Sign-ins with each kind of name for `sign-in`. */
   readonly attempts: number
-  /** Reads a second beside the clients of `lists` and `pages`. */
+  /** The number of reads a second beside the clients of `lists` and `pages`. */
   readonly readsPerSecond: number
-  /** Pairs of windows of `lists` and `pages`, one with reads and one without. */
+  /** The number of pairs of windows of `lists` and `pages`, one window with reads and one without. */
   readonly rounds: number
   /** Where `lists` and `pages` keep their databases for another run; undefined removes them. */
   readonly keep: string | undefined
@@ -149,11 +149,11 @@ const number = (option: string, text: string, max: number, whole = true): number
 
 const isDialect = (word: string): word is Dialect => word === "sqlite" || word === "postgres"
 
-/** For a window, or for one turn if there are several turns. */
+/** The seconds of a window, or of one turn if there are several turns. */
 const defaultSeconds = (mode: Mode | undefined): number =>
   mode === "pebble" || mode === "record" || mode === "handshakes" ? 2 : 5
 
-/** Reads the command line; a wrong command line ends the process. */
+/** Reads the command line. If it is wrong, the process ends. */
 export const readOptions = (words: ReadonlyArray<string>): Options => {
   const given = parse(words)
   if (given.help) {

@@ -29,7 +29,7 @@ const isAnswering = async (directoryUrl: string): Promise<boolean> => {
   }
 }
 
-/** Starts it without sleeps and refused nonces; it validates nothing unless it is told where the proofs are. */
+/** Starts Pebble without sleeps and refused nonces. It validates nothing unless it is told where the proofs are. */
 export const startPebble = async (proof?: Pick<Proof, "httpPort" | "resolver">) => {
   const directory = temporaryDirectory()
   const logFile = join(directory, "log.txt")
@@ -53,7 +53,7 @@ export const startPebble = async (proof?: Pick<Proof, "httpPort" | "resolver">) 
     directoryUrl,
     certificate,
     privateKey,
-    /** Requests it has logged so far. */
+    /** The number of requests that it has logged so far. */
     requests: () => readFileSync(logFile, "utf8").split(" -> calling handler()").length - 1,
     stop: server.stop
   }

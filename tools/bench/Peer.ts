@@ -3,8 +3,8 @@ import { fork } from "node:child_process"
 import { onEnd } from "./Cleanup.ts"
 
 /*
- * Work in a separate process, called over Node's channel to a forked child. So the bench's own work is not charged to
- * the measured process, and does not delay it.
+ * Work in a separate process, which is called over Node's channel to a forked child. So the bench's own work is not
+ * charged to the measured process, and does not delay it.
  */
 
 /** The functions that a process offers to its parent. */

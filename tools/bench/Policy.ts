@@ -6,7 +6,7 @@ import * as Procfs from "./Procfs.ts"
 import type { Service } from "./Service.ts"
 import { startService } from "./Service.ts"
 
-/* The cost of a policy: the same load in turn on two servers, one of them with fifty rules. */
+/* The cost of a policy: the same load by turns on two servers, of which one has fifty rules. */
 
 const rules = 50
 
@@ -29,7 +29,10 @@ const policy = (): string => {
 
 const rounds = 7
 
-/** Warms up until the runtime's compiler is done on both sides; if issuances are counted, for that many issuances. */
+/**
+ * Warms up until the runtime's compiler is done on both sides. If issuances are counted, the warm-up is that many
+ * issuances.
+ */
 const warmUpOf = ({ extent }: Options): Options["extent"] => extent.issuances === undefined ? { seconds: 10 } : extent
 
 /** CPU milliseconds per request in one window. */
@@ -58,7 +61,8 @@ export interface PolicyCost {
   readonly with: number
   readonly ratio: number
   /**
-   * Standard error of the ratio. If it is not small compared with the goal's five per cent, the machine was too busy.
+   * The standard error of the ratio. If it is not small compared with the goal's five per cent, the machine was too
+   * busy.
    */
   readonly error: number
 }
@@ -74,7 +78,7 @@ export const measurePolicy = async (options: Options, progress: (text: string) =
   let issuances = 0
   for (let round = 0; round <= rounds; round++) {
     progress(round === 0 ? "policy: warming up" : `policy: round ${round} of ${rounds}`)
-    // In turns, so that neither side always comes first.
+    // The order changes in each round, so that no side always comes first.
     const order = round % 2 === 0 ? [plain, filtered] : [filtered, plain]
     const measured = new Map<Service, number>()
     for (const service of order) {

@@ -3,11 +3,11 @@ import { fill, openEngine, rowsOf } from "./Bulk.ts"
 import type { Dialect } from "./Statements.ts"
 
 /*
- * A database as years of service leave it: accounts, issued orders with their names, authorizations and challenges, and
- * revocations.
+ * A database as it is after years of service: accounts, issued orders with their names, authorizations and challenges,
+ * and revocations.
  */
 
-/** The number of each. */
+/** The number of rows of each kind. */
 export interface Population {
   readonly accounts: number
   readonly orders: number

@@ -4,8 +4,8 @@ import { setTimeout as delay } from "node:timers/promises"
 import { temporaryDirectory } from "./Cleanup.ts"
 
 /*
- * Figures that cannot be seen from outside the server's process: a script that node loads before the program. On
- * SIGUSR2 it reports its figures since the last report.
+ * Figures that cannot be seen from outside the server's process. A script that node loads before the program reports
+ * them: on SIGUSR2 it writes its figures since the last report.
  */
 
 const manifest = resolve(import.meta.dirname, "../../package.json")
@@ -18,7 +18,7 @@ process.on("SIGUSR2", () => {
 })
 `
 
-// The histogram's values include the timer's own interval.
+// The values of the histogram include the interval of the timer itself.
 const resolution = 10
 
 const delayScript = (output: string) => `
@@ -144,11 +144,13 @@ const probe = <A>(script: (output: string) => string): Probe<A> => {
   }
 }
 
-/** The delay of the event loop; a timer every ten milliseconds, which costs almost nothing. */
+/** The delay of the event loop. A timer every ten milliseconds measures it, at almost no cost. */
 export const loopDelayProbe = (): Probe<LoopDelay> => probe(delayScript)
 
-/** The profile of the main thread from one report to the next: the first report begins it, the second contains it. */
+/**
+ * The profile of the main thread from one report to the next. The first report begins it, and the second contains it.
+ */
 export const profileProbe = (): Probe<{ readonly profile?: Profile }> => probe(profileScript)
 
-/** Every statement; wrapping the drivers costs time, so do not use the other figures of that process. */
+/** Every statement. It takes time to wrap the drivers, so the other figures of that process should not be used. */
 export const statementProbe = (): Probe<Sent> => probe(countScript)

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 
-/* The CPU time the kernel has charged to a process, read from outside it. Linux only. */
+/* The CPU time that the kernel has charged to a process, read from outside the process. Linux only. */
 
 /** Whether this machine offers these figures. */
 export const isAvailable = (): boolean => existsSync("/proc/self/stat")
@@ -15,7 +15,7 @@ const ticksPerSecond = (): number => {
 }
 const millisPerTick = 1000 / ticksPerSecond()
 
-// Fields of /proc/<pid>/stat counted from the state, which follows the command in parentheses.
+// The fields of /proc/<pid>/stat, counted from the state, which follows the command in parentheses.
 const field = { parent: 1, userTicks: 11, systemTicks: 12, childUserTicks: 13, childSystemTicks: 14 }
 
 const statOf = (pid: number): ReadonlyArray<string> | undefined => {
@@ -43,7 +43,10 @@ const scheduledMillis = (pid: number): number | undefined => {
   }
 }
 
-/** CPU of a process so far, in milliseconds: user and system by ticks, the total as exactly as the kernel counts. */
+/**
+ * CPU of a process so far, in milliseconds. User and system are in whole ticks, and the total is as exact as the kernel
+ * counts.
+ */
 export interface Cpu {
   readonly total: number
   readonly user: number
@@ -105,7 +108,9 @@ export const rssOf = (pid: number): number => {
   return Number(kibibytes ?? 0) / 1024
 }
 
-/** The CPU time all processes of the machine have used so far, in milliseconds, and the time available. */
+/**
+ * The CPU time that all processes of the machine have used so far, in milliseconds, and the time that was available.
+ */
 export const machineCpu = (): { readonly busy: number; readonly total: number } => {
   const [line = ""] = readFileSync("/proc/stat", "latin1").split("\n", 1)
   // user, nice, system, idle, iowait, irq, softirq, steal; user already includes guests.

@@ -2,20 +2,19 @@ import { startDnsAnswerer } from "../../test/support/DnsAnswerer.ts"
 import { startHttp01Responder } from "../../test/support/Http01Responder.ts"
 
 /*
- * How clients prove control of names: a name server that resolves every name to this host, and a web server with the
- * tokens.
+ * How clients prove control of names. A name server resolves every name to this host, and a web server has the tokens.
  */
 
 /** Both servers, in the process of the clients. */
 export interface Proof {
-  /** For `dns.resolver`. */
+  /** The address for `dns.resolver`. */
   readonly resolver: string
   readonly httpPort: number
-  /** Adds a token; resolves when it is requested under the name. */
+  /** Adds a token. Resolves when the token is requested under the name. */
   readonly offer: (name: string, token: string, content: string) => Promise<void>
 }
 
-/** A permanent token, for measuring the least cost of a validation. */
+/** A permanent token, with which the least cost of a validation is measured. */
 export const lastingToken = "lasting"
 
 /** Starts both. */

@@ -21,7 +21,7 @@ import { migrate } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
 /*
- * The cost of the queue itself: jobs with no work, enqueued, claimed, begun and settled by the service's own code,
+ * The cost of the queue itself. The service's own code enqueues, claims, begins and settles jobs without any work,
  * beside more and more rows of done jobs.
  */
 
@@ -40,13 +40,13 @@ export interface HistoryCost {
   readonly databaseCpu: number | undefined
 }
 
-/** Everything about the queue on one database. */
+/** All figures about the queue on one database. */
 export interface QueueCost {
   readonly name: Dialect
-  /** From `enqueue` to the beginning of the work, in one process, one job at a time. */
+  /** The time from `enqueue` to the beginning of the work, in one process and with one job at a time. */
   readonly alone: Percentiles
   readonly histories: ReadonlyArray<HistoryCost>
-  /** The same between two processes: with NOTIFY, and with polling alone. */
+  /** The same time between two processes, once with NOTIFY and once with polling alone. */
   readonly told: Percentiles | undefined
   readonly polled: Percentiles | undefined
 }
@@ -75,8 +75,8 @@ const addHistory = async (dialect: Dialect, where: string, count: number): Promi
     `${columns} SELECT gen_random_uuid(), 'signer_issue', gen_random_uuid()::text, '{}', 'done', ${since} + i % ${day}, 1, 5, ${since}, ${since} + i % ${day}
      FROM generate_series(1, ${count}::bigint) AS n(i)`
   )
-  await client.query("VACUUM ANALYZE jobs") // as autovacuum does sooner or later
-  await client.query("CHECKPOINT") // so that the bulk is not written out while the window is open
+  await client.query("VACUUM ANALYZE jobs") // Autovacuum would do this sooner or later.
+  await client.query("CHECKPOINT") // This writes the bulk out, so that it is not written while the window is open.
   const { rows: [backend] } = await client.query<{ pid: number }>("SELECT pg_backend_pid() AS pid")
   await client.end()
   // The parent inherits the processor time of a backend that ends, so no backend may end within the window.
@@ -106,7 +106,7 @@ const measureHistory = async (
   }
 }
 
-/** How soon a job another process enqueues begins here. */
+/** The time until a job that another process enqueues begins here. */
 const measureOthers = async (where: string, options: Options, hears: boolean, jobs: number): Promise<Percentiles> => {
   const [sender, runner]: [Runner, Runner] = [startPeer("queue"), startPeer("queue")]
   const { synchronous } = options

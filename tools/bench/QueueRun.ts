@@ -13,16 +13,16 @@ import * as Sqlite from "../../src/engine/sql/Sqlite.ts"
 import type { Percentiles } from "./Load.ts"
 import { percentilesOf } from "./Load.ts"
 
-/* The service's own queue in a separate process, with jobs that do nothing, so that only the queue is measured. */
+/* The service's own queue in a separate process. Its jobs do nothing, so that only the queue is measured. */
 
 /** The options of a participating process. */
 export interface Part {
-  /** A file, or a URL of PostgreSQL. */
+  /** A file, or the URL of a PostgreSQL database. */
   readonly where: string
   readonly synchronous: "normal" | "full"
-  /** Whether it runs jobs, or only enqueues. */
+  /** Whether the process runs jobs, or only enqueues them. */
   readonly runs: boolean
-  /** Whether it gets notifications about jobs of other processes. */
+  /** Whether the process gets notifications about jobs of other processes. */
   readonly hears: boolean
 }
 
@@ -34,7 +34,7 @@ export interface QueueWindow {
   readonly begins: Percentiles
 }
 
-/** `jobs.*` as shipped. */
+/** The defaults of `jobs.*`. */
 export const tuning = {
   poll_interval_ms: 1000,
   max_concurrent: 8,
@@ -99,7 +99,7 @@ const one = async (): Promise<number> => {
   return at - asked
 }
 
-/** What a queue process does for the bench. */
+/** The functions that a queue process offers to the bench. */
 export const queueRun = {
   open: async (part: Part): Promise<void> => {
     runtime = ManagedRuntime.make(layerOf(part))
@@ -108,7 +108,7 @@ export const queueRun = {
     await inService(Scope.provide(start({ ...tuning, owner: `bench:${process.pid}:${randomUUID()}` }, [work]), scope))
   },
 
-  /** Enqueues and runs jobs, `atOnce` at a time; each waits for its work before the next. */
+  /** Enqueues and runs jobs, `atOnce` at a time. Each waits for its work before the next is enqueued. */
   run: async ({ atOnce, jobs, seconds }: {
     readonly atOnce: number
     readonly jobs?: number
@@ -124,14 +124,14 @@ export const queueRun = {
     return { jobs: begins.length, elapsedMs: performance.now() - started, begins: percentilesOf(begins) }
   },
 
-  /** Enqueues for other processes at intervals; returns the time of each call. */
+  /** Enqueues jobs for other processes at intervals. Returns the time of each call. */
   send: async (jobs: number): Promise<ReadonlyArray<readonly [key: string, at: number]>> => {
     const asked: Array<readonly [string, number]> = []
     for (let index = 0; index < jobs; index++) {
       const key = randomUUID()
       asked.push([key, now()])
       await inService(enqueue(key))
-      await delay(40 + 37 * index % 60) // irregular, so that no poll can follow its rhythm
+      await delay(40 + 37 * index % 60) // The intervals are irregular, so that no poll can follow them.
     }
     return asked
   },

@@ -1,9 +1,7 @@
 import { Agent, request } from "node:http"
 import { setTimeout as delay } from "node:timers/promises"
 
-/*
- * An operator's program or browser: it reads one path after another, in a separate process.
- */
+/* A program or a browser of an operator. It reads one path after another, in a separate process. */
 
 /** A read: its name in the report, its path, and how it ends. */
 export interface Read {
@@ -11,7 +9,7 @@ export interface Read {
   readonly path: string
   /** The expected status, 200 by default. */
   readonly status?: number
-  /** Hangs up at the first octet of the body: a file that is sent while it is read. */
+  /** Whether the body is a file that is sent while its rows are read. The reader then hangs up at the first octet. */
   readonly isFile?: boolean
 }
 
@@ -72,8 +70,8 @@ export const reader = {
   },
 
   /**
-   * Reads one after another, in a cycle that begins at the read with the number `from`, and starts at most this many in
-   * a second. Ends after this many reads, or with the read in progress after this many seconds.
+   * Makes one read after another, in a cycle that begins at the read with the number `from`, and starts at most this
+   * many in a second. It ends after this many reads, or with the read that is in progress after this many seconds.
    */
   run: async (parameter: {
     readonly reads: ReadonlyArray<Read>

@@ -18,11 +18,11 @@ import type { Dialect } from "./Statements.ts"
 import type { Subject } from "./Subject.ts"
 
 /*
- * What operators read on a grown database, and how their reading affects clients that issue: windows of issuing alone
- * and of issuing beside some reads a second, in turns.
+ * What operators read on a grown database, and how this affects clients that issue. Windows of issuing alone and of
+ * issuing beside some reads a second follow one another by turns.
  */
 
-/** A window, as its clients saw it. Times are milliseconds, of one request; CPU is of one issuance. */
+/** A window from its clients' point of view. Times are milliseconds of one request, and CPU is that of one issuance. */
 interface Side {
   readonly perSecond: number
   readonly p50: number
@@ -33,24 +33,24 @@ interface Side {
   readonly others: number
 }
 
-/** A read without other load: CPU of the service, of its readers and of the database, and its time. */
+/** A read without other load: its time, and the CPU of the service, of its readers and of the database. */
 interface Alone {
   readonly reading: Reading
   readonly cpu: number
 }
 
-/** One read. Times are milliseconds. */
+/** One read. Times are in milliseconds. */
 interface ReadCost {
   readonly name: string
   readonly total: string
-  /** Alone: the first time, and a second time. */
+  /** The read without other load, the first and the second time. */
   readonly first: Alone | undefined
   readonly again: Alone | undefined
   readonly count: number
   /** Undefined if the windows ended before its turn. */
   readonly firstOctet: { readonly p50: number; readonly p95: number } | undefined
   readonly whole: { readonly p50: number; readonly p95: number } | undefined
-  /** Unexpected statuses. */
+  /** Statuses that were not expected. */
   readonly unexpected: ReadonlyArray<number>
 }
 
@@ -60,11 +60,11 @@ export interface Spread {
   readonly error: number
 }
 
-/** Medians over the rounds, and the reads of all of them. */
+/** Medians over the rounds, with the reads of all of them. */
 export interface ReadsCost {
   readonly name: Dialect
   readonly population: BusyPopulation
-  /** Undefined for a database that was there already. */
+  /** Undefined if the database was there already. */
   readonly builtSeconds: number | undefined
   readonly concurrency: number
   readonly alone: Side
@@ -78,7 +78,7 @@ export interface ReadsCost {
 const median = (values: ReadonlyArray<number>): number =>
   values.toSorted((left, right) => left - right)[Math.floor(values.length / 2)] ?? Number.NaN
 
-/** The error of a median is estimated as 1.25 times that of the mean, as for normally distributed values. */
+/** The error of a median is estimated as 1.25 times that of the mean, which holds for normally distributed values. */
 const spreadOf = (values: ReadonlyArray<number>): Spread => {
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length
   const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / Math.max(1, values.length - 1)
@@ -135,7 +135,7 @@ const window = async (
   }
 }
 
-/** Reads everything once, without other load. */
+/** Makes every read once, without other load. */
 const readAlone = async ({ postmaster, readers, reads, service }: Bench): Promise<ReadonlyArray<Alone>> => {
   const cpu = () =>
     Procfs.cpuOf(service.pid).total + Procfs.cpuOfChildren(service.pid) +
@@ -186,7 +186,7 @@ const sideOf = (windows: ReadonlyArray<Side>): Side => {
   }
 }
 
-// Nothing expires and nothing is deleted while the bench runs.
+// With these settings, nothing expires and nothing is deleted while the bench runs.
 const still = {
   ACME_SVC_ORDER__VALIDITY_SECONDS: "126144000",
   ACME_SVC_ORDER__RETENTION_DAYS: "0",
@@ -242,7 +242,7 @@ const measureOne = async (
         from += one.readings.length
         return one
       }
-      // In turns, so that neither side always comes first.
+      // The order changes in each round, so that no side always comes first.
       const isAloneFirst = round % 2 === 0
       const first = isAloneFirst ? await withoutReads() : await withReads()
       const second = isAloneFirst ? await withReads() : await withoutReads()

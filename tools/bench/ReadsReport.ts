@@ -2,7 +2,7 @@ import type { ReadsCost, Spread } from "./Reads.ts"
 import type { Paint } from "./Report.ts"
 import { fixed, table } from "./Report.ts"
 
-/** Milliseconds; small values have one more digit. */
+/** A number of milliseconds. Small values have one more digit. */
 const milliseconds = (value: number | undefined): string => fixed(value, value !== undefined && value < 10 ? 1 : 0)
 
 const percent = (share: number): string => `${Math.round(share * 100)} %`

@@ -4,13 +4,12 @@ import type { AddressInfo } from "node:net"
 import { SMTPServer } from "smtp-server"
 
 /*
- * The receivers, in a separate process: a web server that reads its requests, and a mail server. Both accept
- * everything.
+ * The receivers in a separate process: a web server that reads its requests, and a mail server. Both accept everything.
  */
 
-/** The functions of the receivers' process. */
+/** The functions that the process of the receivers offers to the bench. */
 export const receivers = {
-  /** Listens on loopback; returns the two ports. */
+  /** Listens on loopback, and returns the two ports. */
   listen: async (): Promise<{ readonly web: number; readonly mail: number }> => {
     const web = createServer((request, response) => {
       request.resume().on("end", () => response.end("ok"))

@@ -19,11 +19,11 @@ import { startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
 /*
- * The cost of relaying: one service whose profiles sign by themselves, relay to Pebble, and relay to a second instance
- * of this service with TLS and without. The last two show the share of TLS.
+ * The cost of relaying. One service has profiles that sign by themselves, relay to Pebble, and relay to a second
+ * instance of this service with and without TLS. The last two show the share of TLS.
  */
 
-/** One profile's windows. CPU is milliseconds per issuance, without the cost of an idle service. */
+/** The windows of one profile. CPU is in milliseconds per issuance, without the cost of an idle service. */
 export interface WayCost {
   readonly name: string
   readonly issuances: number
@@ -32,7 +32,7 @@ export interface WayCost {
   readonly databaseCpu: number | undefined
   /** CPU as a multiple of an issuance that the service signs itself. */
   readonly ratio: number
-  /** Requests of the clients, and of the service to the upstream, per issuance. */
+  /** Requests per issuance: those of the clients, and those of the service to the upstream. */
   readonly requests: number
   readonly upstreamRequests: number | undefined
   /** Milliseconds from the accepted finalize to the stored certificate, according to the log. */
@@ -45,7 +45,7 @@ export interface WayCost {
 export interface RelayCost {
   readonly name: Dialect
   readonly concurrency: number
-  /** CPU milliseconds per second of the service without a request. */
+  /** CPU milliseconds per second of the service while it gets no requests. */
   readonly idle: number
   readonly ways: ReadonlyArray<WayCost>
   /** CPU milliseconds that TLS adds to a request to the upstream, and to an issuance relayed to the same upstream. */
@@ -88,7 +88,7 @@ const asUpstream = ({ directoryUrl, logFile }: Service): Upstream => ({
   requests: () => occurrences(logFile, `"request_completed"`)
 })
 
-/** Milliseconds between two records of each order, for records logged since `offset`. */
+/** Milliseconds between two records of each order. Only records that were logged since `offset` count. */
 const storedSince = ({ logFile }: Service, offset: number): ReadonlyArray<number> => {
   const accepted = new Map<string, number>()
   const waits: Array<number> = []
@@ -112,7 +112,7 @@ const turnTo = async ({ concurrency, loader, service }: Rig, { profile }: Way, c
   await loader.call("connect", concurrency)
 }
 
-/** The results of one profile's windows; times are in milliseconds. */
+/** The sums over one profile's windows. Times are in milliseconds. */
 interface Sums {
   readonly issuances: number
   readonly elapsed: number
@@ -135,7 +135,7 @@ const nothing: Sums = {
   seen: []
 }
 
-/** One more window. */
+/** Runs one more window. */
 const measureWay = async (rig: Rig, way: Way, extent: Options["extent"], idle: number, so: Sums): Promise<Sums> => {
   const { concurrency, loader, service } = rig
   await turnTo(rig, way, concurrency + (extent.issuances ?? (extent.seconds ?? 0) * 60))
@@ -144,7 +144,7 @@ const measureWay = async (rig: Rig, way: Way, extent: Options["extent"], idle: n
   const before = read(rig)
   const window = await loader.call("run", { ...extent, concurrency, isPatient: true })
   const after = read(rig)
-  await delay(200) // for the last records
+  await delay(200) // The last records need this time.
   return {
     issuances: so.issuances + window.issuances,
     elapsed: so.elapsed + window.elapsedMs,
@@ -182,7 +182,7 @@ const measureRig = async (
   const { concurrency, loader } = rig
   const begun = read(rig)
   for (const way of ways) {
-    // The code does not depend on the polling interval, so the fast polls warm it up.
+    // The code is the same for every polling interval, so fast polls warm it up.
     if (way.pollMillis === usualPoll) continue
     progress(`${name}: warming up, ${way.name}`)
     await turnTo(rig, way, concurrency + (extent.issuances ?? 300))
@@ -248,7 +248,7 @@ const onceMeasured = async (
           ...nodeWords
         ],
         trusted: certificate,
-        // As many at once as there are clients, so that no issuance waits for another one.
+        // As many orders are in progress as there are clients, so that no issuance waits for another one.
         configuration: [`[jobs]\nmax_concurrent = ${concurrency}`, ...ways.map(relaying)].join("\n\n")
       })
     )
@@ -261,7 +261,7 @@ const onceMeasured = async (
   }
 }
 
-/** Pebble 2.4 sometimes deadlocks; then everything is started again. */
+/** Pebble 2.4 sometimes deadlocks. Everything is started again then. */
 const measureDialect = async (dialect: Dialect, options: Options, progress: Progress): Promise<RelayCost> => {
   const cluster = dialect === "postgres" ? await startPostgres({ durable: true }) : undefined
   try {

@@ -5,9 +5,7 @@ import type { Cell, Measured } from "./Measure.ts"
 import type { Options } from "./Options.ts"
 import { writingTransactions } from "./Statements.ts"
 
-/*
- * The figures as tables for people. Colours are used only on a terminal.
- */
+/* The figures as tables for people. Only a terminal gets colours. */
 
 /** The colours for important figures on a terminal. */
 export interface Paint {
@@ -20,11 +18,11 @@ export interface Paint {
 const escape = "\u001B["
 const sgr = (code: number) => (text: string): string => `${escape}${code}m${text}${escape}0m`
 const plain = (text: string): string => text
-/** The columns of a text: an escape sequence takes no column. */
+/** The number of columns of a text. An escape sequence takes none. */
 const widthOf = (text: string): number =>
   text.split(escape).reduce((width, part, index) => width + part.length - (index === 0 ? 0 : part.indexOf("m") + 1), 0)
 
-/** Colours for a terminal, otherwise none. */
+/** Colours for a terminal; no colours for anything else. */
 export const paintFor = (isTerminal: boolean): Paint =>
   isTerminal
     ? { strong: sgr(1), faint: sgr(2), good: sgr(32), bad: sgr(33) }
@@ -32,7 +30,7 @@ export const paintFor = (isTerminal: boolean): Paint =>
 
 type Row = ReadonlyArray<string>
 
-/** First column to the left, figures to the right. */
+/** The first column is aligned to the left, and figures to the right. */
 export const table = (paint: Paint, head: Row, rows: ReadonlyArray<Row>): string => {
   const widths = head.map((title, column) => Math.max(widthOf(title), ...rows.map((row) => widthOf(row[column] ?? ""))))
   const line = (row: Row) =>
@@ -43,7 +41,7 @@ export const table = (paint: Paint, head: Row, rows: ReadonlyArray<Row>): string
   return [paint.faint(line(head)), ...rows.map(line)].map((text) => `  ${text}`).join("\n")
 }
 
-/** A figure with `digits` digits; a figure that was not measured is a dash. */
+/** A figure with `digits` digits. A dash stands for one that was not measured. */
 export const fixed = (value: number | undefined, digits: number): string =>
   value === undefined ? "-" : value.toFixed(digits)
 const percent = (share: number): string => `${Math.round(share * 100)} %`
@@ -163,7 +161,7 @@ const statementsOf = (paint: Paint, { statements }: Measured, isListed: boolean)
   return `${line}\n${rows.map(([text]) => `  ${text}`).join("\n")}`
 }
 
-/** Cells whose figures may be distorted by the machine or the load generator. */
+/** Marks cells whose figures the machine or the load generator may have distorted. */
 const warnings = (measured: ReadonlyArray<Measured>): ReadonlyArray<string> =>
   measured.flatMap(({ cells, name }) =>
     cells.flatMap((cell) => {

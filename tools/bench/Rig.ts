@@ -5,18 +5,18 @@ import type { Postmaster } from "./Postmaster.ts"
 import * as Procfs from "./Procfs.ts"
 import type { Service } from "./Service.ts"
 
-/* A service whose profiles are measured beside each other, way by way. */
+/* A service whose profiles are measured beside each other. Each profile is one way. */
 
 /** The service, its database server, and the process that loads it. */
 export interface Rig {
   readonly service: Service
   readonly loader: Peer<typeof load>
-  /** Undefined on SQLite. */
+  /** The database server; undefined on SQLite. */
   readonly postmaster: Postmaster | undefined
   readonly concurrency: number
 }
 
-/** What a rig has used up to a moment; times are in milliseconds. */
+/** What a rig has used up to some moment. Times are in milliseconds. */
 export interface Used {
   readonly cpu: number
   readonly database: number
@@ -34,7 +34,7 @@ export const read = ({ postmaster, service }: Rig): Used => ({
 
 const idleMillis = 4000
 
-/** CPU milliseconds per second of the service without a request. */
+/** CPU milliseconds per second of the service while it gets no requests. */
 export const idleCost = async (rig: Rig): Promise<number> => {
   const calm = read(rig)
   await delay(idleMillis)
@@ -51,8 +51,8 @@ export const machineShareOf = ({ machine: before }: Used, { machine: after }: Us
   (after.busy - before.busy) / (after.total - before.total)
 
 /**
- * Measures every way once a round. Each measurement gets the sums of the way so far, and returns them with its own
- * results added. Rounds go forward and then backward, so that no way always comes first.
+ * Measures every way once in each round. Each measurement gets the sums of its way so far, and returns them with its
+ * own results added. The order of the ways is forward and then backward, so that no way always comes first.
  */
 export const summed = async <Way, Sums>(
   ways: ReadonlyArray<Way>,

@@ -13,33 +13,33 @@ const source = join(repository, "src/main.ts")
 export interface ServiceOptions {
   readonly databaseUrl: string
   readonly synchronous: "normal" | "full"
-  /** Words for node, before the program. */
+  /** Options for node, which come before the program. */
   readonly nodeWords: ReadonlyArray<string>
-  /** Where it runs; a new directory by default. */
+  /** The working directory; a new directory by default. */
   readonly directory?: string
-  /** Further lines of the configuration file. */
+  /** Lines to add to the configuration file. */
   readonly configuration?: string
-  /** Its only role; every role by default. */
+  /** The only role of the process; every role by default. */
   readonly role?: "acme" | "worker"
-  /** Further variables of the environment. */
+  /** Variables to add to the environment. */
   readonly variables?: { readonly [name: string]: string } | undefined
   /** PEM files for TLS; plain HTTP by default. */
   readonly tls?: { readonly certificate: string; readonly privateKey: string } | undefined
-  /** Runs the sources instead of the build. */
+  /** Whether to run the sources instead of the build. */
   readonly isFromSource?: boolean
   /** A PEM certificate that it trusts in addition to the public ones. */
   readonly trusted?: string | undefined
 }
 
-/** A running server that bypasses validation, with its JSON log in a file. */
+/** A running server that bypasses validation. Its JSON log goes into a file. */
 export interface Service {
   readonly pid: number
   readonly directory: string
   readonly directoryUrl: string
-  /** The directory of another profile than `default`. */
+  /** The directory of a profile other than `default`. */
   readonly directoryOf: (profile: string) => string
   readonly logFile: string
-  /** Bytes logged so far. */
+  /** The number of bytes logged so far. */
   readonly logged: () => number
   readonly stop: () => Promise<void>
 }
@@ -101,7 +101,7 @@ export const migrate = (
   return directory
 }
 
-/** Waits for a child; uses stronger signals if it does not end. */
+/** Waits for a child. If it does not end, this uses stronger signals. */
 export const startProcess = (
   command: string,
   words: ReadonlyArray<string>,

@@ -14,9 +14,9 @@ import { configured, migrate, runCommand, startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
 /*
- * Measures what strangers can learn from a sign-in that fails: how long it takes for a name that exists, a name that is
- * disabled and a name that does not exist, by turns. It also measures what fifty wrong passwords at once from one
- * address cost.
+ * Measures what strangers can learn from a sign-in that fails. It compares, by turns, the times for a name that exists,
+ * for one that is disabled and for one that does not exist. It also measures the cost of fifty wrong passwords that
+ * come from one address at once.
  */
 
 const kinds = ["known", "disabled", "unknown"] as const
@@ -24,33 +24,33 @@ type Kind = typeof kinds[number]
 
 const burst = 50
 
-/** Sign-ins with a name of one kind. Times are milliseconds, CPU is of the service's process. */
+/** Sign-ins with a name of one kind. Times are in milliseconds, and CPU is that of the service's process. */
 interface Side extends Percentiles {
   readonly kind: Kind
   readonly mean: number
   readonly deviation: number
   readonly cpu: number
   /**
-   * How often, of all pairs, a sign-in with such a name took longer than one with an unknown name, and the standard
-   * error of that if both are alike. One half means no difference.
+   * The share of pairs in which the sign-in with such a name took longer than the one with an unknown name, and the
+   * standard error of that if both are alike. One half means that there is no difference.
    */
   readonly longer: number
   readonly error: number
 }
 
-/** What was measured on one database. */
+/** The measurements on one database. */
 export interface SignInCost {
   readonly name: Dialect
   readonly sides: ReadonlyArray<Side>
-  /** Every answer had the same status and the same body. */
+  /** Whether every answer had the same status and the same body. */
   readonly isAlike: boolean
   readonly burst: {
     readonly sent: number
-    /** Answers by their status. */
+    /** The number of answers for each status. */
     readonly statuses: { readonly [status: string]: number }
-    /** Refusals in the log, by their reason. */
+    /** The number of refusals in the log for each reason. */
     readonly reasons: { readonly [reason: string]: number }
-    /** CPU of all of them, divided by that of one sign-in. */
+    /** The CPU of all of them, divided by that of one sign-in. */
     readonly hashes: number
   }
   readonly others: number
@@ -67,11 +67,11 @@ interface Server {
   readonly pid: number
 }
 
-/** Every kind has an address for each attempt, because the service counts failures by address. */
+/** Each attempt of each kind has its own address, because the service counts failures by address. */
 const addressOf = (kind: number, attempt: number): string =>
   `127.${10 + kind}.${Math.floor(attempt / 250)}.${1 + attempt % 250}`
 
-/** Signs in with a wrong password. Every attempt has a separate connection, opened before its time begins. */
+/** Signs in with a wrong password. Every attempt has a separate connection, which is opened before its time begins. */
 const attempt = ({ port }: Server, username: string, localAddress: string): Promise<Answered> =>
   new Promise((resolve, reject) => {
     const body = JSON.stringify({ username, password: "not the password" })
@@ -142,7 +142,7 @@ const oneAfterAnother = async (
   for (let round = 0; round < count; round++) {
     if (round % 10 === 0) progress(`signing in: ${round} of ${count}`)
     for (let turn = 0; turn < names.length; turn++) {
-      // In turns, so that neither kind always follows the same one.
+      // The order changes in each round, so that no kind always follows the same one.
       const at = (round % 2 === 0 ? turn : names.length - 1 - turn) % names.length
       const before = Procfs.cpuOf(server.pid).total
       const answered = await attempt(server, names[at] ?? "", addressOf(at, round))
@@ -188,7 +188,7 @@ const measureOne = async (name: Dialect, options: Options, progress: Progress): 
     runCommand(serving, ["admin", "user", "disable", names.disabled])
     const service = await startService(serving)
     const server = { port: adminPort, pid: service.pid }
-    // The first attempts include what the process loads and compiles once.
+    // The first attempts include everything that the process loads and compiles once.
     for (let warm = 0; warm < 5; warm++) await attempt(server, names.unknown, addressOf(kinds.length, warm))
     const machine = Procfs.machineCpu()
     const own = Procfs.cpuOf(service.pid).total

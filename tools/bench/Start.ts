@@ -7,22 +7,22 @@ import * as Procfs from "./Procfs.ts"
 import { migrate, runCommand, startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
-/* The cost of a service until it answers and when it is idle, and the cost of a command. */
+/* The cost of a service until it answers, the cost of an idle service, and the cost of a command. */
 
-/** How often the service is started, and how often the command is run; the medians count. */
+/** How often the service is started and the command is run. The medians count. */
 const rounds = 7
-/** By then the service has done what it does once after its start. */
+/** After this time the service has done everything that it does once after its start. */
 const settlingMillis = 5000
 const idleMillis = 20_000
 
-/** Milliseconds, of CPU where stated; MiB of resident memory. */
+/** Milliseconds, of CPU where stated; resident memory is in MiB. */
 export interface StartCost {
   readonly name: Dialect
-  /** Until the first answer. */
+  /** The time until the first answer. */
   readonly answered: number
   readonly cpu: number
   readonly commandCpu: number
-  /** Of CPU, in a second without a request. */
+  /** The CPU in a second without a request. */
   readonly idleCpu: number
   readonly idleRss: number
 }
@@ -43,7 +43,7 @@ const measureOne = async (
       await (await fetch(service.directoryUrl)).text()
       return { service, answered: performance.now() - begun, cpu: Procfs.cpuOf(service.pid).total }
     }
-    // The very first start makes a CA, and stores compiled code.
+    // The very first start makes a CA and stores compiled code, so it does not count.
     await (await start()).service.stop()
     const starts: Array<{ readonly answered: number; readonly cpu: number }> = []
     const commands: Array<number> = []

@@ -1,6 +1,6 @@
 /*
- * The statements that one issuance cannot avoid, in the transactions they need: a service would run these if it
- * combined every statement it could. One name, one challenge, validation bypassed.
+ * The statements that one issuance cannot avoid, in the transactions that they need. A service that combined every
+ * statement it could would run these. There is one name and one challenge, and validation is bypassed.
  */
 
 export type Dialect = "sqlite" | "postgres"
@@ -12,7 +12,7 @@ interface Step {
   readonly keep?: string
 }
 
-/** Statements that commit together; a single statement commits by itself. */
+/** Statements that commit together. A single statement commits by itself. */
 interface Group {
   readonly label: string
   readonly steps: ReadonlyArray<Step>
@@ -35,11 +35,11 @@ const challengeColumns = `c.id, c.type, c.token, c.status, c.validated_at, c.err
 const challengeTables = "challenges c JOIN authorizations a ON a.id = c.authz_id JOIN orders o ON o.id = a.order_id"
 const lockOrder: Step = { sql: "[[SELECT 1 FROM orders WHERE id = :order FOR UPDATE]]" }
 
-/** Nonces are made ahead, this many in one statement. */
+/** The number of nonces that one statement makes in advance. */
 export const noncesPerBatch = 252
 export const noncesPerIssuance = 7
 
-/** In the order of the requests; the signing job is between finalize and the poll. */
+/** The groups in the order of the requests. The signing job is between finalize and the poll. */
 const groups: ReadonlyArray<Group> = [
   {
     label: "newAccount: look up the key",
@@ -195,7 +195,7 @@ export const insertNonces: { readonly [D in Dialect]: string } = {
   postgres: "INSERT INTO nonces (value, created_at) SELECT value, $1 FROM json_array_elements_text($2::json)"
 }
 
-/** A statement in the engine's form, and the names of its values in order. */
+/** A statement in the form of the engine, with the names of its values in order. */
 export interface CompiledStep {
   readonly text: string
   readonly order: ReadonlyArray<string>
@@ -215,7 +215,7 @@ const compileStep = ({ keep, sql }: Step, dialect: Dialect): ReadonlyArray<Compi
     .replaceAll(/(?<!:):([a-z]\w*)/gi, (_, name: string) => {
       if (dialect === "sqlite") {
         order.push(name)
-        return "+?" // docs/decisions/hot-path.md, "Statements of the embedded engine"
+        return "+?" // This follows docs/decisions/hot-path.md, "Statements of the embedded engine".
       }
       const known = order.indexOf(name)
       return `$${known >= 0 ? known + 1 : order.push(name)}`

@@ -3,7 +3,7 @@ import type { Read } from "./Reader.ts"
 import type { ServiceOptions } from "./Service.ts"
 import { runCommand } from "./Service.ts"
 
-/* What operators read, and how a reader signs in. */
+/* The reads of operators, and how a reader signs in. */
 
 /** The headers that a reader sends with every request. */
 export type Shown = { readonly [name: string]: string }
@@ -17,7 +17,7 @@ export interface Subject {
   readonly enter: (serving: Serving, origin: string) => Promise<Shown>
 }
 
-/** Names reads below a path: `below("/api/")("jobs failed", "jobs", { status: "failed" })`. */
+/** Gives names to reads below a path: `below("/api/")("jobs failed", "jobs", { status: "failed" })`. */
 export const below =
   (root: string) => (name: string, path: string, query: { readonly [parameter: string]: string } = {}): Read => ({
     name,
@@ -30,7 +30,7 @@ export const dayBefore = (now: number, days: number): string =>
 
 const operatorName = "bench"
 
-/** An operator with this password. A kept database has an operator with the password of an earlier run. */
+/** Makes an operator with this password. In a kept database, the operator has the password of an earlier run. */
 const operatorWith = (serving: Serving, password: string): void => {
   const isThere = runCommand(serving, ["admin", "user", "list", "--json"]).includes(`"${operatorName}"`)
   const words = isThere ? ["passwd", operatorName] : ["create", operatorName, "--role", "admin"]
@@ -49,7 +49,7 @@ export const withToken: Subject["enter"] = (serving) => {
   return Promise.resolve({ authorization: `Bearer ${token}` })
 }
 
-/** A new session, as a browser holds it. */
+/** A new session in the form that a browser stores. */
 export const withSession: Subject["enter"] = async (serving, origin) => {
   const password = newPassword()
   operatorWith(serving, password)

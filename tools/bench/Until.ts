@@ -17,11 +17,11 @@ import { startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
 /*
- * How long a client waits: from newOrder to the chain, with the name proved by http-01, signed here or relayed to a
- * second instance of this service.
+ * How long a client waits from newOrder to the chain. The name is proved by http-01, and the certificate is signed here
+ * or relayed to a second instance of this service.
  */
 
-/** One client's waits in one way, in milliseconds. */
+/** The waits of one client in one way, in milliseconds. */
 export interface Waits {
   readonly client: string
   readonly way: string
@@ -32,7 +32,7 @@ export interface Waits {
   readonly program: number | undefined
 }
 
-/** All waits on one database. */
+/** All waits that were measured on one database. */
 export interface UntilCertificate {
   readonly name: Dialect
   readonly waits: ReadonlyArray<Waits>
@@ -91,7 +91,7 @@ const waitOf = (log: string): number => {
   return stampOf(answered) - stampOf(ordered)
 }
 
-/** Runs certbot once; returns both times in milliseconds. */
+/** Runs certbot once, and returns both times in milliseconds. */
 const runCertbot = async (
   directoryUrl: string,
   { certificate, home, name, port }: {
@@ -172,7 +172,7 @@ const measureOne = async (
       progress(`${name}: asks again at once, ${way}`)
       add("asks again at once", way, await run(countOf("eager"), false, 1))
       progress(`${name}: heeds Retry-After, ${way}`)
-      // They wait nearly all of the time: four at once do not disturb each other.
+      // The programs wait nearly all of the time, so four at once do not disturb each other.
       add("heeds Retry-After", way, await run(countOf("patient"), true, 4))
       if (!isCertbotInstalled()) continue
       const home = temporaryDirectory()
@@ -185,7 +185,7 @@ const measureOne = async (
           name: `certbot-${i}.${way === "relayed" ? "relayed" : "signed"}.example.org`,
           port: ports.certbot
         })
-        // The first run has to make an account, and to read modules from the disk.
+        // The first run also makes an account and reads modules from the disk, so it does not count.
         if (i > 0) taken.push(one)
       }
       add("certbot", way, taken.map(({ wait }) => wait), taken.map(({ program }) => program))

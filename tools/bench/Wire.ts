@@ -2,11 +2,9 @@ import type { Socket } from "node:net"
 import { connect as connectPlain } from "node:net"
 import { connect as connectSecure } from "node:tls"
 
-/*
- * The minimum of HTTP/1.1 that a load generator needs: one request at a time on a kept-alive connection.
- */
+/* The part of HTTP/1.1 that a load generator needs: one request at a time on a kept-alive connection. */
 
-/** Where requests go. */
+/** The address that requests are sent to. */
 export interface Target {
   readonly host: string
   readonly port: number
@@ -72,13 +70,13 @@ interface Pending {
 const patienceMs = 8_000
 const open = new Set<Connection>()
 
-// One timer for all connections: a timer for each request would be the most expensive part.
+// One timer serves all connections. A timer for each request would be the most expensive part.
 setInterval(() => {
   const latest = performance.now() - patienceMs
   for (const connection of open) connection.giveUp(latest)
 }, 1000).unref()
 
-/** A connection that is opened when needed, and again after the server has closed it. */
+/** A connection that is opened when it is needed, and opened again after the server has closed it. */
 export class Connection {
   private readonly target: Target
   private socket: Socket | undefined
@@ -89,7 +87,7 @@ export class Connection {
     this.target = target
   }
 
-  /** Opens the connection unless it is open. */
+  /** Opens the connection if it is not open. */
   async open(): Promise<void> {
     if (this.socket !== undefined) return
     const { host, port, secure } = this.target

@@ -33,9 +33,7 @@ import { measureSignIn, signInReport } from "./SignIn.ts"
 import { measureStart, startReport } from "./Start.ts"
 import { measureUntilCertificate, untilReport } from "./Until.ts"
 
-/*
- * `npm run bench`: see docs/bench.md. The program runs once more for each process that takes part.
- */
+/* `npm run bench` (see docs/bench.md). The program starts itself once more for each process that takes part. */
 
 const roles: {
   readonly [role: string]:

@@ -43,7 +43,7 @@ const onDebian = "On Debian systems the Apache License, Version 2.0, is in /usr/
 const textOf = (licence: string, texts: ReadonlyMap<string, string>): string =>
   licence === "Apache-2.0" ? onDebian : texts.get(licence) ?? licence
 
-/** Debian has this text once for all packages, and does not want other copies. */
+/** Debian has this text once for all packages, and does not want further copies. */
 const withoutApache = (text: string): string =>
   text.replaceAll(
     /^[^\n]*Apache License\n[^\n]*Version 2\.0, January 2004[^]*?(?:END OF TERMS AND CONDITIONS[^\n]*$|(?![^]))/gm,
@@ -51,7 +51,8 @@ const withoutApache = (text: string): string =>
   )
 
 /**
- * Made from our licence, the runtime's licence, the notices of bundled code, and the folders of the installed packages.
+ * The text, made from our licence, the runtime's licence, the notices of bundled code, and the folders of the installed
+ * packages.
  */
 export const copyrightOf = (
   { folders, notices, own, runtime }: {

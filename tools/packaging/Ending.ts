@@ -2,13 +2,13 @@ import { spawnSync } from "node:child_process"
 
 /* How programs of this folder end: with a sentence, never with a stack trace. */
 
-/** Ends the program: with 1 if this host could not do it, with 2 if the words of the command line are wrong. */
+/** Ends the program. The exit code is 1 if this host could not do the work, and 2 if the command line is wrong. */
 export const endWith = (code: 1 | 2, sentence: string): never => {
   process.stderr.write(`${sentence}\n`)
   process.exit(code)
 }
 
-/** The result of a step. A failure of the step ends the program with this code. */
+/** The result of a step. If the step fails, the program ends with this code. */
 export const orEnd = async <A>(code: 1 | 2, step: () => A | Promise<A>): Promise<A> => {
   try {
     return await step()
@@ -20,8 +20,8 @@ export const orEnd = async <A>(code: 1 | 2, step: () => A | Promise<A>): Promise
 const isThere = (program: string): boolean => spawnSync("sh", ["-c", "command -v \"$0\"", program]).status === 0
 
 /**
- * Ends the program before any work if a program that it needs is missing. `packages` says which Debian package has
- * each; `otherwise` says what else can be done.
+ * Ends the program before it begins any work if a program that it needs is missing. `packages` names the Debian package
+ * of each, and `otherwise` says what else can be done.
  */
 export const needPrograms = (packages: ReadonlyMap<string, string>, otherwise: string): void => {
   const missing = [...packages].filter(([program]) => !isThere(program))

@@ -13,7 +13,7 @@ interface Entry {
   readonly link?: boolean
 }
 
-/** The clone. */
+/** The folder of the clone. */
 export const repository = resolve(import.meta.dirname, "../..")
 
 const { packages } = JSON.parse(readFileSync(join(repository, "package-lock.json"), "utf8")) as {
@@ -29,7 +29,10 @@ export const run = (program: string, words: ReadonlyArray<string>, cwd = reposit
   return stdout
 }
 
-/** Only needed for compiling: the drivers come compiled. Documents, types and maps are for developers. */
+/**
+ * Files that are left out: those needed only for compiling, because the drivers come compiled, and documents, types and
+ * maps, which are for developers.
+ */
 const isLeftOut = (path: string): boolean =>
   /better-sqlite3\/(?:deps|src|binding\.gyp|node_modules)(?:\/|$)|\.(?:md|markdown|ts|map|gyp)$|node_modules\/node-addon-api(?:\/|$)/
     .test(path) || /\/(?:licen[cs]e|copying|notice|authors)[^/]*$/i.test(path)
@@ -44,7 +47,7 @@ export const runtimePackages: ReadonlyArray<string> = Object.entries(packages)
   .map(([path]) => path)
   .sort()
 
-/** Copies them into a folder, with the driver's binary for only one platform. */
+/** Copies the packages into a folder, with the driver's binary for only one platform. */
 export const copyModules = (to: string, platform: string): void => {
   for (const path of runtimePackages) {
     cpSync(join(repository, path), join(to, path), {
@@ -59,8 +62,8 @@ export const copyModules = (to: string, platform: string): void => {
 }
 
 /**
- * The folder of the package `node-linux-…`: of this clone, or fetched by npm and checked against the digest of the
- * lockfile.
+ * The folder of the package `node-linux-…`. It is that of this clone, or npm fetches it and checks it against the
+ * digest of the lockfile.
  */
 export const runtimeOf = (cpu: string, temporary: string): string => {
   const name = `node-linux-${cpu}`

@@ -3,11 +3,12 @@ import { join } from "node:path"
 import { repository } from "./Modules.ts"
 
 /*
- * What a package or an image contains besides what npm would install: Node.js, and the libraries it is linked with.
- * They are added to the list that `sbom.ts` has written, which knows neither the architecture nor the system.
+ * What a package or an image contains besides what npm would install: Node.js, and the libraries that Node.js is linked
+ * with. They are added to the list that `sbom.ts` has written, since `sbom.ts` knows neither the architecture nor the
+ * system.
  */
 
-/** A component of CycloneDX 1.6, with the members that are written here. */
+/** A component of CycloneDX 1.6, with the members that this program writes. */
 export interface Component {
   readonly type: "platform" | "library"
   readonly name: string
@@ -33,7 +34,10 @@ interface Locked {
   readonly integrity: string
 }
 
-/** Node.js, as the npm package that contains it for an architecture (`x64`, `arm64`); the digest is that package's. */
+/**
+ * Node.js in the form of the npm package that contains it for an architecture (`x64`, `arm64`). The digest is that of
+ * the package.
+ */
 export const runtimeComponent = (cpu: string): Component => {
   const { packages }: { readonly packages: Readonly<Record<string, Locked>> } = JSON.parse(
     readFileSync(join(repository, "package-lock.json"), "utf8")
@@ -58,7 +62,7 @@ export const runtimeComponent = (cpu: string): Component => {
   }
 }
 
-/** The text of a list with Node.js, which the service depends on, and the libraries of Node.js. */
+/** The text of a list with Node.js, on which the service depends, and the libraries of Node.js. */
 export const withRuntime = (list: string, runtime: Component, libraries: ReadonlyArray<Component>): string => {
   const bom: Bom = JSON.parse(list)
   const { component: main } = bom.metadata

@@ -26,12 +26,12 @@ import { copyModules, repository, run, runtimeOf, runtimePackages } from "./Modu
 import { runtimeComponent, withRuntime } from "./RuntimeSbom.ts"
 
 /*
- * `npm run deb`: makes Debian packages of the build, `build/acme-svc_<version>_<arch>.deb`, with the runtime in them,
- * from what `npm run build` makes. Equal sources give equal bytes: every time is that of the last commit, or of
+ * `npm run deb` makes Debian packages, `build/acme-svc_<version>_<arch>.deb`, of what `npm run build` makes, with the
+ * runtime in them. Equal sources give equal bytes: every time in a package is that of the last commit, or of
  * SOURCE_DATE_EPOCH.
  */
 
-/** Where a package has its files. */
+/** The places of a package's files. */
 const installed: Setting = {
   description: [
     "As root it works on the service of this host: as its user, in /var/lib/acme-svc, with its configuration.",
@@ -110,12 +110,12 @@ const epoch = process.env["SOURCE_DATE_EPOCH"] ??
   await orEnd(1, () => run("git", ["log", "-1", "--format=%ct"]).trim())
 const date = new Date(Number(epoch) * 1000)
 
-/** The paths of an installation from a clone, and the paths that Debian uses. */
+/** The paths of an installation from a clone, and the paths that replace them on Debian. */
 const here = (said: string): string =>
   said
     .replaceAll("/opt/acme-svc/node_modules/.bin/node", "/usr/lib/acme-svc/node")
     .replaceAll("/opt/acme-svc", "/usr/lib/acme-svc")
-    // Others must not read it: systemd would open the directory to them.
+    // Other users must not read it, and systemd would let them read the directory.
     .replaceAll("StateDirectory=acme-svc\n", "StateDirectory=acme-svc\nStateDirectoryMode=0750\n")
     .replaceAll("docs/operations.md", "/usr/share/doc/acme-svc/operations.md.gz")
 
@@ -125,7 +125,7 @@ const files = (folder: string): ReadonlyArray<string> =>
     .map(({ name, parentPath }) => join(parentPath, name).slice(folder.length + 1))
     .sort()
 
-/** gzip records when and where it ran; both are left out. */
+/** Without this, gzip would record when and where it ran. */
 const gzipped = (content: string | Buffer): Buffer => {
   const bytes = gzipSync(content, { level: 9 })
   bytes[9] = 3
@@ -158,7 +158,7 @@ Description: ACME server that hands certificates to an organisation's own client
  The runtime it is tested on is part of the package.
 `
 
-/** All files of the package in a folder, with their names on a host. */
+/** All files of a package's folder, with the names that they have on a host. */
 const lay = async (root: string, architecture: Architecture, temporary: string): Promise<void> => {
   const { cpu, strip } = architectures[architecture]
   const put = (file: string, content: string | Buffer, mode = 0o644) => {
@@ -174,7 +174,7 @@ const lay = async (root: string, architecture: Architecture, temporary: string):
       filter: (file) => !["compiled", "LICENSES"].some((name) => file === join(repository, "dist", name))
     })
   }
-  // The launcher names the runtime, because a first line might find no other runtime.
+  // The launcher names the runtime, because a first line might find another runtime.
   put("usr/lib/acme-svc/dist/main.js", text("dist/main.js").replace(/^#!.*\n/, ""))
   put("usr/lib/acme-svc/dist/sbom.cdx.json", withRuntime(text("dist/sbom.cdx.json"), runtimeComponent(cpu), []))
   copyModules(lib, `linux-${cpu}`)

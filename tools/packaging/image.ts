@@ -18,7 +18,7 @@ const release = Object.fromEntries(
   ) => [name, value])
 )
 
-/** The package of a file. It may be recorded below `/usr`, whatever name the loader has for it. */
+/** The package that a file belongs to. It may be recorded below `/usr`, whatever name the loader has for it. */
 const packageOf = (file: string): string => {
   const others = [file, file.startsWith("/usr/") ? file.slice("/usr".length) : `/usr${file}`]
   for (const name of others) {
@@ -26,7 +26,7 @@ const packageOf = (file: string): string => {
       const [, found] = /^([^:,\s]+)/.exec(run("dpkg-query", ["--search", name])) ?? []
       if (found !== undefined) return found
     } catch {
-      // It is recorded under its other name.
+      // The file is recorded under its other name.
     }
   }
   throw new Error(`${file} is of no package that dpkg knows; the image is built on Debian, or on what is made of it`)

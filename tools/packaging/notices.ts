@@ -2,9 +2,9 @@ import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 
 /*
- * `node tools/packaging/notices.ts dist/inputs.json`: the licences of everything that esbuild has put into the bundle,
- * for `dist/LICENSES`. Each licence must be distributed with the code, and the bundle has no comments with it. A
- * package without a licence ends the build.
+ * `node tools/packaging/notices.ts dist/inputs.json` writes the licences of everything that esbuild has put into the
+ * bundle, for `dist/LICENSES`. Each licence must be distributed with the code, and the bundle has no comments that
+ * contain it. A package without a licence ends the build.
  */
 
 interface Metafile {

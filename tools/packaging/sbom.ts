@@ -2,9 +2,9 @@ import { Contrib, Enums, Models, Serialize, SPDX, Spec } from "@cyclonedx/cyclon
 import { readFileSync } from "node:fs"
 
 /*
- * `node tools/packaging/sbom.ts dist/inputs.json`: everything that is shipped, in CycloneDX 1.6, for
- * `dist/sbom.cdx.json`. That is what esbuild has put into the bundle, and what is installed beside it; versions,
- * licences and digests come from the lock file. The same sources make the same text.
+ * `node tools/packaging/sbom.ts dist/inputs.json` lists everything that is shipped, in CycloneDX 1.6, for
+ * `dist/sbom.cdx.json`. That is what esbuild has put into the bundle, and what is installed beside it. Versions,
+ * licences and digests come from the lock file. Equal sources give an equal text.
  */
 
 interface Metafile {
@@ -38,7 +38,8 @@ const { description, license, name, version } = JSON.parse(read("package.json"))
 }
 
 /**
- * The place in the lock file of a file's package; none for our own files. The packages may be elsewhere, behind a link.
+ * The place in the lock file of the package that a file belongs to; none for our own files. The packages may be
+ * elsewhere, behind a link.
  */
 const placeOf = (file: string): string | undefined =>
   /(?<=^|\/)node_modules\/(?:.*\/node_modules\/)?(?:@[^/]+\/)?[^/]+/.exec(file)?.[0]
@@ -50,7 +51,8 @@ const bundled = new Set(
 )
 
 /**
- * Where a package finds another one, as Node.js looks for it; none for a package that is not installed on any platform.
+ * The place where a package finds another one, searched as Node.js does; none if the package is installed on no
+ * platform.
  */
 const found = (from: string, wanted: string): string | undefined => {
   const place = `${from === "" ? "" : `${from}/`}node_modules/${wanted}`
@@ -66,7 +68,7 @@ const neededBy = (place: string): ReadonlyArray<string> => {
   )
 }
 
-/** What is installed beside the bundle, including indirect dependencies. */
+/** The packages that are installed beside the bundle, including indirect dependencies. */
 const beside = new Set(neededBy(""))
 for (const place of beside) {
   for (const needed of neededBy(place)) beside.add(needed)
@@ -100,7 +102,7 @@ const componentOf = (place: string): Models.Component => {
 }
 
 const places = [...new Set([...bundled, ...beside])].sort()
-// The same version may be in two places; it is shipped once.
+// The same version may be in two places, but is shipped once.
 const components = new Map<string, Models.Component>()
 const shipped = new Map(places.map((place) => {
   const component = componentOf(place)

@@ -32,15 +32,16 @@ interface ScriptCoverage {
   }>
 }
 
-// Longer than any operation with its job. All intervals have this length, so that their counts can be compared.
+// The length of every interval. It is longer than any operation with its job, and equal lengths make the counts
+// comparable.
 const intervalMs = 1000
 const intervals = 5
-// Work that the preparation of an operation left is done by then.
+// After this time, the work that the preparation of an operation has left is done.
 const settleMs = 200
 
 const placeOf = ({ file, offset }: Called): string => `${file}:${offset}`
 
-/** Offsets are those of the sources, because removed types are replaced by blanks. */
+/** The offsets are those of the sources, because removed types are replaced by blanks. */
 const walkedOf = ({ file, name, offset }: Called): Walked => {
   const before = readFileSync(join(thisBuild, file), "utf8").slice(0, offset)
   const [around = ""] = before.match(/(?<=^(?:export )?(?:const|class|function\*?) )\w+/gm)?.slice(-1) ?? []
@@ -78,7 +79,7 @@ export const countCalls = async (inspector: string) => {
   await ask("Profiler.enable")
   await ask("Profiler.startPreciseCoverage", { callCount: true, detailed: true })
 
-  /** The calls since the last request. */
+  /** The calls since the previous request. */
   const take = async (): Promise<ReadonlyArray<Called>> => {
     const { result } = await ask("Profiler.takePreciseCoverage") as {
       readonly result: { readonly result: ReadonlyArray<ScriptCoverage> }
@@ -86,7 +87,7 @@ export const countCalls = async (inspector: string) => {
     return result.result.flatMap(calledOf)
   }
 
-  /** How often each function is called in an interval with an operation: the median. */
+  /** The median of how often each function is called in an interval with an operation. */
   const usual = async (prepare: Prepare): Promise<ReadonlyMap<string, Called>> => {
     const seen = new Map<string, Array<Called>>()
     for (let interval = 0; interval < intervals; interval++) {

@@ -8,7 +8,7 @@ import type { Prepare } from "./Coverage.ts"
 
 /* The operations that are walked, against a separate service. */
 
-// Every commit with a job wakes the queue; polling would only blur the counts.
+// Every commit with a job wakes the queue, so polling would only blur the counts.
 const config = "[profiles.default]\nenabled = true\nchallenge.bypass = true\n[jobs]\npoll_interval_ms = 60000\n"
 const password = "a long walk through many rooms"
 
@@ -20,7 +20,7 @@ export const serve = async () => {
     ACME_SVC_ADMIN__BIND_ADDRESS: admin,
     ACME_SVC_ADMIN__BASE_URL: `http://${admin}`
   }
-  // Not all calls of optimized or cached code are counted.
+  // Some calls of optimized or cached code are not counted.
   const preload = encodeURIComponent(`import v8 from "node:v8"; v8.setFlagsFromString("--no-opt --no-maglev")`)
   const inspected = {
     NODE_OPTIONS: `--inspect=127.0.0.1:0 --import=data:text/javascript,${preload}`,

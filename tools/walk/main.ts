@@ -4,11 +4,11 @@ import type { Walked } from "./Coverage.ts"
 import { countCalls } from "./Coverage.ts"
 import { serve } from "./Operations.ts"
 
-/* `npm run walk`: how much code a reader meets while following one operation, see docs/development.md. */
+/* `npm run walk` measures how much code a reader meets while following one operation (see docs/development.md). */
 
 const { values: { json, list } } = parseArgs({ options: { json: { type: "boolean" }, list: { type: "boolean" } } })
 
-/** The first two parts of a path below `src`, a room of `docs/architecture.md`. */
+/** The first two parts of a path below `src`: a room of `docs/architecture.md`. */
 const roomOf = (file: string): string => file.split("/").slice(1, -1).slice(0, 2).join("/")
 
 const figuresOf = (operation: string, walked: ReadonlyArray<Walked>) => {
@@ -19,7 +19,7 @@ const figuresOf = (operation: string, walked: ReadonlyArray<Walked>) => {
 
 const service = await serve()
 try {
-  // Everything that is loaded or computed on first use has happened before anything is counted.
+  // Before anything is counted, everything that is loaded or computed on first use has been used once.
   for (let time = 0; time < 2; time++) {
     for (const prepare of Object.values(service.operations)) await (await prepare())()
   }
