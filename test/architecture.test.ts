@@ -5,7 +5,10 @@ import ts from "typescript"
 import { assert, describe, it } from "vitest"
 import { jobKinds } from "../src/domain/words/JobKind.ts"
 
-/* Checks docs/architecture.md: which storey may import which, and which rooms may reach the outside world. */
+/*
+ * Checks docs/architecture.md: which storey may import which, and which rooms may use the network, the disk and the
+ * clock of the host.
+ */
 
 const src = fileURLToPath(new URL("../src", import.meta.url))
 
@@ -124,7 +127,7 @@ describe("src", () => {
 
   it("lets operators ask what clients ask and what jobs do, clients what jobs do, and never the other way", () => {
     const rooms = ["work", "acme", "operator"].map((name) => `operations/${name}`)
-    // The files beside the rooms are shared by the rooms.
+    // All rooms share the files beside them.
     const placeOf = (path: string) => rooms.indexOf(roomOf(path) ?? "")
     const upwards = imports.filter(({ file, of }) => isOf("operations")(file) && placeOf(of) > placeOf(file))
     assert.deepStrictEqual(upwards.map(show), [])
@@ -169,7 +172,7 @@ describe("src", () => {
       const text = readFileSync(join(src, file), "utf8")
       const found =
         text.match(/\bEffect\.run(?!ForkWith\b)\w+|\bprocess\.(?:env|argv|exit|stdout|stderr|stdin|cwd|on)\b/g) ?? []
-      // Examples in documentation run by themselves.
+      // An example in the documentation has its own runtime.
       return found.filter((one) => !new RegExp(`^ \\* .*${one.replace(".", "\\.")}`, "m").test(text)).map((one) =>
         `${file}: ${one}`
       )
@@ -270,12 +273,12 @@ describe("src", () => {
       "app/Program.ts Effect.runFork",
       // a command line, until it ends or a signal does
       "app/Cli.ts Effect.forkDetach",
-      // the wait for a defect of the process, which each step of a start is raced with
+      // the wait for a defect of the process; each step of a start is raced with it
       "app/commands/ServeCommand.ts Effect.forkChild",
-      // a request, which its listener counts, and the answer of one that is late
+      // a request, which its listener counts, and the answer to a request that took too long
       "engine/http/Listener.ts Effect.runForkWith",
       "engine/http/Listener.ts Effect.forkChild",
-      // an attempt and its handler, which the runner waits for at its end, and its timers
+      // an attempt, its handler and its timers; the runner waits for them when it ends
       "engine/queue/Attempts.ts Effect.forkChild",
       "engine/queue/Runner.ts FiberSet.make",
       "engine/queue/Runner.ts FiberSet.runtime",
@@ -285,10 +288,10 @@ describe("src", () => {
       // a batch of nonces, which requests wait for
       "services/nonce/Nonces.ts FiberSet.make",
       "services/nonce/Nonces.ts FiberSet.runtime",
-      // look-ups that several callers share, so that no single caller ends them
+      // look-ups that several callers share, so that the end of one caller does not end them
       "engine/net/ReverseNames.ts Effect.forkIn",
       "services/signing/ReadHooks.ts Effect.forkIn",
-      // a sample, which is left when it takes too long
+      // a sample; nobody waits any longer for one that takes too long
       "operations/operator/BriefReading.ts Effect.forkDetach"
     ])
   })
@@ -326,7 +329,7 @@ describe("src", () => {
         "issuer issuers kid nonce nonces ocsp orders profile profiles revocation revocations revoke " +
         "revoked signer signers upstream upstreams validation validations").split(" ")
     )
-    /** The name of the product, and the keys of services, which begin with its first word. */
+    /** The name of the product, and the keys of services, whose first word is that name. */
     const ofTheProduct = /acme[-_]svc|ACME_SVC|"acme\/[a-zA-Z/]+"/g
     const words = (text: string) => text.replaceAll(/([a-z])([A-Z])/g, "$1 $2").toLowerCase().match(/[a-z]+/g) ?? []
     const found = files.filter(isOf("engine")).flatMap((file) => {
@@ -345,7 +348,7 @@ describe("src", () => {
     assert.deepStrictEqual(names.filter((name, at) => names.indexOf(name) !== at), [])
   })
 
-  /** Functions among the ten longest that nobody has reviewed yet: does each still hold one idea? */
+  /** Those of the ten longest that nobody has reviewed. A review asks whether each still holds one idea. */
   const unjudged = (found: ReadonlyArray<readonly [name: string, lines: number]>, judged: ReadonlyArray<string>) =>
     [...new Set(found.toSorted(([, one], [, other]) => other - one).map(([name]) => name))].slice(0, 10)
       .filter((name) => !judged.includes(name))

@@ -43,8 +43,8 @@ const citation = /(?<!["\w./-])([\w./-]*\w\.md)\b(#[\w-]*)?`?((?:(?:,| and) "[^"
 const within = /\]\((#[\w-]+)\)/g
 
 /**
- * The citations in a text that lead nowhere. Documents cite relative to themselves, everything else relative to the
- * top.
+ * The citations in a text whose target does not exist. Links of documents are relative to the document, all others to
+ * the root of the repository.
  */
 const deadCitations = (file: string, source: string): ReadonlyArray<string> => {
   const here = isDocument(file) ? dirname(file) : "."
@@ -90,7 +90,7 @@ const places = [
   "config.toml.example"
 ]
 
-// Contains samples of dead citations.
+// This file contains dead citations on purpose.
 const cited = places.flatMap(filesBelow).filter((file) =>
   file !== "test/citations.test.ts" && /\.(?:ts|md|yml|toml|example|service|conf|cfg|sh)$|\/[^.]*$/.test(file)
 )

@@ -22,14 +22,16 @@ interface Dashboard {
 
 const dashboard = JSON.parse(read("deploy/grafana/acme-svc.json")) as Dashboard
 const queries = dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr))
-/** The expressions of the alerts; Prometheus itself says whether a target answers. */
+/**
+ * The expressions of the alerts, except for the alert on targets that do not answer, whose series is Prometheus's own.
+ */
 const alerts = alertRules.map(({ expr }) => expr).filter((expr) => !expr.startsWith("up{"))
 
 /** Labels that a scrape adds. */
 const ofTheScrape = ["instance", "job", "le"]
 
 describe("what is scraped", () => {
-  /** Labels of every series, by its name as it is queried. */
+  /** The labels of every series, by the name of the series in queries. */
   const series = new Map<string, ReadonlySet<string>>()
 
   beforeAll(async () => {

@@ -16,7 +16,7 @@ interface Said {
 const green: Said = { output: "10 passed, 0 failed", code: 0 }
 const red = (failure: string): Said => ({ output: `${failure}\n9 passed, 1 failed`, code: 1 })
 
-/** The answers in turn; the last one is repeated. What is not named succeeds. */
+/** The exit codes in turn, of which the last one is repeated. A program that is not named succeeds. */
 type Programs = { readonly [words: string]: ReadonlyArray<Said> }
 
 /** How the gate ended with such programs, and which of them ran. */

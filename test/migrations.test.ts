@@ -212,7 +212,7 @@ const shapeOfPostgres = Effect.gen(function*() {
         }`
       ).sort(),
       indexes: indexes.map((one) => {
-        // The key is looked up by its digest there, because the longest keys do not fit into a B-tree page.
+        // This index has the digest of the key, because the longest keys do not fit into a B-tree page.
         const parts = (JSON.parse(String(one.parts)) as ReadonlyArray<string>).map((part) =>
           part.replace(/^sha256\((\w+)\)$/, "$1")
         )

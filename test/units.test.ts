@@ -15,12 +15,12 @@ import { freePort } from "./support/Ports.ts"
 import type { ProcessOptions, Server } from "./support/Server.ts"
 import { minimalConfig, runToEnd, startServer } from "./support/Server.ts"
 
-/* The service does what deploy/systemd says about it; the interop run tests the units with systemd itself. */
+/* The service does what deploy/systemd says about it. The interop run tests the units with systemd itself. */
 
 const repository = resolve(import.meta.dirname, "..")
 const text = (file: string): string => readFileSync(join(repository, file), "utf8")
 
-/** `Section.Key` and its value; no key is used twice. */
+/** The values by `Section.Key`. No key occurs twice. */
 type Unit = ReadonlyMap<string, string>
 
 const unitOf = (file: string): Unit => {
@@ -48,8 +48,8 @@ const of = (key: string): string => unit.get(`Service.${key}`) ?? assert.fail(`t
 const wordsOf = (key: string): ReadonlyArray<string> => of(key).split(" ").filter((word) => word !== "")
 
 /**
- * Asks for a reload with the line of the unit, with the variables of systemd, and waits for it; a process that has
- * reloaded ends normally.
+ * Asks for a reload with the line of the unit and the variables of systemd, and waits for the reload. A process that
+ * has reloaded ends normally.
  */
 const reload = async (server: Server): Promise<void> => {
   const { status } = spawnSync("/bin/sh", ["-c", of("ExecReload")], { env: { MAINPID: `${server.pid()}` } })
@@ -57,7 +57,7 @@ const reload = async (server: Server): Promise<void> => {
   await server.waitForEvent("server_config_reloaded")
 }
 
-/** An installation as in the units and the document, at another place. */
+/** An installation like that of the units and the document, in another place. */
 class Host {
   readonly etc = freshDirectory()
   readonly state = freshDirectory()
@@ -122,7 +122,7 @@ describe("acme-svc.service", () => {
     }
     assert.strictEqual(of("ProtectSystem"), "strict")
     assert.deepStrictEqual([of("CapabilityBoundingSet"), of("AmbientCapabilities")], ["", ""])
-    // The JavaScript compiler writes code, and first requests memory protection keys.
+    // The JavaScript compiler writes code, and requests memory protection keys first.
     assert.isFalse(unit.has("Service.MemoryDenyWriteExecute"))
     assert.deepStrictEqual(wordsOf("SystemCallFilter"), ["@system-service", "@pkey"])
   })
@@ -216,7 +216,7 @@ describe("acme-svc@.service", () => {
     const host = new Host()
     writeFileSync(join(host.etc, "config.toml"), minimalConfig)
     const worker = await startServer({ ...host.process(template, "worker"), startedBy: "job_runner_started" })
-    // What InaccessiblePaths= puts in its place: a file that only root could open.
+    // InaccessiblePaths= puts such a file in its place: only root could open it.
     writeFileSync(join(host.state, "ca.key"), "")
     chmodSync(join(host.state, "ca.key"), 0)
     const acme = await startServer(host.process(template, "acme"))
@@ -265,7 +265,7 @@ describe("acme-svc-acme@.service", () => {
 })
 
 describe("acme-svc, the command for root", () => {
-  /** The command on a host, called in a directory; only the user differs, because a test cannot become that user. */
+  /** Calls the command of a host in a directory. Only the user differs, because a test cannot become that user. */
   const commandOn = (host: Host, cwd: string) => {
     const bin = join(host.etc, "bin")
     mkdirSync(bin)
@@ -341,7 +341,7 @@ describe("acme-svc, the command for root", () => {
 })
 
 describe("docs/operations.md", () => {
-  // Line ends have no meaning.
+  // The ends of lines have no meaning, so they are removed.
   const document = text("docs/operations.md").replaceAll(/\s+/g, " ")
 
   it("names every file there is", () => {

@@ -6,10 +6,10 @@ import LongestFirst from "./support/LongestFirst.ts"
 
 const support = (file: string): string => fileURLToPath(new URL(`support/${file}`, import.meta.url))
 
-/** Tests about statements. */
+/** The files with tests about statements. */
 const store = ["migrations.test.ts", "{engine/sql,engine/queue,services/nonce,store}/**/*.test.ts"]
 
-/** Whatever starts programs. */
+/** The files that start programs. */
 const processes = ["{gate,packaging,units}.test.ts", "{docs,e2e,simulation,support}/**/*.test.ts"]
 
 const project = (name: string, files: { readonly include: Array<string>; readonly exclude?: Array<string> }) => ({
@@ -41,8 +41,8 @@ export default defineConfig({
     reporters: ["default", new CountReporter()],
     sequence: { sequencer: LongestFirst },
     pool: "forks",
-    // Files share a process, and with it imported modules; setup.ts removes what a file leaves. There are more
-    // processes than cores, because those that start programs mostly wait.
+    // Files share a process, and with it the imported modules. setup.ts removes what a file leaves behind. There are
+    // more processes than cores, because processes that start programs mostly wait.
     maxWorkers: 5,
     isolate: false,
     teardownTimeout: 20_000

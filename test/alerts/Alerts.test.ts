@@ -63,7 +63,7 @@ describe("the alerts", () => {
       const [named = ""] = /^\*\*Alert:\*\* .*$/m.exec(text(annotations.runbook)) ?? []
       assert.include(named, `\`${alert}\``)
       assert.include(["info", "warning", "critical"], labels["severity"])
-      // Prometheus writes nothing for a label that the expression drops.
+      // Prometheus writes nothing in place of a label that the expression drops.
       for (const [, label = ""] of annotations.summary.matchAll(/\$labels\.(\w+)/g)) {
         const kept = /\bby \(([^)]*)\)/.exec(expr)?.[1]?.split(", ") ??
           (expr.startsWith("up{") ? ["instance", "job"] : [])

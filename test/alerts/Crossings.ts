@@ -2,11 +2,11 @@ import type { AlertRule } from "./AlertRules.ts"
 import { alertRules, rendered } from "./AlertRules.ts"
 
 /*
- * Series that cross the bounds of the rules that fire in no recording. Without these series, nobody would notice a rule
- * that can never fire because a bound or a label in it is wrong.
+ * The rules that fire in no recording, each with series that cross its bounds. Without these series, nobody would
+ * notice a rule that can never fire because a bound or a label in it is wrong.
  */
 
-/** At `quiet` the alert does not fire, at `fires` it fires, with these labels. */
+/** The alert does not fire at `quiet`, and fires with these labels at `fires`. */
 interface Crossing {
   /** One sample for each minute, in the notation of promtool. */
   readonly series: Readonly<Record<string, string>>
@@ -24,7 +24,7 @@ const crossing = (
 
 const [profile, instance, issuer] = ["default", "acme:3002", "ca-1"]
 
-/** By the name of the alert. */
+/** The series of each rule, by the name of its alert. */
 export const crossings: Readonly<Record<string, Crossing>> = {
   IssueFailures: crossing(
     { "acme_svc_certificate_issue_failures_total{profile=\"default\",reason=\"badCSR\"}": "0x4 0+1x30" },
@@ -125,6 +125,6 @@ const testOf = ({ alert, annotations: { runbook, summary }, labels: own }: Alert
   }]
 }
 
-/** The file of `promtool test rules` that has them all. */
+/** The file of `promtool test rules` with all these series. */
 export const crossingsText = (rules: string): string =>
   JSON.stringify({ rule_files: [rules], evaluation_interval: "1m", tests: alertRules.flatMap(testOf) })

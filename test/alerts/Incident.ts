@@ -1,6 +1,6 @@
 import type { Scene } from "./Scene.ts"
 
-/** An incident that is played. Its name is the name of its page below docs/operate/runbooks, and of its recording. */
+/** An incident that is played. Its page below docs/operate/runbooks and its recording have its name. */
 export interface Incident {
   readonly name: string
   /** `config.toml` of its processes, without the section for metrics. */

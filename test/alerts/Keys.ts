@@ -13,7 +13,9 @@ import { minimalConfig } from "../support/Server.ts"
 import type { Incident } from "./Incident.ts"
 import type { Member, Scene } from "./Scene.ts"
 
-/* Incidents about keys of certificates, operators and CAs, and about a database that went back to an older state. */
+/*
+ * Incidents about keys of certificates, operators and CAs, and about a database that was set back to an earlier state.
+ */
 
 const serialOf = (chain: string): string => new X509Certificate(chain).serialNumber
 

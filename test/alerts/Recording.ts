@@ -1,7 +1,7 @@
 import type { AlertRule } from "./AlertRules.ts"
 import { alertRules, rendered } from "./AlertRules.ts"
 
-/** The alerts that fire at a moment, by name, each with the labels that its rule's expression produces. */
+/** The alerts that fire at a moment, by name. Each has the labels that the expression of its rule returns. */
 export type Firing = Readonly<Record<string, ReadonlyArray<Readonly<Record<string, string>>>>>
 
 interface Moment {
@@ -23,14 +23,14 @@ const valuesOf = (samples: ReadonlyArray<number | undefined>): string => {
     let length = 1
     if (value === undefined) {
       while (at + length < samples.length && samples[at + length] === undefined) length++
-      // Prometheus marks a series that is missing from a scrape.
+      // Prometheus writes this mark if a scrape lacks a series that the previous scrape had.
       const missing = at === 0 ? length : length - 1
       if (at > 0) words.push("stale")
       if (missing > 0) words.push(missing === 1 ? "_" : `_x${missing}`)
     } else {
       const step = next === undefined ? 0 : next - value
       while (at + length < samples.length && samples[at + length] === value + step * length) length++
-      // Two samples do not count as a run.
+      // A run has at least three samples, unless its samples are equal.
       if (length === 2 && step !== 0) length = 1
       words.push(length === 1 ? `${value}` : `${value}${step < 0 ? "-" : "+"}${Math.abs(step)}x${length - 1}`)
     }

@@ -16,7 +16,7 @@ import { Issuers, readScrape, textOf } from "./Scraped.ts"
 /** A process of the service that is scraped. */
 export interface Member {
   readonly server: Server
-  /** The name that Prometheus has for the process. */
+  /** The target as Prometheus names it. */
   readonly instance: string
 }
 
@@ -32,7 +32,10 @@ export interface MemberOptions extends Pick<ServerOptions, "databaseUrl" | "env"
 
 const clock = new URL("../support/ShiftedClock.ts", import.meta.url).pathname
 
-/** The processes check the time every 20 ms; work that is then due must be done before the scrape. */
+/**
+ * The processes compare the time with their timers every 20 ms. Work that is due by then must be done before the
+ * scrape.
+ */
 const pauseMillis = 150
 const minuteMillis = 60_000
 const job = "acme-svc"
@@ -170,8 +173,8 @@ export class Scene {
   }
 
   /**
-   * Scrapes this many times, once for each minute, while the clocks stand still. This is for what a process reports
-   * every few seconds, and for what would be too old if the clock jumped.
+   * Scrapes this many times, once for each minute, while the clocks stand still. Processes report some facts every few
+   * seconds, and other facts would be too old if the clock jumped.
    */
   async still(count: number): Promise<void> {
     for (let minute = 0; minute < count; minute++) await this.#record()

@@ -12,12 +12,12 @@ export interface Series {
 }
 
 /**
- * Durations of requests depend on the machine, and are not recorded: the alert on slow requests is quiet in every
- * recording.
+ * Durations of requests depend on the machine, so they are not recorded, and the alert on slow requests is quiet in
+ * every recording.
  */
 const recorded = new Set(alertRules.flatMap(({ expr }) => familiesIn(expr)).filter((name) => !name.endsWith("_bucket")))
 
-/** CAs by their ids, which are new in each run. */
+/** CAs are recorded without their ids, which are new in each run. */
 export class Issuers {
   readonly #known = new Map<string, string>()
 

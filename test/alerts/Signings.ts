@@ -6,9 +6,9 @@ import { minimalConfig, startServer } from "../support/Server.ts"
 import type { Incident } from "./Incident.ts"
 import type { Scene } from "./Scene.ts"
 
-/* Incidents of signers and of clients. */
+/* Incidents about signers and clients. */
 
-/** Finalizes an order, whatever happens to it then; returns its URL. */
+/** Finalizes an order and returns its URL, whatever becomes of the order. */
 const finalized = async (scene: Scene, session: AcmeSession, name: string): Promise<string> => {
   const { body, url } = await session.newOrder([name])
   await session.authorize(body, scene.world.responder.tokens)

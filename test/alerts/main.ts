@@ -25,14 +25,14 @@ const incidents: ReadonlyArray<Incident> = [...machines, ...signings, ...keys]
 const folder = resolve(import.meta.dirname, "recorded")
 const rules = "../../../deploy/prometheus/alerts.yml"
 
-/** Incidents wait most of the time. */
+/** Incidents spend most of their time waiting, so several are played at a time. */
 const width = 2
 
 const say = (text: string): void => {
   process.stdout.write(`${text}\n`)
 }
 
-/** Plays an incident and writes its recording, even if something failed after everything was recorded. */
+/** Plays an incident and writes its recording, even if something fails after the last record. */
 const record = async ({ config, name, play }: Incident): Promise<string | undefined> => {
   const begun = performance.now()
   const scene = await Scene.open(config)

@@ -154,7 +154,7 @@ then = "allow"
       )
       const url = `http://${yield* address}`
       const { send } = yield* client
-      // A request for readiness needs no credential, and no policy applies to it.
+      // Readiness needs no credential, and no policy applies to it.
       assert.strictEqual((yield* Effect.promise(() => send(`${url}/ready`))).status, 200)
       for (const path of ["/health", "/api/orders"]) {
         const told = yield* Effect.promise(() => send(`${url}${path}`))

@@ -15,11 +15,11 @@ import { sql } from "../support/Graph.ts"
 import { enrolled, enter, keyboard, made, useOperators } from "../support/Operators.ts"
 
 /*
- * What an operator is told at a start and at a reload: each advisory about the configuration appears, and appears only
- * when it applies.
+ * The advisories about the configuration that an operator gets at a start and at a reload. Each appears when it
+ * applies, and only then.
  */
 
-/** After these lines nothing is left to report. */
+/** With these lines there is nothing left to report. */
 const quiet = `[server]
 base_url = "https://acme.example"
 tls.enabled = true
@@ -104,7 +104,7 @@ describe("advisories", () => {
       assert.deepStrictEqual(yield* told(plain, ["worker"]), [], "which serves nobody")
       const http = quiet.replace("https://acme", "http://acme")
       assert.deepStrictEqual(yield* told(http), [{ ...mismatch, base_url: "http://acme.example" }])
-      // A trusted proxy may terminate TLS, or begin it.
+      // Behind a trusted proxy, the listener may use http while clients use https, and the other way round.
       const behind = "filter.trusted_proxies = [\"127.0.0.1\"]\n"
       assert.deepStrictEqual(yield* told(`${behind}${plain}`), [disabled])
       assert.deepStrictEqual(yield* told(`${plain}${behind}`), [disabled], "of a profile alone")
@@ -123,7 +123,7 @@ describe("advisories", () => {
       const behind = "[admin.filter]\ntrusted_proxies = [\"127.0.0.1\"]\n"
       assert.deepStrictEqual(yield* told(`${plain}${behind}`), [])
       assert.deepStrictEqual(yield* told(admin("")), [])
-      // A proxy that another listener trusts says nothing about this listener.
+      // The trusted proxies of another listener have no effect on this one.
       const elsewhere = `filter.trusted_proxies = ["127.0.0.1"]\n${plain}`
       assert.deepStrictEqual(yield* told(elsewhere), [{ ...mismatch, base_url: "https://admin.example" }])
     }))

@@ -13,8 +13,7 @@ import { freshPlace } from "../support/RunCommand.ts"
 import { onSystemClock, useTests } from "../support/UseTests.ts"
 
 /*
- * Command lines that run in this process, over a host of the test's own: no process is started, and the clock is the
- * test's.
+ * Command lines that run in this process, on a simulated host: no process is started, and the clock is the test's own.
  */
 
 const startsAt = 1_800_000_000

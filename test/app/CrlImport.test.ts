@@ -35,7 +35,7 @@ const served = <A, E>({ directory }: Place, program: Effect.Effect<A, E, Databas
 
 const own = Effect.map(Signers, ({ crlIssuers: [only] }) => only ?? assert.fail("no CA"))
 
-/** A list of a CA with these serials, revoked at a time for `superseded`. */
+/** A list of a CA with these serials, all revoked at one time with the reason `superseded`. */
 const listOf = (number: number, serials: ReadonlyArray<string>) =>
   Effect.gen(function*() {
     const { id } = yield* own
@@ -54,7 +54,7 @@ const listOf = (number: number, serials: ReadonlyArray<string>) =>
     return Buffer.from(made)
   })
 
-/** A place whose service has met its CA, with the list that a backup lacks. */
+/** A place whose service has seen its CA, together with the list that the backup does not contain. */
 const restored = Effect.gen(function*() {
   const place = freshPlace((here) => `
     [profiles.default.signer.local_ca]

@@ -6,7 +6,7 @@ import { freshPlace } from "../support/RunCommand.ts"
 import { minimalConfig } from "../support/Server.ts"
 import { useTests } from "../support/UseTests.ts"
 
-/* Faults in parts that are off are reported with the advisories. They prevent nothing except work on those parts. */
+/* Faults in sections that are turned off are reported with the advisories. They prevent only work on those sections. */
 
 const { records, test } = useTests({ startsAt: 1_800_000_000 })
 

@@ -97,7 +97,7 @@ const serving = Effect.fnUntraced(function*(seconds: number) {
 test("are renewed while both listeners serve, and shown from then on", () =>
   onSystemClock(Effect.gen(function*() {
     const files = { acme: "server", admin: "admin" } as const
-    // If the start takes longer, the pairs are already due, and it tries again.
+    // If the start takes longer, the pairs are already due, and the test tries again.
     for (const seconds of [3, 3, 10, 60]) {
       const { ended, once, place, stop } = yield* serving(seconds)
       const read = (name: string) => new X509Certificate(readFileSync(join(place.directory, `${name}.pem`)))

@@ -9,7 +9,7 @@ import { useTests } from "../support/UseTests.ts"
 
 const configOf = (logging: string) => accepted({ fileText: `[logging]\n${logging}\n[profiles.default]\n` }).config
 
-/** What is logged after a reload from one `[logging]` to another. */
+/** The log after a reload from one `[logging]` section to another. */
 const told = (
   { after, before, env = {}, logLevel }: {
     readonly before: string

@@ -13,7 +13,10 @@ import type { Around, Place } from "../support/RunCommand.ts"
 import { freshPlace } from "../support/RunCommand.ts"
 import { minimalConfig } from "../support/Server.ts"
 
-/* Tests `config check --online`: it tries what the configuration names, and changes nothing there. */
+/*
+ * Tests `config check --online`, which tries each address and program that the configuration names, and changes nothing
+ * there.
+ */
 
 const check = ({ run }: Place, around: Around = {}) => run(["config", "check", "--online"], around)
 

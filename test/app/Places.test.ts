@@ -31,7 +31,7 @@ describe("a fault is told with its line", () => {
         const { code, err } = yield* run(words, { env })
         assert.strictEqual(code, 3, err)
         assert.deepStrictEqual(err.trimEnd().split("\n").slice(1).map((line) => line.trim()), [
-          // A default that conflicts with a key of the file.
+          // A default conflicts with a key of the file.
           "challenge.timeout_ms: must be less than server.request_timeout_ms, which is 100 (line 5 of config.toml)",
           "nonce.ttl_seconds: must be at least 1 (ACME_SVC_NONCE__TTL_SECONDS)",
           "profiles.web.filter.rule.lan.when: must be set (line 9 of config.toml)",

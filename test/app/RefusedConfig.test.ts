@@ -11,14 +11,14 @@ import { minimalConfig } from "../support/Server.ts"
 import { useTests } from "../support/UseTests.ts"
 
 /*
- * The file has a configuration that is refused, while a service still runs with the previous one. Commands over records
+ * The file has a configuration that is refused, and a service still runs with the previous one. Commands about records
  * still work.
  */
 
 const { test } = useTests({ startsAt: 1_800_000_000 })
 
 const nobody = "01234567-89ab-7def-8123-456789abcdef"
-/** The place sets the database by a variable, unless the test removes it. */
+/** A variable of the place sets the database. These tests remove it. */
 const unset = { env: { ACME_SVC_DATABASE__URL: undefined } }
 
 const database = ({ directory }: { readonly directory: string }) => `[database]\nurl = "sqlite://${directory}/own.db"\n`

@@ -61,7 +61,7 @@ describe.each(leaves.map((leaf) => ({ leaf, name: leaf.path.slice(1).join(" ") }
       for (const [at, argument] of leaf.args.filter(({ isNeeded }) => isNeeded).entries()) {
         const words = filled(leaf)
         const place = leaf.path.length - 1 + at
-        // The words after it move up, and the last one is missing.
+        // The words after the missing one move up, so that the last one is missing.
         await refuses(
           words.filter((_, index) => index !== place),
           leaf.args.findLast((one) => one.isNeeded)?.name ?? ""
@@ -83,7 +83,7 @@ describe.each(leaves.map((leaf) => ({ leaf, name: leaf.path.slice(1).join(" ") }
       await refuses([...words, flag.name], flag.name)
       await refuses([...words, flag.name, ""], flag.name)
       await refuses([...words, `${flag.name}=`], flag.name)
-      // An unknown word of a closed set counts as "cannot be done as asked".
+      // An unknown word of a closed set counts as a request that cannot be done.
       await refuses([...words, flag.name, "\u0007"], flag.name, [2, 3])
       if (flag.value === "number") {
         for (const bad of ["x", "1.5", "1e3", "0x10", "--json", " "]) {

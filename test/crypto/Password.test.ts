@@ -96,7 +96,7 @@ describe("base32", () => {
 describe("a code of an authenticator", () => {
   const secret = Buffer.from("12345678901234567890")
 
-  // RFC 6238 appendix B lists eight digits for these times; our six are the last of them.
+  // RFC 6238 appendix B lists eight digits for these times. Ours are the last six of them.
   it("is that of RFC 6238", () => {
     const vectors = [
       [59, "287082"],
@@ -117,7 +117,7 @@ describe("a code of an authenticator", () => {
     [fc.integer({ min: 3, max: 100_000_000 }), fc.integer({ min: 0, max: 29 }), octets(totpSecretSize)],
     ([step, second, drawn]) => {
       const code = totpCode(drawn, step * 30)
-      // Once in some hundred thousand times another step that is checked has the same code.
+      // Another step that is checked has the same code once in some hundred thousand times.
       fc.pre([-3, -2, -1, 1, 2, 3].every((off) => totpCode(drawn, (step + off) * 30) !== code))
       const seen = [-2, -1, 0, 1, 2].map((off) => totpStep(drawn, code, (step + off) * 30 + second) === step)
       assert.deepStrictEqual(seen, [false, true, true, true, false])

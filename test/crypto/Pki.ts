@@ -68,14 +68,14 @@ export interface CsrParts {
   readonly spki?: Uint8Array
   readonly version?: Uint8Array
   readonly subject?: Uint8Array
-  /** Contents of `[0]`; undefined leaves the default: one extension request for a.example.com. */
+  /** The contents of `[0]`. If it is undefined, they are one extension request for a.example.com. */
   readonly attributes?: ReadonlyArray<Uint8Array>
   readonly extensions?: ReadonlyArray<Uint8Array>
   readonly algorithm?: Uint8Array
   readonly signature?: Uint8Array
 }
 
-/** A request, right in every part that is not given. */
+/** A request that is right in every part that is not given. */
 export const csrOf = (parts: CsrParts): Buffer => {
   const key = parts.key ?? ecKey
   const extensions = parts.extensions ?? [sanOf(dns("a.example.com"))]
@@ -110,7 +110,9 @@ const inverse = (value: bigint, modulus: bigint): bigint => {
   return ((x % modulus) + modulus) % modulus
 }
 
-/** A CSR under the RSA key of some primes, signed by the formula: no library would import some of these keys. */
+/**
+ * A CSR with the RSA key of these primes. It is signed by the formula, because no library imports some of these keys.
+ */
 export const csrOfPrimes = (...primes: ReadonlyArray<bigint>): Buffer => {
   const n = primes.reduce((product, prime) => product * prime, 1n)
   const e = 65537n
@@ -121,7 +123,8 @@ export const csrOfPrimes = (...primes: ReadonlyArray<bigint>): Buffer => {
     rsaSpki(n, e),
     der(0xa0, attribute(EXTENSION_REQUEST, seq(sanOf(dns("a.example.com")))))
   )
-  // The padding comes from a sound key's signature over the same octets, by applying its public exponent.
+  // The padding is taken from the signature of a sound key over the same octets, by applying the public exponent of
+  // that key.
   const size = Math.ceil(n.toString(16).length / 2)
   const sound = rsaOfBits(size * 8)
   const padded = publicOperation(sound, sign("sha256", info, sound))

@@ -12,9 +12,12 @@ import type { Server } from "../support/Server.ts"
 import { runToEnd, startServer } from "../support/Server.ts"
 import { writeHistory } from "./History.ts"
 
-/* An instance of the service with something on every page: to look at, for the browser tests and for the pictures of the documents. */
+/*
+ * An instance of the service that has something on every page. People look at it, the browser tests use it, and the
+ * pictures of the documents show it.
+ */
 
-/** Somebody who can sign in. */
+/** A person who can sign in. */
 export interface DemoOperator {
   readonly username: string
   readonly password: string
@@ -28,13 +31,13 @@ export const operators: ReadonlyArray<DemoOperator> = [
   { username: "viktor", password: "Paper boats at midnight", role: "viewer" }
 ]
 
-/** A demo that runs. */
+/** A running demo. */
 export interface Demo {
-  /** Of the panel. */
+  /** The URL of the panel. */
   readonly url: string
-  /** Of the ACME endpoints. */
+  /** The URL of the ACME endpoints. */
   readonly acmeUrl: string
-  /** Holds the configuration, the database and the CAs. */
+  /** The directory with the configuration, the database and the CAs. */
   readonly directory: string
   /** An ACME session with its own account at an endpoint. */
   readonly client: (profile: string) => Promise<AcmeSession>

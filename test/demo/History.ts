@@ -1,8 +1,8 @@
 import Database from "better-sqlite3"
 
 /*
- * Rows of the past, which no client can create today: a month of issuances, and orders and jobs that ended in every
- * way.
+ * Rows of the past, which no client can create today: issuances of a month, and orders and jobs with every possible
+ * end.
  */
 
 const daySeconds = 86_400
@@ -42,7 +42,7 @@ interface Failed {
   readonly name: string
   readonly profile: string
   readonly error?: string
-  /** The error of its challenge, and its cause. */
+  /** The error of the order's challenge. */
   readonly challenge?: string
   readonly met?: readonly [reason: string, detail: string]
   /** The cause in its audit row. */

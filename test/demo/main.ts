@@ -1,6 +1,9 @@
 import { operators, startDemo } from "./Demo.ts"
 
-/* `npm run demo`: an instance to look at, on loopback, until Ctrl-C ends it. `PORT` is the port of the panel. */
+/*
+ * `npm run demo` starts an instance of the service on loopback and keeps it until Ctrl-C ends it. `PORT` is the port of
+ * the panel.
+ */
 
 const say = (text: string): void => {
   process.stdout.write(`${text}\n`)

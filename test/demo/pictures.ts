@@ -3,7 +3,9 @@ import { join, resolve } from "node:path"
 import { openWindow, operatorOf, signInAs, startBrowser } from "../support/Browser.ts"
 import { startDemo } from "./Demo.ts"
 
-/* `npm run pictures`: the pictures of docs/panel.md, of a demo and light and dark. `--to` names another folder. */
+/*
+ * `npm run pictures` takes the pictures of docs/panel.md from a demo, each light and dark. `--to` names another folder.
+ */
 
 const [, to] = /^--to=(.+)$/.exec(process.argv[2] ?? "") ?? []
 const folder = resolve(to ?? join(import.meta.dirname, "../../docs/pictures"))

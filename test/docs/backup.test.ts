@@ -15,7 +15,7 @@ describe("docs/backup.md", () => {
   afterAll(() => serving.stop())
 
   it("copies the database, and the copy is one", async () => {
-    // The engine's shell is not installed everywhere, but its statement can be run.
+    // Not every machine has the shell of the engine, but every machine can run the statement.
     symlinkSync(join(repository, "node_modules"), place.at("node_modules"))
     const shell = "new (require(\"better-sqlite3\"))(\"sqlite.db\").exec(process.argv[1])"
     place.stand("sqlite3 sqlite.db", `'${process.execPath}' -e '${shell}'`)

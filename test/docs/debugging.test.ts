@@ -28,8 +28,8 @@ describe("docs/debugging.md", () => {
   afterAll(() => serving.stop())
 
   /**
-   * Returns what a line finds, once the log has it: a record follows the answer that it belongs to, and passes through
-   * tee.
+   * Returns the lines that a command finds once the log has them: a record is written after its answer, and goes
+   * through tee.
    */
   const seen = (line: Line, record: RegExp): Promise<string> =>
     vi.waitFor(async () => {
@@ -97,7 +97,7 @@ describe("docs/debugging.md", () => {
 
   it("names who has the database open, and who writes", async () => {
     assert.match(await place.succeed("sqliteLocks"), / READ .* 128 128$/m)
-    // The service writes now and then, if only to report that it is alive.
+    // The service sometimes writes, for example to report that it is alive.
     await vi.waitFor(async () => assert.notMatch(await place.succeed("sqliteLocks"), / WRITE .* 120 120$/m), {
       timeout: patienceMs,
       interval: 50

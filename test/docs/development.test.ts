@@ -17,7 +17,7 @@ describe.runIf(isFull)("programs that take their time", () => {
     for (const entry of ["package.json", "package-lock.json", ".npmrc", "runtime", "dist", "migrations"]) {
       cpSync(join(repository, entry), installed.at(entry), { recursive: true })
     }
-    // These are links if the file system has them; removing a link does not remove our files.
+    // On some file systems these are links. If so, removing one leaves our files alone.
     const modules = join(repository, "node_modules")
     const copied = spawnSync("sh", [
       "-c",

@@ -21,7 +21,7 @@ describe("docs/eab.md", () => {
   })
   afterAll(() => serving.stop())
 
-  /** Makes a credential that replaces the document's from here on. */
+  /** Makes a credential that replaces that of the document in all following lines. */
   const created = async (line: Line = "eabCreate"): Promise<Credential> => {
     const said = await place.succeed(line)
     const [, kid = ""] = /^kid +(\S+)$/m.exec(said) ?? []
@@ -30,7 +30,7 @@ describe("docs/eab.md", () => {
     place.stand("HMAC_KEY", key)
     return { kid, secret: Buffer.from(key, "base64url") }
   }
-  /** What the client gets, or a replacement if the client is not installed. */
+  /** The files that the client gets. If the client is not installed, other files take their place. */
   const issued = async (which: "certbot" | "lego", line: Line, path: string, credential: Credential) => {
     if (client[which]) await place.succeed(line)
     else await place.issueInItsPlace(`http://localhost:${place.port}/profile/default/directory`, path, credential)

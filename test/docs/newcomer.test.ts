@@ -7,7 +7,7 @@ import { client, gateComesBack } from "../support/Installed.ts"
 import type { Serving } from "../support/Place.ts"
 import { cloneInto, hasRunLinesOf, Place, settled, startBuilt } from "../support/Place.ts"
 
-/* What README.md has a newcomer do. */
+/* The lines of README.md for newcomers. */
 
 describe("README.md", () => {
   let place: Place

@@ -56,7 +56,7 @@ describe("docs/jobs.md", () => {
       place.stand("JOB_ID", /^([0-9a-f-]{36})  order_sweep  ready/m.exec(stdout)?.[1] ?? "")
       assert.match(await place.succeed("jobsShow"), /^kind +order_sweep$/m)
       assert.include(await place.succeed("jobsRunNow"), "The order_sweep job about all is due now.")
-      // The job may be running when it is cancelled, and is then due again tomorrow.
+      // The job may be running while it is cancelled. It is then due again tomorrow.
       await vi.waitFor(() => place.succeed("jobsCancel"), { timeout: patienceMs, interval: 100 })
     } finally {
       session.close()

@@ -74,7 +74,7 @@ describe("docs/operate/runbooks", () => {
     await place.succeed("auditOfOperators")
     for (const line of ["totpReset", "totpStatus", "endSessionsOf"] as const) {
       const { code, stderr, stdout } = await place.paste(line)
-      // There is no second factor to remove.
+      // Nobody has a second factor here that could be removed.
       assert.include(line === "totpReset" ? [0, 3] : [0], code, `${line}: ${stdout}${stderr}`)
     }
   })

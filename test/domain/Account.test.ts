@@ -6,7 +6,7 @@ import { checkContacts, mailAddressesOf } from "../../src/domain/Account.ts"
 import { problemOf } from "../../src/domain/Problem.ts"
 import { prop } from "../support/Property.ts"
 
-/** `ok`, or the type of the problem. */
+/** Returns `ok`, or the type of the problem. */
 const verdict = (...contacts: ReadonlyArray<string>): string =>
   Result.match(checkContacts(contacts), {
     onFailure: (error) => problemOf(error).type?.split(":").at(-1) ?? "none",
@@ -20,7 +20,9 @@ const mailbox = fc.tuple(fc.array(atom, { minLength: 1, maxLength: 3 }), domain)
   .map(([atoms, host]) => `${atoms.join(".")}@${host}`)
 const contact = mailbox.map((address) => `mailto:${address}`)
 
-/** Characters that are not part of an address or would make two of one, literally and percent-encoded. */
+/**
+ * Characters that do not belong to an address, or that would make two addresses of one, literally and percent-encoded.
+ */
 const separators = [
   ",",
   "?",

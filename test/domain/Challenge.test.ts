@@ -43,7 +43,7 @@ describe("a key authorization", () => {
     Buffer.from(octets).toString("base64url")
   )
   const pair = fc.tuple(base64url, base64url)
-  /** The same pair twice, two different pairs, or a pair that is split at another place. */
+  /** Two pairs: equal ones, different ones, or the same text divided at another place. */
   const two = fc.oneof(
     pair.map((one) => ({ one, other: one })),
     fc.record({ one: pair, other: pair }),

@@ -12,7 +12,10 @@ const moves = Object.values(orderMoves) as ReadonlyArray<
   { readonly from: ReadonlyArray<OrderStatus>; readonly to: OrderStatus }
 >
 
-/** The statuses that an order has while moves are tried on it; moves that do not apply change nothing. */
+/**
+ * The statuses that an order goes through while these moves are tried on it. A move that does not apply changes
+ * nothing.
+ */
 const walk = (tried: ReadonlyArray<(typeof moves)[number]>): ReadonlyArray<OrderStatus> => {
   const passed: Array<OrderStatus> = ["pending"]
   for (const { from, to } of tried) if (from.includes(passed.at(-1) ?? "invalid")) passed.push(to)
@@ -66,7 +69,7 @@ describe("the status a client is told", () => {
     const waits = status === "pending" || status === "ready"
     const shown = waits && fromExpiry >= 0 ? "invalid" : status
     assert.strictEqual(statusShown({ status, createdAt, expiresAt: undefined }, validitySeconds, now), shown)
-    // What a client was told stays true, whatever the configuration says since.
+    // The expiry that a client was given remains valid, whatever validity the configuration has since.
     const told = { status, createdAt, expiresAt: createdAt + validitySeconds }
     for (const since of [0, validitySeconds * 2]) assert.strictEqual(statusShown(told, since, now), shown)
   })

@@ -126,7 +126,7 @@ for (const [name, Failure] of classes) {
     prop("says when to ask again exactly where asking again helps", [parts], ([given]) => {
       const failure = new Failure(given)
       const seconds = retryAfter(failure)
-      // A problem that is stored with an order has no such header; its sentence says until when.
+      // A problem that is stored with an order has no Retry-After header. Its sentence names the time instead.
       const isStored = failure._tag === "UpstreamRateLimited"
       assert.strictEqual(seconds !== undefined, !isStored && [429, 503].includes(problemOf(failure).status))
       if (seconds !== undefined) assert.isTrue(Number.isInteger(seconds) && seconds > 0)

@@ -9,7 +9,7 @@ import type { HttpAnswer, HttpClient } from "../support/Http.ts"
 import { makeHttpClient } from "../support/Http.ts"
 import { open } from "../support/RawClient.ts"
 
-/* What stands in the head of every answer: RFC 8555 section 6.5, docs/decisions/acme-surface.md, "Layers of a request". */
+/* The headers that every answer has: RFC 8555 section 6.5, docs/decisions/acme-surface.md, "Layers of a request". */
 
 let ground: Ground
 let http: HttpClient
@@ -24,7 +24,7 @@ const post = async (url: string, payload?: object): Promise<HttpAnswer> => {
   assert.strictEqual(answer.headers["cache-control"], "no-store", url)
   assert.include(linksOf(answer), `<${session.directoryUrl}>;rel="index"`, url)
   assertHardened(answer)
-  // A member without a value is left out.
+  // An answer does not contain members without a value.
   if (answer.headers["content-type"]?.endsWith("json") === true) assert.notMatch(answer.text, /:(?:null|\[\])/, url)
   return answer
 }
@@ -132,7 +132,7 @@ describe("the head of an answer", () => {
       `POST http://${host}${pathname} HTTP/1.1\r\nHost: evil.example\r\n${close}Content-Type: application/jose+json\r\n` +
         `Content-Length: ${Buffer.byteLength(jws)}\r\n\r\n${jws}`
     )
-    // The signature and its URL are good: the order is what is refused.
+    // The signature and its URL are good, so it is the order that is refused.
     assert.match(posted, /^HTTP\/1\.1 400 [^]*An order names at least one identifier\./)
   })
 

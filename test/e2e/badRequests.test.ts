@@ -19,9 +19,9 @@ import { leafOf } from "../support/Openssl.ts"
  */
 
 let ground: Ground
-/** Registered; signs with P-256. */
+/** An account whose requests are signed with P-256. */
 let session: AcmeSession
-/** Registered; signs with RSA. */
+/** An account whose requests are signed with RSA. */
 let rsaSession: AcmeSession
 /** A key without an account. */
 let stranger: AcmeKey
@@ -43,10 +43,10 @@ afterAll(async () => {
   await ground?.dispose()
 })
 
-/** DER of a certificate that was not issued to anybody. */
+/** The DER form of a certificate that was not issued to anybody. */
 const caCertificate = (): Buffer => new X509Certificate(readFileSync(ground.server.caFile)).raw
 
-/** What a row of the table can use when it is tried. */
+/** The values that a row of the table can use. */
 interface Target {
   readonly session: AcmeSession
   readonly url: string
@@ -57,12 +57,12 @@ interface Target {
 interface Row {
   readonly name: string
   readonly make: (target: Target) => Deviation | Promise<Deviation>
-  /** `undefined` for the answer without a problem type, 415. */
+  /** `undefined` stands for 415, the only answer without a problem type. */
   readonly type?: string | ReadonlyArray<string>
   readonly status: number
-  /** The request may or may not have spent its nonce; without this member it must not have spent it. */
+  /** Whether the request may have spent its nonce. If this is not true, the nonce must still be valid. */
   readonly maySpend?: boolean
-  /** Sent by the account with the RSA key. */
+  /** Whether the account with the RSA key sends it. */
   readonly rsa?: boolean
 }
 
@@ -98,7 +98,7 @@ const toDer = (raw: Buffer): Buffer => {
   return der(0x30, integer(raw.subarray(0, 32)), integer(raw.subarray(32)))
 }
 
-/** The order of P-256. */
+/** The order of the group of P-256. */
 const n = Buffer.from("ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551", "hex")
 
 /** Sets the unused bits in the last base64url character of a text whose length is not a multiple of four. */
@@ -303,7 +303,7 @@ const payloads: ReadonlyArray<Row> = [
   malformed("an empty payload", () => ({ payloadText: "" }))
 ].map((row) => ({ ...row, maySpend: true }))
 
-/** 413, whatever else is right in the request. */
+/** The answer is 413 even if everything else in the request is right. */
 function over(body: NonNullable<Deviation["body"]>): Omit<Row, "name"> {
   return { make: () => ({ body }), type: "malformed", status: 413 }
 }

@@ -20,9 +20,9 @@ const usage = 2
 interface Case {
   readonly name: string
   readonly code: number
-  /** What the message on stderr must name. */
+  /** Texts that the message on stderr must contain. */
   readonly says: ReadonlyArray<RegExp>
-  /** Prepares the working directory and returns what differs from a start that would succeed. */
+  /** Prepares the working directory and returns the options that differ from those of a successful start. */
   readonly with?: (directory: string) => Promise<ProcessOptions> | ProcessOptions
 }
 
@@ -233,7 +233,7 @@ const authority: ReadonlyArray<Case> = [
     })
   },
   {
-    // Every user is refused, even root.
+    // Nobody can open it, not even root.
     name: "a CA key that cannot be opened",
     code: invalid,
     says: [/ca\.key/],

@@ -20,8 +20,8 @@ import { freePort } from "../support/Ports.ts"
 import { runToEnd } from "../support/Server.ts"
 
 /*
- * Causes that a client or an operator learns only in few words: the log has the record that docs/errors.md names for
- * each.
+ * Some causes reach a client or an operator only in a few words. For each of them, the log has the record that
+ * docs/errors.md names.
  */
 
 let ground: Ground
@@ -81,7 +81,7 @@ afterAll(async () => {
   await ground?.dispose()
 })
 
-/** What was tried: the answer, and what its record must contain, such as a name. */
+/** An attempt: its answer, and what its record must contain, such as a name. */
 interface Tried {
   readonly answer: HttpAnswer
   readonly holds?: string
@@ -312,7 +312,7 @@ const refusals: ReadonlyArray<readonly [cause: string, OperatorError["_tag"], ()
 ]
 
 /**
- * The record that the log has about an answer, by the request's name; fails if there is none of the declared records.
+ * The log's record of an answer, found by the name of the request. Fails if the log has none of the declared records.
  */
 const recorded = async (answer: HttpAnswer, told: ReadonlyArray<Told>, holds = "") => {
   const id = String(answer.headers["x-request-id"])
@@ -351,7 +351,7 @@ describe("the log has the record that is documented", () => {
       where: ({ fields }) => fields["identifier"] === name
     })
     assert.strictEqual(record.fields["reason"], reason)
-    // The client gets the same text for all causes of a failure; an operator learns which cause it was.
+    // A client gets the same text for all causes of a failure. An operator learns the cause from the log.
     assert.include(order.error?.detail ?? "", name)
     const detail = await http.send(`${admin}/api/orders/${url.split("/").at(-1)}`, { headers: { cookie } })
     const { challenges, explanation } = detail.json as {

@@ -10,7 +10,7 @@ import { renderCompletions, shells } from "../../src/surfaces/cli/Completions.ts
 import { globalFlags } from "../../src/surfaces/cli/Globals.ts"
 import { freshDirectory } from "../support/Databases.ts"
 
-/* Runs the scripts in the shells that are installed. bash is on every machine that runs the tests. */
+/* Runs the scripts in all installed shells. Every machine that runs the tests has bash. */
 
 const root = await Effect.runPromise(whole)
 const nodesOf = (node: CommandNode): ReadonlyArray<CommandNode> => [node, ...node.children.flatMap(nodesOf)]
@@ -86,7 +86,7 @@ describe("in bash", () => {
   })
 })
 
-/** The script of a shell without the parts that only its editor has, which asks a function of ours. */
+/** The script of a shell without the parts that need its line editor. It asks a function of ours. */
 const offeredByElvish = (...words: ReadonlyArray<string>): ReadonlyArray<string> => {
   const script = readFileSync(join(directory, "elvish"), "utf8").split("\nset edit:")[0] ?? ""
   const line = words.map((word) => `'${word}'`).join(" ")

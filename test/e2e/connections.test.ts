@@ -70,7 +70,8 @@ describe.each(ways)("connections, TLS $tls", ({ tls }) => {
   it("bears 5000 idle connections; who has a connection is served, and everybody is afterwards", async () => {
     const idle: Array<Raw> = []
     const flood = async () => {
-      // In waves, each accepted before the next: nothing closes connections that overflow the kernel's queue.
+      // The connections come in waves. Each wave is accepted before the next begins, because nothing closes connections
+      // that overflow the kernel's queue.
       for (let wave = 0; wave < 50; wave++) {
         const more = Array.from({ length: 100 }, () => open(ground.server.port))
         await Promise.all(more.map(({ socket }) => new Promise((done) => socket.once("connect", done))))

@@ -48,7 +48,7 @@ const sleeping = `sleep 600.${process.pid}`
 const misbehaviours: ReadonlyArray<{
   readonly name: string
   readonly body: string
-  /** The status of the order, the suffix of the problem type, and what its log says about each attempt. */
+  /** The order's status, the suffix of its problem type, and the log's record of each attempt. */
   readonly ends: readonly [status: OrderBody["status"], problem: string, log: string]
 }> = [
   { name: "hangs", body: "trap '' TERM; while :; do sleep 1; done", ends: ["invalid", "serverInternal", "timeout"] },
@@ -130,7 +130,7 @@ describe.each(databases)("a script that signs on $name", (backend) => {
         shellScript(`[ "$ACME_SIGNER_HOOK" = revoke ] || echo Signed:; exec '${recipe}' '${third}'`)
       ),
       profileFor("slow", shellScript(`[ "$ACME_SIGNER_HOOK" = revoke ] || sleep 2; exec '${recipe}' '${third}'`)),
-      // Only a script that never ends must reach its limit.
+      // Only a script that never ends may reach its time limit.
       ...misbehaviours.map(({ body, ends: [, , log], name }) =>
         profileFor(name, shellScript(body), log === "timeout" ? "timeout_ms = 1000" : "")
       )
@@ -150,7 +150,8 @@ describe.each(databases)("a script that signs on $name", (backend) => {
     const { body, url } = await session.newOrder(names)
     await session.authorize(body, ground.responder.tokens)
     await session.awaitOrder(url, ["ready"])
-    // As ignorant clients make it: with the version of certificates, and with a name only in the subject.
+    // Careless clients make such requests: with the version number of certificates, and with a name only in the
+    // subject.
     const [commonName = "", ...others] = names
     const { csr } = makeCsr({
       names: others,

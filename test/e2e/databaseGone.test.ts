@@ -130,7 +130,7 @@ const assertInternal = (answer: HttpAnswer): void => {
 
 describe.each([
   { name: "PostgreSQL, stopped and started", open: withPostgres, answers: 0, cause: "away" },
-  // A process that holds the lock of the file still lets others read.
+  // While a process holds the lock of the file, other processes can still read it.
   { name: "SQLite, locked and released", open: withSqlite, answers: 1, cause: "locked" }
 ])("the database gone in mid-service: $name", ({ answers, cause, open }) => {
   let taken: Taken
@@ -188,7 +188,7 @@ describe.each([
       session.postOnce(pending.url, undefined, { nonce: nonces[2] })
     ])
     for (const answer of during) assertInternal(answer)
-    // Nonces that were stored ahead are handed out; a nonce that cannot be stored is not.
+    // Nonces that were stored before are handed out. A nonce that cannot be stored is not.
     const isWithout = ({ headers }: HttpAnswer) => headers["replay-nonce"] === undefined
     const without = await session.poll(() => session.get(session.directory.newNonce), isWithout)
     assertInternal(without)

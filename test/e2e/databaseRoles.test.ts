@@ -61,7 +61,7 @@ describe("a database role for each process", () => {
     await owner.connect()
     const recipe = readFileSync(join(repository, "docs/recipes/postgres-roles.sql"), "utf8")
     await owner.query(recipe)
-    // It is run again after an upgrade.
+    // An operator runs the recipe again after an upgrade.
     await owner.query(recipe)
     for (const role of roles) await owner.query(`ALTER ROLE ${role} PASSWORD 'secret'`)
   })

@@ -42,7 +42,7 @@ crl_path = "gone/ca.crl"
 const hourSeconds = 3600
 const caLifeSeconds = 3652 * 24 * hourSeconds
 
-/** A CA that was made at an epoch second, in a folder. */
+/** A CA in a folder, made at the given epoch second. */
 const writeCa = async (folder: string, name: string, now: number) => {
   const subject = { organization: "", organizationalUnit: "", country: "", state: "", locality: "", commonName: name }
   const made = await Effect.runPromise(

@@ -27,7 +27,7 @@ interface Created {
   readonly accounts: number
 }
 
-/** The commands of one database, and everything they ever printed. */
+/** The commands over one database, and all their output. */
 class Commands {
   readonly said: Array<string> = []
   private readonly env: Readonly<Record<string, string | undefined>>
@@ -55,7 +55,7 @@ class Commands {
     return ended.stderr
   }
 
-  /** A new credential; its secret is not kept with the recorded output. */
+  /** A new credential. Its secret is left out of the recorded output. */
   async create(...words: ReadonlyArray<string>): Promise<Created> {
     const stdout = await this.succeed("eab", "create", "--json", ...words)
     this.said.splice(this.said.indexOf(stdout), 1)
@@ -66,7 +66,10 @@ class Commands {
     return (JSON.parse(await this.succeed("eab", "show", kid, "--json")) as Created).status
   }
 
-  /** Runs a command on its own terminal, where somebody types; `undefined` closes it without typing. */
+  /**
+   * Runs a command on a terminal of its own, and types this text there. `undefined` closes the terminal before anything
+   * is typed.
+   */
   onTerminal(typed: string | undefined, ...words: ReadonlyArray<string>): Promise<{ code: number; screen: string }> {
     const command = [runtime, program, ...words].map((word) => `'${word}'`).join(" ")
     const child = spawn("script", ["--quiet", "--return", "--echo", "never", "--command", command, "/dev/null"], {

@@ -20,19 +20,19 @@ const seed = process.env["KILL9_SEED"] ?? `${randomInt(1_000_000)}`
 const clients = isFull ? 100 : 40
 
 /**
- * How long the last interrupted job may take until it is done: the next process takes it at once, and retries wait
- * their turn.
+ * How long the last interrupted job may take until it is done. The next process takes the job at once, but its retries
+ * have to wait.
  */
 const settleMs = 120_000
 
-/** What a client knows about one of its orders: only what the server has told it. */
+/** The facts that a client knows about one of its orders, all of them from answers of the server. */
 interface Ledger {
   readonly name: string
   readonly session: AcmeSession
-  /** Set by the 201 of newOrder: from here on the order may not be lost. */
+  /** Whether newOrder was answered with 201. From then on the order may not be lost. */
   readonly url: string
   readonly body: OrderBody
-  /** Finalize was answered with 200. */
+  /** Whether finalize was answered with 200. */
   acknowledged: boolean
   /** The chain, when it was downloaded while the server was being killed. */
   chain: string | undefined
@@ -130,14 +130,15 @@ const run = async (ground: Ground): Promise<void> => {
   }
   try {
     const working = Promise.all(Array.from({ length: clients }, (_, index) => work(index)))
-    // Its failure is awaited below; if the killer fails first, nobody waits for it any more.
+    // The failure is awaited below. If the killer fails first, nobody waits for this promise any more.
     working.catch(() => undefined)
-    // Whichever is sooner: a client that fails ends the run at once.
+    // The killer and the clients run until one of them fails, so a client that fails ends the run at once.
     await Promise.race([killer(ground, book), working.then(() => undefined)])
     book.stopping = true
     await working
 
-    // A last restart: what was acknowledged is in the database, not in the process.
+    // After one more restart, every acknowledged fact must still be there: it is in the database and not only in the
+    // process.
     await ground.server.restart()
     await check(ground, book)
   } finally {

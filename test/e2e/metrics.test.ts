@@ -95,7 +95,7 @@ describe.each(databases)("the metrics listener on $name", ({ freshUrl }) => {
       `acme_svc_requests_total{${roles},profile="default",route="${name}",status="${status}"}`
     const before = await value(route("/newOrder", 201)) ?? 0
     await session.issue(["counted.example"], ground.responder.tokens)
-    await ground.server.waitForEvent("order_finalized") // told of after it was counted
+    await ground.server.waitForEvent("order_finalized") // The event is logged after it was counted.
     const samples = await scrape()
     assert.strictEqual(samples.get(route("/newOrder", 201)), before + 1)
     assert.strictEqual(samples.get(route("/order/{id}/finalize", 200)), 1)

@@ -76,7 +76,7 @@ const variablesOf = (fields: Payload): Readonly<Record<string, string>> => {
 
 describe("the table of what is told", () => {
   it("has a row for each way in that tells, and knows the others", async () => {
-    // An act that only reads notifies nobody, like a GET.
+    // An act that only reads causes no notification, as a GET does not.
     const reading = new Set(
       nouns.flatMap(({ acts }) =>
         acts.flatMap(({ cli, http }) => cli !== undefined && http?.route.startsWith("GET ") ? [cli.command] : [])

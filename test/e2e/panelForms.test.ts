@@ -90,7 +90,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     ground.write("UPDATE admin_sessions SET mfa_attempts = 0")
     const [window, operator] = [await open(), isOwn ? cora : ann]
     await window.context.addCookies(sessions.get(operator) ?? [])
-    // Some forms end the session.
+    // Some of the forms end the session, so the test signs in again.
     const answer = await window.page.request.get(`${demo.url}/ui/account`, { maxRedirects: 0 })
     if (answer.status() !== 200) await signInAs(window.page, demo.url, operator)
     sessions.set(operator, await window.context.cookies())
@@ -202,7 +202,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     await buttonOf(verify).click()
     await says(second.page, "invalid_credentials")
     await fill(await formOf(second.page, "/ui/login/verify"), { code: codes[0] ?? "" })
-    // A second request would find that the code is used.
+    // The code would be used up for a second request.
     await buttonOf(await formOf(second.page, "/ui/login/verify")).dblclick()
     await second.page.waitForURL("**/ui/")
     assert.lengthOf(secondPosts, 2)
@@ -222,7 +222,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     await close()
   })
 
-  /** What is done first, what is then done on the earlier page, and what that page says. */
+  /** The act that comes first, the act on the page that was loaded before, and the words of that page then. */
   const conflicts: ReadonlyArray<{
     readonly form: string
     readonly isOwn?: boolean
@@ -416,7 +416,8 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
       const { pathname, searchParams } = new URL(request.url())
       if (pathname === path && searchParams.has("poll")) polls.push(request.headers()["x-panel-refresh"] ?? "")
     })
-    // Its time advances only by what is passed here: however long the test takes, no poll comes by itself.
+    // The clock of the page advances only when the test says so. So no poll comes by itself, however long the test
+    // takes.
     await page.clock.install({ time: 0 })
     await page.clock.pauseAt(1000)
     await at(page, path)

@@ -28,7 +28,7 @@ const outcome = (answer: APIResponse): string => {
   return pathname === "/ui/login" ? "sign-in" : pathname === "/ui/login/verify" ? "verify" : `to ${pathname}`
 }
 
-/** The status that a reader must get. */
+/** The status of the answer to a reader. */
 const expectedFor = (row: Row, reader: Reader): string => {
   const rank = (one: Reader) => readers.indexOf(one)
   const given = row.kind === "way" ? `to ${row.to}` : String(row.kind === "page" ? row.status ?? 200 : 200)

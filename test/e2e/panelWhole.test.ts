@@ -17,7 +17,7 @@ import { qrTextOf } from "../support/Qr.ts"
  * path, `panelPages.test.ts` each page by itself.
  */
 
-/** Every page that needs no id, with who sees it first. */
+/** Every page that needs no id. */
 const pages = [
   "/ui/",
   "/ui/orders",
@@ -119,7 +119,7 @@ describe.runIf(isFull)("every page of the panel in a browser", () => {
   })
 
   it("is reached by a link of another site, with the session if there is one, and otherwise after a sign-in", async () => {
-    // Under its other name, this host is another site for a browser.
+    // For a browser, the other name of this host is another site.
     const elsewhere = createServer((_, answer) => {
       answer.setHeader("content-type", "text/html").end(`<a href="${demo.url}/ui/orders?status=valid">A ticket</a>`)
     })

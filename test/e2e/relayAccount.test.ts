@@ -28,8 +28,8 @@ describe("a relay's account", () => {
   afterAll(() => upstream.dispose())
 
   /**
-   * One start to its end, with or without the credential; returns the account's URL, or the message. `init` looks up
-   * the account as a start does; only the full run starts the service.
+   * One start to its end, with or without the credential. Returns the account's URL, or the message. `init` looks the
+   * account up in the same way as a start, so the service itself is started only in the full run.
    */
   const started = async (directory: string, profile: string, bound = false): Promise<string> => {
     const config = [

@@ -128,14 +128,14 @@ describe.each(databases)("a database that was put back, $name", ({ freshUrl }) =
     assert.strictEqual((JSON.parse(trail) as { readonly total: number }).total, 2)
     assert.include(await ends(3, "order", "revoke", id), "revoked already")
 
-    // Everything that was ended since the backup has come back.
+    // After the restore, everything that was ended since the backup exists again.
     assert.deepStrictEqual([await asked({ cookie }), await asked({ authorization: `Bearer ${token}` })], [200, 200])
     await ends(0, "admin", "session", "revoke", "--all", "--yes")
     await ends(0, "admin", "token", "revoke", tokenId, "--yes")
     assert.deepStrictEqual([await asked({ cookie }), await asked({ authorization: `Bearer ${token}` })], [401, 401])
     await ends(0, "eab", "revoke", kid)
 
-    // Everything made since is unknown: the certificate, its renewal information, and the account.
+    // Everything that was made since the backup is unknown: the certificate, its renewal information and the account.
     const info = `${session.directory.renewalInfo ?? ""}/${renewalIdOf(late.chain)}`
     assert.strictEqual((await session.get(info)).status, 404)
     assert.strictEqual(problemType(await newcomer.post(newcomer.kid ?? "")), "accountDoesNotExist")

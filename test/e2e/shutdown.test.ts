@@ -152,7 +152,7 @@ describe.each(databases)("SIGTERM, $name", ({ freshUrl }) => {
       assert.deepInclude((await server.waitForEvent("server_shutdown_completed")).fields, { jobs_released: 1 })
       web.open()
       await server.restart()
-      // Without waiting for a lease.
+      // The order goes on at once: the new process need not wait until a lease has expired.
       assert.strictEqual((await session.awaitOrder(order.url, ["ready", "invalid"], 10_000)).status, "ready")
       session.close()
     } finally {
@@ -180,7 +180,7 @@ describe.each(databases)("SIGTERM, $name", ({ freshUrl }) => {
       const work = async (client: number): Promise<void> => {
         const session = await first.another()
         await session.register()
-        // At least once, however long the registration took.
+        // Each client issues at least once, however long its registration took.
         for (let round = 0; round === 0 || !load.stopping; round++) await issue(session, `r${round}.c${client}.example`)
       }
       const working = Promise.all(Array.from({ length: 20 }, (_, client) => work(client)))

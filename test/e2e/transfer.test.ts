@@ -200,7 +200,7 @@ describe.each(databases)("transfer that is killed, to $name", ({ dialect, freshU
   const writes = async (to: string): Promise<void> => {
     if (dialect === "sqlite") {
       const log = `${to.slice("sqlite://".length)}-wal`
-      // Pages of an open transaction reach the file once they no longer fit into memory.
+      // Pages of an open transaction are written to the file once memory has no more room for them.
       while ((statSync(log, { throwIfNoEntry: false })?.size ?? 0) < 1_000_000) await delay(1)
       return
     }

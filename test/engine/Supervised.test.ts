@@ -127,7 +127,7 @@ describe("what keeps dying", () => {
       yield* TestClock.adjust("1 second")
       assert.deepStrictEqual(yield* failing, ["job_claims"])
       yield* mend
-      yield* TestClock.adjust("2 seconds") // it runs again
+      yield* TestClock.adjust("2 seconds") // By now the work runs again.
       yield* TestClock.adjust("9 seconds")
       assert.deepStrictEqual(yield* failing, ["job_claims"])
       yield* TestClock.adjust("1 second")
@@ -140,7 +140,7 @@ describe("what keeps dying", () => {
       yield* mortal("job_claims")
       const { givenUp } = yield* Loops
       const ended = yield* Effect.forkChild(givenUp, { startImmediately: true })
-      // the waits before the last death: 1, 2, 4, 8, 16, 30, 30
+      // the sum of the waits before the last death: 1, 2, 4, 8, 16, 30, 30
       yield* TestClock.adjust("90 seconds")
       assert.isUndefined(ended.pollUnsafe())
       yield* TestClock.adjust("1 second")

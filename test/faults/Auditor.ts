@@ -14,16 +14,16 @@ import type { Site } from "./Site.ts"
 
 /** The findings after a fault, each in words. */
 export interface Findings {
-  /** Acknowledged, but no longer stored. */
+  /** Acknowledged facts that are not stored any more. */
   readonly lost: ReadonlyArray<string>
-  /** Done more than once. */
+  /** Facts that occurred more than once. */
   readonly twice: ReadonlyArray<string>
 }
 
 const idOf = (url: string): string => url.slice(url.lastIndexOf("/") + 1)
 
 /**
- * More than a day: a job that was written by a clock a day ahead counts as one to wait for, even in the same second.
+ * This is more than a day, so that a job whose time was written by a clock a day ahead still counts as one to wait for.
  */
 const farSeconds = 90_000
 

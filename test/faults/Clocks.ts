@@ -72,7 +72,7 @@ export const clockJumps: Fault = {
           heldTo(stage, "went on after", await goesOn(stage))
           await load.ledger.acknowledged.more(2 * clients)
         }
-        // A job that waits for a time from the wrong clock is found by the audit, which waits for a quiet queue.
+        // The audit waits for a quiet queue, so it finds a job that waits for a time of the wrong clock.
         return 2 * rounds
       })
     )

@@ -4,7 +4,7 @@ import { startPostgres } from "../support/Postgres.ts"
 import type { Fault, Means, Outcome } from "./Stage.ts"
 import { under } from "./Stage.ts"
 
-/** PostgreSQL is stopped and started, in turn like a crash and like an administrator's restart. */
+/** PostgreSQL is stopped and started, by turns like a crash and like the restart by an administrator. */
 export const restartedDatabase: Fault = {
   name: "PostgreSQL restarted",
   databases: ["PostgreSQL"],
@@ -19,7 +19,7 @@ export const restartedDatabase: Fault = {
           for (let round = 0; round < rounds; round++) {
             await load.answers.more(20 + chance(8 * clients))
             await cluster.halt(round % 2 === 0 ? "immediate" : "fast")
-            // Waits until a client has noticed it.
+            // Waits until a client notices that the server is gone.
             await load.failures.more(1)
             await cluster.resume()
             await load.ledger.acknowledged.more(clients)

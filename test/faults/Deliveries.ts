@@ -13,7 +13,10 @@ import { siteOn, under } from "./Stage.ts"
 /** More attempts than any outage here lasts. */
 const patient = { ACME_SVC_JOBS__MAX_ATTEMPTS: "1000", ACME_SVC_JOBS__RETRY_MAX_SECONDS: "2" }
 
-/** How many times as long an issuance may take while receivers are away: the rest is the noise of two busy cores. */
+/**
+ * How many times as long an issuance may take while receivers are away. It may exceed 1 because two cores do all the
+ * work.
+ */
 const mostTimes = 4
 
 const at = (times: ReadonlyArray<number>, fraction: number): number =>
@@ -96,7 +99,7 @@ export const killWhileDelivering: Fault = {
     }
     return rounds
   }, (receivers, measured) => {
-    // Each kill cuts off at least the answer to what had just arrived.
+    // At every kill, the answer to the last notification is cut off at least.
     if (receivers.repeats() === 0) throw new Error("nothing that was cut off was told again")
     measured(`${receivers.repeats()} told again`)
   })

@@ -58,7 +58,7 @@ const exported = async (acme: Server): Promise<number> => {
   throw new Error("the exported list stays behind the one that is served")
 }
 
-/** The lock of the exported list was left behind by a process that died. */
+/** A process that died has left the lock of the exported list behind. */
 export const staleLock: Fault = {
   name: "lock of a dead process beside the list",
   databases: ["SQLite"],
@@ -68,7 +68,7 @@ export const staleLock: Fault = {
       for (let round = 0; round < rounds; round++) {
         const lock = join(acme.directory, "ca.crl.lock")
         writeFileSync(lock, "")
-        // The lock is as young as possible: only its holder shows that its process is dead.
+        // The lock was made just now, so its age proves nothing. Only its holder shows that the process is dead.
         utimesSync(lock, new Date(), new Date())
         await load.ledger.acknowledged.more(6 * clients)
         measured(`brought up to date after ${(await exported(acme)).toFixed(1)} s`)
@@ -87,7 +87,7 @@ const limit = (pid: number, files: number): void => {
 
 const openFiles = (pid: number): number => readdirSync(`/proc/${pid}/fd`).length
 
-/** No file and no socket can be opened for a while; no order may suffer from that. */
+/** For a while, no file and no socket can be opened. No order may suffer from that. */
 export const descriptorsGone: Fault = {
   name: "descriptors used up",
   databases: ["SQLite", "PostgreSQL"],
@@ -99,7 +99,7 @@ export const descriptorsGone: Fault = {
         const pid = acme.pid()
         const answers = load.answers.value
         limit(pid, openFiles(pid))
-        // Clients with an open connection go on with requests; none of their names can be validated.
+        // Clients continue over open connections, but no name of theirs can be validated.
         await load.answers.more(4 * clients)
         await delay(2000)
         limit(pid, 4096)

@@ -8,10 +8,16 @@ import { patienceMs } from "./Load.ts"
 import type { Fault, Stage } from "./Stage.ts"
 import { siteOn, under } from "./Stage.ts"
 
-/** Each wave is accepted before the next one, since nothing closes connections that overflow the kernel's queue. */
+/**
+ * The connections come in waves. Each wave is accepted before the next begins, because nothing closes connections that
+ * overflow the kernel's queue.
+ */
 const waveSize = 100
 
-/** One of five sends one request and stays open, as a client with a further request may. The others send nothing. */
+/**
+ * One of five connections sends one request and stays open, as a client with a further request may do. The others send
+ * nothing.
+ */
 const isKept = (index: number): boolean => index % 5 === 0
 
 const fillUp = async ({ load, means: { clients, rounds }, site: { acme } }: Stage): Promise<number> => {
@@ -78,13 +84,13 @@ const askForNonces = async ({ load, means: { clients, rounds, say }, site }: Sta
   const stored = async () =>
     Number((await sqlAt(databaseUrl, `SELECT count(*) AS n FROM nonces WHERE created_at <= ${lastAt}`))[0]?.["n"])
   const rows = await stored()
-  // No more nonces than the flood and all others requested, and the batches made ahead. A batch is discarded when a
-  // tenth of its life is over, whatever is left of it.
+  // The most nonces that may be stored: those that were asked for, by the flood and by others, and the batches that
+  // were made ahead. A batch is discarded when a tenth of its validity is over, even if nonces of it are left.
   const batches = 2 + Math.floor((performance.now() - begun) / (ttlSeconds * 100))
   const most = seen.size + load.answers.value + batches * largestBatch
   if (rows > most) throw new Error(`${rows} nonces are stored, where ${most} were asked for`)
   say(`${seen.size} nonces handed out, ${rows} stored`)
-  // They must be deleted: the sweep is due now instead of in half a minute.
+  // The rows must be deleted. The sweep is due at once and not only in half a minute.
   await (await load.another()).poll(
     async () => {
       await sqlAt(databaseUrl, "UPDATE jobs SET run_at = 0 WHERE kind = 'nonce_sweep' AND status = 'ready'")

@@ -12,7 +12,7 @@ import { Tally } from "./Tally.ts"
 /** How long one step may take, including faults and the leases they leave behind. */
 export const patienceMs = 480_000
 
-/** The target and the number of honest clients. */
+/** The target and the number of the honest clients. */
 export interface LoadOptions {
   readonly directoryUrl: string
   readonly responder: Http01Responder

@@ -5,13 +5,13 @@ import { patienceMs } from "./Load.ts"
 import type { Fault, Stage } from "./Stage.ts"
 import { siteOn, under } from "./Stage.ts"
 
-/** One of ten is not due yet. */
+/** One of ten jobs is not due at first. */
 const dueOf = (rounds: number): number => rounds - Math.floor(rounds / 10)
 
-/** At most the time this kind may ask to wait: a later due time would come from a wrong clock. */
+/** The longest wait that this kind may ask for. A later due time would come from a wrong clock. */
 const laterSeconds = 1800
 
-/** They came in at this rate. */
+/** The rate at which the jobs were added, per second. */
 const perSecond = 25
 
 /** Validations of challenges that do not exist: a worker claims each, looks it up, and is done. */
@@ -39,7 +39,7 @@ const queueUp = async (databaseUrl: string, directory: string, rounds: number): 
        ${now} + CASE WHEN n > ${dueOf(rounds)} THEN ${laterSeconds} ELSE -n / ${perSecond} END, 0, 5, ${now}, ${now}
      FROM numbers`
   )
-  // As autovacuum does within a minute. A plan made before does not know of the backlog.
+  // Autovacuum would do this within a minute. A plan that was made before does not take the backlog into account.
   if (!isSqlite) await sqlAt(databaseUrl, "ANALYZE jobs")
 }
 
@@ -56,11 +56,11 @@ const drain = async ({ load, means: { rounds, say }, site: { acme, databaseUrl }
   const left = await count("status = 'ready' AND run_at < 4000000000 AND attempts = 0")
   say(`${left} are left when clients have their first certificates`)
   const poll = await AcmeSession.open(acme.directoryUrl, { pollMs: 500 })
-  // A full attempt takes longer; its time shows how busy the machine is.
+  // A run at full size takes longer, and its own time shows how busy the machine is.
   const patience = patienceMs * Math.max(1, rounds / 20_000)
   await poll.poll(() => count("status = 'done'"), (done) => done >= dueOf(rounds), patience)
   poll.close()
-  // No job ran twice, and none before its time.
+  // No job may have run twice or before its time.
   const again = await count("attempts > 1")
   if (again > 0) throw new Error(`${again} jobs were begun more than once`)
   // On a slow machine, jobs that were queued for later become due while the others run.

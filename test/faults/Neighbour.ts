@@ -3,13 +3,13 @@ import type { TLSSocket } from "node:tls"
 import { connect as connectTls } from "node:tls"
 import { workerData } from "node:worker_threads"
 
-/* A peer that loads a listener, in a separate thread, so that it does not slow down whoever measures newcomers. */
+/* A peer that loads a listener. It has its own thread, so that it does not slow down whoever measures newcomers. */
 
 /** What a neighbour does. */
 export interface Neighbourly {
   readonly port: number
   readonly tls: boolean
-  /** Connections a second that are opened, send nothing and close after a moment. */
+  /** How many connections are opened in each second. Each sends nothing, and is closed after a moment. */
   readonly connectsPerSecond: number
   /** A whole request that `repeaters` connections send again as soon as it is answered. */
   readonly request: string
@@ -21,7 +21,7 @@ const { connectsPerSecond, port, repeaters, request, tls } = workerData as Neigh
 const momentMillis = 20
 const stepMillis = 5
 
-/** Whether a whole answer has arrived, going by its length. */
+/** Whether a whole answer has arrived, judged by its length. */
 const isWhole = (said: string): boolean => {
   const head = said.indexOf("\r\n\r\n")
   const length = /^content-length: (\d+)/im.exec(said)?.[1]

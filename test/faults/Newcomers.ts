@@ -9,12 +9,13 @@ import type { Fault, Stage } from "./Stage.ts"
 import { siteOn, under } from "./Stage.ts"
 
 /*
- * Neighbours keep a listener busy and its queue for connections full; a newcomer has to be served all the same
- * (docs/decisions/shares.md). What a newcomer waits for is the accept, the handshake of TLS and one small answer.
+ * Neighbours keep a listener busy and fill its queue for connections. A newcomer has to be served nevertheless
+ * (docs/decisions/shares.md). It waits until it is accepted, for the TLS handshake, and for one small answer.
  */
 
 /**
- * The longest that half of the newcomers may wait; the machine has other work, so the slowest newcomer proves nothing.
+ * The longest wait that half of the newcomers may have. The machine has other work too, so the slowest newcomer proves
+ * nothing.
  */
 const mostMillis = 1000
 const giveUpMillis = 15_000
@@ -68,7 +69,7 @@ const refused = (directoryUrl: string): string => {
 
 const among = (tls: boolean) => async (stage: Stage): Promise<number> => {
   const { load, means: { rounds, say }, site: { acme: { directoryUrl, port } } } = stage
-  await load.finish() // the newcomer is alone with the neighbours
+  await load.finish() // only the neighbours are left beside the newcomer
   const alone = await arrivals(5, port, tls)
   const request = refused(directoryUrl)
   const neighbours = [{ repeaters: 60, connectsPerSecond: 0 }, { repeaters: 0, connectsPerSecond: 500 }].map((of) => {

@@ -27,7 +27,7 @@ const positive = (name: string, text: string): number => {
   return value
 }
 
-/** Reads them; fails with what is wrong. */
+/** Reads the words; fails with a sentence that says what is wrong with them. */
 export const readOptions = (words: ReadonlyArray<string>): Options => {
   const { values } = parseArgs({
     args: [...words],

@@ -8,7 +8,10 @@ import { siteOn, under } from "./Stage.ts"
 
 const preload = new URL("Poisoned.ts", import.meta.url).href
 
-/** Work that ends by itself, that begins with an event that is not played here, or that has another database. */
+/**
+ * Whether a loop is left out: its work ends by itself, begins with an event that is not played here, or uses another
+ * database.
+ */
 const isNotPlayed = (loop: string, { database }: Means): boolean =>
   ["crl_first_list", "generation_retired", "listener_closed", "reload_refused", "tls_expiry", "trace_export"].includes(
     loop
@@ -45,7 +48,7 @@ const each = async (stage: Stage, folder: string, metrics: string): Promise<numb
   return played.length
 }
 
-/** Kills one for good: the process is unready, then ends, and its successor issues. */
+/** Kills a loop for good. The process becomes unready and then ends, and its successor issues certificates. */
 const forGood = async ({ load, means, measured, site: { acme } }: Stage, folder: string): Promise<number> => {
   writeFileSync(join(folder, "job_claims"), "always")
   const begun = performance.now()

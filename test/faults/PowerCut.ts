@@ -20,7 +20,7 @@ const mounted = (): LoopDisk => {
 
 /** A program that writes to the disk beside the service. */
 interface Neighbour {
-  /** Stops it, calls `keep`, and ends it. */
+  /** Stops the program, calls `keep`, and ends the program. */
   readonly cut: (keep: () => void) => Promise<void>
   readonly begin: () => Promise<void>
 }
@@ -55,7 +55,7 @@ const onSqlite = (means: Means, disk: LoopDisk): Promise<Outcome> => {
   const home = join(disk.directory, "home")
   mkdirSync(home)
   writeFileSync(join(home, "config.toml"), minimalConfig)
-  disk.sync() // files written by an operator before; from here on the service must sync its own
+  disk.sync() // This syncs the files of the operator. From here on the service must sync its own.
   const options: SiteOptions = { home, config: null }
   return under(means, options, cutting(disk, nobody))
 }
@@ -64,7 +64,7 @@ const onPostgres = async (means: Means, disk: LoopDisk): Promise<Outcome> => {
   const cluster = await startPostgres({ within: disk.directory, durable: true })
   try {
     const databaseUrl = await cluster.createDatabase()
-    disk.sync() // an empty database that nobody waited for
+    disk.sync() // This syncs the empty database, since nobody has waited for that.
     return await under(means, { databaseUrl }, cutting(disk, { cut: cluster.cutPower, begin: cluster.resume }))
   } finally {
     await cluster.stop()

@@ -25,7 +25,7 @@ export const absences = ["refuses connections", "answers 503", "never answers"] 
 export interface Receivers {
   /** The lines of the configuration that name the receivers. */
   readonly toml: string
-  /** Notifications that the webhook has read; each may still be unanswered. */
+  /** Notifications that the webhook has read. Each of them may still be without an answer. */
   readonly arrived: Tally
   readonly leave: (how: (typeof absences)[number]) => Promise<void>
   readonly comeBack: () => Promise<void>

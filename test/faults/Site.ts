@@ -18,11 +18,14 @@ export interface SiteOptions {
   readonly workers?: number
   readonly tls?: boolean
   readonly env?: Readonly<Record<string, string>>
-  /** For one of its processes, in addition to `env`: the first is the one that serves, if there are several. */
+  /**
+   * Variables for one of its processes, in addition to `env`. If there are several processes, the first is the one that
+   * serves.
+   */
   readonly envOf?: (index: number) => Readonly<Record<string, string>>
   /** The directory with the configuration, keys, and the SQLite file; a temporary one when not given. */
   readonly home?: string
-  /** The text of `config.toml`; the file that is there when `null`. */
+  /** The text of `config.toml`. With `null`, the file that already exists stays. */
   readonly config?: string | null
   readonly web?: Http01ResponderOptions
   /** The folder of the build that its processes start with; the folder of the sources if not given. */
@@ -51,14 +54,14 @@ export interface Site {
   readonly dispose: () => Promise<void>
 }
 
-// Validations that end soon, and retries.
+// Settings with which validations end soon and are soon repeated.
 const haste = {
   ACME_SVC_CHALLENGE__TIMEOUT_MS: "2000",
   ACME_SVC_JOBS__RETRY_BASE_SECONDS: "1",
   ACME_SVC_JOBS__POLL_INTERVAL_MS: "500"
 }
 
-/** Starts it. */
+/** Starts a service with its world. */
 export const startSite = async (options: SiteOptions): Promise<Site> => {
   const directory = options.home ?? mkdtempSync(join(tmpdir(), "acme-faults-"))
   const databaseUrl = options.databaseUrl ?? `sqlite://${join(directory, "acme.db")}`
@@ -66,7 +69,7 @@ export const startSite = async (options: SiteOptions): Promise<Site> => {
   const begun = performance.now()
   const world = await startWorld(options.web)
   const stop = async () => {
-    // A stopped process would not notice that it should end.
+    // A process that is stopped would not notice the signal to end.
     for (const server of processes) server.signal("SIGCONT")
     await Promise.all(processes.map((server) => server.stop()))
   }

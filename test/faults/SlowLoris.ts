@@ -9,7 +9,7 @@ const hello = "\u0016\u0003\u0001\u0002\u0000\u0001\u0000\u0001\u00fc\u0003\u000
 interface Attack {
   /** Begins one connection that never completes its request. */
   readonly begin: (port: number, path: string) => Raw
-  /** What the service sends before it closes the connection. */
+  /** The answer of the service before it closes the connection. */
   readonly answered: RegExp
 }
 
@@ -27,7 +27,7 @@ const attacks = {
   handshakes: { begin: (port) => drip(open(port, hello)), answered: /^(?:$|\P{L})/u }
 } as const satisfies Record<string, Attack>
 
-/** One wave: all connections at once, until the service has closed every one. Clients must notice nothing. */
+/** One wave: all connections at once, until the service has closed every one. Honest clients must not be affected. */
 const wave =
   (attack: Attack) => async ({ load, means: { clients, rounds }, site: { acme } }: Stage): Promise<number> => {
     const path = new URL(`${acme.profileUrl("default")}/../newOrder`).pathname

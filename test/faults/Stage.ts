@@ -36,13 +36,13 @@ export interface Fault {
   readonly rounds: number
   /** Whether the count is the size of one injection, such as the connections of a flood. */
   readonly isSize?: true
-  /** Whether it holds one time against another: it runs when nothing else does. */
+  /** Whether the fault compares two times. Such a fault runs while nothing else does. */
   readonly isTimed?: true
   /** Fails if the service differs from its documentation, apart from losses and duplicates. */
   readonly run: (means: Means) => Promise<Outcome>
 }
 
-/** The fault cannot be injected on this machine, for the reason given. */
+/** The fault cannot be injected on this machine. The message says why. */
 export class NotPossible extends Error {}
 
 /** A running service under load, and the tools of a fault. */
@@ -77,7 +77,7 @@ export const under = async (
     /** Looks for further losses and duplicates, when the queue is quiet. */
     readonly afterwards?: (site: Site) => Promise<Findings>
   },
-  /** Returns how often it was injected. */
+  /** Returns how often the fault was injected. */
   inject: (stage: Stage) => Promise<number>
 ): Promise<Outcome> => {
   const site = await startSite(options)

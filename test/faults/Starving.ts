@@ -17,14 +17,14 @@ import { siteOn, under } from "./Stage.ts"
  * its own. The time it needs is compared with the time it needs alone.
  */
 
-/** How many times as long it may take. The goal is twice; the rest is the noise of two cores that do everything. */
+/** How many times as long it may take. The goal is twice; this is more because two cores do all the work. */
 const [aimedAt, mostTimes] = [2, 4]
 const mostLooks = 3
 
 const median = (values: ReadonlyArray<number>): number =>
   values.toSorted((left, right) => left - right)[Math.floor(values.length / 2)] ?? Number.NaN
 
-/** Milliseconds of one issuance of a newcomer. */
+/** The milliseconds that one issuance of a newcomer takes. */
 const issuance = async ({ site: { acme, world: { responder } } }: Stage, name: string): Promise<number> => {
   const begun = performance.now()
   const session = await AcmeSession.open(acme.directoryUrl, { patienceMs, pollMs: 50 })
@@ -42,7 +42,7 @@ const issuance = async ({ site: { acme, world: { responder } } }: Stage, name: s
   }
 }
 
-/** The least number of samples: a single one has no meaning. */
+/** The least number of samples. A single sample would prove nothing. */
 const fewest = 5
 
 const several = async (stage: Stage, label: string): Promise<number> => {
@@ -59,7 +59,7 @@ const several = async (stage: Stage, label: string): Promise<number> => {
 type Attack = (stage: Stage, isOver: () => boolean, taken: () => void) => Promise<void>
 
 const compare = (attack: Attack) => async (stage: Stage): Promise<number> => {
-  await stage.load.finish() // the honest newcomer is alone with the attack
+  await stage.load.finish() // Only the attack is left beside the honest newcomer.
   const alone = await several(stage, "alone")
   let over = false
   let taken = () => {}
@@ -67,11 +67,12 @@ const compare = (attack: Attack) => async (stage: Stage): Promise<number> => {
     taken = resolve
   })
   const attacking = attack(stage, () => over, () => taken())
-  attacking.catch(() => taken()) // heard below
+  attacking.catch(() => taken()) // The failure is awaited below.
   try {
     await full
     let beside = Number.POSITIVE_INFINITY
-    // A successful attack starves the newcomer in each round; other load on the machine is over by the next round.
+    // An attack that succeeds starves the newcomer in each round. Other load on the machine is gone by one of the next
+    // rounds.
     for (let time = 0; time < mostLooks && beside > aimedAt * alone; time++) {
       beside = Math.min(beside, await several(stage, `beside${time}`))
     }
@@ -115,7 +116,7 @@ const silentNames: Attack = async ({ site: { acme, world: { dns } } }, isOver, t
       const { challenges } = await session.authorization(body.authorizations[0] ?? "")
       const answer = await session.post(challenges[0]?.url ?? "", {})
       if (answer.status !== 200 && answer.status !== 429) throw new Error(`a trigger: ${answer.status}`)
-      // First as many as an account may have in progress, then enough to keep that number.
+      // At first an account begins as many validations as it may have in progress, then enough to keep that number.
       if (round < mostInFlight) continue
       if (round === mostInFlight && ++ready === accounts) taken()
       await delay(3750)
@@ -160,7 +161,7 @@ const labelBombs: Attack = async ({ site: { acme } }, isOver, taken) => {
       }))
       await session.post(session.directory.newOrder, { identifiers })
       taken()
-      await delay(250) // the test is about the cost of an order, not about the number of orders
+      await delay(250) // The test is about the cost of an order and not about the number of orders.
     }
     session.close()
   }
@@ -224,7 +225,7 @@ const measured = async ({ database }: Means): Promise<Partial<SiteOptions>> => {
   }
 }
 
-/** Every way of taking all resources that is tested. */
+/** Every tested way to use up the resources of the service. */
 export const starving: ReadonlyArray<Fault> = [
   starved("scrapes over a large account", ["SQLite", "PostgreSQL"], scrapes, measured),
   starved("names nobody answers for", ["SQLite", "PostgreSQL"], silentNames),

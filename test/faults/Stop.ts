@@ -21,7 +21,7 @@ const holderOf = async ({ databaseUrl, workers }: Site, challengeId: string): Pr
   return holder
 }
 
-/** Stops it. On SQLite, not while it writes, because that would stop every other writer as well. */
+/** Stops the worker. On SQLite this is not done while the worker writes, because then no other writer could go on. */
 const stopIt = async (worker: Server, { databaseUrl }: Site): Promise<void> => {
   for (;;) {
     worker.signal("SIGSTOP")
@@ -58,7 +58,7 @@ const round = async ({ load, site }: Stage, host: string, gate: Gate): Promise<v
   const settled = await session.awaitOrder(placed.url, ["ready", "invalid"], patienceMs)
   if (settled.status !== "ready") throw new Error(`${host} is ${settled.status}`)
   stopped.signal("SIGCONT")
-  // Its result does not count any more, and it must notice that.
+  // The result of the stopped worker does not count any more, and the worker must notice that.
   const [row] = await sqlAt(site.databaseUrl, `SELECT id FROM jobs WHERE dedup_key = '${challengeId}'`)
   const jobId = idText(row?.["id"])
   await stopped.waitForEvent("job_lease_lost", {
@@ -96,7 +96,7 @@ export const stopWorker: Fault = {
       const [name = ""] = host.split(":")
       if (isHeld(name)) await gateOf(name).opened
     }
-    // An attempt waits for as long as the other worker needs.
+    // The attempt waits for as long as the other worker needs to take over.
     const env = { ACME_SVC_CHALLENGE__TIMEOUT_MS: "25000" }
     return under(means, { ...await siteOn(means), workers: 2, web: { before }, env }, async (stage) => {
       for (let index = 0; index < means.rounds; index++) {

@@ -13,7 +13,7 @@ export interface Row {
   readonly notRun?: string
 }
 
-/** Tested, and every fact was there exactly once. */
+/** The fault was tested, and every fact was there exactly once. */
 export const hasPassed = ({ error, outcome }: Row): boolean =>
   error === undefined && outcome !== undefined && outcome.lost.length === 0 && outcome.twice.length === 0
 

@@ -52,8 +52,8 @@ const migrated = async (site: Site, { folder, lacks }: EarlierBuild) => {
 }
 
 /**
- * One process after the other: schema, a worker, the front beside its successor, the last worker with a job in
- * progress.
+ * One process after the other is upgraded: the schema, one worker, the front beside its successor, and the last worker
+ * while it has a job.
  */
 export const upgradedApart: Fault = {
   name: "upgrade, process by process",
@@ -96,7 +96,7 @@ export const upgradedApart: Fault = {
       const { code } = await site.acme.stop()
       if (code !== 0) throw new Error(`the old front ended with ${code}`)
       await aWhile(stage)
-      // It hands its job back, and the worker of the new version starts the job again.
+      // The old worker hands its job back, and the worker of the new version begins the job again.
       await last.restart(thisBuild)
       rmSync(hold)
       const { status } = await load.beside(held.session.awaitOrder(held.url, ["valid", "invalid"], patienceMs))
@@ -111,7 +111,10 @@ export const upgradedApart: Fault = {
   }
 }
 
-/** The only process: stopped, started as the new version, which migrates, then as the old one again, and as the new one. */
+/**
+ * The only process is stopped and started as the new version, which migrates. Then it is started as the old version
+ * again, and once more as the new one.
+ */
 export const upgradedWhole: Fault = {
   name: "upgrade and back, by restarts",
   databases: ["SQLite", "PostgreSQL"],

@@ -16,7 +16,7 @@ import { hasPassed, tableOf } from "./Table.ts"
  * everything that clients were told is checked. See docs/faults.md.
  */
 
-/** So many run at a time: most of their time they wait, for time-outs or for periodic work. */
+/** This many faults run at a time, because most of the time they wait for time-outs or for periodic work. */
 const width = 3
 
 const say = (text: string): void => {

@@ -30,11 +30,11 @@ export interface Workplace {
   readonly nameServer: NameServer
   /** The certificate that the service shows as a TLS server; the client has to trust it. */
   readonly trust: string
-  /** What the profile requires of a client that opens an account. */
+  /** The profile's requirements on a client that opens an account. */
   readonly credential?: Credential
 }
 
-/** A real ACME client: what it can do, and how to make it do so. It cannot do what is left out. */
+/** A real ACME client: its features, and how each is used. It lacks the features that are left out here. */
 export interface Client {
   readonly name: string
   /** The programs it consists of. */

@@ -24,7 +24,7 @@ export const endWith = (run: Promise<boolean>): Promise<void> =>
     },
     (error: unknown) => {
       say(`${error instanceof Error ? error.message : String(error)}\n0 passed, 1 failed`)
-      // Does not wait for work in progress; children end with this process.
+      // Work in progress does not keep this process alive, and its children end with it.
       process.exit(1)
     }
   )

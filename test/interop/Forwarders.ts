@@ -61,7 +61,7 @@ const publish = async ({ relay: { server } }: Stage, token: string): Promise<voi
   )
 }
 
-/** The line of the document, applied to this forwarder. */
+/** The line of the document with the values of this forwarder. */
 const documented = (port: number): string => {
   const [, line] = /^(curl .*)$/m.exec(readFileSync(join(docs, "signers.md"), "utf8")) ?? []
   if (line === undefined) throw new Error("docs/signers.md has no line for curl")
@@ -135,7 +135,10 @@ const forwardsNothingElse = async (stage: Stage): Promise<void> => {
     list.map((line) => line.replace(/T(?=$|[/.%;:?#\\])/, token).replace("/P/", `/${profile}/`))
 
   const completed = () => server.records().filter(({ fields }) => fields["event"] === "request_completed")
-  /** Everything that reached the service so far has been logged; a last request shows that. */
+  /**
+   * Everything that has reached the service so far is in the log: a last request, which is logged after all others,
+   * shows that.
+   */
   const settled = async () => {
     const last = `${prefix}${randomBytes(16).toString("base64url")}`
     await raw(port, `GET ${last}`)
@@ -220,7 +223,7 @@ const plays: ReadonlyArray<Play> = [
   { name: "says that nobody listens", play: goesWithout }
 ]
 
-/** One after another: the log of the service must be about this forwarder. */
+/** The forwarders run one after another, so that the log of the service is about one of them. */
 const playAll = async (stage: Stage, say: (text: string) => void): Promise<ReadonlyArray<Outcome>> => {
   const { forwarder, port, relay: { server, trust } } = stage
   const outcomes: Array<Outcome> = []

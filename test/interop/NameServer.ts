@@ -10,9 +10,9 @@ import { runCommand, startForeground } from "./Command.ts"
 export interface NameServer {
   /** `127.0.0.1:<port>` */
   readonly address: string
-  /** What signs dynamic updates. */
+  /** The key that signs dynamic updates. */
   readonly key: { readonly name: string; readonly secret: string }
-  /** The same in every algorithm a relay knows. */
+  /** The same key with every algorithm that a relay knows. */
   readonly tsigKeys: ReadonlyArray<TsigKeyText>
   /** `<script> add <name> <text>` adds a TXT record to the zone, `<script> delete <name> <text>` removes it. */
   readonly script: string

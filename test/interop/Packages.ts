@@ -96,7 +96,7 @@ export const install = async (commands: ReadonlyArray<string>, say: (text: strin
   }
 }
 
-/** What Debian knows about the packages, a line for each; nothing if it did not install them. */
+/** What Debian knows about the packages, one line for each. Empty if Debian did not install them. */
 export const versionsOf = (commands: ReadonlyArray<string>): Promise<string> =>
   runCommand("dpkg-query", ["--show", "--showformat=${Package} ${Version}\\n", ...new Set(commands.map(packageOf))])
     .then((text) => text.trim(), () => "")

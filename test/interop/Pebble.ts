@@ -10,9 +10,9 @@ import { startForeground } from "./Command.ts"
 /** Pebble at work as the upstream of a relay. */
 export interface Pebble {
   readonly directoryUrl: string
-  /** The certificate that it shows, PEM; relays to it have to trust it. */
+  /** The certificate that it shows, in PEM. Relays to it have to trust it. */
   readonly shown: string
-  /** Its root, PEM, in a file. */
+  /** A file with its root certificate, in PEM. */
   readonly rootFile: string
   /** What it says about a certificate, by the hexadecimal serial number. */
   readonly stateOf: (serial: string) => Promise<string>
@@ -27,7 +27,7 @@ export interface PebbleOptions {
   readonly nameServer: string
   /** Where http-01 answers are looked for. */
   readonly httpPort: number
-  /** It accepts every challenge without a check. */
+  /** Whether it accepts every challenge without a check. */
   readonly believes: boolean
 }
 
@@ -41,7 +41,7 @@ const isListening = ({ hostname, port }: URL): Promise<boolean> =>
 /** Of a hundred nonces that it makes, this many are refused when they are used. */
 const refusedNonces = 20
 
-/** Starts one that refuses a fifth of the nonces that it gets. */
+/** Starts a Pebble that refuses a fifth of the nonces that it gets. */
 export const startPebble = async ({ believes, httpPort, nameServer }: PebbleOptions): Promise<Pebble> => {
   const directory = mkdtempSync(join(tmpdir(), "acme-pebble-"))
   const files = await writePebbleFiles(directory, httpPort)

@@ -30,7 +30,7 @@ const check: (holds: boolean, what: string) => asserts holds = (holds, what) => 
   if (!holds) throw new Error(what)
 }
 
-/** The block of the document after these words. */
+/** The block of the document that follows these words. */
 const blockBehind = (words: string, language: string): string => {
   const at = document.indexOf(`\n${words}`)
   const [, block] = new RegExp(`\`\`\`${language}\n([^]*?)\`\`\``).exec(at < 0 ? "" : document.slice(at)) ?? []
@@ -54,7 +54,10 @@ interface Site {
 interface Proxy {
   readonly name: string
   readonly command: string
-  /** Starts the proxy with the lines of the document; returns it, and the file of the CA of its certificate. */
+  /**
+   * Starts the proxy with the lines of the document. Returns the proxy, and the file of the CA that signed its
+   * certificate.
+   */
   readonly start: (site: Site) => Promise<{ readonly running: Foreground; readonly trust: string }>
 }
 
@@ -89,7 +92,7 @@ const caddy: Proxy = {
   command: "caddy",
   start: async ({ backend, directory, port }) => {
     const recipe = edited(blockBehind("Caddy:", "text"), [["127.0.0.1:3001", `127.0.0.1:${backend}`]])
-    // A certificate of its own CA, because nobody outside answers for the name, and only this port.
+    // The proxy uses its own CA, because no public CA can validate the name, and listens only at this port.
     const here = [
       "{",
       "admin off",
@@ -172,7 +175,7 @@ const ask = ({ port, trust }: Stage, path: string, { body, from = client, header
 
 const signIn = (given = password) => ({ method: "POST", body: { username: "ann", password: given } }) as const
 
-/** A session of ann: what its requests carry. */
+/** The headers of requests in a session of ann. */
 const session = async (stage: Stage) => {
   const answer = await ask(stage, "/api/session", { ...signIn(), headers: { origin } })
   check(answer.status === 200, `the sign-in was answered ${answer.status}: ${answer.text}`)
@@ -287,7 +290,7 @@ const playBehind = async (proxy: Proxy, say: (text: string) => void): Promise<Re
   return outcomes
 }
 
-/** Waits until the proxy has its certificate: Caddy says that it has one a moment before it uses it. */
+/** Waits until the proxy has its certificate. Caddy reports it a moment before it uses it. */
 const showsCertificate = async (stage: Stage): Promise<void> => {
   for (const end = Date.now() + patienceMs;;) {
     try {

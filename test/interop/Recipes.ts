@@ -17,9 +17,9 @@ export interface Site {
   readonly port: number
   /** The port of the service on 127.0.0.1. */
   readonly backend: number
-  /** The certificate that the service must show; without it, the forwarder speaks plain HTTP to the service. */
+  /** The certificate that the service must show. If it is left out, the forwarder speaks plain HTTP to the service. */
   readonly trust: string | undefined
-  /** For everything that the program writes. */
+  /** A directory for everything that the program writes. */
   readonly directory: string
 }
 
@@ -131,7 +131,7 @@ const apache: Forwarder = {
   }
 }
 
-/** All of them. */
+/** All forwarders. */
 export const forwarders: ReadonlyArray<Forwarder> = [nginx, haproxy, apache]
 
 const edited = (text: string, edits: ReadonlyArray<Edit>): string =>

@@ -24,7 +24,7 @@ export const relayCommands: ReadonlyArray<string> = ["certbot", "pebble"]
 
 const client = "certbot, relay, Pebble"
 
-/** Orders in progress while the service is killed, and after how many of them it is killed. */
+/** The number of orders in progress during a kill, and the number of orders between two kills. */
 const [orders, between] = [24, 3]
 
 /** A strategy, and how certbot proves its names to this service. */
@@ -41,9 +41,9 @@ interface Stage {
   readonly home: string
   readonly httpPort: number
   readonly nameServer: NameServer
-  /** Trusts this service without proof. */
+  /** This Pebble accepts every proof of this service without a check. */
   readonly believing: Pebble
-  /** Looks for itself. */
+  /** This Pebble validates by itself. */
   readonly looking: Pebble
 }
 
@@ -165,7 +165,7 @@ const onDatabase = async (
 ): Promise<ReadonlyArray<Outcome>> => {
   const home = mkdtempSync(join(tmpdir(), "acme-relays-"))
   const [port, httpPort] = [await freePort(), await freePort()]
-  // http-01 is looked for at the address where this service listens, as if a forwarder stood before it.
+  // Pebble asks for http-01 at the address of this service, as if a forwarder stood before it.
   const upstream = { nameServer: nameServer.address, httpPort: port }
   const believing = await startPebble({ ...upstream, believes: true })
   const looking = await startPebble({ ...upstream, believes: false })

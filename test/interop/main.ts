@@ -54,7 +54,9 @@ const tell = (title: string, error: string, server: Server): void => {
   say(`${server.stderr().slice(-2000)}\n---`)
 }
 
-/** The scenarios of one stage in turn; after a failure nothing else is tried, because the others build on it. */
+/**
+ * The scenarios of one stage in turn. After a failure nothing else is tried, because the other scenarios build on it.
+ */
 const playAll = async (
   stage: Stage,
   database: string,
@@ -200,7 +202,7 @@ const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>
   }
 }
 
-/** Only the faults of upstreams: they need only the Debian packages that their programs need. */
+/** Plays only the faults of upstreams. They need only the Debian packages that the programs of the upstreams need. */
 const playFaults = async (parts: ReadonlyArray<string>): Promise<boolean> => {
   const isChosen = (name: string) => parts.length === 0 || parts.some((part) => name.toLowerCase().includes(part))
   await install([...upstreamCommands(true), "named", "openssl"], say)

@@ -9,7 +9,7 @@ import { databases } from "../support/Databases.ts"
 import { sql } from "../support/Graph.ts"
 import { useStore } from "../support/UseTests.ts"
 
-/* Which profiles nobody can sign for, as a process reads it (docs/decisions/degraded-profiles.md). */
+/* The profiles that nobody can sign for, as a process reads them (docs/decisions/degraded-profiles.md). */
 
 describe.each(databases)("degraded profiles on $name", (backend) => {
   const { test } = useStore(backend, { layer: () => ProfileStates.layer })

@@ -17,7 +17,7 @@ const operator = { kind: "cli", id: "olga" } as const
 describe.each(databases)("the audit trail on $name", (backend) => {
   const { records, test } = useOwnCa(backend)
 
-  /** Runs while no row can be written. */
+  /** Runs an effect while no row can be written. */
   const withoutRows = <A, E, R>(body: Effect.Effect<A, E, R>) =>
     Effect.acquireUseRelease(
       sql(

@@ -129,7 +129,7 @@ const battery = Effect.fnUntraced(function*({ api, held: { cookie }, panel }: Gr
     const told = yield* panel.ask(`/ui/${page}`, { cookie })
     wants(`/ui/${page}`, told.status, told.text)
   }
-  // as a worker does at its start
+  // A worker does this at its start.
   yield* recover(config)
   yield* crl.initialize
   yield* Effect.scoped(Layer.build(workers.presence({ owner: "host:1:b", roles: "worker", version: "1" })))
@@ -152,7 +152,7 @@ const battery = Effect.fnUntraced(function*({ api, held: { cookie }, panel }: Gr
 
 const ofDefects = ["request_handler_panicked", "job_run_panicked", "server_loop_failed", "db_statement_failed"] as const
 
-/** Rows of the callers are left alone. */
+/** The rows of the callers themselves are left alone. */
 const own: { readonly [table: string]: string } = {
   admin_users: "WHERE username = 'olga'",
   admin_sessions: "WHERE token_hash = 'h'"

@@ -33,8 +33,8 @@ const repository = resolve(import.meta.dirname, "../..")
 const nobody = 65_532
 
 /**
- * As engines do for a container that is read-only, without capabilities and with `no-new-privileges`. The process id on
- * this machine is written down, for signals.
+ * Containers run with the restrictions that engines apply to a read-only container without capabilities and with
+ * `no-new-privileges`. The process id on this machine is written down for signals.
  */
 const confine = `
 root=$1 volume=$2 data=$3 settings=$4; shift 4
@@ -76,7 +76,7 @@ const run = (container: Container, line: ReadonlyArray<string>, variables?: Read
   return runCommand("unshare", words, { env })
 }
 
-/** Makes the folders that engines mount over, and a volume with the owner that the image gives it. */
+/** Makes the folders that engines mount over, and a volume whose owner is the one that the image gives it. */
 const containerOf = (root: string, config: ImageConfig, directory: string): Container => {
   const [data, settings] = [join(directory, "data"), join(directory, "settings")]
   for (const folder of [join(root, "proc"), join(root, "dev"), data, settings]) mkdirSync(folder)

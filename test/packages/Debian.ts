@@ -66,7 +66,7 @@ const buildOlder = async (out: string, say: Site["say"]): Promise<string> => {
     for (const part of ["tools", "deploy", "src/surfaces/cli/ManPage.ts"]) {
       cpSync(join(repository, part), join(folder, part), { recursive: true })
     }
-    // Its table of commands was a part of Cli.ts, and the packaging of today asks for it by its own file.
+    // That commit has the table of commands in Cli.ts. The packaging of today asks for a file of the table's own.
     const table = join(folder, "src/app/Commands.ts")
     if (!existsSync(table)) writeFileSync(table, `export { sections, whole } from "./Cli.ts"\n`)
     appendFileSync(join(folder, "dist/LICENSES"), "")
@@ -87,7 +87,7 @@ const units = ["acme-svc.service", "acme-svc@worker.service", "acme-svc-acme@1.s
 /** Tenths of what `systemd-analyze security` calls exposure; 100 is a service without any confinement. */
 const exposed = 20
 
-/** On a Debian that has never had it. */
+/** Installs the package on a Debian that never had it. */
 const playFirst = async ({ shell }: Machine, step: Site["step"]): Promise<void> => {
   await step("installs", async () => {
     const said = await shell(debianLines.install.replace("amd64", native))

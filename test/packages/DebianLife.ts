@@ -19,7 +19,9 @@ const unit = "acme-svc.service"
 const isReady = "acme-svc is ready"
 const hasDrained = "server_shutdown_completed"
 
-/** Instances that exist only for the scripts of the package: each only waits. They are in the order of a restart. */
+/**
+ * Instances that exist only for the scripts of the package, and only wait. They are listed in the order of a restart.
+ */
 const instances = [
   "acme-svc@worker.service",
   "acme-svc@acme.service",
@@ -166,7 +168,7 @@ const survive = async (service: Service, step: Site["step"]): Promise<void> => {
   await step("runs on when an upgrade fails", async () => {
     await shell(unwilling)
     await fails(service, "dpkg --install unwilling.deb")
-    // It was started again, after three times before.
+    // The service was started again. It was ready three times before.
     await machine.said(unit, isReady, 4)
     await service.issue("still.corp.example")
   })
@@ -200,7 +202,7 @@ export const playLife = async (machine: Machine, { directory, step }: Site): Pro
       await shell("dpkg --install newer.deb")
       check((await shell(`systemctl is-enabled ${unit}`)) === "enabled\n", "what was enabled is not any more")
       check(!await isActive(machine, unit), "it was started without being asked to")
-      // After its first start, and after the start of the upgrade.
+      // It was ready after its first start and after the start of the upgrade.
       await begin(3)
       await kept()
     })

@@ -15,7 +15,7 @@ const worker = "acme-svc@worker.service"
 const fronts = ["acme-svc-acme@1.service", "acme-svc-acme@2.service"] as const
 const admin = "acme-svc@admin.service"
 
-/** The state of a unit as systemd shows it, such as `active running`. */
+/** The state of a unit as systemd prints it, for example `active running`. */
 const stateOf = async ({ shell }: Machine, unit: string): Promise<string> => {
   const said = await shell(`systemctl show --property=ActiveState,SubState ${unit}`)
   const of = (name: string) => new RegExp(`^${name}=(.*)$`, "m").exec(said)?.[1] ?? ""
@@ -32,7 +32,7 @@ const waitsForWorker = async (machine: Machine): Promise<void> => {
   await machine.shell(`systemctl start ${others.join(" ")}`)
   for (const unit of others) {
     await machine.said(unit, "run acme-svc migrate")
-    // The second one was started again.
+    // The second exit shows that the unit was started again.
     await machine.said(unit, "code=exited, status=1", 2)
   }
   await machine.shell(`systemctl start ${worker}`)
@@ -51,8 +51,8 @@ const holdsToConfiguration = async (machine: Machine): Promise<void> => {
 }
 
 /**
- * docs/decisions/process.md, "Start": a check before the start would end with 3 too, and systemd evaluates only the
- * service's exit code. The check reads only the part of the configuration about the database.
+ * docs/decisions/process.md, "Start": systemd evaluates the exit code of the service alone, and a check before the
+ * start would end with 3 too. The check reads only the part of the configuration about the database.
  */
 const checkedBefore = async (machine: Machine): Promise<void> => {
   const { shell } = machine
@@ -63,12 +63,12 @@ const checkedBefore = async (machine: Machine): Promise<void> => {
   await shell(`mkdir ${folder} && printf '%s' '${before}' > ${folder}/check.conf && systemctl daemon-reload`)
   await shell(`systemctl stop ${unit} && if systemctl start ${unit}; then exit 1; fi`)
   const state = await stateOf(machine, unit)
-  // It waits to be started again, or has started.
+  // The unit waits for its next start, or is starting.
   check(state.startsWith("activating "), `${unit} is ${state}`)
   await shell(`systemctl stop ${unit} && rm -r ${folder} && systemctl daemon-reload`)
 }
 
-/** `/root/newer.deb` of a machine without the service, for as long as this runs. */
+/** Tests `/root/newer.deb` on a machine that has the service only while this runs. */
 export const playRoles = async (machine: Machine, { directory, step }: Site): Promise<void> => {
   const { shell } = machine
   const world = await startWorld()

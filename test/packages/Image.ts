@@ -39,10 +39,10 @@ const npm = async (...words: ReadonlyArray<string>): Promise<string> => {
   return (await runCommand("npm", words, { cwd: repository, env })).trim()
 }
 
-/** Opens it; file systems are plain folders, which works wherever root is root. */
+/** Opens a store of images. File systems are plain folders in it, which works for any user that counts as root. */
 export const openStore = (directory: string): Store => {
   const store = ["--storage-driver", "vfs", "--root", join(directory, "store"), "--runroot", join(directory, "run")]
-  // Otherwise its warnings are mixed into the answers.
+  // Without this, warnings would be mixed into the output.
   const words = ["--log-level", "error", ...store]
   return { buildah: (...more) => runCommand("buildah", [...words, ...more], { env: everything(), timeoutMs: 600_000 }) }
 }

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 
-/* Whether everything that npm installs with the service is also used by it. */
+/* Whether the service uses everything that npm installs with it. */
 
 interface Installed {
   readonly name: string

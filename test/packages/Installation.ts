@@ -23,7 +23,7 @@ export interface Installation {
   readonly name: string
   /** Programs and libraries that must be installed first, as `test/interop/Packages.ts` knows them. */
   readonly commands: ReadonlyArray<string>
-  /** Ends at the first step that fails. */
+  /** Plays the steps, and ends at the first one that fails. */
   readonly play: (site: Site) => Promise<void>
 }
 

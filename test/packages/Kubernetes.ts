@@ -23,7 +23,7 @@ import { check } from "./Installation.ts"
 
 const repository = resolve(import.meta.dirname, "../..")
 
-/** What the manifests, and the examples beside them, may contain: the schema of each kind, and its type. */
+/** The kinds that the manifests and the examples beside them may contain, each with its schema and its type. */
 const kinds = {
   ClusterIssuer: {
     model: ClusterIssuer,
@@ -140,7 +140,7 @@ const isRestricted = (name: string, pod: IPodSpec): void => {
   }
 }
 
-/** The key of the CA is only where it is used. */
+/** The key of the CA is mounted only into the pods that use it. */
 const keepsKey = (name: string, { volumes = [] }: IPodSpec): void => {
   const ca = volumes.find((volume) => volume.name === "ca")?.secret
   const given = ca?.items?.map(({ key }) => key).join(" ") ?? "everything"
@@ -148,7 +148,7 @@ const keepsKey = (name: string, { volumes = [] }: IPodSpec): void => {
   check(given === expected, `${name} is given ${given} of the CA`)
 }
 
-/** What the configuration in force says of a key. */
+/** The value of a key in the configuration in force. */
 const valueOf = (shown: string, key: string): string => {
   const { items }: { readonly items: ReadonlyArray<{ readonly key: string; readonly value: unknown }> } = JSON.parse(
     shown
@@ -156,7 +156,7 @@ const valueOf = (shown: string, key: string): string => {
   return `${items.find((one) => one.key === key)?.value}`
 }
 
-/** Lays files out as the pods have them, below a folder, and returns the configuration with their paths. */
+/** Lays files out below a folder in the same way as in the pods, and returns the configuration with their paths. */
 const layOut = (config: string, directory: string): string => {
   const here = join(directory, "pod")
   const text = config.replaceAll(/(?<=["=])\/(?:etc|var\/lib)\/acme-svc\//g, (path) => `${here}${path}`)

@@ -92,7 +92,7 @@ export interface Machine {
   readonly shell: (line: string) => Promise<string>
   /** Waits until a unit has logged `words`, `times` times in all. */
   readonly said: (unit: string, words: string, times?: number) => Promise<void>
-  /** Ends everything in it at once. */
+  /** Ends all processes in it at once. */
   readonly stop: () => Promise<void>
 }
 
@@ -120,7 +120,7 @@ export const bootMachine = async (directory: string): Promise<Machine> => {
   const env = { DEBIAN_FRONTEND: "noninteractive", HOME: "/root", PATH: "/usr/sbin:/usr/bin:/sbin:/bin" }
   const shell = (line: string) => runCommand("nsenter", [...inside, "sh", "-c", `cd /root && ${line}`], { env })
   const said: Machine["said"] = async (unit, words, times = 1) => {
-    // The program that follows the journal ends by itself, once nobody reads it any more.
+    // The program that follows the journal ends by itself when nobody reads its output any more.
     const journal = `journalctl --follow --lines=all --output=cat --unit=${unit} 2> /dev/null`
     await shell(`exec bash -c 'grep --fixed-strings --max-count=${times} "${words}" < <(${journal})'`)
   }

@@ -1,6 +1,6 @@
 import { runCommand } from "../interop/Command.ts"
 
-/** This many bytes, for people. */
+/** A number of bytes in a form for people. */
 export const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`
 
 /** The disk space of a file, or of everything below a folder, in bytes; matches of `exclude` are left out. */

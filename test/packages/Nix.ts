@@ -64,7 +64,7 @@ const evaluatesWhole = async (directory: string): Promise<void> => {
 
 const everyRole = ["acme", "admin", "worker"] as const
 
-/** The seven sets of roles there are. */
+/** The seven sets of roles that exist. */
 const subsets = [1, 2, 3, 4, 5, 6, 7].map((bits) => everyRole.filter((_, index) => (bits & 1 << index) !== 0))
 
 const wordOf = (value: unknown): string => typeof value === "boolean" ? value ? "yes" : "no" : `${value}`
@@ -103,7 +103,10 @@ interface Lock {
 
 const jsonOf = <A>(file: string): A => JSON.parse(readFileSync(join(repository, file), "utf8")) as A
 
-/** Checks that every package with a digest is fetched by it, from npm's registry, and that none is made up. */
+/**
+ * Checks that every package with a digest is fetched by that digest from npm's registry, and that no digest is
+ * invented.
+ */
 const fetchesWhatIsLocked = async (): Promise<void> => {
   const text = await nix("--eval", "--strict", "--json", "test/packages/package.nix")
   const { npmDeps: { packageLock: { packages: asked } } }: { readonly npmDeps: { readonly packageLock: Lock } } = JSON

@@ -13,7 +13,7 @@ import { playElsewhere } from "./NpmElsewhere.ts"
 
 /* The published package, installed into an empty folder by npm. */
 
-/** The compilers that a package would call to compile something. */
+/** The compilers that a package calls if it compiles anything. */
 const compilers = ["cc", "c++", "gcc", "g++", "clang", "make", "cmake", "node-gyp", "python", "python3"]
 
 /** The programs of the machine with the tests' runtime, without what this clone has installed, and with compilers that fail. */

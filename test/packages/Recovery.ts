@@ -36,7 +36,7 @@ const settingsWith = (word: string): string => {
 
 const said = /recovery_target_time = '([^']+)'/
 
-/** A user for PostgreSQL if we are root: it refuses to run as root. */
+/** The user for PostgreSQL if we are root, because PostgreSQL does not run as root. */
 const asUser = process.getuid?.() === 0 ? ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] : []
 
 /** A PostgreSQL server of Debian's, with its folder in place of the document's `/backup`. */
@@ -183,7 +183,8 @@ const play = async ({ directory, say, step }: Site): Promise<void> => {
     const recovering = settingsWith("restore_command")
     const recover = async (data: string, settings: string) => {
       await cluster.run(`cp --archive backup/base ${data} && touch ${data}/recovery.signal`)
-      // Two histories from one archive would be distinguished by their numbers; here each is separate.
+      // The server would distinguish two histories of one archive by their numbers. Here each recovery has an archive
+      // of its own.
       cluster.set(data, `${settings}archive_mode = off\n`)
       await cluster.start(data)
     }

@@ -25,7 +25,7 @@ const goodBody = ({ body, optional = [] }: ApiRoute): Readonly<Record<string, un
 /** Values that a body may have in the place of a member, whatever its kind. */
 const anything: ReadonlyArray<unknown> = [null, "", " ", 0, 1.5, true, [], {}, "x".repeat(5000), "a\u0000b"]
 
-/** The same for a query, as it is written. */
+/** Values that a query may have in the place of a parameter, in their encoded form. */
 const written = ["", "%20", "x".repeat(3000), "%00", "%FF", "%"]
 
 /** Values shown in the name of a play. */

@@ -17,17 +17,17 @@ export interface Member {
 export interface ApiRoute {
   readonly noun: Noun
   readonly route: string
-  /** The least role that may use the route, or the seat of the caller. */
+  /** The lowest role that may use the route, or the name of another caller. */
   readonly by: "viewer" | "operator" | "admin" | "nobody" | { readonly seat: string }
-  /** The value for each hole of the path. */
+  /** The value for each parameter of the path. */
   readonly at?: Readonly<Record<string, string>>
-  /** Other values of the first hole, for requests in good form. */
+  /** Other values of the first parameter, for requests in good form. */
   readonly others?: ReadonlyArray<string>
   readonly query?: Readonly<Record<string, Member>>
   readonly body?: Readonly<Record<string, Member>>
-  /** Parameters of the good form. */
+  /** The parameters that a request in good form has. */
   readonly needed?: ReadonlyArray<string>
-  /** Members of the body that the good form leaves out. */
+  /** Members that the body of a request in good form leaves out. */
   readonly optional?: ReadonlyArray<string>
 }
 

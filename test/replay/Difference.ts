@@ -1,7 +1,7 @@
 import type { Answer, Outcome } from "./Recording.ts"
 import { inLines, linesApart } from "./Recording.ts"
 
-/* How a difference between a recorded answer and today's answer is printed. */
+/* How a difference between a recorded answer and the answer of today is printed. */
 
 const mostMembers = 6
 const mostLines = 6
@@ -28,7 +28,7 @@ const apart = (before: unknown, now: unknown, path: string): ReadonlyArray<reado
   }
   const names = [...new Set([...Object.keys(before), ...Object.keys(now)])]
   const found = names.flatMap((name) => apart(before[name], now[name], path === "" ? name : `${path}.${name}`))
-  // Nobody depends on the order of headers.
+  // The order of headers matters to nobody.
   const isOrdered = path === "headers" || same(Object.keys(before), Object.keys(now))
   return found.length > 0 || isOrdered
     ? found

@@ -82,10 +82,10 @@ export const sessionId = (seat: string): string => digest(sessionToken(seat)).sl
 /** A token of the API, by the name of its seat. */
 export const apiToken = (seat: string): string => printApiToken(padded(`token-${seat}-`))
 
-/** The secret of every authenticator. */
+/** The secret of all authenticators. */
 const secret = Buffer.from("a secret of replays!")
 
-/** What every authenticator shows. */
+/** The code that all authenticators show. */
 export const code: string = totpCode(secret, startsAt)
 
 /** The recovery code of everybody with a second factor. */
@@ -99,7 +99,7 @@ const hashed = (text: string, iterations: number): string => {
   }`
 }
 
-/** Letters beyond the basic plane, right to left, combining. */
+/** A text with letters beyond the basic plane, letters that run from right to left, and combining characters. */
 const odd = "naïve \u{1F510} e\u0301 \u05D0 <b>' \" & \\"
 
 /** The id of the CA of {@link caCertificate}. */

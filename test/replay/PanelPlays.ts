@@ -15,7 +15,7 @@ interface PageEntry {
   readonly path: string
   readonly by: By
   readonly query?: Values
-  /** Other paths of its route. */
+  /** Other paths of the same route. */
   readonly others?: ReadonlyArray<string>
 }
 

@@ -63,7 +63,7 @@ const askedBy = ({ body, by, headers = {}, method = "GET", target }: RequestPlay
   return [`${method} ${path}`, bodyWords(body), ...more, `by ${by}`].filter((one) => one !== "").join(" ")
 }
 
-/** Nothing where a list is empty. */
+/** A list under this name, or nothing if the list is empty. */
 const ifAny = <K extends string>(name: K, list: ReadonlyArray<string>): { readonly [_ in K]?: ReadonlyArray<string> } =>
   (list.length === 0 ? {} : { [name]: list }) as { readonly [_ in K]?: ReadonlyArray<string> }
 
@@ -77,7 +77,7 @@ const unlessHangs = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A | "
     })
   )
 
-/** Nothing where a text is empty. */
+/** These texts without the empty ones. */
 const ifSaid = (texts: Readonly<Record<"body" | "stderr", string>>): Pick<Answer, "body" | "stderr"> =>
   Object.fromEntries(
     Object.entries(texts).filter(([, text]) => text !== "").map(([name, text]) => [name, recorded(text)])

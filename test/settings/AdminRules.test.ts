@@ -50,7 +50,7 @@ type = "allowed_ip"
 allow = ["192.0.2.0/24"]
 `
     assert.strictEqual(refusedFor({ fileText: both }).key, "admin.filter.rule.first.when")
-    // A profile has both stages.
+    // The policy of a profile may have both stages.
     accepted({ fileText: staged(`["identifiers"]`).replaceAll("admin.filter", "filter") })
   })
 

@@ -13,7 +13,7 @@ const names = (inherits: boolean): Names => ({
   ...(inherits ? { inheritsAs: "profile" } : {})
 })
 
-/** The form of future sections: named rules, in a section that profiles may override. */
+/** The form of sections to come: named rules in a section that profiles may override. */
 const filter = Schema.Struct({
   rule: entries(names(false), Schema.Struct({ says: text("deny", anyText, ""), warn: flag(false, "") }))
 })

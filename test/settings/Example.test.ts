@@ -14,7 +14,7 @@ import { accepted, valueAt } from "./Samples.ts"
 const committed = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8")
 const uncommented = renderExample().replace(/^#(?=\[|[a-z_]+ = )/gm, "")
 const shown = declaredKeys(table).filter(({ path }) => path[0] !== "profiles" || path.length === 3)
-/** Keys of named tables outside the profiles: no such table needs to exist. */
+/** Keys of named tables outside the profiles. The file need not have such a table. */
 const isOfEntry = ({ path }: (typeof shown)[number]) => path[0] !== "profiles" && path.includes("<name>")
 
 describe("config.toml.example", () => {

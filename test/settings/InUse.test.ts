@@ -6,7 +6,10 @@ import { declaredKeys } from "../../src/engine/config/Key.ts"
 import { table } from "../../src/settings/Table.ts"
 import { accepted, fileWith, minimal, refused } from "./Samples.ts"
 
-/* Faults of what is off, or of a role that the process does not have, are reported and do not prevent a start. */
+/*
+ * A fault in a section that is turned off, or that belongs to a role the process does not have, is reported and does
+ * not prevent a start.
+ */
 
 const everything = {
   ACME_SVC_ADMIN__ENABLED: "true",
@@ -22,7 +25,7 @@ const everything = {
   ACME_SVC_NOTIFY__CUSTOM__X__SCRIPT_PATH: "/bin/true"
 }
 
-/** Every key once, even if entries have a name. */
+/** Every key once, also those of named entries. */
 const keys = declaredKeys(table).map(({ facts, path: [first, , ...rest], path }) => ({
   kind: facts.kind,
   key: first === "profiles"
@@ -30,7 +33,7 @@ const keys = declaredKeys(table).map(({ facts, path: [first, , ...rest], path })
     : path.map((word) => word === "<name>" ? "x" : word).join(".")
 }))
 
-/** A file in which a key has a value of another type than its own. */
+/** A file that gives a key a value of the wrong type. */
 const wrong = ({ key, kind }: typeof keys[number]) => fileWith(key, kind === "integer" ? "soon" : 5)
 
 const ignoredOf = (fileText: string, roles: ReadonlyArray<Role> = everyRole) =>
@@ -54,7 +57,7 @@ describe("a key with a fault", () => {
   it("is told of while its section is off, and the key that turns it on is refused all the same", () => {
     const sections = /^(?:admin|admin\.tls|server\.tls|metrics|publish|notify|profiles\.default\.notify)\./
     const switches = ["admin", "server.tls", "metrics", "publish", "notify", "profiles.default.notify"]
-    const toContacts = "notify.expiry.to_contacts" // needs what is off
+    const toContacts = "notify.expiry.to_contacts" // This key needs a section that is turned off.
     for (const one of keys.filter(({ key }) => sections.test(key) && !key.endsWith(toContacts))) {
       const isSwitch = switches.some((section) => one.key === `${section}.enabled`)
       if (isSwitch) assert.deepStrictEqual(refusedOf(wrong(one)), [one.key])

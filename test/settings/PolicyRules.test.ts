@@ -2,7 +2,7 @@ import { describe, it } from "@effect/vitest"
 import { assert } from "vitest"
 import { accepted, minimal, refused, refusedFor, valueAt } from "./Samples.ts"
 
-/* Which policies are refused at start and reload: each refusal names the key. */
+/* Policies that are refused at a start and at a reload. Each refusal names the key. */
 
 const office = `[filter.check.office]
 type = "allowed_ip"
@@ -78,7 +78,7 @@ const [ip, path, names, reverse, eab] = ["allowed_ip", "path", "identifiers", "r
 
 describe("a policy is refused for", () => {
   it.each([
-    // names
+    // wrong names
     ["an unknown rule", fileOf(`filter.rules = ["none"]`), "filter.rules", "filter.rule.none"],
     ["a rule twice", fileOf(rules.replace(`["inside"]`, `["inside", "inside"]`), office), "filter.rules", "twice"],
     ["a malformed name", fileOf(`filter.rules = ["In"]`), "filter.rules", "entry 1 must be a name"],
@@ -93,7 +93,7 @@ describe("a policy is refused for", () => {
       "filter.rules",
       "filter.rule.inside"
     ],
-    // conditions
+    // wrong conditions
     [
       "a condition that does not parse",
       rule(`when = "office or"\nthen = "deny"`),
@@ -102,7 +102,7 @@ describe("a policy is refused for", () => {
     ],
     ["no condition", rule(`then = "deny"`), "filter.rule.x.when", "must be set"],
     ["no effect", rule(`when = "office"`), "filter.rule.x.then", "must be set"],
-    // words
+    // wrong words
     ["an unsupported then", rule(`when = "office"\nthen = "drop"`), "filter.rule.x.then", "\"allow\", \"deny\""],
     ["an unsupported mode", rule(`when = "office"\nthen = "deny"\nmode = "dry"`), "filter.rule.x.mode", "warn"],
     ["an unsupported default", fileOf(`filter.default = "drop"`), "filter.default", "deny"],
@@ -115,7 +115,7 @@ describe("a policy is refused for", () => {
       "filter.check.x.stages",
       "twice"
     ],
-    // stages
+    // wrong stages
     [
       "path at the identifiers",
       check(`${path}allow = ["/a"]\nstages = ["identifiers"]`),
@@ -146,7 +146,7 @@ describe("a policy is refused for", () => {
       "filter.rule.x.when",
       "p (connection) and n (identifiers)"
     ],
-    // keys
+    // wrong keys
     [
       "a key of another type",
       check(`${ip}allow = ["::1"]\nkids = ["a"]`),
@@ -174,7 +174,7 @@ describe("a policy is refused for", () => {
       "filter.check.x.allow",
       "ipam"
     ],
-    // entries
+    // wrong entries
     ["an invalid CIDR", check(`${ip}allow = ["10.0.0.0/8", "10.0.0.0/33"]`), "filter.check.x.allow", "entry 2"],
     ["a host name for an address", check(`${ip}deny = ["localhost"]`), "filter.check.x.deny", "entry 1"],
     ["an invalid path glob", check(`${path}allow = ["crl"]`), "filter.check.x.allow", "begin with a slash"],
@@ -187,12 +187,12 @@ describe("a policy is refused for", () => {
       "filter.check.x.deny_regex",
       "entry 2"
     ],
-    // emptiness
+    // empty values
     ["allowed_ip without lists", check(ip ?? ""), "filter.check.x.allow", "while deny is"],
     ["path without lists", check(path ?? ""), "filter.check.x.allow", "while deny is"],
     ["custom without a script", check(`type = "custom"`), "filter.check.x.script_path", "must be set"],
     ["a script's stage", check(`${custom} = ["x"]`), "filter.check.x.stages", "identifiers"],
-    // other sections
+    // faults that involve other sections
     ["eab while it is off", check(`${eab}allow = ["a"]`), "filter.check.x.type", "eab.enabled is false"],
     ["ipam without a backend", check("type = \"ipam\""), "filter.check.x.type", "ipam.backend is empty"],
     [

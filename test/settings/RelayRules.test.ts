@@ -3,7 +3,7 @@ import { assert } from "vitest"
 import type { Sample } from "./Samples.ts"
 import { accepted, envWith, refused, refusedFor } from "./Samples.ts"
 
-/* Which settings of a relay keep the service from starting. */
+/* The settings of a relay that prevent a start. */
 
 type Keys = { readonly [key: string]: Sample }
 
@@ -141,11 +141,11 @@ describe("a relay is refused, by the key,", () => {
     it(`with ${what}`, () => {
       const keys = { ...sound, ...change }
       const own = refusedFor({ fileText: fileOf({ a: keys }) })
-      // A key that is refused because it is missing is reported process-wide, where it would be inherited from.
+      // If a missing key is the reason, the refusal names the process-wide key, from which a profile would inherit it.
       const inherited = refusedFor({ fileText: withDefaults(keys) })
       assert.deepStrictEqual([own.key.replace("profiles.a.", ""), inherited.key], [`signer.${key}`, `signer.${key}`])
       for (const { message } of [own, inherited]) assert.match(message, says)
-      // Judged together with the profile's keys, wherever they are written.
+      // The keys of the environment are judged together with those of the profile.
       const env = Object.assign({}, ...Object.entries(change).map(([name, value]) => envWith(`signer.${name}`, value)))
       const fromEnv = refusedFor({ fileText: withDefaults(sound), env })
       assert.strictEqual(fromEnv.key, `signer.${key}`)

@@ -63,7 +63,7 @@ const same = (key: string, value: Sample) => {
 }
 
 const bad = (key: string, value: Sample) => {
-  // InUse.test.ts tests whether they are refused or only reported, because their part is off.
+  // InUse.test.ts tests whether faults are refused, or only reported because their section is turned off.
   const inFile = foundFor({ fileText: fileWith(key, value), env: room(key) })
   const inEnv = foundFor({ env: { ...room(key), ...envWith(key, value) } })
   assert.strictEqual(inFile.key, key)

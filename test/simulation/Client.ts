@@ -9,7 +9,7 @@ import { idOf, jsonOf, pathOf, patience, Session } from "./Session.ts"
 const hosts = ["a", "b", "c", "d", "e"].map((letter) => `${letter}.example.org`)
 const serialOf = (certificate: X509Certificate): string => certificate.serialNumber.toLowerCase().replace(/^0+/, "")
 
-/** A client that orders, proves, finalizes, revokes, and now and then does what it must not do. */
+/** A client that orders, proves, finalizes and revokes. Now and then it does what it must not do. */
 export class Client extends Session {
   readonly #certificates: Array<{ readonly order: string; readonly der: Buffer; readonly key: AcmeKey }> = []
 
@@ -126,7 +126,8 @@ export class Client extends Session {
     const path = this.target("/keyChange")
     const inner = signed(after, { jwk: after.jwk, url: urlOf(path) }, { account: this.kid, oldKey: before.jwk })
     const answer = yield* this.post(path, JSON.parse(inner) as object)
-    // Without an answer either key may be valid: the client tries the new one, and keeps it if it is the account's.
+    // If there was no answer, either key may be valid. The client tries the new one, and keeps it if it is the
+    // account's.
     const probe = yield* this.post(this.target("/newAccount"), { onlyReturnExisting: true }, {
       key: after,
       kid: undefined

@@ -3,15 +3,17 @@ import type { Store } from "./Store.ts"
 
 /*
  * Limits on waiting. No account's job waits behind those of another. An account without a running job of a kind gets
- * the next slot of it, and slots are reserved for such accounts. So a due job that is alone in its account begins
- * within a poll and the time of a claim. And no job waits for a time that only a wrong clock has set.
+ * the next slot of that kind, and slots are reserved for such accounts. So a due job that is alone in its account
+ * begins within one poll and the time of one claim. Nor does a job wait for a time that only a wrong clock has set.
  */
 
-/** The longest that either may last in milliseconds if nothing else is wrong: the longest poll, and as much again. */
+/**
+ * The longest that either wait may last in milliseconds if nothing else is wrong: the longest poll, and as much again.
+ */
 const longestWait = 12_000
 
-// A flooded process delivers twice at once, and there are twice as many receivers of two profiles: before one has its
-// turn, two attempts of others may take all their time in the same slot.
+// A flooded process makes two deliveries at once, and there are twice as many receivers of two profiles. Before a
+// receiver has its turn, two attempts for others may take all their time in the same slot.
 const turnsOfOthers = 2 * timeoutMillis
 // A program that signs may take its whole time in the only slot.
 const signingMillis = 60_000
@@ -24,8 +26,8 @@ const longestOf = (wait: string): number =>
 
 const lookEvery = 500
 
-// Jobs of one account wait for one another, so the wait of the account's next job is measured. After a turn, however
-// short, another job is next.
+// Jobs of one account wait for one another, so only the wait of the account's next job is measured. After a turn,
+// however short, another job is the next one.
 const behindOthers = (second: number) => `
   SELECT kind || ' of ' || share || ' waits behind those of others' AS what, lower(hex(id)) AS id FROM jobs
   WHERE status = 'ready' AND share <> '' AND run_at <= ${second}
@@ -37,7 +39,7 @@ const ahead = (second: number) => `
   SELECT kind || ' ' || lower(hex(id)) || ' waits for a time that a wrong clock has said' AS what, '' AS id FROM jobs
   WHERE status = 'ready' AND run_at > ${second} AND updated_at > ${second}`
 
-/** See above. The waiting jobs are checked as time passes. */
+/** Checks the waiting jobs as time passes. */
 export class Delays {
   readonly #store: Store
   readonly #violated: (what: string) => void
@@ -50,8 +52,8 @@ export class Delays {
   }
 
   /**
-   * Checks, if it is time. `calmClock` is the time that all clocks agree on. While they do not agree, every wait is
-   * measured again.
+   * Checks the jobs if it is time to. `calmClock` is the time that all clocks agree on. While they do not agree, every
+   * wait is measured from the beginning.
    */
   look(now: number, calmClock: () => number | undefined): void {
     // Uncommitted rows are not judged.

@@ -8,11 +8,12 @@ import type { SqliteOptions } from "../../src/engine/sql/Sqlite.ts"
 import * as Sqlite from "../../src/engine/sql/Sqlite.ts"
 
 /*
- * The database after a power cut. A synced commit is there, and every commit before it; of unsynced commits, the last
- * ones are lost. This file does not decide which commits are synced: it asks the service's own layer, over a file.
+ * The database after a power cut. A synced commit is still there, and so is every commit before it. Of the unsynced
+ * commits, the last ones are lost. This file does not decide which commits are synced: it asks the service's own layer,
+ * over a file.
  */
 
-/** Commits between two checkpoints, which sync: more than these are never lost. */
+/** The number of commits between two checkpoints. A checkpoint syncs, so no more than these are ever lost. */
 const mostUnsynced = 30
 
 const full = 2
@@ -28,7 +29,7 @@ const inFolder = <A>(use: (folder: string) => A): A => {
 
 const known = new Map<string, boolean>()
 
-/** Whether each commit to a file is synced if the service opens it with this setting. */
+/** Whether each commit to a file is synced when the service opens the file with this setting. */
 export const syncsCommits = (synchronous: SqliteOptions["synchronous"]): boolean => {
   const asked = known.get(synchronous) ?? inFolder((folder) =>
     Effect.runSync(Effect.scoped(Effect.gen(function*() {
@@ -55,7 +56,7 @@ export class Disk {
     this.committed()
   }
 
-  /** A transaction was committed. */
+  /** Records that a transaction was committed. */
   committed(): void {
     if (this.#isSynced) return
     this.#states.push(inFolder((folder) => {

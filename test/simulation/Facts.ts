@@ -5,10 +5,10 @@ import type { Store } from "./Store.ts"
  * notifications.
  */
 
-/** A change that a commit made. */
+/** A change that was committed. */
 interface Fact {
   readonly event: string
-  /** The order, the account or the challenge, as in the tables. */
+  /** The id of the order, the account or the challenge, as in the tables. */
   readonly subject: string
 }
 
@@ -24,7 +24,7 @@ const told = new Set([
 const bareId = (id: unknown): string => String(id).replaceAll("-", "").toLowerCase()
 const keyOf = ({ event, subject }: Fact): string => `${event} ${subject}`
 
-/** The members of a notification that name its subject. */
+/** The members of a notification that name the order, the account or the challenge. */
 export interface Notice {
   readonly hook: string
   readonly delivery_id: string
@@ -36,13 +36,13 @@ const factOf = ({ account_id, challenge_id, hook, order_id }: Notice): Fact => (
   subject: bareId(challenge_id ?? order_id ?? account_id)
 })
 
-/** See above. */
+/** The facts that commits made, and the notifications of them. */
 export class Facts {
   readonly #facts: Array<Fact> = []
   readonly #happened = new Set<string>()
-  /** The id of each occurrence, by what happened. */
+  /** The id of each notification, by the change that it is about. */
   readonly #ids = new Map<string, string>()
-  /** Who was notified, by receiver and event. */
+  /** The notifications that arrived, by receiver and event. */
   readonly #told = new Set<string>()
   readonly #givenUp = new Set<string>()
   readonly #receivers: ReadonlyArray<string>
@@ -53,14 +53,16 @@ export class Facts {
     this.#violated = violated
   }
 
-  /** A commit has made a change. */
+  /** Records a change that a commit has made. */
   happened(event: string, subject: unknown): void {
     const fact = { event, subject: String(subject) }
     this.#facts.push(fact)
     this.#happened.add(keyOf(fact))
   }
 
-  /** A notification arrives: it must be about a committed change, under the one id of the change. */
+  /**
+   * Records that a notification has arrived. It must be about a committed change, and have the one id of that change.
+   */
   told(receiver: string, notice: Notice): void {
     const key = keyOf(factOf(notice))
     if (!this.#happened.has(key)) this.#violated(`${receiver} was told of ${key}, which has not happened`)
@@ -104,7 +106,7 @@ export class Facts {
     }
   }
 
-  /** Checks that each receiver got each change, or that its job says that it was given up. */
+  /** Checks that each receiver got each change, or that the job of its delivery was given up. */
   areTold(): void {
     for (const fact of this.#facts.filter(({ event }) => told.has(event))) {
       for (const receiver of this.#receivers) {
@@ -114,7 +116,7 @@ export class Facts {
     }
   }
 
-  /** How many notifications arrived, repeats left out. */
+  /** The number of notifications that arrived, without repeats. */
   get arrived(): number {
     return this.#told.size
   }

@@ -4,7 +4,7 @@ import { idOf, jsonOf, pathOf, Session } from "./Session.ts"
 import type { Surroundings } from "./Session.ts"
 import { stuckZone } from "./World.ts"
 
-/** An account that asks for more validations than there are slots, of names whose servers never answer. */
+/** An account that asks for more validations than there are slots. The servers of its names never answer. */
 export class Flood extends Session {
   readonly #names: number
 
@@ -22,7 +22,7 @@ export class Flood extends Session {
       if (url !== undefined) yield* this.post(pathOf(url), {})
     })
 
-  /** One order, and all of its challenges at once. */
+  /** Places one order, and triggers all of its challenges at once. */
   readonly life: Effect.Effect<void> = Effect.gen({ self: this }, function*() {
     if (!(yield* this.register)) return
     yield* this.pause(0, 5000)

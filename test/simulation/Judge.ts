@@ -9,18 +9,18 @@ import type { Known } from "./Tables.ts"
 import { authorizationMoves, bare, challengeMoves, id, orderMoves, queries, uuid } from "./Tables.ts"
 
 /*
- * The invariants. After each commit the tables are compared with their state before it. At the end, when nothing is
- * left to do, they are compared with the clients' answers.
+ * Judges the invariants. After each commit it compares the tables with their state before. At the end, when nothing is
+ * left to do, it compares them with the answers that clients got.
  */
 
-/** See above. `violated` is called with each violation. */
+/** A judge of one run. It calls `violated` with each violation. */
 export class Judge {
   readonly #store: () => Store
   readonly #ledger: Ledger
   readonly #facts: Facts
   readonly #shown: ReadonlySet<string>
   readonly #program: Program
-  /** Serial numbers of certificates that the log says were signed in vain. */
+  /** Serial numbers of certificates that were signed in vain according to the log. */
   readonly #told = new Set<string>()
   readonly #violated: (what: string) => void
   readonly #lapsedBefore: () => number
@@ -40,7 +40,7 @@ export class Judge {
     readonly shown: ReadonlySet<string>
     readonly program: Program
     readonly violated: (what: string) => void
-    /** Orders of this epoch second or earlier are past their expiry, by the clock that is furthest ahead. */
+    /** Orders of this epoch second or earlier have expired according to the clock that is furthest ahead. */
     readonly lapsedBefore: () => number
   }) {
     this.#store = options.store
@@ -109,7 +109,7 @@ export class Judge {
     cut()
     const after = snapshotOf(this.#store())
     for (const lost of lostIn(before, after, this.#ledger)) this.#violated(lost)
-    // A lost row is no longer known; a swept row has existed.
+    // A row that was lost is not known any more, and a row that was swept did exist.
     for (const table of ["orders", "challenges", "authorizations", "accounts", "crls"] as const) {
       for (const key of before[table].keys()) {
         const row = after[table].get(key)
@@ -138,7 +138,7 @@ export class Judge {
       }
       if (row["has_certificate"] !== 1) this.#violated(`the order ${name} is valid without a certificate`)
     }
-    // An unfinished order lapses by the sweep; only its age is the cause.
+    // An unfinished order lapses by the sweep, and only because of its age.
     const isLapsed = (before?.["status"] === "pending" || before?.["status"] === "ready") &&
       Number(row["created_at"]) <= this.#lapsedBefore()
     if (row["status"] === "invalid" && before?.["status"] !== "invalid" && row["has_error"] !== 1 && !isLapsed) {
@@ -176,7 +176,7 @@ export class Judge {
   }
 
   /**
-   * A revocation that is on no list has a job that will sign a list, or a failed job that left it to the daily sweep.
+   * For each revocation that is on no list, a job will sign a list, or a failed job has left this to the daily sweep.
    */
   #checkLists(): void {
     const unlisted = this.#unlisted()
@@ -216,19 +216,19 @@ export class Judge {
     return this.unfinished().length === 0
   }
 
-  /** Whether a list was left to the daily sweep, because every attempt to sign it was lost. */
+  /** Whether a list was left to the daily sweep because every attempt to sign it was lost. */
   isLeftToSweep(): boolean {
     return this.#store().rows("SELECT id FROM jobs WHERE kind = 'local_ca_crl_regenerate' AND status = 'failed'")
       .length > 0
   }
 
-  /** The second the daily sweep of the lists is due; `undefined` while it runs. */
+  /** The second at which the daily sweep of the lists is due; undefined while the sweep runs. */
   sweepIsDueAt(): number | undefined {
     const [row] = this.#store().rows("SELECT run_at FROM jobs WHERE kind = 'local_ca_crl_sweep' AND status = 'ready'")
     return row === undefined ? undefined : Number(row["run_at"])
   }
 
-  /** Jobs that are live, as a person would name them. */
+  /** The live jobs, in words for people. */
   unfinished(): ReadonlyArray<string> {
     return this.#store().rows(
       `SELECT kind, dedup_key, status, run_at, attempts, last_error FROM jobs
@@ -245,7 +245,7 @@ export class Judge {
     this.#holdsOrphans()
   }
 
-  /** An authorization was lost, but not by the service. */
+  /** Records that an authorization was lost through no fault of the service. */
   forget(authorization: string): void {
     this.#known.authorizations.delete(authorization)
     for (const [key] of this.#known.challenges) {
@@ -255,13 +255,14 @@ export class Judge {
     }
   }
 
-  /** The log says that a certificate was signed in vain. */
+  /** Records that the log reports a certificate as signed in vain. */
   told(serial: string): void {
     this.#told.add(bare(serial))
   }
 
   /**
-   * What a program signed is stored or recorded, and what was recorded is revoked, unless an order has it after all.
+   * Checks that what a program signed is stored or recorded, and that what was recorded is revoked, unless it belongs
+   * to an order after all.
    */
   #holdsOrphans(): void {
     const stored = new Set([...this.#known.orders.values()].map(({ cert_serial }) => bare(cert_serial)))

@@ -1,23 +1,23 @@
-/** What the service has told its clients, and so must keep. Ids are as in the URLs. */
+/** The facts that the service has told its clients and so must keep. Ids have the form that they have in URLs. */
 export class Ledger {
   /** Accounts whose creation was answered. */
   readonly accounts = new Set<string>()
   /** Accounts whose deactivation was answered. */
   readonly deactivated = new Set<string>()
-  /** Orders whose creation was answered, and their names. */
+  /** Orders whose creation was answered, with their names. */
   readonly orders = new Map<string, ReadonlyArray<string>>()
   /** Orders whose finalize was accepted. */
   readonly finalized = new Set<string>()
-  /** Orders whose certificate was handed out, and its serial number. */
+  /** Orders whose certificate was handed out, with its serial number. */
   readonly certificates = new Map<string, string>()
   /** Serial numbers of certificates whose revocation was answered. */
   readonly revoked = new Set<string>()
-  /** Every nonce handed out. */
+  /** Every nonce that was handed out. */
   readonly nonces = new Set<string>()
-  /** Nonces a request was accepted with. */
+  /** Nonces of accepted requests. */
   readonly spent = new Set<string>()
 
-  /** The number of answers the service must keep. */
+  /** The number of answers that the service must keep. */
   get acknowledged(): number {
     return this.accounts.size + this.deactivated.size + this.orders.size + this.finalized.size +
       this.certificates.size + this.revoked.size

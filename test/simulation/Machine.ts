@@ -6,12 +6,12 @@ import { countNative, native } from "./Native.ts"
 import type { Random } from "./Random.ts"
 
 /*
- * One computer on which several processes run in turn, a few operations at a time, in an order that a seed decides.
- * Everything the processes wait for is a task or a timer of this machine, so nothing depends on the speed of the real
- * one. Only time, chance, the outside and the order of events are simulated. The code is the service's own.
+ * One computer on which several processes run by turns, a few operations at a time, in an order that a seed decides.
+ * Everything that the processes wait for is a task or a timer of this machine, so nothing depends on the speed of the
+ * real machine. Only time, chance, the outside and the order of events are simulated. The code is the service's own.
  */
 
-/** Milliseconds within which files and threads answer. */
+/** The milliseconds within which files and threads answer. */
 const slowestAnswer = 20
 
 const realImmediate = globalThis.setImmediate
@@ -22,19 +22,19 @@ interface Timer {
   readonly fire: () => void
 }
 
-/** A process of the machine: its own clock, its own tasks, and an end after which nothing of it runs. */
+/** A process of the machine. It has its own clock and its own tasks, and after its end nothing of it runs. */
 export class Process {
   readonly name: string
   readonly clock: Clock.Clock
-  /** Milliseconds its clock is ahead of the machine's. */
+  /** How many milliseconds its clock is ahead of the machine's. */
   skew = 0
   isAlive = true
-  /** Milliseconds that a wait of its own lasts longer than requested. */
+  /** How many milliseconds its waits last longer than requested. */
   lateness: () => number = () => 0
-  /** Until when, by the machine's clock, it is stopped. */
+  /** The time of the machine until which the process is stopped. */
   stoppedUntil = 0
   readonly tasks: Array<() => void> = []
-  /** Called when it is killed. */
+  /** Called when the process is killed. */
   readonly onKilled = new Set<() => void>()
   readonly #machine: Machine
   readonly #scheduler: Scheduler.Scheduler
@@ -47,7 +47,8 @@ export class Process {
     this.#scheduler = {
       executionMode: "async",
       shouldYield: () => {
-        // A fiber continues inside whatever wakes it: a timer, a promise, another process. Here it waits for its step.
+        // A fiber would go on inside whatever wakes it: a timer, a promise or another process. Here it waits for the
+        // next step of its own process.
         if (!machine.isRunning(this)) return true
         if (this.#operations-- > 0) return false
         this.#operations = random.below(longestRun)
@@ -57,7 +58,7 @@ export class Process {
     }
     const millis = () => machine.now + this.skew
     const wallNanos = () => BigInt(millis()) * 1_000_000n
-    // Elapsed time is measured: it never goes back, whatever the clock says.
+    // Elapsed time is measured, so it never goes back, whatever the clock reads.
     const elapsedNanos = () => BigInt(machine.now) * 1_000_000n
     this.clock = {
       currentTimeMillisUnsafe: millis,
@@ -66,7 +67,7 @@ export class Process {
       currentTimeNanos: Effect.sync(wallNanos),
       monotonicTimeNanosUnsafe: elapsedNanos,
       monotonicTimeNanos: Effect.sync(elapsedNanos),
-      // Setting a clock does not change the length of a wait.
+      // A change of the clock does not change the length of a wait.
       sleep: (duration) =>
         Effect.callback((resume) =>
           machine.after(Duration.toMillis(duration) + this.lateness(), () => resume(Effect.void))
@@ -79,7 +80,7 @@ export class Process {
     return Effect.runFork(Effect.provideService(effect, Clock.Clock, this.clock), { scheduler: this.#scheduler })
   }
 
-  /** Like kill -9: no finalizer runs, no task is left. */
+  /** Kills the process as kill -9 does: no finalizer runs, and no task is left. */
   kill(): void {
     if (!this.isAlive) return
     this.isAlive = false
@@ -89,9 +90,9 @@ export class Process {
   }
 }
 
-/** See above. `trace` receives every event, in order. */
+/** A machine. `trace` receives every event, in order. */
 export class Machine {
-  /** Epoch milliseconds. */
+  /** The time of the machine in epoch milliseconds. */
   now: number
   steps = 0
   readonly processes = new Set<Process>()
@@ -111,14 +112,14 @@ export class Machine {
     this.#trace = options.trace
   }
 
-  /** A new process; it runs at most `longestRun` operations before another one may have its turn. */
+  /** Makes a new process. It runs at most `longestRun` operations before another process may have its turn. */
   spawn(name: string, longestRun: number): Process {
     const process = new Process(this, name, this.#random, longestRun)
     this.processes.add(process)
     return process
   }
 
-  /** Whether this is a step of a process that is alive. */
+  /** Whether the present step belongs to this process, and the process is alive. */
   isRunning(process: Process): boolean {
     return this.#running === process && process.isAlive
   }
@@ -144,12 +145,12 @@ export class Machine {
     })
   }
 
-  /** Lets time pass; timers that became due meanwhile fire late. */
+  /** Lets time pass. Timers that became due in the meantime fire late. */
   pass(millis: number): void {
     this.now += millis
   }
 
-  /** Whether any was due. */
+  /** Fires the due timers. Returns whether there were any. */
   #fireDue(): boolean {
     for (let isDue = false;; isDue = true) {
       let earliest: Timer | undefined
@@ -168,13 +169,13 @@ export class Machine {
     this.#running = process
     task?.()
     this.#running = undefined
-    // Work takes time, now and then.
+    // Now and then, the work itself takes time.
     if (this.#random.chance(0.01)) this.pass(this.#random.below(20))
   }
 
   /**
-   * Runs until `isOver`, which is checked between any two steps; false if nothing is left to do or to wait for.
-   * `between` is called there too: it may kill, stop and change clocks.
+   * Runs until `isOver` returns true. Returns false if nothing is left to do or to wait for. Between any two steps it
+   * calls `isOver`, and `between`, which may kill and stop processes and change clocks.
    */
   async run(isOver: () => boolean, between: () => void): Promise<boolean> {
     const immediate = (task: (...args: ReadonlyArray<unknown>) => void, ...args: ReadonlyArray<unknown>) => {
@@ -186,18 +187,18 @@ export class Machine {
     const uncount = countNative((give) => void this.after(this.#random.below(slowestAnswer), give))
     try {
       for (;;) {
-        // A step may begin several requests: it is over once all are answered.
+        // A step may begin several requests. It is over once all of them are answered.
         while (native.pending > 0) await turn()
         if (isOver()) return true
         between()
         if (this.#fireDue()) {
-          await turn() // it may have kept a promise, which makes a task or a request
+          await turn() // a timer may have resolved a promise, which makes a task or a request
           continue
         }
         const able = this.#able()
         if (able.length > 0) this.#step(able)
         else {
-          await turn() // a promise that is kept at once makes a task without any request
+          await turn() // a promise that is resolved at once makes a task without any request
           if (native.pending > 0 || this.#able().length > 0) continue
           const next = this.#nextEvent()
           if (next === Number.POSITIVE_INFINITY) return false
@@ -214,7 +215,9 @@ export class Machine {
     return [...this.processes].filter(({ stoppedUntil, tasks }) => tasks.length > 0 && stoppedUntil <= this.now)
   }
 
-  /** When a timer is due or a stopped process goes on; in the future, where nothing is able to run. */
+  /**
+   * The time at which a timer is due or a stopped process goes on. It is in the future if no process is able to run.
+   */
   #nextEvent(): number {
     let next = Number.POSITIVE_INFINITY
     for (const { at } of this.#timers) next = Math.min(next, at)

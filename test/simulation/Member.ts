@@ -41,7 +41,7 @@ import type { Receivers } from "./Receivers.ts"
 import type { Store } from "./Store.ts"
 import type { World } from "./World.ts"
 
-/** What every process of the service gets when it starts. */
+/** The input of every process of the service at its start. */
 export interface Installation {
   readonly seed: string
   readonly config: Config
@@ -52,15 +52,15 @@ export interface Installation {
   readonly logged: (process: Process, record: Record) => void
 }
 
-/** A process of the service: the layers `serve` builds, without the sockets and the outside. */
+/** A process of the service: the layers that `serve` builds, without the sockets and the outside. */
 export interface Member {
   readonly process: Process
   readonly roles: Roles
-  /** Whether it answers requests already. */
+  /** Whether the process already answers requests. */
   readonly serves: () => boolean
-  /** Answers a request; nothing if the process ends first. Interruption is a client that hangs up. */
+  /** Answers a request; nothing if the process ends first. An interruption stands for a client that hangs up. */
   readonly request: (request: Request) => Effect.Effect<Answer | undefined>
-  /** As SIGTERM. */
+  /** Ends the process as SIGTERM does. */
   readonly terminate: () => void
 }
 
@@ -85,7 +85,7 @@ const drainMillis = 30_000
 
 type Served = (request: Request) => Effect.Effect<Answer>
 
-/** Starts a process; it ends by itself, as a process does, if it cannot start. */
+/** Starts a process. If it cannot start, it ends by itself as a real process does. */
 export const startMember = (installation: Installation, process: Process, roles: Roles): Member => {
   const { config, profiles, receivers, store, world } = installation
   const owner = ownerOf({ place: undefined, begun: () => undefined }, { host: "machine", pid: 1, uuid: process.name })
@@ -133,14 +133,14 @@ export const startMember = (installation: Installation, process: Process, roles:
   const life = Effect.scoped(Effect.gen(function*() {
     const driver = yield* store.driverOf(process)
     yield* Effect.gen(function*() {
-      // As the program does if restarting does not help.
+      // The program also ends by itself if a loop cannot be restarted.
       yield* Effect.forkScoped(Effect.flatMap(Loops, ({ givenUp }) => Effect.map(givenUp, () => process.kill())))
       yield* Layer.build(workers.presence({ owner, roles: rolesText(roles), version: "0" }))
       const runner = roles.has("worker") ? yield* working : undefined
       if (roles.has("acme")) serve = yield* serving
       yield* Deferred.await(stopping)
       serve = undefined
-      // As listeners do: earlier requests are answered before the services they need are closed.
+      // Listeners do the same: earlier requests are answered before the services that they need are closed.
       const answered = Effect.timeoutOption(Effect.forEach([...asked], Fiber.await, { discard: true }), drainMillis)
       yield* Effect.all([answered, runner?.stop ?? Effect.void], { concurrency: 2 })
     }).pipe(

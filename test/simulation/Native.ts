@@ -3,13 +3,14 @@ import fs from "node:fs/promises"
 import { syncBuiltinESMExports } from "node:module"
 
 /*
- * Work that the runtime does outside the event loop: files, and signatures made and verified on its threads. Its duration is not
- * repeatable, so a simulation has to know whether any is in progress, and says itself when it is over.
+ * Work that the runtime does outside the event loop: files, and signatures that its threads make and verify. How long
+ * it takes is not repeatable. So a simulation has to know whether any of it is in progress, and decides itself when it
+ * is over.
  */
 
 type Anything = (...args: ReadonlyArray<unknown>) => unknown
 
-/** Requests begun and not answered yet. */
+/** The number of requests that were begun and are not answered yet. */
 export const native = { pending: 0 }
 
 type Give = () => void
@@ -67,7 +68,7 @@ const opened = (open: typeof fs.open): Anything => async (...args) => {
   return file
 }
 
-/** Counts from now on, until the returned function is called; `later` calls each `give` once. */
+/** Counts the requests from now on, until the returned function is called. `later` calls each `give` once. */
 export const countNative = (later: (give: Give) => void): () => void => {
   giveLater = later
   const undo = [

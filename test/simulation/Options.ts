@@ -1,18 +1,18 @@
-/** What `npm run simulate` is asked for. */
+/** The options of `npm run simulate`. */
 export interface Options {
-  /** The first seed, and how many. */
+  /** The first seed, and the number of seeds. */
   readonly from: number
   readonly seeds: number
-  /** Ends at the first seed that finds something. */
+  /** Whether to end at the first seed that finds something. */
   readonly first: boolean
-  /** Prints everything that happens. */
+  /** Whether to print everything that happens. */
   readonly trace: boolean
-  /** Looks for the planted bugs instead of running the tree as it is. */
+  /** Whether to look for the planted bugs instead of running the tree as it is. */
   readonly planted: boolean
-  /** The one planted bug to look for, from 1; 0 for all. */
+  /** The number of the planted bug to look for, from 1; 0 for all. */
   readonly bug: number
   readonly json: boolean
-  /** Processes that share the seeds. */
+  /** The number of processes that share the seeds. */
   readonly processes: number
 }
 

@@ -13,7 +13,7 @@ export interface PlantedBug {
   readonly without: string
 }
 
-/** See above. */
+/** The planted bugs. */
 export const plantedBugs: ReadonlyArray<PlantedBug> = [
   {
     name: "a nonce is looked at and not taken",
@@ -167,7 +167,7 @@ const partitioned = (statement, params) =>
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 
-/** How often the guard occurs in its file. It must occur exactly once, or the bug cannot be planted. */
+/** How often the guard occurs in its file. The bug can be planted only if that is exactly once. */
 export const guardsOf = ({ file, guard }: PlantedBug): number =>
   readFileSync(join(root, file), "utf8").split(guard).length - 1
 

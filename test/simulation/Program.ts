@@ -5,9 +5,9 @@ import type { Machine, Process } from "./Machine.ts"
 import type { Random } from "./Random.ts"
 
 /*
- * A program of the operator that signs elsewhere. It is sometimes slow, so that an order ends while it signs. It
- * answers an order that it has already signed for with the same certificate. Its books say what it has signed, who got
- * that, and what it has revoked.
+ * A program of the operator that signs elsewhere. It is sometimes slow, so that an order ends while it signs. For an
+ * order that it has already signed for, it returns the same certificate again. Its records say what it has signed, who
+ * got that, and what it has revoked.
  */
 
 /** A certificate that a process got. */
@@ -15,21 +15,21 @@ interface Given {
   readonly order: string
   readonly serial: string
   readonly process: Process
-  /** Milliseconds of the machine. */
+  /** Milliseconds of the machine's time. */
   readonly at: number
 }
 
-/** The time in milliseconds in which a process has to report what happened to a certificate that it got. */
+/** The milliseconds within which a process has to report what happened to a certificate that it got. */
 const settledWithin = 120_000
 
 const bare = (serial: string): string => serial.toLowerCase().replace(/^0+/, "")
 
-/** See above. */
+/** The program, which all processes share. */
 export class Program {
   readonly #signed = new Map<string, Issued>()
   readonly #given: Array<Given> = []
   readonly #ended = new Map<Process, number>()
-  /** Serial numbers that it was asked to revoke. */
+  /** Serial numbers that the program was asked to revoke. */
   readonly revoked = new Set<string>()
   readonly #machine: Machine
   readonly #random: Random
@@ -41,7 +41,7 @@ export class Program {
     this.#malice = malice
   }
 
-  /** The signer that asks it, for a process. The program signs with the CA of the given signer. */
+  /** The signer that calls this program, for a process. The program signs with the CA of the given signer. */
   asked(signer: Extract<Signer, { readonly relay?: undefined }>, process: Process): Signer {
     process.onKilled.add(() => this.#ended.set(process, this.#machine.now))
     const passing = (least: number, most: number) =>
@@ -75,7 +75,7 @@ export class Program {
     }
   }
 
-  /** Certificates whose process lived long enough to report what happened to them. */
+  /** Certificates whose process has lived long enough to report what happened to them. */
   settled(): ReadonlyArray<{ readonly order: string; readonly serial: string }> {
     return this.#given.filter(({ at, process }) => (this.#ended.get(process) ?? Infinity) - at > settledWithin)
   }

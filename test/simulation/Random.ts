@@ -25,7 +25,7 @@ export class Random {
     return result
   }
 
-  /** Uniform in [0, 1). */
+  /** A random number, uniform in [0, 1). */
   fraction(): number {
     return this.#next() / 2 ** 32
   }
@@ -40,12 +40,12 @@ export class Random {
     return least + this.below(most - least + 1)
   }
 
-  /** True with the given probability. */
+  /** True with this probability. */
   chance(probability: number): boolean {
     return this.fraction() < probability
   }
 
-  /** One of several. */
+  /** A random member of a list. */
   pick<A>(from: readonly [A, ...ReadonlyArray<A>] | ReadonlyArray<A>): A {
     const one = from[this.below(from.length)]
     if (one === undefined) throw new Error("there is nothing to pick from")

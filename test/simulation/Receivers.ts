@@ -7,14 +7,14 @@ import type { Random } from "./Random.ts"
 import type { World } from "./World.ts"
 
 /*
- * The receivers of events: webhooks that are slow, refuse for a while, or accept an event but answer too late, so that
- * it is sent again.
+ * The receivers of events: webhooks that are slow, refuse events for a while, or accept an event but answer so late
+ * that it is sent again.
  */
 
 /** How long a receiver may take to answer. */
 export const timeoutMillis = 5000
 
-/** The webhooks there are, by name. */
+/** The names of the webhooks. */
 export const receiverNames = ["chat", "pager"] as const
 
 /** The sections of the configuration that name them. */
@@ -25,7 +25,7 @@ webhook_enabled = ${JSON.stringify(receiverNames)}
 ${receiverNames.map((name) => `[notify.webhook.${name}]\nurl = "https://${name}.example.org/"`).join("\n")}
 `
 
-/** See above. Every event that arrives is recorded as a fact, even if its answer is lost. */
+/** The receivers of a run. Every event that arrives is recorded as a fact, even if its answer is lost. */
 export class Receivers {
   readonly #machine: Machine
   readonly #random: Random
@@ -35,7 +35,7 @@ export class Receivers {
   constructor(given: {
     readonly machine: Machine
     readonly random: Random
-    /** Receivers misbehave as much as the rest of the outside. */
+    /** The receivers misbehave as often as the rest of the outside. */
     readonly world: World
     readonly facts: Facts
   }) {
@@ -51,7 +51,7 @@ export class Receivers {
     return Effect.callback<void>((resume) => this.#machine.after(millis, () => resume(Effect.void)))
   })
 
-  /** The backends, which reach only these receivers. */
+  /** The real backends, which can reach only these receivers. */
   readonly layer = (): Layer.Layer<Deliveries> =>
     Deliveries.layerScripted(({ entry, fields }) =>
       Effect.gen({ self: this }, function*() {

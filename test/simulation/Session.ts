@@ -19,11 +19,11 @@ export interface Surroundings {
   readonly violated: (what: string) => void
   /** How often it repeats requests, hangs up and loses its state. */
   readonly mischief: number
-  /** The certificate of the CA, PEM. */
+  /** The certificate of the CA, in PEM. */
   readonly ca: string
 }
 
-/** How often an unanswered request is sent again. */
+/** The number of times that an unanswered request is sent again. */
 export const patience = 60
 /** The id at the end of a URL. */
 export const idOf = (url: string): string => url.split("/").at(-1) ?? ""
@@ -32,7 +32,7 @@ export const pathOf = (url: string): string => new URL(url).pathname
 /** The body of an answer. */
 export const jsonOf = <A>(answer: Answer): A => JSON.parse(String(answer.body)) as A
 
-/** An account and its signed requests: nonces, repeats, and answers that are lost. */
+/** An account and its signed requests, with its nonces, its repeated requests and its lost answers. */
 export class Session {
   protected readonly at: Surroundings
   readonly #profile: string
@@ -47,7 +47,7 @@ export class Session {
     this.key = this.nextKey()
   }
 
-  /** A key it has not had before. */
+  /** A key that the account has not had before. */
   protected nextKey(): AcmeKey {
     return accountKeyNamed(`${this.at.name}/${this.#keys++}`)
   }
@@ -90,7 +90,7 @@ export class Session {
       this.#heard(answer)
       const isStale = String(answer.body).includes("acme:error:badNonce")
       note(`${this.at.name} ${request.path.replace(/[^/]{20,}/, "*")} ${answer.status}${isStale ? " badNonce" : ""}`)
-      // A refusal may have come before the nonce was checked.
+      // If the answer is a refusal, the nonce may not have been checked yet.
       if (answer.status < 300) {
         if (ledger.spent.has(nonce)) violated(`the nonce ${nonce} was accepted twice`)
         ledger.spent.add(nonce)
@@ -98,7 +98,7 @@ export class Session {
       return answer
     })
     if (random.chance(mischief)) {
-      // Sends the same bytes twice: whatever the second answer is, the request must not be done twice.
+      // Sends the same bytes twice. Whatever the second answer is, the request must not be done twice.
       return Effect.map(Effect.all([judged, judged], { concurrency: 2 }), ([one, other]) => {
         const isGood = (answer: Answer | undefined) => answer !== undefined && answer.status < 300
         return isGood(one) ? one : isGood(other) ? other : one ?? other

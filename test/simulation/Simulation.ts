@@ -24,18 +24,18 @@ import { openStore, plantedDefect } from "./Store.ts"
 import { climateOf, Weather } from "./Weather.ts"
 import { World } from "./World.ts"
 
-/* One seed, from the first process started to the last job done. */
+/* One seed, from the start of the first process to the end of the last job. */
 
 /** The result of a run. */
 export interface Outcome {
   readonly seed: string
-  /** The same for the same seed and the same code. */
+  /** A digest that is the same for the same seed and the same code. */
   readonly digest: string
   readonly steps: number
-  /** Answers that the service has to keep. */
+  /** The number of answers that the service has to keep. */
   readonly acknowledged: number
   readonly certificates: number
-  /** Notifications that arrived, repeats left out. */
+  /** The number of notifications that arrived, without repeats. */
   readonly notified: number
   readonly faults: { readonly [fault: string]: number }
   readonly violations: ReadonlyArray<string>
@@ -50,9 +50,9 @@ const topologies: ReadonlyArray<ReadonlyArray<string>> = [
 const mostSteps = 2_000_000
 const restMillis = 6 * 3_600_000
 const daySeconds = 86_400
-/** The shortest time that the service is checked at the end. */
+/** The least time at the end during which the service is checked. */
 const calmMillis = 50_000
-/** Validations of a flood for each worker, which then has sixteen slots. */
+/** The number of validations of a flood for each worker, which has sixteen slots then. */
 const floodOf = 20
 
 /** Makes the CA that every simulation signs with; returns its folder. */
@@ -167,7 +167,7 @@ ${receiversToml}`)
     }
   }
 
-  // The processes, each started again when it has ended.
+  // The processes. Each is started again after its end.
   const restarts = random("restarts")
   let started = 0
   const start = (place: number, roles: string): void => {
@@ -247,7 +247,7 @@ ${receiversToml}`)
     if (machine.now >= restUntil) return true
     if (!judge.isAtRest()) return false
     if (!judge.isLeftToSweep()) return true
-    // The sweep then has a day, and no more.
+    // The next daily sweep must sign the lists that were left to it.
     const dueAt = judge.sweepIsDueAt()
     if (dueAt === undefined) return false
     if (sweptAt === undefined) {

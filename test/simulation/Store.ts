@@ -11,25 +11,25 @@ import { Disk, syncsCommits } from "./Disk.ts"
 import type { Process } from "./Machine.ts"
 
 /*
- * The one database of a simulation and the connections processes have to it. A process that dies has its transaction
- * rolled back and its place in the line given up, as a server does when a connection is gone.
+ * The one database of a simulation, and the connections that processes have to it. If a process dies, its transaction
+ * is rolled back and its place in the queue is freed, as a server does when a connection is gone.
  */
 
-/** A row as SQLite has it. */
+/** A row as SQLite returns it. */
 export type Row = { readonly [column: string]: unknown }
 
-/** The faults of the database; called before each statement and each commit of a process. */
+/** The faults of the database. These functions are called before each statement and each commit of a process. */
 export interface Mishaps {
-  /** The statement never arrives. */
+  /** Whether the statement never arrives. */
   readonly statement: (process: Process) => boolean
-  /** The caller of the statement dies of a defect. */
+  /** Whether the caller of the statement dies of a defect. */
   readonly defect: (process: Process) => boolean
   /**
-   * `undone`: nothing was committed, and the process is told so. `unheard`: everything was committed, but the process
-   * is told that it was not.
+   * `undone`: nothing was committed, and the process learns that. `unheard`: everything was committed, but the process
+   * is told the opposite.
    */
   readonly commit: (process: Process) => "undone" | "unheard" | undefined
-  /** The order of rows for statements without ORDER BY. */
+  /** Decides the order of rows of statements without ORDER BY. */
   readonly arrange: <A>(rows: ReadonlyArray<A>) => ReadonlyArray<A>
 }
 
@@ -38,7 +38,7 @@ interface Turn {
   readonly resume: () => void
 }
 
-/** The text of a planted defect; it is in the records of whatever dies of it. */
+/** The text of a planted defect. The records of everything that dies of the defect contain it. */
 export const plantedDefect = "a planted defect"
 
 const planted = new SqlError({ cause: new Error("planted"), message: "planted" })
@@ -55,23 +55,23 @@ const tablesWritten = (text: string): ReadonlyArray<string> => {
   return found
 }
 
-// RETURNING returns rows in no fixed order, whatever order the write found them in.
+// RETURNING returns rows in no fixed order, whatever the order in which the write found them.
 const isOrdered = (text: string): boolean => /\bORDER BY\b/.test(text) && !/\bRETURNING\b/.test(text)
 
-/** The database, migrated. */
+/** The database with its schema. */
 export interface Store {
   /** Whether there are uncommitted writes. */
   readonly isInTransaction: () => boolean
-  /** Cuts the power, when no process has a connection; returns how many transactions that took back. */
+  /** Cuts the power while no process has a connection. Returns how many transactions that has undone. */
   readonly cut: (below: (limit: number) => number) => number
   /**
-   * Leaves a job that is due at this second and whose deadline no process can read, as a manual change or a bad disk
-   * may do.
+   * Leaves a job that is due at this second and whose deadline no process can read. A change by hand or a bad disk may
+   * do the same.
    */
   readonly spoil: (key: string, second: number) => void
   /**
-   * Loses the row of an authorization of an unfinished order, as a partial restore may do; returns its id, if there is
-   * one.
+   * Loses the row of an authorization of an unfinished order, as a partial restore may do. Returns the id of the row,
+   * if there is one.
    */
   readonly lose: (below: (limit: number) => number) => string | undefined
   /** Reads rows outside of any process. */
@@ -81,8 +81,8 @@ export interface Store {
 }
 
 /**
- * Opens one. `committed` is called for each committed transaction, before the next statement of any process, with the
- * tables it wrote to.
+ * Opens a store. For each committed transaction `committed` is called with the tables that the transaction wrote to,
+ * before the next statement of any process.
  */
 export const openStore = (
   synchronous: Sqlite.SqliteOptions["synchronous"],

@@ -1,6 +1,6 @@
 import type { Row } from "./Store.ts"
 
-/* What the judge knows about the tables: how their rows may change, and how they are read. */
+/* The judge's knowledge about the tables: how their rows may change, and how they are read. */
 
 /** Rows by id. */
 export type Known = Map<string, Row>
@@ -13,14 +13,14 @@ export const orderMoves: { readonly [from: string]: ReadonlyArray<string> } = {
   valid: [],
   invalid: []
 }
-/** The same for challenges. */
+/** The states that a challenge may go to, from each state. */
 export const challengeMoves: { readonly [from: string]: ReadonlyArray<string> } = {
   pending: ["processing", "valid", "invalid"],
   processing: ["valid", "invalid"],
   valid: [],
   invalid: []
 }
-/** The same for authorizations. */
+/** The states that an authorization may go to, from each state. */
 export const authorizationMoves: { readonly [from: string]: ReadonlyArray<string> } = {
   pending: ["valid", "invalid", "deactivated", "expired"],
   valid: ["deactivated", "expired", "revoked"],
@@ -32,10 +32,10 @@ export const authorizationMoves: { readonly [from: string]: ReadonlyArray<string
 
 /** A column of 16 octets, as text. */
 export const id = (column: string) => `lower(hex(${column}))`
-/** The same as in a URL. */
+/** An id in the form that it has in URLs. */
 export const uuid = (hex: string): string =>
   `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
-/** A serial number, however it was written. */
+/** A serial number in one form, however it was written. */
 export const bare = (serial: unknown): string => String(serial).toLowerCase().replace(/^0+/, "")
 
 /** Reads everything that is judged about a table. */
@@ -44,7 +44,7 @@ export const queries = {
     id("account_id")
   } AS account, status, cert_serial, revoked_at, revocation_reason, created_at, json_array_length(identifiers) AS names,
     certificate IS NOT NULL AS has_certificate, error IS NOT NULL AS has_error FROM orders`,
-  // A validation that was given up is the service's own failure, and nobody is notified of it.
+  // If a validation is given up, that is the service's own failure, and nobody is notified of it.
   challenges: `SELECT ${id("id")} AS id, token, status,
     status = 'invalid' AND error NOT LIKE '%:serverInternal%' AS is_refused FROM challenges`,
   authorizations: `SELECT ${id("id")} AS id, ${id("order_id")} AS order_id, status FROM authorizations`,

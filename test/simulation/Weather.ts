@@ -2,16 +2,16 @@ import type { Machine, Process } from "./Machine.ts"
 import type { Random } from "./Random.ts"
 import type { Mishaps } from "./Store.ts"
 
-/* The faults, their times, and the failures they excuse. */
+/* The faults, when they occur, and which failures they excuse. */
 
 const daySeconds = 86_400
 const hourSeconds = 3600
 
-/** After a fault: the time to find, take back and restart interrupted work. */
+/** The time that the service has after a fault to find, take back and restart interrupted work. */
 const recoveryMillis = 30_000
-/** The first processes are ready. */
+/** After this time the first processes are ready. */
 const startMillis = 3000
-/** A process that is asked to stop drains first. */
+/** The time that a process needs to drain when it is asked to stop. */
 const drainMillis = 35_000
 /** The longest delay of a wait. */
 const latestMillis = 2000
@@ -24,31 +24,31 @@ export const climateOf = (random: Random) => {
     undone: rate(0.02),
     unheard: rate(0.02),
     defect: rate(0.001),
-    /** Between two steps. */
+    /** The rate of events between two steps. */
     event: rate(1 / 2000),
     malice: rate(0.2),
     mischief: rate(0.3),
     longestRun: random.pick([7, 70, 700]),
-    /** An account has more validations than there are slots. */
+    /** Whether an account has more validations than there are slots. */
     isFlooded: random.chance(0.25),
     isUnordered: random.chance(0.5),
     late: random.chance(0.7) ? 0 : 0.3 * random.fraction()
   }
-  // A delay that affects everybody shows nothing about who waits for whom.
+  // A delay that affects everybody would not show who waits for whom.
   const isCalm = climate.isFlooded && random.chance(0.6)
   return isCalm ? { ...climate, statement: 0, undone: 0, unheard: 0, defect: 0, event: 0 } : climate
 }
 
-/** A process that faults may hit. */
+/** A process that faults may affect. */
 interface Struck {
   readonly process: Process
   readonly terminate: () => void
 }
 
-/** See above. */
+/** The weather of a run. */
 export class Weather implements Mishaps {
   readonly faults: { [fault: string]: number } = {}
-  /** Milliseconds that the clock of the host, and so of every process that starts on it, is ahead. */
+  /** How many milliseconds the clock of the host is ahead, and with it the clock of every process that starts there. */
   hostSkew = 0
   isHealed = false
   readonly #climate: ReturnType<typeof climateOf>
@@ -59,7 +59,8 @@ export class Weather implements Mishaps {
   readonly #spoil: (key: string) => boolean
   readonly #lose: () => boolean
   readonly #lastMishap = new Map<Process, number>()
-  // A process runs out of time if it is stopped, or waits for a stopped one that holds the database lock.
+  // A process has no time for its work while it is stopped, or while it waits for a stopped process that holds the lock
+  // of the database.
   #stalledUntil = 0
   #troubledUntil: number
 
@@ -128,7 +129,7 @@ export class Weather implements Mishaps {
     return rows.flatMap(() => left.splice(this.#random.below(left.length), 1))
   }
 
-  /** Milliseconds by which the next wait of a process is late. */
+  /** How many milliseconds the next wait of a process is late. */
   readonly lateness = (): number => {
     if (!this.#strikes(this.#climate.late)) return 0
     this.faults["wait late"] = (this.faults["wait late"] ?? 0) + 1
@@ -159,7 +160,7 @@ export class Weather implements Mishaps {
   #jump(process: Process): void {
     const millis = this.#random.pick([600, hourSeconds, 6 * hourSeconds, daySeconds]) * 1000
     const isAhead = this.#random.chance(0.5)
-    // Never before the CA's certificate is valid.
+    // The clock never goes back to a time before the CA's certificate is valid.
     const set = (skew: number) => Math.max(-daySeconds * 1000, Math.min(daySeconds * 1000, skew))
     const jumped = (skew: number) => set(isAhead ? skew + millis : skew - millis)
     const isHost = this.#random.chance(0.5)
@@ -171,7 +172,7 @@ export class Weather implements Mishaps {
     }
   }
 
-  /** Between two steps: causes a fault now and then. */
+  /** Causes a fault now and then, between two steps. */
   readonly between = (): void => {
     if (!this.#strikes(this.#climate.event)) return
     const living = this.#members()
@@ -201,7 +202,7 @@ export class Weather implements Mishaps {
         return this.#jump(process)
       case "cut":
         this.#struck("power cut", undefined)
-        // Then no process sees the change of the clock: processes that start later find it right.
+        // No process sees this change of the clock: the processes that start later find it right.
         if (this.#random.chance(0.5)) this.hostSkew = 0
         return this.#cutPower()
       case "spoil": {

@@ -11,39 +11,39 @@ import { Program } from "./Program.ts"
 import type { Random } from "./Random.ts"
 
 /*
- * The clients' hosts as the service sees them: a DNS that is slow or lies, and web servers that show what clients
- * publish.
+ * The hosts of clients as the service sees them: a DNS that is slow or lies, and web servers with the proofs that
+ * clients publish.
  */
 
-/** What a client is able to prove. */
+/** A proof that a client has published. */
 interface Proof {
   readonly name: string
   readonly keyAuthorization: string
-  /** Whether the answer is what the challenge asks for. */
+  /** Whether the text is what the challenge asks for. */
   readonly isRight: boolean
 }
 
-/** Names under it never validate: their servers do not answer within any time limit. */
+/** Names under this one never validate: their servers do not answer within any time limit. */
 export const stuckZone = "flood.example.org"
 const stuckMillis = 120_000
 
 const hostAddress = "203.0.113.10"
 const strangerAddress = "203.0.113.66"
 
-/** See above. Answers that were shown, and so may count as proofs, are kept by token. */
+/** The outside of a run. It keeps, by token, every answer that was shown and so may count as a proof. */
 export class World {
   readonly #http = new Map<string, Proof>()
   readonly #txt = new Map<
     string,
     ReadonlyArray<{ readonly token: string; readonly text: string; readonly isRight: boolean }>
   >()
-  /** Tokens whose proof the service was shown. */
+  /** The tokens of the proofs that the service was shown. */
   readonly shown = new Set<string>()
   readonly #machine: Machine
   readonly #random: Random
   /** How often the outside world misbehaves. */
   malice: number
-  /** Signs for the profile `other`. */
+  /** The program that signs for the profile `other`. */
   readonly program: Program
 
   constructor(machine: Machine, random: Random, malice: number) {
@@ -76,8 +76,8 @@ export class World {
   }
 
   /**
-   * The signers of a process, each of which takes some time, like a signer outside of the process. A program signs for
-   * the profile `other`.
+   * The signers of a process. Each takes some time, as a signer outside of the process does. A program signs for the
+   * profile `other`.
    */
   readonly signing = (signers: Signers["Service"], process: Process): Signers["Service"] => ({
     ...signers,

@@ -19,8 +19,8 @@ describe("the disk of a simulation", () => {
   afterEach(() => scope && Effect.runPromise(Scope.close(scope, Exit.void)))
 
   /**
-   * Commits the nonces of three accounts separately, then cuts the power; returns how many commits were lost, and what
-   * is left.
+   * Commits the nonces of three accounts separately, and then cuts the power. Returns how many commits were lost, and
+   * what is left.
    */
   const afterCut = async (synchronous: "normal" | "full") => {
     scope = await Effect.runPromise(Scope.make())

@@ -7,7 +7,9 @@ import { plant, plantedBugs } from "./Planted.ts"
 import type { Outcome } from "./Simulation.ts"
 import { makeCa, simulate } from "./Simulation.ts"
 
-/* `npm run simulate`: see docs/simulation.md. The program runs once more for each process that takes seeds. */
+/*
+ * `npm run simulate` (see docs/simulation.md). The program starts itself once more for each process that takes seeds.
+ */
 
 const shardOption = "--shard"
 
@@ -35,7 +37,7 @@ const progress = (text: string): void => {
   process.stderr.write(isInteractive ? `\r\u001B[K${text} …` : `${text}\n`)
 }
 
-/** Runs seeds in several processes; the outcomes in the order of the seeds. */
+/** Runs seeds in several processes, and returns the outcomes in the order of the seeds. */
 const runAll = (options: Options): Promise<ReadonlyArray<Outcome>> =>
   new Promise((done, fail) => {
     const outcomes: Array<Outcome> = []
@@ -87,7 +89,7 @@ const report = (outcomes: ReadonlyArray<Outcome>): string => {
   return lines.join("\n")
 }
 
-/** Looks for one planted bug in a copy of the tree; the seed that found it and what it saw. */
+/** Looks for one planted bug in a copy of the tree. Returns the seed that found it, and what that seed saw. */
 const hunt = (bug: PlantedBug, options: Options) => {
   const { folder, remove } = plant(bug)
   try {
@@ -151,7 +153,7 @@ const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
 const words = process.argv.slice(2)
 if (words[0] === shardOption) await shard()
 else {
-  // The waits of the simulated processes would keep this one alive.
+  // Without this, the waits of the simulated processes would keep the real process alive.
   const end = (code: number) => process.stdout.write("", () => process.exit(code))
   try {
     end(await main(words) ? 0 : 1)

@@ -26,7 +26,7 @@ for (const room of ["engine/sql", "engine/queue", "domain/words", "store"]) {
 for (const make of makers) make()
 const statements: ReadonlyArray<Pick<Statement<never, never>, "name" | "compiled" | "only">> = [...declared]
 
-/** Columns each of whose values few rows have. */
+/** Columns in which few rows share a value. */
 const narrow = new Set(
   `id rowid order_id authz_id kid eab_kid value token owner serial cert_serial pubkey cert_pubkey name dedup_key
    upstream_order_url replaces version key token_hash user_id request_id`.split(/\s+/)
@@ -211,7 +211,7 @@ describe.each(databases)("every plan on $name", (backend) => {
       })
   }
 
-  /** Statement and step, for steps that nothing bounds. */
+  /** The steps that nothing bounds, each with its statement. */
   const unbounded = Effect.suspend(() =>
     Effect.forEach(
       statements.filter(({ name, only = backend.dialect }) => !name.startsWith("test_") && only === backend.dialect),
@@ -273,7 +273,7 @@ describe.each(databases)("every plan on $name", (backend) => {
       if (backend.dialect === "postgres") yield* sql("SET enable_sort = off")
       const alone =
         /WHERE o\.account_id (?:= \+\?|>= \$1 AND o\.account_id <= \$1)(?: AND \+?o\.status = 'valid')? (?:ORDER|AND o\.created_at <= )/
-      // Rows of one second are sorted by their ids.
+      // Only the rows of one second are sorted by their ids.
       for (const name of ["order_search", "order_search_behind"]) {
         const plans = yield* stepsOf(name, alone)
         assert.isNotEmpty(plans, name)

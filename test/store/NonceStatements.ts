@@ -1,9 +1,9 @@
 import { int, text } from "../../src/engine/sql/Column.ts"
 import { statement } from "../../src/engine/sql/Statement.ts"
 
-/* Statements on the table `nonces`, which has the fewest columns: for tests about any statement. */
+/* Statements on the table `nonces`, which has the fewest columns. Tests that need just any statement use them. */
 
-/** Adds a row. */
+/** Inserts a row. */
 export const insert = statement({
   name: "test_insert",
   params: { value: text() },
@@ -11,7 +11,7 @@ export const insert = statement({
   sql: () => "INSERT INTO nonces (value, created_at) VALUES (:value, 0)"
 })
 
-/** Counts up the time of a row, and returns it. */
+/** Adds one to the time of a row, and returns the time. */
 export const bump = statement({
   name: "test_bump",
   params: { value: text() },

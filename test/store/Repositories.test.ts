@@ -376,7 +376,7 @@ describe.each(databases)("repositories on $name", (backend) => {
 
     test("a key is burnt for everybody, or for one account, who gets no certificate for it stored", () =>
       Effect.gen(function*() {
-        const longest = Buffer.alloc(1100, 7) // of an RSA key of 8192 bits
+        const longest = Buffer.alloc(1100, 7) // This is as long as an RSA key of 8192 bits.
         const { accountId, id } = yield* orderAt("processing")
         const another = yield* addAccount()
         assert.isFalse(yield* burntKeys.isBurnt(longest, accountId))
@@ -431,7 +431,7 @@ describe.each(databases)("repositories on $name", (backend) => {
             yield* set("orders", order.id, status)
           }
         }
-        // An order whose client was told a longer life is kept.
+        // An order is kept if its client was told a longer validity.
         assert.strictEqual(yield* expiredOrders.sweep("p", { createdBefore: 50, expiredBefore: 1010, limit: 3 }), 0)
         assert.strictEqual(yield* expiredOrders.sweep("p", { createdBefore: 50, expiredBefore: 2000, limit: 3 }), 3)
         assert.strictEqual(yield* expiredOrders.sweep("p", { createdBefore: 50, expiredBefore: 2000, limit: 3 }), 1)

@@ -1,7 +1,7 @@
 import * as acme from "acme-client"
 import type { Http01Responder } from "./Http01Responder.ts"
 
-/** npm's acme-client with its own key; it polls again after this many milliseconds. */
+/** The client acme-client of npm with its own key. It polls again after this many milliseconds. */
 export const acmeClient = async (
   directoryUrl: string,
   options: Partial<acme.ClientOptions> = {}
@@ -26,7 +26,7 @@ export const issueByHttp01 = async (
   const chain = await client.auto({
     csr,
     termsOfServiceAgreed: true,
-    // Its own check would resolve the name with the system's resolver.
+    // The client's own check would resolve the name with the system's resolver.
     skipChallengeVerification: true,
     challengePriority: ["http-01"],
     challengeCreateFn: (_authorization, challenge, keyAuthorization) => {

@@ -46,7 +46,7 @@ export interface FlattenedJws {
   readonly signature: string
 }
 
-/** Signs the two texts exactly as given. */
+/** Signs the two texts as they are. */
 export const signJws = (
   key: AcmeKey,
   protectedHeader: string | Uint8Array,
@@ -59,15 +59,15 @@ export const signJws = (
   return { protected: encodedHeader, payload: encodedPayload, signature: base64url.encode(signature) }
 }
 
-/** The deviations of one request from a correct one. */
+/** What makes one request differ from a correct one. */
 export interface Deviation {
   /** The nonce to use; `null` leaves the member out. */
   readonly nonce?: string | null
   /** Protected header members to set; `undefined` removes one. */
   readonly header?: Readonly<Record<string, unknown>>
-  /** The protected header's text instead of the serialised members. */
+  /** The text that replaces the serialised protected header. */
   readonly protectedText?: (members: Readonly<Record<string, unknown>>) => string | Uint8Array
-  /** The payload's text instead of the serialised object. */
+  /** The text that replaces the serialised payload. */
   readonly payloadText?: string | Uint8Array
   /** Changes the finished JWS; the result is serialised as JSON. */
   readonly jws?: (good: FlattenedJws) => unknown
@@ -77,9 +77,9 @@ export interface Deviation {
   readonly contentType?: string | null
   /** HTTP headers to add. */
   readonly headers?: Readonly<Record<string, string>>
-  /** Signs with this key instead of the session's. */
+  /** A key that signs instead of the session's. */
   readonly key?: AcmeKey
-  /** How the key is identified; `kid` once the session has an account. */
+  /** How the request identifies its key. The default is `kid` once the session has an account. */
   readonly identify?: "jwk" | "kid" | "both" | "neither"
 }
 
@@ -154,7 +154,7 @@ export const problemType = (answer: HttpAnswer): string | undefined => {
   return type?.startsWith(problemPrefix) === true ? type.slice(problemPrefix.length) : undefined
 }
 
-/** An answer other than the one a helper needs. */
+/** An answer that is not the one that a helper needs. */
 export class UnexpectedAnswer extends Error {
   readonly answer: HttpAnswer
 
@@ -171,17 +171,17 @@ const header = (answer: HttpAnswer, name: string): string => {
   return value
 }
 
-/** How a session behaves beyond sending what it is told. */
+/** How a session behaves, apart from the requests that it is told to send. */
 export interface SessionOptions {
   readonly key?: AcmeKey
-  /** Many sessions may share it; {@link AcmeSession.close} then leaves it open. */
+  /** A client that many sessions may share. {@link AcmeSession.close} then leaves it open. */
   readonly http?: HttpClient
   /**
    * Repeats a request after a dead connection, 429, 5xx or badNonce, as real clients do, for this many milliseconds. 0,
    * the default, takes the first answer.
    */
   readonly patienceMs?: number
-  /** Pause between two polls and between two repetitions. */
+  /** The pause between two polls, and between two repetitions. */
   readonly pollMs?: number
 }
 
@@ -218,7 +218,7 @@ export class AcmeSession {
     this.pollMs = options.pollMs ?? 25
   }
 
-  /** Reads the directory and is ready to {@link register}. */
+  /** Reads the directory. The next step is {@link register}. */
   static async open(directoryUrl: string, options: SessionOptions = {}): Promise<AcmeSession> {
     const http = options.http ?? makeHttpClient()
     const answer = await http.send(directoryUrl)
@@ -254,7 +254,7 @@ export class AcmeSession {
     return this.http.send(url)
   }
 
-  /** The body of a signed request, before {@link Deviation.body}; POST-as-GET when there is no payload. */
+  /** The body of a signed request, before {@link Deviation.body} changes it. Without a payload it is a POST-as-GET. */
   async sign(url: string, payload?: object, deviation: Deviation = {}): Promise<string> {
     const key = deviation.key ?? this.key
     const identify = deviation.identify ?? (this.kid === undefined ? "jwk" : "kid")
@@ -288,7 +288,10 @@ export class AcmeSession {
     return answer
   }
 
-  /** {@link postOnce}, repeated while the session's patience lasts, and once with another nonce, as every client does (RFC 8555 section 6.5). */
+  /**
+   * {@link postOnce}, repeated while the session's patience lasts, and in any case once with another nonce, as every
+   * client does (RFC 8555 section 6.5).
+   */
   async post(url: string, payload?: object, deviation: Deviation = {}): Promise<HttpAnswer> {
     const deadline = Date.now() + this.patienceMs
     for (let hasOldNonce = deviation.nonce === undefined;;) {
@@ -355,7 +358,7 @@ export class AcmeSession {
     return (await this.expect([200], challengeUrl, {})).json as ChallengeBody
   }
 
-  /** Reads until `done` returns true; fails after `timeoutMs`. */
+  /** Reads until `done` returns true; fails after `timeoutMs` milliseconds. */
   async poll<A>(read: () => Promise<A>, done: (value: A) => boolean, timeoutMs = patienceMs): Promise<A> {
     const deadline = Date.now() + timeoutMs
     for (;;) {
@@ -399,7 +402,7 @@ export class AcmeSession {
     }
   }
 
-  /** From newOrder to the downloaded chain. */
+  /** Issues a certificate, from newOrder to the download of the chain. */
   async issue(
     names: ReadonlyArray<string>,
     tokens: Map<string, string>,

@@ -11,12 +11,15 @@ import type { World } from "./Graph.ts"
 import { accountKeyOf, callerAt, column, newPrivateKey, orderOf, profileOf, sql } from "./Graph.ts"
 import { enrolled, enter, keyboard, made, password, startsAt } from "./Operators.ts"
 
-/* Every act that operators have over the API, in the panel and on the command line, once for each way. */
+/*
+ * Every act that operators can do over the API, in the panel and on the command line. Each act is done once in each of
+ * these ways.
+ */
 
 /** The way in which an act is done. */
 export type Way = "api" | "panel" | "cli"
 
-/** The subject of an act, made again for each way. `more` holds further input of the ways. */
+/** Makes the subject of an act anew for each way. `more` holds further input of the ways. */
 export interface Subject {
   readonly id: string
   readonly more?: string
@@ -36,12 +39,12 @@ export interface Act {
   readonly records: ReadonlyArray<string>
 }
 
-/** What a change of operators needs: the password of the caller. */
+/** The password of the caller, which changes of operators need. */
 export const step = { password }
 
 /** The acts over a database, and the subjects of some of them. */
 export const actsOn = (dialect: Dialect, config: Config) => {
-  /** For a credential, whose id is octets on both. */
+  /** The literal of a credential's id, which both databases store as octets. */
   const octets = (kid: string) => {
     const hex = kid.replaceAll("-", "")
     return dialect === "sqlite" ? `X'${hex}'` : `'\\x${hex}'`

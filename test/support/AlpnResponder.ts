@@ -29,7 +29,7 @@ export const ACME_IDENTIFIER = "1.3.6.1.5.5.7.1.31"
 /** The value of acmeIdentifier for a key authorization (RFC 8737 section 3). */
 export const digestOf = (keyAuthorization: string): Buffer => der(0x04, hash("sha256", keyAuthorization, "buffer"))
 
-/** The one critical acmeIdentifier extension. */
+/** The acmeIdentifier extension. It is the only critical one. */
 export const acmeIdentifier = (keyAuthorization: string): Buffer =>
   ext(ACME_IDENTIFIER, digestOf(keyAuthorization), true)
 
@@ -37,7 +37,7 @@ export interface ValidationCertificateParts {
   readonly name: string
   readonly keyAuthorization: string
   readonly key?: KeyObject
-  /** The key that signs it; `key` by default. */
+  /** The key that signs the certificate; `key` by default. */
   readonly signer?: KeyObject
   readonly subject?: Uint8Array
   readonly issuer?: Uint8Array
@@ -56,7 +56,7 @@ const algorithmOf = (key: KeyObject) => {
     : { id: algorithms.ecdsa, digest: "sha256" }
 }
 
-/** A validation certificate as DER, right in every part that is not given; its dates are long gone. */
+/** A validation certificate in DER. It is right in every part that is not given. It expired long ago. */
 export const validationCertificate = (parts: ValidationCertificateParts): Buffer => {
   const key = parts.key ?? ecKey
   const signer = parts.signer ?? key
@@ -94,25 +94,25 @@ export interface Handshake {
 export interface AlpnResponder {
   readonly port: number
   /**
-   * By server name in lower case; other names get no certificate and the handshake fails. Tests may change it at any
-   * time.
+   * The certificates by server name in lower case. For any other name there is no certificate, and the handshake fails.
+   * Tests may change the map at any time.
    */
   readonly shown: Map<string, Shown>
   readonly handshakes: Array<Handshake>
-  /** The extensions of each first message, by number. */
+  /** The extensions of each ClientHello, by number. */
   readonly offers: Array<ReadonlyArray<number>>
   /** The errors of failed handshakes. */
   readonly failures: Array<string>
-  /** Octets each connection sent after its handshake. */
+  /** The number of octets that each connection has sent after its handshake. */
   readonly received: Array<number>
-  /** Resolves once a first message with a server name has arrived. */
+  /** Resolves once a ClientHello with a server name has arrived. */
   readonly asked: Promise<void>
   /** Resolves once a connection has closed. */
   readonly closed: Promise<void>
 }
 
 export interface ResponderOptions {
-  /** `acme-tls/1` by default; none is a server without ALPN. */
+  /** The protocols of ALPN, `acme-tls/1` by default. With an empty list, the server does not use ALPN. */
   readonly protocols?: Array<string>
   /** The server answers nothing before this resolves. */
   readonly hold?: Promise<void>
@@ -216,8 +216,8 @@ const product = (factors: ReadonlyArray<bigint>): bigint => factors.reduce((all,
 const widthOf = (value: bigint): number => value.toString(2).length
 
 /**
- * A working RSA key of this many bits, a multiple of 1024. Finding two primes of this size would take minutes; products
- * of small primes replace them, with which the arithmetic of signatures is the same.
+ * A working RSA key of this many bits, a multiple of 1024. Two primes of this size would take minutes to find. Products
+ * of small primes take their place, and the arithmetic of signatures is the same with them.
  */
 export const wideRsaKey = (bits: number): KeyObject => {
   const primes = Array.from({ length: bits / 1024 - 1 }, () => generatePrimeSync(1024, { bigint: true }))

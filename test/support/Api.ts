@@ -12,9 +12,9 @@ import { configOf, world } from "./Graph.ts"
 import { made, password, startsAt } from "./Operators.ts"
 import { useStore } from "./UseTests.ts"
 
-/* The API of operators without a socket: requests go directly to the app that the listener serves. */
+/* The API of operators without a socket: tests send their requests directly to the app that the listener serves. */
 
-/** The API of a configuration, and a function to call it. */
+/** The API of a configuration, and a function that calls it. */
 export const apiOf = Effect.fnUntraced(function*(config: Config) {
   const sources = new Map<string, "default" | "file" | "env">()
   const names = yield* ReverseNames

@@ -4,23 +4,23 @@ import type { App, Request } from "../../src/engine/http/Message.ts"
 import type { Config } from "../../src/settings/AppConfig.ts"
 import { sessionCookie } from "../../src/surfaces/operator/gate/Credentials.ts"
 
-/* The listener of operators without a socket: requests go directly to the app that it serves. */
+/* The listener of operators without a socket: tests send their requests directly to the app that it serves. */
 
 /** One request. */
 export interface Ask {
   readonly method?: string
-  /** Sent as JSON, unless it is a form, a text or octets. */
+  /** The body. It is sent as JSON, unless it is a form, a text or octets. */
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string | ReadonlyArray<string>>>
   /** The value of the session's cookie. */
   readonly cookie?: string | undefined
   readonly csrf?: string | undefined
   readonly clientIp?: string
-  /** Its time is over before an answer. */
+  /** Whether the time of the request is over before the answer. */
   readonly isLate?: boolean
 }
 
-/** Its answer; `json` is undefined if the body is not JSON. */
+/** The answer to a request. `json` is undefined if the body is not JSON. */
 export interface Told {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -29,7 +29,7 @@ export interface Told {
   readonly json: any
 }
 
-/** A session as a browser holds it. */
+/** A session in the form that a browser stores. */
 export interface Held {
   readonly cookie: string
   readonly csrf: string

@@ -3,11 +3,11 @@ import { TestClock } from "effect/testing"
 import { sleeps } from "./Watched.ts"
 
 /*
- * A fiber that reads the database again and again, on a test clock. A read takes as long as the database takes. If the
- * clock moves meanwhile, it has passed before the fiber sleeps, and nobody wakes the fiber any more.
+ * A fiber that reads the database again and again, on a test clock. A read takes as long as the database needs. If the
+ * clock moves during a read, the time has passed before the fiber sleeps, and nobody wakes the fiber any more.
  */
 
-/** Whether somebody sleeps, for a second at most. */
+/** Whether a fiber sleeps whose sleep ends within a second. */
 const isAsleep = Effect.zipWith(
   Clock.currentTimeMillis,
   sleeps,

@@ -10,5 +10,5 @@ export const secretOf = (base32: string): Uint8Array => {
   return Buffer.from((bits.match(/.{8}/g) ?? []).map((octet) => Number.parseInt(octet, 2)))
 }
 
-/** What an authenticator shows now. */
+/** The code that an authenticator shows now. */
 export const totpNow = (base32: string): string => totpCode(secretOf(base32), Math.floor(Date.now() / 1000))

@@ -9,17 +9,17 @@ export interface Credential {
   readonly secret: Uint8Array
 }
 
-/** The deviations of one binding from a correct one. */
+/** What makes one binding differ from a correct one. */
 export interface BindingDeviation {
   /** Protected header members to set; `undefined` removes one. */
   readonly header?: Readonly<Record<string, unknown>>
-  /** The protected header's text instead of the serialised members. */
+  /** The text that replaces the serialised protected header. */
   readonly protectedText?: string
-  /** The payload's text instead of the serialised key. */
+  /** The text that replaces the serialised key in the payload. */
   readonly payload?: string
-  /** The key of the MAC instead of the credential's. */
+  /** The key of the MAC, in place of that of the credential. */
   readonly secret?: Uint8Array
-  /** The digest of the MAC; SHA-256 by default, whatever the header says. */
+  /** The digest of the MAC; SHA-256 by default, whatever the protected header names. */
   readonly digest?: "sha256" | "sha384" | "sha512"
 }
 

@@ -2,11 +2,11 @@ import axe from "axe-core"
 import { HtmlValidate } from "html-validate"
 import type { Page } from "playwright-core"
 
-/* Checkers of pages that others wrote. */
+/* Checkers of pages that other people wrote. */
 
-/** What axe finds wrong with a page, by rule and place. */
+/** The faults that axe finds in a page, by rule and place. */
 export const accessFaults = async (page: Page): Promise<ReadonlyArray<string>> => {
-  // The policy of the page allows no inline script, but an evaluation is not an inline script.
+  // The policy of the page forbids inline scripts, but an evaluation is not an inline script.
   if (!await page.evaluate("'axe' in globalThis")) await page.evaluate(axe.source)
   const { violations } = (await page.evaluate("axe.run(document, { resultTypes: ['violations'] })")) as axe.AxeResults
   return violations.flatMap(({ help, id, nodes }) => nodes.map(({ target }) => `${id}: ${help}: ${target.join(" ")}`))
@@ -15,7 +15,7 @@ export const accessFaults = async (page: Page): Promise<ReadonlyArray<string>> =
 const validator = new HtmlValidate({
   extends: ["html-validate:standard"],
   rules: {
-    // Templates are formatted as their authors find readable.
+    // The format of a template is whatever its authors find readable.
     "attribute-boolean-style": "off",
     "no-trailing-whitespace": "off",
     "long-title": "off",
@@ -25,7 +25,7 @@ const validator = new HtmlValidate({
   }
 })
 
-/** What the validator finds wrong with a document. */
+/** The faults that the validator finds in a document. */
 export const htmlFaults = async (html: string): Promise<ReadonlyArray<string>> => {
   const { results } = await validator.validateString(html)
   return results.flatMap(({ messages }) =>
@@ -33,7 +33,10 @@ export const htmlFaults = async (html: string): Promise<ReadonlyArray<string>> =
   )
 }
 
-/** Opens every fold, and from then on notes what gets the focus. Returns what Tab has to reach, in order. */
+/**
+ * Opens every fold, and from then on records which elements get the focus. Returns the elements that Tab has to reach,
+ * in order.
+ */
 const watchFocus = `(() => {
   for (const fold of document.querySelectorAll("details")) fold.open = true
   const reachable = "a[href], button, input, select, textarea, summary, [tabindex='0']"
@@ -59,8 +62,8 @@ const watchFocus = `(() => {
 })()`
 
 /**
- * What somebody without a mouse cannot do on a page: Tab must reach every control and link, in the order of the page,
- * and each must show that it has the focus. Returns the first three faults.
+ * What cannot be done on a page without a mouse. Tab must reach every control and link, in the order of the page, and
+ * each must show that it has the focus. Returns the first three faults.
  */
 export const keyboardFaults = async (page: Page): Promise<ReadonlyArray<string>> => {
   const expected = await page.evaluate<ReadonlyArray<string>>(watchFocus)

@@ -40,7 +40,9 @@ const inThisProcess = async (words: ReadonlyArray<string>, options: ProcessOptio
 /** The commands that a process has run in this test file, with the kind of their database. */
 const seen = new Set<string>()
 
-/** Whether no process has run this command in this file yet: its first words name it, up to an option or an id. */
+/**
+ * Whether no process has yet run this command in this file. The words before the first option or id identify a command.
+ */
 const isFirst = (words: ReadonlyArray<string>, { env = {} }: ProcessOptions): boolean => {
   const end = words.findIndex((word) => !/^[a-z][a-z-]*$/.test(word))
   const scheme = (env["ACME_SVC_DATABASE__URL"] ?? "").split(":", 1)[0]
@@ -52,9 +54,10 @@ const isFirst = (words: ReadonlyArray<string>, { env = {} }: ProcessOptions): bo
 }
 
 /**
- * Runs one command of the service to its end, beside servers that are processes. It runs in the test's process, because
- * starting a process costs a hundred times what most commands do. In a full run, each command is a process of the built
- * program the first time that a file runs it on a database, as {@link runToEnd} always does it.
+ * Runs one command of the service to its end, beside servers that are processes. The command itself runs in the test's
+ * process, because starting a process costs a hundred times what most commands do. In a full run, the first time that a
+ * file runs a command on a database, the command is a process of the built program, as it always is with
+ * {@link runToEnd}.
  */
 export const commandLine = (words: ReadonlyArray<string>, options: ProcessOptions = {}): Promise<Said> =>
   isFull && isFirst(words, options) ? runToEnd(words, options) : inThisProcess(words, options)

@@ -1,7 +1,10 @@
 import { Effect } from "effect"
 import { Metrics } from "../../src/engine/telemetry/Metrics.ts"
 
-/** The value of a series of the process's own counters, `name{labels}` as in a scrape; undefined if there is none. */
+/**
+ * The value of a series among the process's own counters. The series is named `name{labels}`, as in a scrape. Undefined
+ * if there is none.
+ */
 export const counted = (series: string) =>
   Effect.gen(function*() {
     const text = yield* (yield* Metrics).render(new Map())

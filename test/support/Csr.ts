@@ -3,8 +3,8 @@ import { createPublicKey, sign } from "node:crypto"
 import { newEcKey } from "./Keys.ts"
 
 /*
- * Certificate requests written byte by byte with only Node's crypto: cheap enough for a benchmark, free enough to be
- * wrong on purpose, and without shared code with the server that reads them.
+ * Certificate requests that are written byte by byte with only Node's crypto. They are cheap enough for a benchmark,
+ * can be wrong on purpose, and share no code with the server that reads them.
  */
 
 const length = (size: number): Buffer => {
@@ -50,9 +50,9 @@ const signatureAlgorithm = (key: KeyObject, digest: "sha1" | "sha256"): Buffer =
 
 /** A request for {@link makeCsr} to write. */
 export interface CsrRequest {
-  /** dNSName entries, as given. */
+  /** The dNSName entries, unchanged. */
   readonly names: ReadonlyArray<string>
-  /** Common names, as given; none by default. */
+  /** The common names, unchanged; none by default. */
   readonly commonNames?: ReadonlyArray<string>
   readonly key?: KeyObject
   readonly digest?: "sha1" | "sha256"
@@ -62,11 +62,11 @@ export interface CsrRequest {
   readonly extensions?: ReadonlyArray<Uint8Array>
   /** Leaves the subjectAltName out. */
   readonly withoutSan?: boolean
-  /** 0 by default, the only valid version. */
+  /** The version; by default 0, the only valid one. */
   readonly version?: number
 }
 
-/** A fresh P-256 private key. */
+/** A new P-256 private key. */
 const ecKey = (): KeyObject => newEcKey()
 
 /** A PKCS#10 request in DER and its private key. */

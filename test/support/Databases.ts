@@ -34,7 +34,7 @@ export const freshDirectory = (): string => {
 /** The URL of a SQLite file that does not exist yet, in a temporary directory. */
 const freshSqliteUrl = (): Promise<string> => Promise.resolve(`sqlite://${join(freshDirectory(), "acme.db")}`)
 
-/** A database backend, as a test gets it. */
+/** A database backend in the form that tests get. */
 export interface Backend {
   readonly name: "SQLite" | "PostgreSQL"
   readonly dialect: "sqlite" | "postgres"
@@ -51,9 +51,9 @@ export const postgres: Backend = { name: "PostgreSQL", dialect: "postgres", fres
 export const bothDatabases: ReadonlyArray<Backend> = [sqlite, postgres]
 
 /**
- * The backends to run on, for `describe.each(databases)("… on $name", ({ freshUrl }) => …)`: both for tests of
- * statements and in the gate, else SQLite. Outside of a test run, where programs import this module, nothing says that
- * both are wanted.
+ * The backends to run on, for `describe.each(databases)("… on $name", ({ freshUrl }) => …)`. Tests of statements and
+ * the gate run on both, all other tests on SQLite. Programs that import this module outside of a test run use SQLite
+ * too.
  */
 export const databases: ReadonlyArray<Backend> = process.env["VITEST"] !== undefined && inject("everyDatabase")
   ? bothDatabases
@@ -86,8 +86,8 @@ const tables = [
 ]
 
 /**
- * Empties every table. `TRUNCATE` would make PostgreSQL rewrite every table and index, a hundred times the cost of
- * deleting the few rows of a test; all statements go in one message, which is one transaction.
+ * Empties every table. `TRUNCATE` would make PostgreSQL rewrite every table and index, which costs a hundred times as
+ * much as deleting the few rows of a test. All statements go in one message, which is one transaction.
  */
 export const emptied = (dialect: "sqlite" | "postgres"): Effect.Effect<void, never, Database> => {
   const statements = tables.map((table) => `DELETE FROM ${table}`)
@@ -101,7 +101,7 @@ export interface TestDatabase {
   readonly dialect: "sqlite" | "postgres"
   readonly url: () => string
   readonly driver: () => Driver
-  /** Runs against the block's database. */
+  /** Runs an effect on the block's database. */
   readonly use: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, Exclude<R, Database>>
   /** A second connection to the same database, as another process has it. */
   readonly another: Effect.Effect<Driver, never, Scope.Scope>

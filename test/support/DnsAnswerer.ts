@@ -8,24 +8,24 @@ import type { AddressInfo, Socket } from "node:net"
 import { createServer } from "node:net"
 import type { Resolver } from "../../src/engine/net/Resolver.ts"
 
-/** The answers for one name. A name with an entry but without records of the requested type answers "no data". */
+/** The answers for one name. If a name has an entry without records of the requested type, the answer is "no data". */
 export interface Entry {
   readonly A?: ReadonlyArray<string>
-  /** Names of the address, at the entry of its `in-addr.arpa` or `ip6.arpa` name. */
+  /** The names of an address. They belong in the entry of its `in-addr.arpa` or `ip6.arpa` name. */
   readonly PTR?: ReadonlyArray<string>
-  /** Seconds every record may be kept; 0 without it. */
+  /** The seconds for which every record may be cached; 0 by default. */
   readonly ttl?: number
   readonly AAAA?: ReadonlyArray<string>
-  /** One item per record; an array is one record in several strings. */
+  /** One item for each record. An array is one record of several strings. */
   readonly TXT?: ReadonlyArray<string | ReadonlyArray<string>>
-  /** Followed within the zone, at most 8 steps; the answer includes the chain. */
+  /** The alias is followed within the zone, at most 8 steps. The answer includes the chain. */
   readonly CNAME?: string
   readonly rcode?: "NXDOMAIN" | "SERVFAIL" | "REFUSED"
   /** Queries of these types, or all of them, get no reply. */
   readonly drop?: true | ReadonlyArray<string>
-  /** UDP replies carry no record and the TC bit. Replies beyond 512 octets do so anyway. */
+  /** UDP replies contain no record and have the TC bit set. Replies beyond 512 octets are like that anyway. */
   readonly truncate?: true
-  /** UDP replies carry another id than the query, or come from another port than it was sent to. */
+  /** UDP replies have another id than the query, or come from another port than the one it was sent to. */
   readonly forged?: "id" | "port"
 }
 
@@ -38,10 +38,10 @@ export interface Query {
 
 /** An authoritative name server on 127.0.0.1, over UDP and TCP, whose zone may be changed while it runs. */
 export interface DnsAnswerer {
-  /** For dns.resolver: `127.0.0.1:<port>`. */
+  /** The value for dns.resolver: `127.0.0.1:<port>`. */
   readonly address: string
   readonly port: number
-  /** By name in lower case, without a trailing dot. */
+  /** The entries by name, in lower case and without a trailing dot. */
   readonly zone: Map<string, Entry>
   /** Every query so far, in order. */
   readonly queries: Array<Query>
@@ -52,11 +52,11 @@ export interface DnsAnswerer {
 
 export interface DnsAnswererOptions {
   readonly zone?: Readonly<Record<string, Entry>>
-  /** Asked at every query for a name outside the zone. */
+  /** Called at every query for a name outside the zone. */
   readonly look?: (name: string) => Entry | undefined
-  /** The entry of every name nowhere else; NXDOMAIN without it. */
+  /** The entry of every name that has no other. If it is left out, such a name is answered NXDOMAIN. */
   readonly fallback?: Entry
-  /** 0 or absent: any free port. */
+  /** The port. 0, the default, stands for any free port. */
   readonly port?: number
 }
 
@@ -190,7 +190,7 @@ export const startDnsAnswerer = async (options: DnsAnswererOptions = {}): Promis
 
 const never = () => Effect.die("not asked for")
 
-/** A resolver that must not be called, for the parts of a test double that do not matter. */
+/** A resolver that must not be called. It fills the parts of a test double that do not matter. */
 export const unasked: Resolver["Service"] = {
   addresses: never,
   timedAddresses: never,

@@ -7,7 +7,7 @@ import { createServer } from "node:net"
 
 /*
  * A server for updates (RFC 2136) that verifies and signs (RFC 8945). It is written independently of the service's
- * client, to judge it. dns-packet reads the content of an update.
+ * client so that it can judge the client. dns-packet reads the content of an update.
  */
 
 /** The faults that answers to updates can have. */
@@ -32,27 +32,27 @@ export type UpdateFault =
 export interface ServerKey {
   readonly name: string
   readonly algorithm: "hmac-sha256" | "hmac-sha384" | "hmac-sha512"
-  /** Standard base64. */
+  /** The secret in standard base64. */
   readonly secret: string
 }
 
 /** A primary server of one zone on 127.0.0.1, over UDP and TCP. */
 export interface DnsUpdateServer {
   readonly port: number
-  /** TXT values by name, in lower case without a final dot. */
+  /** The TXT values by name, in lower case and without a final dot. */
   readonly texts: Map<string, Array<string>>
-  /** Updates with a good signature, in their order. */
+  /** The updates that had a good signature, in their order. */
   readonly made: ReadonlyArray<{
     readonly transport: "udp" | "tcp"
     readonly action: "add" | "delete"
     readonly name: string
     readonly value: string
   }>
-  /** Set while answers must be wrong; the zone still changes. */
+  /** The fault of answers while it is set. The zone changes nevertheless. */
   fault: UpdateFault | undefined
   /** The RCODE with which updates are refused, 0 for none. */
   refuse: number
-  /** Answers over UDP are cut off. */
+  /** Whether answers over UDP are cut off. */
   truncate: boolean
   readonly stop: () => Promise<void>
 }

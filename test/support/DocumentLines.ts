@@ -1,6 +1,6 @@
 /*
- * The commands of the documents that are run as they stand, by the file of `test/docs` that runs them. A file may also
- * run others' lines; it must run its own (`test/support/Place.ts`).
+ * The commands of the documents that are run as they stand, by the file of `test/docs` that runs them. A file must run
+ * its own commands, and may also run those of other files (`test/support/Place.ts`).
  */
 
 const http = "http://localhost:3000/profile/default/directory"
@@ -14,7 +14,7 @@ const certbotRevokes =
 const legoWords = "lego --accept-tos --email you@example.org --path"
 const legoNames = "--http --http.port :5002 --domains demo.localhost run"
 
-/** Lines by the name of the file that has to run them. */
+/** The lines by the name of the file that has to run them. */
 export const linesOf = {
   newcomer: {
     start: "npm start",
@@ -165,7 +165,7 @@ export const linesOf = {
 /** A file with lines of its own. */
 export type Home = keyof typeof linesOf
 
-/** Every line that is run as it stands. */
+/** Every line that is run exactly as it stands. */
 export const lines = {
   ...linesOf.newcomer,
   ...linesOf.operations,

@@ -5,7 +5,7 @@ import { cloneInto, Place } from "./Place.ts"
 
 /* The slow programs of the documents: benchmarks, faults, simulations. They run with less work. */
 
-/** Commands that install something, are the test run itself or need the network: steps of `.ci/run`. */
+/** Commands that install something, are the test run itself or need the network. `.ci/run` has them as steps. */
 export const ofTheGate: ReadonlyArray<string> = [
   "npm ci",
   "npm run check",
@@ -22,13 +22,15 @@ export const ofTheGate: ReadonlyArray<string> = [
 const isRunOf = (program: string) => (command: string): boolean =>
   new RegExp(`^npm run ${program}(?: -- |$)`).test(command) && !ofTheGate.includes(command)
 
-/** Runs of the fault suite at full length, in any words: they run with the least of one fault. */
+/** Runs of the fault suite at full length, whatever their words. They run at the smallest size of one fault. */
 export const isFaultRun = isRunOf("faults")
 
-/** Simulations, of any number of seeds: they run with a few, and with the first of the planted bugs. */
+/** Simulations of any number of seeds. They run with a few seeds, and with the first of the planted bugs. */
 export const isSimulation = isRunOf("simulate")
 
-/** Benchmarks, in any words: they run with a few issuances instead of a few minutes, and without the floor. */
+/**
+ * Benchmarks, whatever their words. They run with a few issuances instead of for a few minutes, and without the floor.
+ */
 export const isBenchmark = isRunOf("bench")
 
 /** The selected commands of all documents, each once. */
@@ -42,15 +44,16 @@ export const wordsOf = (command: string, without: RegExp): string =>
 
 const { scripts } = JSON.parse(text("package.json")) as { readonly scripts: Readonly<Record<string, string>> }
 
-/** What `npm run` does for a program, after the build. */
+/** The command that `npm run` executes for a program, after the build. */
 const programOf = (name: string): string => {
   const [, program] = /^(?:npm run --silent build && )?(node \S+)$/.exec(scripts[name] ?? "") ?? []
   return program ?? assert.fail(`npm run ${name} is not a build and a program: ${scripts[name]}`)
 }
 
 /**
- * Runs a program in a clone: the first time as npm does, with the build before it, then on the existing build. Commands
- * that differ only in their extent become the same words; these are run once, and judged for each command.
+ * Runs a program in a clone. The first time npm does it, with the build before it. After that the existing build is
+ * used. Commands that differ only in their extent become the same words. These are run once, and the result counts for
+ * each command.
  */
 export const runsOf = (name: "bench" | "faults" | "simulate"): (words: string) => Promise<Ended> => {
   const runs = new Map<string, Promise<Ended>>()
@@ -78,7 +81,8 @@ const shortened = (command: string): string => {
     : /--sign-in/.test(kept)
     ? "--attempts 1"
     : ""
-  // Clients wait as long as they are told to, for a relay five seconds. Reads run beside clients for a time.
+  // Clients wait as long as the service tells them to, which is five seconds for a relay. Reads beside clients last for
+  // a fixed time.
   const extent = /--(?:lists|pages)/.test(kept)
     ? "--seconds 0.3"
     : `--issuances ${/--(?:relay|until-certificate)/.test(kept) ? 1 : 5}`

@@ -1,7 +1,7 @@
 import addFormats from "ajv-formats"
 import { Ajv2020 } from "ajv/dist/2020.js"
 
-/* Compares answers with an OpenAPI document, by a JSON Schema validator of a third party. */
+/* Compares answers with an OpenAPI document. A JSON Schema validator of a third party does that. */
 
 /** An OpenAPI document, parsed. */
 export interface OpenApiDocument {
@@ -18,7 +18,7 @@ export interface Operation {
 /** An answer as it was received. */
 export interface Received {
   readonly method: string
-  /** The path as the document has it: `/api/orders/{id}`. */
+  /** The path in the form of the document: `/api/orders/{id}`. */
   readonly pattern: string
   readonly status: number
   readonly headers: { readonly [name: string]: string }
@@ -32,7 +32,7 @@ interface Response {
 
 const escaped = (step: string): string => encodeURIComponent(step.replaceAll("~", "~0").replaceAll("/", "~1"))
 
-/** A place in a document, as references write it. */
+/** A place in a document, in the form that references have. */
 const pointer = (steps: ReadonlyArray<string>): string => `#${steps.map((step) => `/${escaped(step)}`).join("")}`
 
 const methods = new Set(["get", "post", "put", "patch", "delete"])
@@ -56,7 +56,7 @@ export const schemasOf = (document: OpenApiDocument): ReadonlyArray<ReadonlyArra
   return found
 }
 
-/** The routes of a document. */
+/** All routes of a document. */
 export const operationsOf = ({ paths }: OpenApiDocument) =>
   Object.entries(paths).flatMap(([pattern, of]) =>
     Object.entries(of).filter(([method]) => methods.has(method)).map(([method, operation]) => ({
@@ -74,7 +74,7 @@ export const makeDocumented = (document: OpenApiDocument) => {
   // The module is CommonJS: its types say less than what is exported.
   const formats = addFormats as unknown as typeof addFormats.default
   formats(ajv)
-  // For the validator the document is one large schema, whose own members mean nothing.
+  // For the validator, the document is one large schema whose own members have no meaning.
   ajv.addVocabulary(Object.keys(document))
   ajv.addSchema(document, name)
 

@@ -24,7 +24,7 @@ interface Block {
   readonly body: string
 }
 
-/** The fenced blocks of a text, each with the last line of the text before it. */
+/** The fenced blocks of a text, each with the last line before it. */
 export const bodiesIn = (markdown: string) =>
   [...markdown.matchAll(/^( *)```(\w*)\n(.*?)^\1```$/gms)].map((
     { 1: indent = "", 2: language = "", 3: body = "", index }

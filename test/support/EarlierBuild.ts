@@ -7,7 +7,7 @@ import { thisBuild } from "./Server.ts"
 
 const run = promisify(execFile)
 
-/** There is no earlier build here, for the reason given. */
+/** This machine has no earlier build. The message says why. */
 export class NoEarlierBuild extends Error {}
 
 /** The build of an earlier commit. */
@@ -50,7 +50,7 @@ const isInstalledFor = (sources: string): boolean => {
   return Object.entries({ ...isMadeWith, ...runsWith }).every(([name, version]) => installed[name] === version)
 }
 
-/** Gives the sources the packages they name: the installed ones, or else their own. */
+/** Makes the packages that the sources name available to them: the installed ones, or else their own. */
 const install = async (sources: string): Promise<void> => {
   if (isInstalledFor(sources)) return symlinkSync(join(thisBuild, "node_modules"), join(sources, "node_modules"))
   await run("npm", ["ci", "--ignore-scripts", "--silent"], { cwd: sources }).catch((error: Error) => {
@@ -59,8 +59,8 @@ const install = async (sources: string): Promise<void> => {
 }
 
 /**
- * Builds, in a temporary folder, the last commit that lacks two migrations of this one. The folder is removed when this
- * process ends.
+ * Builds the last commit that lacks two migrations of the present one, in a temporary folder. The folder is removed
+ * when this process ends.
  */
 export const buildEarlier = async (): Promise<EarlierBuild> => {
   const commit = await commitBefore(migrationsOf(thisBuild).at(-2) ?? "")

@@ -1,5 +1,5 @@
 import { endWithParent } from "./Watchdog.ts"
 
-/* Imported once by every process of a run. */
+/* Every process of a run imports this file once. */
 
 endWithParent()

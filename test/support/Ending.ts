@@ -13,7 +13,7 @@ import { daySeconds, madeAt } from "./LocalCa.ts"
 
 /* Certificates that expire soon, and the workers that report them. */
 
-/** Sets columns of an order by hand. */
+/** Sets columns of an order directly. */
 export const setOrder = Effect.fnUntraced(function*(id: OrderId, set: string) {
   const { dialect } = yield* Database
   yield* sql(`UPDATE orders SET ${set} WHERE id = ${idLiteral(dialect, id)}`)
@@ -42,7 +42,10 @@ export const accountWith = Effect.fnUntraced(function*(
 
 const kinds = new Set(["notify_expiry_digest", "notify_expiry_reminders", "authority_expiry"])
 
-/** The periodic work of a configuration, and with `delivers` also the deliveries, by a separate worker. */
+/**
+ * Does the periodic work of a configuration in a separate worker. With `delivers`, the worker also makes the
+ * deliveries.
+ */
 export const worker = (config: Config, { delivers = false, owner = "host:1:a" } = {}) =>
   Effect.provide(
     Effect.gen(function*() {
@@ -67,7 +70,7 @@ export const works = Effect.fnUntraced(function*(
   }
 })
 
-/** A worker that is killed after `statements` statements; returns whether it finished before. */
+/** Starts a worker that is killed after `statements` statements. Returns whether it had finished before. */
 export const worksUntil = Effect.fnUntraced(function*(config: Config, statements: number) {
   const { driver, killed } = yield* killedAfter(yield* Database, statements)
   const dying = Effect.gen(function*() {
@@ -79,7 +82,7 @@ export const worksUntil = Effect.fnUntraced(function*(config: Config, statements
   return !(yield* Deferred.isDone(killed))
 })
 
-/** What is queued for delivery, oldest first. */
+/** The queued deliveries, oldest first. */
 export const queued = Effect.map(
   column("SELECT payload FROM jobs WHERE kind = 'notify_deliver' ORDER BY id"),
   (rows) =>

@@ -1,12 +1,12 @@
 import { Cause, Effect, Exit } from "effect"
 import type { Connection } from "../../src/engine/sql/Driver.ts"
 
-/* An engine's results, in a form in which two connections to it can be compared. */
+/* An engine's results in a form that allows a comparison of two connections. */
 
 /** A statement in the engine's form. */
 export type Sent = readonly [text: string, params?: ReadonlyArray<unknown>]
 
-/** The rows of each statement, or the code and text of the engine's error. */
+/** The rows of each statement, or the code and the text of the engine's error. */
 export const answersTo =
   (statements: ReadonlyArray<Sent>) =>
   (connection: Pick<Connection, "execute">): Effect.Effect<ReadonlyArray<unknown>> =>
@@ -16,7 +16,7 @@ export const answersTo =
         Effect.map(Effect.exit(connection.execute(text, params)), (exit): unknown => {
           if (Exit.isSuccess(exit)) return exit.value
           const { cause } = Cause.squash(exit.cause) as { readonly cause: Error & { readonly code?: string } }
-          // Connections choose names for their prepared statements freely.
+          // Connections are free to choose names for their prepared statements, so the name is replaced.
           return [cause.name, cause.code, cause.message.replace(/(?<=prepared statement )"\w*"/, "of some name")]
         })
     )

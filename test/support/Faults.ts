@@ -6,13 +6,13 @@ import { sql } from "./Graph.ts"
 
 /* Faults of a database and its users: writes that fail, processes that die between two statements. */
 
-/** A write a trigger can refuse. */
+/** A write that a trigger can refuse. */
 export interface Write {
   readonly table: string
   readonly operation: "INSERT" | "UPDATE" | "DELETE"
 }
 
-/** From now on this write fails, until {@link mend}. */
+/** Makes this write fail from now on, until {@link mend}. */
 export const breakWrites = (
   dialect: Driver["dialect"],
   { operation, table }: Write
@@ -26,7 +26,7 @@ export const breakWrites = (
       )
   )
 
-/** Writes work again. */
+/** Makes writes work again. */
 export const mend = (dialect: Driver["dialect"]): Effect.Effect<void, never, Database> =>
   Effect.asVoid(sql(dialect === "sqlite" ? "DROP TRIGGER IF EXISTS broken" : "DROP FUNCTION IF EXISTS broken CASCADE"))
 
@@ -34,7 +34,8 @@ const dead = new SqlError({ cause: new Error("killed"), message: "killed" })
 
 /**
  * The driver of a process that is killed after this many statements. From then on none of its statements arrives, and
- * its open transaction is rolled back. `killed` completes at the first statement that the process could not send.
+ * its open transaction is rolled back. `killed` completes at the first statement that the process could not send any
+ * more.
  */
 export const killedAfter = (driver: Driver, statements: number) =>
   Effect.map(Deferred.make<void>(), (killed): { readonly driver: Driver; readonly killed: Deferred.Deferred<void> } => {
@@ -58,7 +59,7 @@ export const killedAfter = (driver: Driver, statements: number) =>
   })
 
 /**
- * A driver whose first look-up with this text finds nothing, as if the winner of a race were about to commit; also
+ * A driver whose first look-up with this text finds nothing, as if the winner of a race were about to commit. It also
  * reports whether that has happened.
  */
 export const blindOnce = (driver: Driver, text: string) => {

@@ -3,7 +3,7 @@ import type { Socket } from "node:net"
 import { connect, createServer } from "node:net"
 import { freePort } from "./Ports.ts"
 
-/** What happens to some octets: passed on, or both sides of their connection reset before or after them. */
+/** The fate of some octets: they are passed on, or both sides of their connection are reset before or after them. */
 export type Fate = "pass" | "reset before" | "reset after"
 
 /** A TCP relay on loopback that can break connections, and be pointed elsewhere. */
@@ -11,11 +11,11 @@ export interface Forwarder {
   readonly port: number
   /** The target of connections that are made from now on. */
   target: number
-  /** Called for each piece that a client sends; without it everything passes. */
+  /** Called for each piece that a client sends. Without it, everything is passed on. */
   judge: ((sent: Buffer) => Fate) | undefined
-  /** Connections that stand. */
+  /** The number of open connections. */
   readonly open: () => number
-  /** Connections that were reset so far. */
+  /** The number of connections that were reset so far. */
   readonly resets: () => number
   /** Resets every open connection, in both directions. */
   readonly resetAll: () => void
@@ -48,7 +48,7 @@ export const startForwarder = async (target: number): Promise<Forwarder> => {
       }
     })
     outer.on("data", (said: Buffer) => {
-      // The answer has arrived here, so the request was done; the client does not learn of it.
+      // The answer has arrived here, so the request was done, but the client does not learn of it.
       if (isDoomed) return reset(inner, outer)
       if (!inner.write(said)) {
         outer.pause()
@@ -89,7 +89,7 @@ export const startForwarder = async (target: number): Promise<Forwarder> => {
   return forwarder
 }
 
-/** The same URL through a relay. */
+/** The same URL, but through a relay. */
 export const through = (url: string, { port }: { readonly port: number }): string => {
   const parsed = new URL(url)
   parsed.port = `${port}`

@@ -2,8 +2,8 @@ import type * as fc from "fast-check"
 import { isFull } from "./Full.ts"
 
 /*
- * The number of random attacks. They are the same in every run: the first few of those of a full run. `FUZZ_RUNS` sets
- * another number, `FUZZ_SEED` selects others.
+ * The number of random attacks. Every run makes the same attacks: a short run makes the first few of a full run.
+ * `FUZZ_RUNS` sets another number, `FUZZ_SEED` selects others.
  */
 
 const asked = process.env["FUZZ_RUNS"]
@@ -16,5 +16,5 @@ export const runsOf = (many: number): number =>
 /** The seed of a test that has its own. */
 export const seedOf = (own: number): number => own + seed
 
-/** The same for a property. */
+/** The parameters of a property with this many attacks in a full run. */
 export const fuzz = <T>(many: number): fc.Parameters<T> => ({ numRuns: runsOf(many), seed: seedOf(1) })

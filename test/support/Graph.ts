@@ -53,7 +53,7 @@ export { idLiteral, openDriver, sql } from "./OpenDatabase.ts"
  * and randomness, which is seeded.
  */
 
-/** Where the migrations are. */
+/** The folder of the migrations. */
 export const migrationsFolder: string = fileURLToPath(new URL("../../migrations", import.meta.url))
 
 /** The files of the panel. */
@@ -116,18 +116,18 @@ const realSigners = (profiles: ReadonlyArray<SigningProfile>) =>
 /** The certificate of {@link signsAtOnce}; it is PEM, but not a certificate. */
 export const handmadeChain = "-----BEGIN CERTIFICATE-----\nTEFG\n-----END CERTIFICATE-----\n"
 
-/** Signs everything with a handmade chain. */
+/** Signs every request with a handmade chain. */
 export const signsAtOnce: DirectSigner["issue"] = () =>
   Effect.succeed({ chain: handmadeChain, serial: "0badcafe", notAfter: 7_776_000 })
 
-/** The scripted outside of a {@link world}. */
+/** The simulated outside of a {@link world}. */
 export interface Script {
   readonly validate?: Parameters<(typeof Validator)["layerScripted"]>[0]
   readonly issue?: DirectSigner["issue"]
   readonly revoke?: NonNullable<Signer["revoke"]>
-  /** Signs with these profiles' own CAs instead of `issue`. */
+  /** Has the CAs of these profiles sign, instead of `issue`. */
   readonly profiles?: ReadonlyArray<SigningProfile>
-  /** PTR names of addresses; without them nothing is looked up. */
+  /** The PTR names of addresses. Without them, nothing is looked up. */
   readonly names?: { readonly [address: string]: ReadonlyArray<string> | ResolveFailed }
   /** The answers of the operator's signer while clients wait; none by default. */
   readonly hooks?: Partial<ReadHooks["Service"]>
@@ -235,7 +235,7 @@ export const orderOf = (caller: Caller, ...names: ReadonlyArray<string>) =>
     notAfter: undefined
   })
 
-/** A new order with columns set by hand: `status = 'valid'`. */
+/** A new order whose columns are set directly: `status = 'valid'`. */
 export const orderWith = Effect.fnUntraced(function*(caller: Caller, set: string, ...names: ReadonlyArray<string>) {
   const { id } = yield* orderOf(caller, ...names.length === 0 ? ["a.example"] : names)
   const { dialect } = yield* Database
@@ -243,7 +243,7 @@ export const orderWith = Effect.fnUntraced(function*(caller: Caller, set: string
   return id
 })
 
-/** Events logged, in order. */
+/** The logged events, in order. */
 export const eventsOf = (records: ReadonlyArray<Record>): ReadonlyArray<string> => records.map(({ event }) => event)
 
 /** The fields of every log record of an event. */

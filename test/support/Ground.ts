@@ -13,12 +13,12 @@ export interface World {
   /** Every name resolves to 127.0.0.1 unless the zone says otherwise. */
   readonly dns: DnsAnswerer
   readonly responder: Http01Responder
-  /** The settings that make a process of the service use both. */
+  /** The variables with which a process of the service uses the name server and the responder. */
   readonly env: Readonly<Record<string, string>>
   readonly stop: () => Promise<void>
 }
 
-/** Starts the answerer and the responder. */
+/** Starts the name server and the responder. */
 export const startWorld = async (web: Http01ResponderOptions = {}): Promise<World> => {
   const dns = await startDnsAnswerer({ fallback: { A: ["127.0.0.1"] } })
   const responder = await startHttp01Responder(web)
@@ -33,14 +33,14 @@ export const startWorld = async (web: Http01ResponderOptions = {}): Promise<Worl
   }
 }
 
-/** A running service with the world its validations need. */
+/** A running service, with the world that its validations need. */
 export interface Ground extends Pick<World, "dns" | "responder"> {
   readonly server: Server
-  /** Ends everything, and fails if a stored certificate is bad. */
+  /** Ends everything; fails if a stored certificate is bad. */
   readonly dispose: () => Promise<void>
 }
 
-/** The database of a server, read from outside the service. */
+/** The database of a server, read without the service. */
 const databaseUrlOf = ({ directory }: Server, { databaseUrl, env }: ServerOptions): string => {
   const url = databaseUrl ?? env?.["ACME_SVC_DATABASE__URL"] ?? "sqlite://sqlite.db"
   return url.startsWith("sqlite://") ? `sqlite://${resolve(directory, url.slice("sqlite://".length))}` : url
@@ -70,7 +70,7 @@ export const startGround = async (
   }
 }
 
-/** A second server on the database of a ground, in its directory and with its world, at its own port. */
+/** A second server on the database of a ground. It has the same directory and the same world, but its own port. */
 export const startBeside = ({ dns, responder, server }: Ground, databaseUrl: string): Promise<Server> =>
   startServer({
     databaseUrl,

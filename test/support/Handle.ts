@@ -11,7 +11,7 @@ import type { AcmeKey, ProblemBody } from "./AcmeSession.ts"
 import { signJws } from "./AcmeSession.ts"
 import { accountKeyOf, newPrivateKey, sender } from "./Graph.ts"
 
-/* The ACME surface as the listener calls it, and requests to it made without a socket. */
+/* The ACME surface in the form that the listener calls, and requests to it that are made without a socket. */
 
 /** The surface over the profiles of a configuration. */
 export const surfaceOf = ({ filter, profiles, server }: Config, slots = 100) =>
@@ -44,7 +44,7 @@ export const at = (path: string): string => `/profile/default${path}`
 /** The absolute URL of a target. */
 export const urlOf = (target: string): string => `http://localhost:3000${target}`
 
-/** A request as the listener would pass it on. */
+/** A request in the form in which the listener passes it on. */
 export const requestOf = (method: string, target: string, more: Partial<Request> = {}): Request => ({
   id: sender.request_id ?? "",
   method,
@@ -64,7 +64,7 @@ export const posted = (target: string, body: string, headers: Request["headers"]
     body: Effect.succeed(Buffer.from(body))
   })
 
-/** Its own key, by default P-256. */
+/** The key that signs; by default a new P-256 key. */
 export const acmeKey = (privateKey: KeyObject = newPrivateKey()): AcmeKey => {
   const { algorithm, key, thumbprint } = accountKeyOf(privateKey)
   const { crv = "", e = "", kty = "", n = "", x = "", y = "" } = key.export({ format: "jwk" })
@@ -72,7 +72,7 @@ export const acmeKey = (privateKey: KeyObject = newPrivateKey()): AcmeKey => {
   return { privateKey, jwk, alg: algorithm, thumbprint }
 }
 
-/** The body of a signed request: a payload given as an object is serialised, `undefined` is POST-as-GET. */
+/** The payload of a signed request. An object is serialised, and `undefined` makes a POST-as-GET. */
 export const signed = (key: AcmeKey, header: object, payload?: object | string): string =>
   JSON.stringify(signJws(
     key,
@@ -90,7 +90,7 @@ export const headerOf = (answer: Answer, name: string): string => {
 /** The JSON of an answer. */
 export const bodyOf = (answer: Answer): ProblemBody => JSON.parse(String(answer.body)) as ProblemBody
 
-/** A nonce that nobody has got. */
+/** A nonce that nobody has received. */
 export const freshNonce: Effect.Effect<string, never, Nonces> = Effect.flatMap(
   Nonces,
   ({ issue }) => Effect.flatMap(issue, (nonce) => nonce === undefined ? Effect.die("no nonce") : Effect.succeed(nonce))
@@ -119,7 +119,7 @@ export const newClient = <R>(app: Asked<R>, more: Partial<Request> = {}) =>
   Effect.gen(function*() {
     const key = acmeKey()
     const kid = yield* register(app, key)
-    /** By target or by absolute URL. */
+    /** The target may be a path or an absolute URL. */
     const send = (to: string, payload?: object | string) =>
       Effect.flatMap(
         byAccount(key, kid, to.startsWith("/") ? to : to.slice(urlOf("").length), payload),

@@ -1,6 +1,6 @@
 import { assert } from "vitest"
 
-/* Text that an outsider chose, as bad as possible, and what a page may make of it. */
+/* A text of an outsider that is as bad as possible, and what a page may make of it. */
 
 /**
  * Markup that ends an attribute or an element, a character that turns the direction of the text beside it, and 10 000

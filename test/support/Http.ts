@@ -3,7 +3,7 @@ import { Agent as HttpAgent, request as httpRequest } from "node:http"
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https"
 import { patienceMs } from "./Patience.ts"
 
-/** One answer, read to its end. */
+/** One answer, completely read. */
 export interface HttpAnswer {
   readonly status: number
   readonly headers: IncomingHttpHeaders
@@ -12,17 +12,17 @@ export interface HttpAnswer {
   readonly json: unknown
 }
 
-/** One request; a body given as a list is sent chunked, without a Content-Length. */
+/** One request. A body that is given as a list is sent chunked, without a Content-Length. */
 interface HttpRequest {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | Uint8Array | ReadonlyArray<Uint8Array>
   readonly timeoutMs?: number
-  /** The request target exactly as sent; a URL would be normalised. */
+  /** The target exactly as it is sent. A URL would be normalised. */
   readonly path?: string
 }
 
-/** Sends requests over its own kept-alive connections, and accepts any certificate of the server. */
+/** Sends requests over its own kept-alive connections. It accepts any certificate of the server. */
 export interface HttpClient {
   readonly send: (url: string, request?: HttpRequest) => Promise<HttpAnswer>
   readonly close: () => void
@@ -48,7 +48,7 @@ const piecesOf = (body: HttpRequest["body"]): ReadonlyArray<Uint8Array> => {
   return Array.from({ length: count }, (_, index) => bytes.subarray(index * piece, (index + 1) * piece))
 }
 
-/** A client on Node's own HTTP that adds, follows and retries nothing. */
+/** A client on Node's own HTTP. It adds nothing, follows no redirects and does not retry. */
 export const makeHttpClient = (): HttpClient => {
   const plain = new HttpAgent({ keepAlive: true })
   const secure = new HttpsAgent({ keepAlive: true, rejectUnauthorized: false })
@@ -71,7 +71,7 @@ export const makeHttpClient = (): HttpClient => {
         ...path === undefined ? {} : { path }
       }
       const outgoing = tls ? httpsRequest(url, options) : httpRequest(url, options)
-      // An answer may come before the body is sent; a later fault of the sending side does not matter.
+      // An answer may come before the body is sent. A later fault on the sending side does not matter.
       let answered = false
       outgoing.on("error", (error) => {
         if (!answered) fail(error)

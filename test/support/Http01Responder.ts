@@ -6,7 +6,7 @@ import { freePort } from "./Ports.ts"
 /** A web server that answers http-01 challenges on a loopback port. */
 export interface Http01Responder {
   readonly port: number
-  /** Token to body; a missing token answers 404. */
+  /** The body for each token. A token that is missing here is answered 404. */
   readonly tokens: Map<string, string>
   /** Every request received, in order. */
   readonly requests: Array<{ readonly host: string; readonly path: string }>
@@ -17,11 +17,11 @@ const prefix = "/.well-known/acme-challenge/"
 
 /** The options of a responder: its port and further content. */
 export interface Http01ResponderOptions {
-  /** Files in here are served by token. */
+  /** A directory with files that are served by token. */
   readonly directory?: string
-  /** A free one by default. */
+  /** The port; a free one by default. */
   readonly port?: number
-  /** Awaited before a request of this host is answered; the request itself is recorded before. */
+  /** Awaited before a request with this host is answered. The request is recorded before that. */
   readonly before?: (host: string) => Promise<void>
 }
 

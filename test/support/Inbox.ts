@@ -15,17 +15,17 @@ import { answering, mailServer } from "./MailServer.ts"
  * the first attempt of each sort of notification, so that there is a second one.
  */
 
-/** One attempt as its receiver saw it. */
+/** One attempt in the form that its receiver saw. */
 export interface Attempt {
   readonly backend: NotificationBackend
-  /** `[notify]` or `[admin.notify]`. */
+  /** `profiles` for `[notify]`, `operators` for `[admin.notify]`. */
   readonly section: "profiles" | "operators"
   readonly id: string
   readonly isRefused: boolean
-  /** The event as received; a mail has only words. */
+  /** The event as it was received. A mail has only a text. */
   readonly fields: Payload | undefined
   readonly mail: Taken | undefined
-  /** Of a program. */
+  /** The variables of a program. */
   readonly variables: Readonly<Record<string, string>>
 }
 
@@ -72,9 +72,9 @@ const members = [
 
 /** The three receivers. */
 export interface Inbox {
-  /** The sections that name them: everything, at the top and for operators. */
+  /** The sections that name the receivers: for all events at the top of the configuration, and for operators. */
   readonly toml: string
-  /** What has arrived so far, in no order. */
+  /** Everything that has arrived so far, in no particular order. */
   readonly attempts: () => ReadonlyArray<Attempt>
   /** Removes the program, and puts it back. */
   readonly withoutProgram: (act: () => Promise<void>) => Promise<void>
@@ -91,7 +91,7 @@ const bodyOf = `{${members.map((name) => `"${name}": {{ ${name} | tojson }}`).jo
 const present = (fields: object): Payload =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null)) as Payload
 
-/** The subject of a mail in two words, without names and ids. */
+/** Identifies the subject of a mail by two words, without names and ids. */
 const sortOf = ({ mail: { subject = "" } }: Taken): string =>
   subject.replace(/^ACME Service \S+: (?:\[\S+\] |operator \S+: )?/, "").replaceAll(/[0-9a-f]{8}-\S+ /g, "")
     .split(" ", 2).join(" ")

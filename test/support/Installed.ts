@@ -12,8 +12,8 @@ export const isInstalled = (name: "certbot" | "curl" | "lego" | "pebble"): boole
 export const client = { certbot: isInstalled("certbot"), curl: isInstalled("curl"), lego: isInstalled("lego") }
 
 /**
- * A line for an absent client: the gate installs the client with its interop run, and then runs the documents once
- * more.
+ * A line for an absent client. The gate installs the client for its interop run, and runs the documents once more after
+ * that.
  */
 export const gateComesBack = (): void =>
   assert.match(

@@ -24,7 +24,7 @@ import { useStore } from "./UseTests.ts"
 import { useWorld } from "./UseWorld.ts"
 import { watched } from "./Watched.ts"
 
-/* Certificates that the service itself signed and stored, and the jobs that follow. */
+/* Certificates that the service itself has signed and stored, and the jobs that follow. */
 
 /** The profiles `default` and `other`, which sign with one CA in a directory. */
 export const profilesIn = (
@@ -38,7 +38,7 @@ export const filesIn = (directory: string) => ({ crl: join(directory, "ca.crl"),
 
 const config = configOf()
 
-/** Runs due jobs of some kinds, until none is due. */
+/** Runs due jobs of some kinds until none is due. */
 export const work = (...kinds: ReadonlyArray<JobKind>) =>
   Effect.scoped(Effect.gen(function*() {
     const named = new Set<string>(kinds)
@@ -56,7 +56,7 @@ export const work = (...kinds: ReadonlyArray<JobKind>) =>
     }
   }))
 
-/** Tests in a world with its own CA that a worker has seen, from {@link madeAt} on. */
+/** Tests in a world that has its own CA, which a worker has already seen. They begin at {@link madeAt}. */
 export const useOwnCa = (backend: Backend) =>
   useWorld(backend, {
     around: watched,
@@ -65,7 +65,7 @@ export const useOwnCa = (backend: Backend) =>
     script: () => ({ profiles: profilesIn(freshDirectory()) })
   })
 
-/** Tests in a world with an external signer: no worker has seen its CA, and it revokes as `revoke` does. */
+/** Tests in a world whose signer is external. No worker has seen its CA, and `revoke` decides how it revokes. */
 export const useForeignSigner = (
   backend: Backend,
   { first, revoke = () => Effect.void }: {
@@ -87,11 +87,11 @@ export const useForeignSigner = (
 /** A certificate that the service has stored. */
 export interface IssuedHere {
   readonly orderId: Effect.Success<ReturnType<typeof orderOf>>["id"]
-  /** PEM, leaf first. */
+  /** The chain in PEM, leaf first. */
   readonly chain: string
   readonly leaf: X509Certificate
   readonly der: Buffer
-  /** As it is stored. */
+  /** The serial number in its stored form. */
   readonly serial: string
   readonly key: KeyObject
 }

@@ -1,7 +1,7 @@
 import type { KeyObject } from "node:crypto"
 import { createPrivateKey, generateKeyPairSync } from "node:crypto"
 
-/* Keys of the tests. A JWK export of a new key can hang for ever, so each key is read back first. */
+/* Keys of the tests. The JWK export of a new key can hang for ever, so each key is encoded and read back first. */
 
 /** A P-256 key. */
 export const newEcKey = (): KeyObject =>

@@ -10,9 +10,9 @@ export interface KilledRelays {
   readonly databaseUrl: string
   /** Its profiles: one bypasses its challenges, and one relays. */
   readonly profile: string
-  /** The name of each order. */
+  /** The name for each order. */
   readonly nameOf: (index: number) => string
-  /** The number of orders, and of those between two kills. */
+  /** The number of orders, and the number of orders between two kills. */
   readonly orders: number
   readonly between: number
   /** Every kill comes at most `withinMillis` after the last finalize before it. */

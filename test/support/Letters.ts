@@ -15,7 +15,7 @@ const headers = [
   "to"
 ]
 
-/** The header lines of a mail, with folded ones unfolded. */
+/** The header lines of a mail, unfolded. */
 const headOf = (raw: string): ReadonlyArray<readonly [name: string, value: string]> =>
   raw.slice(0, raw.indexOf("\r\n\r\n")).replaceAll(/\r\n(?=[ \t])/g, "").split("\r\n").map((line) => {
     const at = line.indexOf(":")

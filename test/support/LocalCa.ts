@@ -25,7 +25,7 @@ import {
 } from "../crypto/Pki.ts"
 import { configOf, newPrivateKey } from "./Graph.ts"
 
-/** 2026-01-01, when these CAs are made. */
+/** 2026-01-01, the date on which these CAs are made. */
 export const madeAt = Date.UTC(2026, 0, 1) / 1000
 export const daySeconds = 86_400
 
@@ -75,10 +75,10 @@ export const issueRequest = (names: ReadonlyArray<string>, more: Partial<IssueRe
   ...more
 })
 
-/** The key in {@link issueRequest}'s CSR. */
+/** The key in the CSR of {@link issueRequest}. */
 export const requestedKey: KeyObject = ecKey
 
-/** A key in PKCS#8 PEM. */
+/** A private key in PKCS#8 PEM. */
 export const keyPem = (key: KeyObject): string => key.export({ type: "pkcs8", format: "pem" }).toString()
 
 const identifierOf = (key: KeyObject): Buffer => createHash("sha1").update(spkiOf(key)).digest()
@@ -94,8 +94,8 @@ export interface ForeignCa {
 }
 
 /**
- * Makes a CA, self-signed unless there is an issuer. `more` are further extensions, `without` are extensions that it
- * lacks.
+ * Makes a CA. It is self-signed unless there is an issuer. `more` are further extensions, and `without` are those that
+ * it lacks.
  */
 export const foreignCa = (options: {
   readonly name: string

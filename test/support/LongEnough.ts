@@ -3,8 +3,9 @@ import { Effect } from "effect"
 const mostMillis = 60_000
 
 /**
- * Makes an attempt that ends when its time is up, and repeats it with four times as much time if that was too little.
- * Its progress by then shows how busy the machine is. `attempt` returns `undefined` if the time was too little.
+ * Makes an attempt that ends when its time is up. If that was too little, the attempt is repeated with four times as
+ * much time, because its progress shows how busy the machine is. `attempt` returns `undefined` if the time was too
+ * little.
  */
 export const longEnough = <A, E, R>(
   millis: number,

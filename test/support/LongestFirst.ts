@@ -35,7 +35,7 @@ export const longest: ReadonlyArray<string> = [
 
 /**
  * Starts the longest files first, so that no process of a project ends long before the others. vitest knows the
- * duration of a file only if it has run here before; otherwise it goes by the size of the text.
+ * duration of a file only if the file has run here before. Otherwise it uses the size of the text.
  */
 export default class LongestFirst extends BaseSequencer {
   override async sort(files: Array<TestSpecification>): Promise<Array<TestSpecification>> {

@@ -7,7 +7,7 @@ import { NotMountable } from "./SmallDisk.ts"
 /** A separate disk, in a file, that can lose its power. */
 export interface LoopDisk {
   readonly directory: string
-  /** Syncs everything written so far to the disk. */
+  /** Writes everything that is only in memory to the disk. */
   readonly sync: () => void
   /** Copies the present content of the disk itself, without data that is only in the system's memory. */
   readonly keep: () => void
@@ -24,7 +24,7 @@ const run = (command: string, ...words: ReadonlyArray<string>): void => {
 export const makeLoopDisk = (megabytes: number): LoopDisk => {
   const home = mkdtempSync(join(tmpdir(), "acme-loop-"))
   const [image, kept, directory] = [join(home, "image"), join(home, "kept"), mkdtempSync(join(home, "disk-"))]
-  // Only synced data is written: the journal commits by itself every five minutes.
+  // Only synced data is written, because the journal commits by itself only every five minutes.
   const mount = () => run("mount", "-o", "loop,commit=300", image, directory)
   try {
     writeFileSync(image, "")

@@ -10,7 +10,7 @@ import { SMTPServer } from "smtp-server"
 /** A message as the server received it. */
 export interface Taken {
   readonly raw: string
-  /** Parsed by another library than the one that wrote it. */
+  /** The message as a library other than the one that wrote it has parsed it. */
   readonly mail: ParsedMail
   readonly recipients: ReadonlyArray<string>
   readonly session: SMTPServerSession
@@ -27,8 +27,8 @@ export interface MailServer {
 export const answering = (code: number, words = "no"): Error => Object.assign(new Error(words), { responseCode: code })
 
 /**
- * Accepts every message until the scope ends, unless the options say otherwise, or `judge`, which sees each message,
- * returns a failure.
+ * Accepts every message until the scope ends. The options may change that, and so may `judge`, which sees each message
+ * and may return a failure.
  */
 export const mailServer = (
   options: SMTPServerOptions = {},

@@ -3,9 +3,9 @@ import { Database } from "../../src/engine/sql/Database.ts"
 import type { Connection, Driver } from "../../src/engine/sql/Driver.ts"
 import { sql } from "./Graph.ts"
 
-/* Makes something happen while work is in progress, at a place that the test chooses. */
+/* Makes something happen while work is in progress. The test chooses the place. */
 
-/** Runs an effect. Before its transaction with this number, another process does something to the database. */
+/** Runs an effect. Just before its transaction with this number, another process changes the database. */
 export const meanwhile = <A, E, R>(text: string, self: Effect.Effect<A, E, R>, transaction = 1) =>
   Effect.gen(function*() {
     const driver = yield* Database
@@ -18,7 +18,7 @@ export const meanwhile = <A, E, R>(text: string, self: Effect.Effect<A, E, R>, t
     return yield* Effect.provideService(self, Database, { ...driver, transact })
   })
 
-/** Runs an effect. Before or after its first statement with this text, another process does something to the database. */
+/** Runs an effect. Just before or after its first statement with this text, another process changes the database. */
 export const meanwhileAt = <A, E, R>(
   when: "before" | "after",
   statement: string,
@@ -40,7 +40,7 @@ export const meanwhileAt = <A, E, R>(
     return yield* Effect.provideService(self, Database, { ...driver, single })
   })
 
-/** Waits until a session waits for a lock of this database on PostgreSQL. `connection` is used to ask. */
+/** Waits until a session waits for a lock of this database on PostgreSQL. `connection` is used for the question. */
 export const someoneWaits = (connection: Connection) =>
   Effect.repeat(
     connection.execute(
@@ -51,7 +51,7 @@ export const someoneWaits = (connection: Connection) =>
     { until: ([row]) => Number(row?.waiting) > 0 }
   )
 
-/** Runs an effect whose client hangs up as soon as the first statement or transaction is done. */
+/** Runs an effect for a client that hangs up as soon as the first statement or transaction is done. */
 export const hangingUp = <A, E, R>(self: Effect.Effect<A, E, R>) =>
   Effect.gen(function*() {
     const driver = yield* Database

@@ -14,7 +14,7 @@ import { configOf } from "./Graph.ts"
 
 /** The outside world of {@link deliveries}. */
 interface Outside {
-  /** The addresses of names; without it, no name has an address. */
+  /** The addresses of names. Without it, no name has an address. */
   readonly names?: { readonly [name: string]: ReadonlyArray<string> }
 }
 
@@ -28,7 +28,7 @@ export const deliveriesOf = (config: Config, { names = {} }: Outside = {}) =>
     ))
   )
 
-/** The same, for the text of a configuration. */
+/** The backends for the text of a configuration. */
 export const deliveries = (toml: string, outside?: Outside) => deliveriesOf(configOf(toml), outside)
 
 /** The id of every {@link payload}. */

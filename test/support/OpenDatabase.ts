@@ -7,9 +7,9 @@ import type { SqlError } from "../../src/engine/sql/SqlError.ts"
 import * as Sqlite from "../../src/engine/sql/Sqlite.ts"
 import { patienceMs } from "./Patience.ts"
 
-/* A database read from outside the service, by tests and by other programs. */
+/* A database that tests and other programs read without the service. */
 
-/** A database as the service opens it. The wait for a connection depends on how busy the machine is. */
+/** Opens a database as the service does. How long to wait for a connection depends on how busy the machine is. */
 const openDatabase = (
   url: string,
   poolMax = 10,
@@ -25,7 +25,7 @@ const openDatabase = (
     })
     : Postgres.layer({ url: Redacted.make(url), pool_max: poolMax, acquire_timeout_ms: acquireMillis })
 
-/** The driver of a database, open as long as the scope. */
+/** The driver of a database that is open as long as the scope. */
 export const openDriver = (
   url: string,
   poolMax?: number,
@@ -39,7 +39,7 @@ export interface RawRow {
   readonly [column: string]: unknown
 }
 
-/** Rows of a statement that is sent as it is, without decoding. */
+/** The rows of a statement that is sent as it is. They are not decoded. */
 export const sql = (
   text: string,
   params: ReadonlyArray<unknown> = []
@@ -53,17 +53,17 @@ export const sql = (
       >
   ))
 
-/** {@link sql} on a database that is opened for it. */
+/** Runs {@link sql} on a database that is opened only for this. */
 export const sqlAt = (url: string, text: string, params?: ReadonlyArray<unknown>): Promise<ReadonlyArray<RawRow>> =>
   Effect.runPromise(Effect.scoped(
     Effect.flatMap(openDriver(url, 1), (driver) => Effect.provideService(sql(text, params), Database, driver))
   ))
 
-/** An id in the form of a statement. */
+/** An id as a literal of a statement. */
 export const idLiteral = (dialect: Driver["dialect"], id: string): string =>
   dialect === "sqlite" ? `X'${id.replaceAll("-", "")}'` : `'${id}'`
 
-/** An id as an engine stores it, in the form of URLs and the log. */
+/** The id that an engine has stored, in the form that it has in URLs and in the log. */
 export const idText = (raw: unknown): string => {
   const hex = raw instanceof Uint8Array ? Buffer.from(raw).toString("hex") : String(raw).replaceAll("-", "")
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5")

@@ -19,8 +19,9 @@ export const leafOf = (pem: string): X509Certificate => {
 }
 
 /**
- * `openssl verify -x509_strict` of a chain, leaf first, as a TLS server's certificate for `host` against the one trust
- * anchor in `caFile`, and with the revocation list in `crlFile` if there is one. Fails with the output of openssl.
+ * Runs `openssl verify -x509_strict` for a chain, leaf first. The chain must be that of a TLS server `host`, with the
+ * one trust anchor in `caFile`, and with the revocation list in `crlFile` if that is given. Fails with the output of
+ * openssl.
  */
 export const verifyChain = async (pem: string, caFile: string, host: string, crlFile?: string): Promise<void> => {
   const directory = mkdtempSync(join(tmpdir(), "acme-verify-"))
@@ -54,7 +55,7 @@ export const renewalIdOf = (pem: string): string => {
     .toString()
   const [, keyId = ""] = /^ *(?:keyid:)?((?:[0-9A-F]{2}:){19}[0-9A-F]{2})$/m.exec(said) ?? []
   const [, serial = ""] = /^serial=([0-9A-F]+)$/m.exec(said) ?? []
-  // A number with the first bit set has a zero octet before it.
+  // In DER, a zero octet precedes a number whose first bit is set.
   const octets = Buffer.from(/^[89A-F]/.test(serial) ? `00${serial}` : serial, "hex")
   return `${Buffer.from(keyId.replaceAll(":", ""), "hex").toString("base64url")}.${octets.toString("base64url")}`
 }

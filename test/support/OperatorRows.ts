@@ -1,7 +1,7 @@
 import * as sessions from "../../src/store/operators/SessionRows.ts"
 import * as users from "../../src/store/operators/Users.ts"
 
-/* Rows of operators as their statements write them, for tests of those statements. */
+/* Rows of operators in the form that their statements write. The tests of those statements use them. */
 
 /** An id that ends with this number. */
 export const idOf = (number: number): string => `01890a5d-ac96-774b-bcce-${String(number).padStart(12, "0")}`
@@ -19,7 +19,7 @@ export const [secret, other] = [
 export const person = (id: string, username: string) =>
   users.insert({ id, username, passwordHash: "hash", role: "admin", contact: undefined, now: 1 })
 
-/** Inserts a session that began at 100 and ends at 500, unless other times are given. */
+/** Inserts a session. It begins at 100 and ends at 500 unless other times are given. */
 export const session = (
   tokenHash: string,
   state: sessions.SessionState,

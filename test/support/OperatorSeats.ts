@@ -3,8 +3,8 @@ import { text } from "node:stream/consumers"
 import { sessionCookie } from "../../src/surfaces/operator/gate/Credentials.ts"
 
 /*
- * What operators do about themselves and others over the API and in the panel, each with its own requests, over
- * sockets.
+ * The acts of operators about themselves and about others, over the API and in the panel. Each surface has its own
+ * requests, over sockets.
  */
 
 /** An answer, read to its end. */
@@ -14,7 +14,7 @@ interface Answer {
   readonly cookie: string | undefined
 }
 
-/** A session, and the address that uses it. */
+/** A session, with the address from which it is used. */
 export interface Seat {
   readonly from: string
   readonly cookie: string
@@ -23,20 +23,20 @@ export interface Seat {
 
 type Send = (seat: Partial<Seat>, body?: object, parameters?: Readonly<Record<string, string>>) => Promise<Answer>
 
-/** What one surface can do: the route of each act. */
+/** One surface, with the route of each act. */
 export interface OperatorSurface {
   readonly name: "API" | "panel"
   /** The route of an act, as the surface declares it. */
   readonly routes: Readonly<Record<Act, string>>
-  /** Signs in with the password only. */
+  /** Signs in with only the password. */
   readonly signIn: (username: string, password: string, from: string) => Promise<Seat>
-  /** Gives the second factor; returns the whole session. */
+  /** Presents the second factor, and returns the whole session. */
   readonly verify: (seat: Seat, code: string) => Promise<Seat>
-  /** Begins an enrolment; returns the key of the authenticator. */
+  /** Begins an enrolment, and returns the key of the authenticator. */
   readonly begin: (seat: Seat, password: string) => Promise<string>
-  /** Completes the enrolment; returns recovery codes. */
+  /** Completes the enrolment, and returns the recovery codes. */
   readonly confirm: (seat: Seat, code: string) => Promise<ReadonlyArray<string>>
-  /** The same if a sign-in demands it. */
+  /** These do the same in a sign-in that demands an enrolment. */
   readonly forcedBegin: (seat: Seat) => Promise<string>
   readonly forcedConfirm: (seat: Seat, code: string) => Promise<void>
   readonly codes: (seat: Seat, password: string) => Promise<ReadonlyArray<string>>
@@ -182,7 +182,7 @@ export const panelSurface = (url: string): OperatorSurface => {
     body: object = {},
     parameters?: Readonly<Record<string, string>>
   ) => taken(await to(route)(seat, body, parameters), route)
-  /** A whole session finds its token in its pages; a half session needs none. */
+  /** A whole session finds its CSRF token in its pages. A half session needs none. */
   const seated = async ({ cookie = "" }: Answer, from: string): Promise<Seat> => {
     const { text: page } = await to("GET /ui/")({ from, cookie })
     return { from, cookie, csrf: /X-CSRF-Token":"([\w-]+)"/.exec(page)?.[1] ?? "" }

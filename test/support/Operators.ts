@@ -18,7 +18,7 @@ import { useStore } from "./UseTests.ts"
 
 /* Operators over a test's own database, with hashes that cost almost nothing and are counted. */
 
-/** When tests of operators begin, in epoch seconds: in the middle of a step of thirty. */
+/** The epoch second at which tests of operators begin. It is the middle of a step of thirty seconds. */
 export const startsAt = 1_800_000_015
 
 /** A configuration that tests of operators rely on. */
@@ -27,7 +27,7 @@ export const config = configOf()
 /** The same, with a second factor required. */
 export const strict = configOf("[admin]\nrequire_mfa = true\n")
 
-/** Who makes operators. */
+/** The actor that makes operators. */
 export const keyboard: AtKeyboard = { kind: "cli", id: "tester" }
 
 /** The password of every operator, unless a test says otherwise. */
@@ -36,32 +36,32 @@ export const password = "Wrocław tramway, 4 stops"
 /** Another password, for operators who change theirs. */
 export const chosen = "Gdańsk shipyard, 9 cranes"
 
-/** A password that nobody has. */
+/** A password that no operator has. */
 export const wrong = "Kraków tramway, 5 stops"
 
-/** A page that has room for every row of a test. */
+/** A page with room for every row of a test. */
 export const all = { limit: 50, offset: 0 }
 
-/** The keys under which attempts are counted that were not given back. */
+/** The keys with counted attempts, without those that were given back. */
 export const counted = column("SELECT key FROM login_attempts WHERE attempts > 0")
 
 /** The tag of an effect's failure. */
 export const tagOf = <A, E extends { readonly _tag: string }, R>(self: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.flip(self), ({ _tag }) => _tag)
 
-/** A request from an address. */
+/** A request that comes from an address. */
 export const from = (ip: string, more: Partial<Requester> = {}): Requester => ({
   client: { ip, user_agent: "test/1", request_id: "request-1" },
   surface: "api",
   ...more
 })
 
-/** Where requests come from, unless a test says otherwise. */
+/** The address of requests, unless a test names another one. */
 export const here = from("192.0.2.1")
 
 const iterations = 4
 
-/** A password as it is typed. */
+/** A password in the form in which it is typed. */
 export const typed = (text: string) => Redacted.make(text)
 
 /** Tests over operators; `rounds` counts the computed iterations of PBKDF2. */
@@ -106,11 +106,11 @@ export const half = (username: string, requester: Requester = here, settings = c
       signedIn._tag === "Pending" ? Effect.succeed(signedIn) : Effect.die(new Error("no factor is asked for"))
   )
 
-/** The code of an authenticator `later` seconds from now. */
+/** The code that an authenticator shows `later` seconds from now. */
 export const codeOf = (secret: Uint8Array, later = 0) =>
   Effect.map(currentSeconds, (now) => totpCode(secret, now + later))
 
-/** Enrols an authenticator in an operator's session; this claims its step. */
+/** Enrols an authenticator in an operator's session. This uses up the step of its code. */
 export const enrolled = Effect.fnUntraced(function*(identity: SessionIdentity) {
   const enrolment = yield* secondFactor.beginEnrolment(config.admin, identity, typed(password), here)
   const secret = secretOf(enrolment.secret)

@@ -13,9 +13,9 @@ import { configOf, panelFiles, world } from "./Graph.ts"
 import { made, password, startsAt } from "./Operators.ts"
 import { useStore } from "./UseTests.ts"
 
-/* The panel without a socket and without a browser. */
+/* The panel without a socket or a browser. */
 
-/** The panel of a configuration, and the function to call it. */
+/** The panel of a configuration, and a function that calls it. */
 export const panelOf = Effect.fnUntraced(function*(config: Config, admit?: CheckServices["admit"]) {
   const sources = new Map<string, "default" | "file" | "env">()
   const names = yield* ReverseNames
@@ -59,7 +59,7 @@ export const entered = Effect.fnUntraced(function*(
   return { cookie, csrf }
 })
 
-/** Sends a form as the script of a page does. */
+/** Sends a form in the same way as the script of a page. */
 export const send = (
   { ask }: AskingPanel,
   held: Held,

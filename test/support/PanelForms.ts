@@ -9,7 +9,7 @@ import { operatorOf } from "./Browser.ts"
 import { makeCsr } from "./Csr.ts"
 import { patternOf } from "./PanelRoutes.ts"
 
-/* Every form of the panel that changes something: its subject, how to fill it in, and what the page then says. */
+/* Every form of the panel that changes something: its subject, the input for it, and what the page says afterwards. */
 
 /** The subjects of the forms of admins. */
 export const bob: DemoOperator = { username: "bob", password: "Nine geese over the dam", role: "viewer" }
@@ -22,7 +22,7 @@ export interface Fields {
   readonly [name: string]: string
 }
 
-/** The subjects of forms, made again for each form. */
+/** The subjects of forms. They are made anew for each form. */
 export interface Ground {
   /** The path of an order with a certificate. */
   readonly issued: () => Promise<string>
@@ -42,11 +42,11 @@ export interface Ground {
   readonly signIn: (operator: DemoOperator) => Promise<void>
   /** Changes the database in a way that the panel cannot. */
   readonly write: (statement: string, ...values: ReadonlyArray<unknown>) => void
-  /** The data that the forms could have changed. */
+  /** The data that the forms could change. */
   readonly records: () => string
 }
 
-/** Without what the service does meanwhile: relayed orders time out, and due jobs run. */
+/** This leaves out what the service changes by itself: relayed orders time out, and due jobs run. */
 const kept = [
   "SELECT id, status, contact FROM accounts ORDER BY id",
   "SELECT id, status, revoked_at FROM orders WHERE profile <> 'public' ORDER BY id",
@@ -58,10 +58,10 @@ const kept = [
   "SELECT id FROM jobs WHERE kind = 'signer_issue' AND status = 'ready' AND run_at > unixepoch() + 600 ORDER BY id"
 ]
 
-/** The last part of a URL as the pages write it. */
+/** The last part of a URL in the form that the pages write. */
 const idOf = (url: string): string => url.split("/").at(-1) ?? ""
 
-/** The token of a page for its forms. */
+/** The CSRF token that a page has for its forms. */
 const csrfOf = async (page: Page, url: string): Promise<string> =>
   /X-CSRF-Token":"([\w-]+)"/.exec(await (await page.request.get(`${url}/ui/`)).text())?.[1] ?? ""
 
@@ -126,20 +126,20 @@ export const groundOf = (demo: Demo, client: AcmeSession, page: Page): Ground =>
 
 /** How one form is filled in. */
 export interface FormCase {
-  /** The operator; an admin, unless the form is about one's own account. */
+  /** Whether one's own account is its subject. An operator fills it in then, and otherwise an admin. */
   readonly isOwn?: boolean
-  /** Makes its subject, and returns the path of its page. */
+  /** Makes the subject of the form, and returns the path of its page. */
   readonly page: (ground: Ground) => Promise<string> | string
-  /** Whether it comes with the answer to another form, which needs the script. */
+  /** Whether the form comes with the answer to another form, which needs the script. */
   readonly isMade?: boolean
-  /** The link to the form on its page. */
+  /** Follows the link of the page that leads to the form. */
   readonly lead?: (page: Page) => Promise<void>
   readonly well?: Fields | ((page: Page) => Promise<Fields>)
-  /** What is shown when it was accepted. */
+  /** The text that is shown when the form was accepted. */
   readonly says: string
-  /** What is wrong with it; by default, a token of another session. */
+  /** The wrong input; by default the token of another session. */
   readonly badly?: Fields
-  /** The code with which such a form is refused. */
+  /** The code with which the wrong input is refused. */
   readonly code?: string
 }
 
@@ -157,7 +157,7 @@ const atCora = (change = "") => (ground: Ground): string => {
 const enrolled = "totp_secret = zeroblob(20)"
 const token = { name: "backup", role: "viewer", expiresInDays: "30" }
 
-/** The form of a page with this pattern; it is opened if it is folded. */
+/** The form of a page with this pattern. If it is folded, this opens it. */
 export const formOf = async (page: Page, pattern: string): Promise<Locator> => {
   const actions = await page.locator("form[method=post]").evaluateAll((forms) =>
     forms.map((form) => form.getAttribute("action") ?? "")
@@ -176,7 +176,7 @@ export const unfold = async (form: Locator): Promise<Locator> => {
   return form
 }
 
-/** Fills a form in. */
+/** Fills in the fields of a form. */
 export const fill = async (form: Locator, fields: Fields): Promise<void> => {
   for (const [name, value] of Object.entries(fields)) {
     const field = form.locator(`[name=${name}]`).first()
@@ -203,7 +203,7 @@ const choose = async (page: Page, link: string): Promise<void> => {
   await page.waitForSelector("#revoking button")
 }
 
-/** The forms of a sign-in, which work without scripts. A separate part of the test is about them. */
+/** The forms of a sign-in, which work without scripts. They have their own part of the test. */
 export const signInForms: ReadonlyArray<string> = [
   "/ui/login",
   "/ui/login/abandon",

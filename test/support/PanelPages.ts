@@ -1,6 +1,6 @@
-/* Every page, file and redirect of the panel, with what the tests in a browser look for there. */
+/* Every page, file and redirect of the panel, with what the browser tests look for on each. */
 
-/** The reader of a page: nobody known, a session that lacks its second factor, and the three roles. */
+/** The reader of a page: a stranger, a session that lacks its second factor, or one of the three roles. */
 export const readers = ["none", "half", "viewer", "operator", "admin"] as const
 
 export type Reader = typeof readers[number]
@@ -8,24 +8,24 @@ export type Reader = typeof readers[number]
 /** The input of a row. */
 interface Place {
   readonly pattern: string
-  /** Which of several subjects of the pattern is shown. */
+  /** The subject, if the pattern has several. */
   readonly what?: string
-  /** The readers who get it. Pages of sign-in are for everybody without a whole session. */
+  /** The least reader who gets the page. Everybody without a whole session gets the pages of sign-in. */
   readonly from: Reader
-  /** Where it is: a path, or the first matching link of a page, with `plus` after it. */
+  /** The address of the page: a path, or the first matching link of another page with `plus` after it. */
   readonly at: string | { readonly linkedFrom: string; readonly plus?: string }
 }
 
 /** A page. */
 export interface PageRow extends Place {
   readonly kind: "page"
-  /** 200 by default. */
+  /** The status; 200 by default. */
   readonly status?: number
-  /** What it says if there is something to show. */
+  /** A text of the page if it has something to show. */
   readonly says: string
-  /** What it says on a new installation; undefined if there is no such record. */
+  /** A text of the page on a new installation; undefined if there is no such record. */
   readonly saysEmpty: string | undefined
-  /** A list without such a page leads back to its first page. */
+  /** Whether a page number that is too high leads back to the first page of the list. */
   readonly leadsBack?: boolean
 }
 
@@ -127,7 +127,7 @@ export const rows: ReadonlyArray<Row> = [
   record("/ui/eab/{kid}", "/ui/eab", "Edge nodes"),
   page("/ui/upstream-orders", "relayed.corp.example", "These profiles relay: public."),
   record("/ui/upstream-orders/{id}", "/ui/upstream-orders", "Order there"),
-  // The service has jobs of its own from the start.
+  // This page is never empty, because the service itself has jobs from the start.
   page("/ui/jobs", "challenge_validate", "nonce_sweep"),
   page("/ui/jobs", "signer_", "No job matches.", { what: "failed", at: "/ui/jobs?status=failed" }),
   record("/ui/jobs/{id}", "/ui/jobs?status=failed", "script_failed", "failed"),
@@ -176,5 +176,5 @@ export const rows: ReadonlyArray<Row> = [
   file("/ui/static/{name}", "image/svg+xml", { from: "none", at: { linkedFrom: "/ui/login" }, isSaved: false })
 ]
 
-/** A row's name in the table. */
+/** The name of a row in the table. */
 export const nameOf = ({ pattern, what }: Row): string => what === undefined ? pattern : `${pattern} (${what})`

@@ -15,7 +15,7 @@ export const panelRoutes: ReadonlyArray<Guarded> = routesOf({ config: configOf()
 export const patternsOf = (method: "GET" | "POST"): ReadonlyArray<string> =>
   panelRoutes.filter((route) => route.method === method).map(({ pattern }) => pattern).toSorted()
 
-/** The pattern that a path belongs to. */
+/** The pattern that fits a path. */
 export const patternOf: (path: string) => string | undefined = (
   (known) => (path: string) => known(path)?.pattern
 )(matcherOf(panelRoutes))

@@ -5,17 +5,17 @@ import { freePort } from "./Ports.ts"
 
 /** The settings of Pebble, Let's Encrypt's test server. */
 export interface PebbleFiles {
-  /** Of `-config`. */
+  /** The file for `-config`. */
   readonly config: string
   readonly directoryUrl: string
-  /** The URL of its root and of the state of certificates. */
+  /** The URL that serves its root certificate and the state of certificates. */
   readonly managementUrl: string
-  /** Its TLS certificate, self-signed. */
+  /** Its TLS certificate, which is self-signed. */
   readonly certificate: string
   readonly privateKey: string
 }
 
-/** Writes the files of one Pebble on loopback; at `httpPort` it looks for http-01 answers. */
+/** Writes the files of one Pebble on loopback. Pebble asks for http-01 at `httpPort`. */
 export const writePebbleFiles = async (directory: string, httpPort = 5002): Promise<PebbleFiles> => {
   const [certificate, privateKey] = [join(directory, "cert.pem"), join(directory, "key.pem")]
   const request = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost".split(" ")

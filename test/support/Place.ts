@@ -18,13 +18,14 @@ import { freePort } from "./Ports.ts"
 import { watch } from "./Watchdog.ts"
 
 /*
- * Every command of the documents is run, in `test/docs` or by `.ci/run`: as it stands, except for ports, the database's
- * URL and the paths of an installation. In a full run a shell runs them all; otherwise a line that only calls
- * `acme-svc` runs in this process, and `npm start` builds once.
+ * Every command of the documents is run, in `test/docs` or by `.ci/run`. The commands are run as they stand, except for
+ * ports, the database's URL and the paths of an installation. In a full run a shell runs all of them. Otherwise this
+ * process runs a line that only calls `acme-svc`, and `npm start` builds only once.
  */
 
 /**
- * The arguments of a line that only calls `acme-svc`, split as a shell does it; undefined if the line needs a shell.
+ * The arguments of a line that only calls `acme-svc`, split in the same way as by a shell; undefined if the line needs
+ * a shell.
  */
 const argumentsOf = (command: string): ReadonlyArray<string> | undefined => {
   const word = /"([^"$`\\]*)"|'([^']*)'|([\w./:=,@%+-]+)/
@@ -49,8 +50,8 @@ export interface Serving {
 const exercised = new Set<Line>()
 
 /**
- * Replaces words by texts. Inserted texts are not replaced again: ports and ids may happen to contain another of the
- * words.
+ * Replaces words by texts. Texts that were inserted are not replaced again, because ports and ids may happen to contain
+ * another of the words.
  */
 const replaced = (command: string, [first, ...others]: ReadonlyArray<readonly [string, string]>): string => {
   if (first === undefined) return command
@@ -58,7 +59,7 @@ const replaced = (command: string, [first, ...others]: ReadonlyArray<readonly [s
   return command.split(from).map((part) => replaced(part, others)).join(to)
 }
 
-/** A directory to paste commands into, with its own ports and `acme-svc` on its PATH. */
+/** A directory in which commands can be pasted. It has its own ports, and `acme-svc` on its PATH. */
 export class Place {
   readonly directory = freshDirectory()
   readonly replacements: Array<readonly [string, string]> = []
@@ -80,7 +81,7 @@ export class Place {
     })
   }
 
-  /** All names resolve to this machine here. By default, `env` lets validations connect to it. */
+  /** Here all names resolve to this machine. By default, `env` lets validations connect to it. */
   static async make(env = { ACME_SVC_CHALLENGE__ALLOW_LOOPBACK: "true" } as Readonly<Record<string, string>>) {
     return new Place(await freePort(), await freePort(), env)
   }
@@ -91,7 +92,7 @@ export class Place {
     this.replacements.splice(0, this.replacements.length, ...others, [word, text])
   }
 
-  /** The text of a line as it is run here. */
+  /** The text of a line in the form in which it is run here. */
   rewritten(line: Line): string {
     return replaced(lines[line], this.replacements)
   }
@@ -144,14 +145,14 @@ export class Place {
     return this.run(this.rewritten(line))
   }
 
-  /** Runs a line that has to succeed; returns its output. */
+  /** Runs a line that has to succeed, and returns its output. */
   async succeed(line: Line): Promise<string> {
     const { code, stderr, stdout } = await this.paste(line)
     assert.strictEqual(code, 0, `${this.rewritten(line)}\n${stdout}\n${stderr}`)
     return stdout
   }
 
-  /** Runs a line that serves, up to the output line that begins with `until`. */
+  /** Runs a line that serves, and waits for an output line that begins with `until`. */
   serve(line: Line, until: string): Promise<Serving> {
     exercised.add(line)
     const { child, ended, out } = this.begin(this.rewritten(line))
@@ -175,9 +176,7 @@ export class Place {
     return join(this.directory, path)
   }
 
-  /**
-   * The files that a client that is not installed would have left: a certificate from this server, where `path` says.
-   */
+  /** Makes the files that a client would have left that is not installed: a certificate from this server, at `path`. */
   async issueInItsPlace(directoryUrl: string, path: string, credential?: Credential): Promise<void> {
     const responder = await startHttp01Responder({ port: this.httpPort })
     const session = await AcmeSession.open(directoryUrl)
@@ -197,13 +196,13 @@ export class Place {
   }
 }
 
-/** What `npm start` does after the build. */
+/** The command of `npm start` after the build. */
 export const startBuilt = "sh -c 'acme-svc init && exec acme-svc serve'"
 
-/** The end of what the server prints at start. */
+/** The end of the output of the server at its start. */
 export const settled = "--domains demo.localhost run\n"
 
-/** A place where the service was set up and serves. */
+/** A place where the service was set up, and the service that runs there. */
 export const begun = async (): Promise<{ readonly place: Place; readonly serving: Serving }> => {
   await builtServer()
   const place = await Place.make()
@@ -211,7 +210,7 @@ export const begun = async (): Promise<{ readonly place: Place; readonly serving
   return { place, serving: await place.serve("serve", settled) }
 }
 
-/** A clone: what is in the repository and is needed to build, run and format. */
+/** A clone: everything in the repository that is needed to build, to run and to format. */
 export const cloneInto = (place: Place): void => {
   const folders = ["src", "test", "tools", "runtime", "migrations", "panel", "docs"]
   const files = ["package.json", "package-lock.json", "tsconfig.json", ".npmrc", ".dprint.json"]
@@ -222,7 +221,7 @@ export const cloneInto = (place: Place): void => {
   symlinkSync(join(repository, "node_modules"), place.at("node_modules"))
 }
 
-/** Slow lines: they are run only in a full run. */
+/** The slow lines, which only a full run runs. */
 const inFull: ReadonlyArray<Line> = Object.keys(linesOf.development) as ReadonlyArray<Line>
 
 /** Whether a line needs a client that is absent. */
@@ -231,9 +230,9 @@ const isOfAbsent = (line: Line): boolean => {
   return (name === "certbot" || name === "curl" || name === "lego") && !client[name]
 }
 
-/** Called at the end of a test file: the file must have run every line of its own. */
+/** Called at the end of a test file, which must have run every line of its own by then. */
 export const hasRunLinesOf = (home: Home): void => {
-  // Files share a process, and with it this module.
+  // Several files share a process, and with it this module.
   beforeAll(() => exercised.clear())
   describe("this test", () => {
     it("has run every line, or the gate will", () => {

@@ -11,14 +11,16 @@ const idOf = (table: number, row: number): string =>
   `0190${table.toString(16).padStart(4, "0")}-0000-7000-8000-${row.toString(16).padStart(12, "0")}`
 
 /**
- * Characters beyond the basic plane, combining, right to left, control characters, quotes; both engines order them by
- * bytes.
+ * A text with characters beyond the basic plane, combining characters, text from right to left, control characters and
+ * quotes. Both engines order such texts by bytes.
  */
 const odd = "naïve \u{1F510} e\u0301 \u05D0\u202E \u0001\t\n\r\\ ' \" ; -- \uFFFD \u00A0"
 
 type Row = { readonly [column: string]: Canonical }
 
-/** More than a page of orders, with their names; one order has everything, the others as little as possible. */
+/**
+ * This is more than a page of orders with their names. One order has every value, the others have as few as possible.
+ */
 export const orders = 1100
 
 const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
@@ -295,7 +297,7 @@ export const populate: Effect.Effect<void, never, Database> = Effect.gen(functio
       yield* sql(insertText(table, dialect, part.length), part.flat())
     }
   }
-  // A sequence continues where the previous test left it, which may be at one of the ids above.
+  // A sequence continues from the previous test, and may be at one of the ids above.
   if (dialect === "postgres") {
     const last = "GREATEST(nextval(pg_get_serial_sequence('audit_log', 'id')), 1 + (SELECT max(id) FROM audit_log))"
     yield* sql(`SELECT setval(pg_get_serial_sequence('audit_log', 'id'), ${last})`)
@@ -308,12 +310,12 @@ const plain = (value: unknown): unknown =>
     : typeof value === "boolean"
     ? String(Number(value))
     : typeof value === "string" && /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(value)
-    ? value.replaceAll("-", "") // a uuid is bytes on one engine; as text inside a column it is the same on both
+    ? value.replaceAll("-", "") // A uuid is bytes on one engine. As text inside a column it is the same on both.
     : typeof value === "number"
     ? String(value)
     : value
 
-/** Every row of a table as this module reads it, in the same form for both engines. */
+/** Every row of a table, read by this module in a form that is the same for both engines. */
 export const dump = (name: string) =>
   Effect.gen(function*() {
     const columns = tables.find((table) => table.name === name)?.columns ?? []

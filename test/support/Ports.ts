@@ -24,7 +24,7 @@ const isOurs = (port: number): boolean => {
   } catch {
     const left = statSync(file, { throwIfNoEntry: false })
     if (left === undefined || Date.now() - left.mtimeMs < forgottenMillis) return false
-    rmSync(file, { force: true }) // left by a killed process; the next attempt finds it free
+    rmSync(file, { force: true }) // A killed process has left this file. The next attempt finds the port free.
     return false
   }
   own.add(file)
@@ -39,8 +39,9 @@ const isFree = (port: number): Promise<boolean> =>
   })
 
 /**
- * A TCP port of 127.0.0.1 that no process listens on or will get. It is below the range the kernel gives to outgoing
- * connections: while a server is down for a restart, none of its own clients can be given its port.
+ * A TCP port of 127.0.0.1 on which no process listens, and which no other process gets. It is below the range that the
+ * kernel gives to outgoing connections: while a server is down for a restart, none of its own clients can be given its
+ * port.
  */
 export const freePort = async (): Promise<number> => {
   for (let attempt = 0; attempt < 100; attempt++) {

@@ -22,9 +22,9 @@ import { Client, escapeIdentifier } from "pg"
 import { freePort } from "./Ports.ts"
 import { killTree, stopTree } from "./Stopped.ts"
 
-/** A PostgreSQL server of our own: TCP on 127.0.0.1 only, data in a temporary directory. */
+/** A PostgreSQL server for tests. It listens only on 127.0.0.1, over TCP, and has its data in a temporary directory. */
 export interface PostgresCluster {
-  /** Connects as the superuser to the maintenance database. */
+  /** The URL of the maintenance database for the superuser. */
   readonly adminUrl: string
   readonly port: number
   /** The URL of an existing or future database. */
@@ -32,43 +32,51 @@ export interface PostgresCluster {
   /** Creates an empty database, randomly named if no name is given, and returns its URL. */
   readonly createDatabase: (name?: string) => Promise<string>
   /**
-   * Stops the server with all its connections; the data stays for {@link resume}. `immediate`, the default, is a crash.
+   * Stops the server with all its connections. The data stays for {@link resume}. `immediate`, the default, is like a
+   * crash.
    */
   readonly halt: (mode?: "immediate" | "fast") => Promise<void>
-  /** Ends it and all its processes like a loss of power, after `keep` has copied its disk while none of them ran. */
+  /**
+   * Ends the server and all its processes as a loss of power does. Before that, while none of them runs, it calls
+   * `keep`, which copies the disk.
+   */
   readonly cutPower: (keep: () => void) => Promise<void>
-  /** Brings a halted server back on the same port with the same data. */
+  /** Starts a halted server again, on the same port and with the same data. */
   readonly resume: () => Promise<void>
-  /** Whether there is no server, for any reason. */
+  /** Whether no server is running, whatever the reason. */
   readonly isGone: () => boolean
   /**
-   * Starts a second server that follows this one. From then on a commit is answered only when the follower holds it
-   * too. The follower has to be stopped first.
+   * Starts a second server that follows this one. From then on a commit is answered only when the follower has it too.
+   * The follower has to be stopped first.
    */
   readonly follower: () => Promise<PostgresFollower>
   /** Ends the server and removes its data. */
   readonly stop: () => Promise<void>
 }
 
-/** A server that follows another one and can take its place. */
+/** A server that follows another one and can replace it. */
 export interface PostgresFollower {
   readonly port: number
-  /** Promotes it to the server that takes writes; the server it follows must be gone. */
+  /** Promotes the follower to a server that takes writes. The server that it follows must be gone. */
   readonly promote: () => Promise<void>
   readonly stop: () => Promise<void>
 }
 
-/** How {@link startPostgres} sets the server up. */
+/** The options of {@link startPostgres}. */
 export interface PostgresOptions {
-  /** Keeps fsync and synchronous commits on: slower, as on a production server. */
+  /** Keeps fsync and synchronous commits on, as on a production server. This is slower. */
   readonly durable?: boolean
-  /** Allows a follower, see {@link PostgresCluster.follower}. */
+  /** Allows a {@link PostgresCluster.follower}. */
   readonly followed?: boolean
   /**
-   * Where its data goes instead of the system's directory for temporary files; the data is kept as small as possible.
+   * The parent of its data directory, in place of the system's directory for temporary files. The data is kept as small
+   * as possible.
    */
   readonly within?: string
-  /** A directory whose data outlives the server; the data of an earlier server there is used again. */
+  /**
+   * A directory whose data outlives the server. If it already has the data of an earlier server, that data is used
+   * again.
+   */
   readonly kept?: string
 }
 
@@ -77,7 +85,7 @@ interface Credentials {
   readonly gid?: number
 }
 
-/** PostgreSQL refuses to run as root; any other existing user will do. */
+/** The user for PostgreSQL, which refuses to run as root. Any other user that exists will do. */
 const unprivileged = (): Credentials => {
   if (process.getuid?.() !== 0) return {}
   for (const name of ["postgres", "nobody"]) {
@@ -117,8 +125,9 @@ const runs = (directory: string, as: Credentials): boolean =>
   )
 
 /**
- * The directory of the server's binaries, usable by `as`. An install without scripts lacks the library symlinks, which
- * this function repairs. Another user cannot reach a checkout in a closed home directory, so this function copies it.
+ * The directory of the server's binaries, in a form that `as` can use. An installation without scripts lacks the
+ * symlinks to libraries, and this function repairs them. Another user cannot reach a checkout in a closed home
+ * directory, so this function copies the binaries.
  */
 const usableBinaries = (as: Credentials, scratch: string): string => {
   const installed = packageDirectory()
@@ -134,7 +143,7 @@ const usableBinaries = (as: Credentials, scratch: string): string => {
   return join(copy, "native/bin")
 }
 
-/** Runs the server and prints its process id; the end of our process, however sudden, ends the server with it. */
+/** Runs the server and prints its process id. When our process ends, however suddenly, the server ends too. */
 const supervisor = `
 exec 3<&0
 "$@" 3<&- & server=$!
@@ -196,14 +205,14 @@ const within = (milliseconds: number, event: Promise<void>): Promise<boolean> =>
 const hasEnded = ({ supervisor: { exitCode, signalCode } }: Running): boolean =>
   exitCode !== null || signalCode !== null
 
-/** Ends exactly the process we started, with ever stronger signals. */
+/** Ends the process that we started, and no other, with ever stronger signals. */
 const end = async (running: Running, first: "SIGINT" | "SIGQUIT"): Promise<void> => {
   for (const signal of [first, "SIGQUIT", "SIGKILL"] as const) {
     if (hasEnded(running)) return
     try {
       process.kill(running.pid, signal)
     } catch {
-      // it is already gone; its exit event follows
+      // The process is already gone, and its exit event follows.
     }
     if (await within(10_000, running.exited)) return
   }
@@ -232,7 +241,7 @@ const followedSettings = ["wal_level=replica", "max_wal_senders=4", "wal_keep_si
 // Keeps the log as short as possible.
 const smallSettings = ["min_wal_size=2MB", "max_wal_size=4MB", "shared_buffers=8MB"]
 
-/** Runs an effect on a separate connection. */
+/** Calls a function with a separate connection. */
 const connected = async <A>(url: string, use: (client: Client) => Promise<A>): Promise<A> => {
   const client = new Client({ connectionString: url })
   client.on("error", () => undefined)
@@ -250,7 +259,7 @@ const execute = (url: string, statement: string): Promise<void> =>
     await client.query(statement)
   })
 
-/** Copies the data of a running server for a follower, with the low-level backup of the manual. */
+/** Copies the data of a running server for a follower, by the low-level backup of PostgreSQL's manual. */
 const copyData = (url: string, from: string, to: string): Promise<void> =>
   connected(url, async (client) => {
     await client.query("SELECT pg_backup_start('follower', true)")
@@ -269,7 +278,7 @@ const copyData = (url: string, from: string, to: string): Promise<void> =>
     writeFileSync(join(to, "standby.signal"), "")
   })
 
-/** Waits until the follower has everything. From now on the server waits for it at every commit. */
+/** Waits until the follower has all data. From then on the server waits for the follower at every commit. */
 const awaitFollower = (url: string): Promise<void> =>
   connected(url, async (client) => {
     await client.query("ALTER SYSTEM SET synchronous_standby_names = '*'")
@@ -281,7 +290,7 @@ const awaitFollower = (url: string): Promise<void> =>
     throw new Error("nobody follows the server")
   })
 
-/** The same server as `url`, another database. */
+/** The URL of another database on the same server as `url`. */
 const withDatabase = (url: string, database: string): string => {
   const parsed = new URL(url)
   parsed.pathname = `/${database}`
@@ -301,7 +310,7 @@ export const dropPostgresDatabase = async (adminUrl: string, url: string): Promi
   await execute(adminUrl, `DROP DATABASE IF EXISTS ${escapeIdentifier(database)} WITH (FORCE)`)
 }
 
-/** Starts a server of our own; {@link PostgresCluster.stop} ends it, and so does the end of this process. */
+/** Starts a PostgreSQL server. {@link PostgresCluster.stop} ends it, and so does the end of this process. */
 export const startPostgres = async (options: PostgresOptions = {}): Promise<PostgresCluster> => {
   const as = unprivileged()
   const scratch = options.kept ?? mkdtempSync(join(options.within ?? tmpdir(), "acme-postgres-"))

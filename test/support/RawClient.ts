@@ -1,7 +1,10 @@
 import type { Socket } from "node:net"
 import { connect } from "node:net"
 
-/** A connection with any content; `ended` resolves to everything the server sent, once it has closed. */
+/**
+ * A connection that may send anything. `ended` resolves to everything that the server sent, once the server has closed
+ * it.
+ */
 export interface Raw {
   readonly socket: Socket
   readonly ended: Promise<string>
@@ -19,7 +22,7 @@ export const open = (port: number, first = "", localAddress = "127.0.0.1"): Raw 
   return { socket, ended: new Promise((done) => socket.once("close", () => done(said))) }
 }
 
-/** Sends one octet a second while the server allows it. */
+/** Sends one octet a second for as long as the server allows it. */
 export const drip = (raw: Raw): Raw => {
   const dripping = setInterval(() => raw.socket.write("x"), 1000)
   void raw.ended.then(() => clearInterval(dripping))

@@ -6,27 +6,30 @@ import { createServer } from "node:net"
 import * as Tls from "node:tls"
 import { pending } from "./Pending.ts"
 
-/** A server on a loopback address that speaks raw bytes. */
+/** A server on a loopback address that sends and receives raw bytes. */
 export interface RawServer {
   readonly port: number
-  /** What each connection has sent, as text, in order of connection. */
+  /** The text that each connection has sent, in the order of the connections. */
   readonly received: Array<string>
   /** The server names of TLS clients; `false` if none was sent. */
   readonly serverNames: Array<string | false>
   /** Resolves once a connection has sent the end of a request head. */
   readonly asked: Promise<void>
-  /** Resolves once a connection that was open has closed. */
+  /** Resolves once an open connection has closed. */
   readonly closed: Promise<void>
 }
 
-/** Calls `reply` once a connection has sent a whole request head. With `tls`, over TLS with these options. */
+/**
+ * A server that calls `reply` once a connection has sent a whole request head. With `tls`, it speaks TLS with these
+ * options.
+ */
 export const rawServer = (
   reply: (socket: Socket, head: string) => void,
   options: {
     readonly host?: string
     readonly port?: number
     readonly tls?: Tls.TlsOptions
-    /** Sent as soon as a connection is accepted. */
+    /** A text that is sent as soon as a connection is accepted. */
     readonly greeting?: string
   } = {}
 ): Effect.Effect<RawServer, never, Scope.Scope> =>
@@ -73,7 +76,7 @@ export const rawServer = (
     ({ facts }) => facts
   )
 
-/** Key and certificate for other.example, valid only on the first of January 2020. */
+/** The key and the certificate of other.example, which was valid only on the first of January 2020. */
 export const expired = {
   key: `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg5RdxIRxzdVC5e0nP

@@ -5,19 +5,19 @@ import { createServer } from "node:http"
 import { createServer as createSecureServer } from "node:https"
 import { listening } from "./Listening.ts"
 
-/** A request as a receiver read it, completely. */
+/** A whole request in the form that a receiver read. */
 export interface Asked {
   readonly head: IncomingMessage
   readonly body: string
 }
 
-/** A receiver of webhooks on loopback, with all requests that it got. */
+/** A receiver of webhooks on loopback, with all requests that it has got. */
 export interface Receiver {
   readonly port: number
   readonly asked: ReadonlyArray<Asked>
 }
 
-/** Answers as `answer` says; over TLS if it gets a certificate. */
+/** A receiver that `answer` answers for. It speaks TLS if it gets a certificate. */
 export const receiver = (
   answer: (response: ServerResponse, asked: Asked) => void,
   pair?: { readonly cert: string; readonly key: string }

@@ -26,7 +26,7 @@ import { callerAt, column, configOf, profileOf, signsAtOnce, sql, world } from "
 import { work } from "./Issued.ts"
 import { settingsIn } from "./LocalCa.ts"
 
-/* Relayed orders, at an upstream that a function simulates. */
+/* Relayed orders. A function simulates the upstream. */
 
 /** Every profile relays. */
 export const relaying: Config = configOf(`
@@ -46,7 +46,7 @@ export interface Asked<E> extends Relaying<E> {
 /** The reaction of an upstream to an order. */
 export type Upstream = <E>(asked: Asked<E>) => Effect.Effect<Issued, CsrRejected | SigningFailed | E>
 
-/** Signs with its own CA, so that the certificate is readable. */
+/** Signs with a real CA, so that the certificate is readable. */
 export const signsByCa = (request: IssueRequest) =>
   Effect.flatMap(LocalCa.make(settingsIn(freshDirectory())), (ca) => ca.issue(request)).pipe(
     Effect.provide(Entropy.layerSeeded("ca")),
@@ -105,19 +105,19 @@ export const finalized = Effect.fnUntraced(
   }
 )
 
-/** Runs due relay jobs. */
+/** Runs the relay jobs that are due. */
 export const relay = work("signer_relay_issue")
 
 /** The jobs of relaying, oldest first. */
 export const relayJobs = column("SELECT status FROM jobs WHERE kind = 'signer_relay_issue' ORDER BY id")
 
-/** The records of the upstream's orders: their state and their errors. */
+/** The status and the error of each record of an upstream order. */
 export const upstreamRows = Effect.map(
   sql("SELECT status, error FROM upstream_orders ORDER BY order_id"),
   (found) => found.map(({ error, status }) => [status, error])
 )
 
-/** The trail: event, reason, detail. */
+/** The rows of the audit trail: event, reason, detail. */
 export const trail = Effect.map(
   sql("SELECT event, reason, detail FROM audit_log ORDER BY id"),
   (found) => found.map(({ detail, event, reason }) => ({ event, reason, detail: JSON.parse(String(detail)) as object }))
@@ -155,25 +155,25 @@ export const useRelays = (backend: Backend) => {
   )
   return {
     database,
-    /** Takes every log record of the test. */
+    /** Every log record of the test. */
     records,
-    /** The requests the upstream got in the test. */
+    /** The requests that the upstream got in the test. */
     asked,
     /** The leaves that the upstream had to revoke in the test. */
     revoked,
-    /** How the upstream answers revocations from now on. */
+    /** Sets how the upstream answers revocations from now on. */
     revokeBy: (next: RelaySigner["revoke"]) => {
       revokes = next
     },
-    /** The certificate that the upstream has issued for an order that is not continued, from now on. */
+    /** Sets the certificate that the upstream has issued, from now on, for an order that is not continued. */
     leave: (next: RelaySigner["leftOver"]) => {
       leaves = next
     },
-    /** The reaction of the upstream from now on. */
+    /** Sets the reaction of the upstream from now on. */
     play: (next: Upstream) => {
       upstream = next
     },
-    /** What the upstream suggests for renewals from now on. */
+    /** Sets what the upstream suggests for renewals from now on. */
     suggest: (next: Suggests) => {
       suggests = next
     },

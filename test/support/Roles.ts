@@ -3,7 +3,9 @@ import type { Route } from "../../src/surfaces/operator/ApiRoutes.ts"
 import { routesOf } from "../../src/surfaces/operator/ApiRoutes.ts"
 import type { Access } from "../../src/surfaces/operator/gate/OperatorChecks.ts"
 
-/* Who reaches which route of the API: `docs/api-roles.md` shows it, and a test sends a request for each cell. */
+/*
+ * Which caller reaches which route of the API. `docs/api-roles.md` shows it, and a test sends a request for each cell.
+ */
 
 /** The caller. `half` is a session that still needs its second factor. */
 export const senders = [
@@ -21,7 +23,7 @@ export type Sender = (typeof senders)[number]
 /** Every route, in the order of the declaration. */
 export const routes: ReadonlyArray<Route> = routesOf(declaration)
 
-/** `yes` reaches the operation. A number is the status of a refusal. */
+/** `yes` means that the request reaches the operation. A number is the status of a refusal. */
 export type Cell = "yes" | 401 | 403
 
 type Row = { readonly [S in Sender]: Cell }
@@ -29,7 +31,7 @@ type Row = { readonly [S in Sender]: Cell }
 const tokens = <C extends Cell>(viewer: C, operator: C, admin: C) =>
   ({ "token viewer": viewer, "token operator": operator, "token admin": admin }) as const
 
-/** One row for each kind of access: without its row, a new kind does not compile. */
+/** One row for each kind of access. A new kind without a row does not compile. */
 const rows: { readonly [A in Access]: Row } = {
   public: { nobody: "yes", half: "yes", viewer: "yes", operator: "yes", admin: "yes", ...tokens("yes", "yes", "yes") },
   half: { nobody: 401, half: "yes", viewer: 401, operator: 401, admin: 401, ...tokens(403, 403, 403) },

@@ -9,42 +9,42 @@ import { freshDirectory } from "./Databases.ts"
 import { migrationsFolder, panelFiles } from "./Graph.ts"
 import { minimalConfig } from "./Server.ts"
 
-/** The exit code and output of a command line. */
+/** The exit code and the output of a command line. */
 export interface Ended {
   readonly code: number
   readonly out: string
   readonly err: string
 }
 
-/** The environment of a command line, where it differs from {@link freshPlace}. */
+/** The parts of a command line's environment that differ from {@link freshPlace}. */
 export interface Around {
-  /** Variables of the environment in addition to the place's. */
+  /** Variables in addition to those of the place. */
   readonly env?: Host["Service"]["env"]
-  /** The input typed at the terminal; without it there is no terminal. */
+  /** The input that is typed at the terminal. If it is left out, there is no terminal. */
   readonly typed?: string
-  /** The width of the terminal of both streams; without it they go to a program. */
+  /** The width of the terminal of both streams. If it is left out, the streams go to a program. */
   readonly columns?: number
-  /** Hidden input, line after line. */
+  /** The lines of hidden input, in order. */
   readonly hidden?: ReadonlyArray<string>
-  /** What happens while a question is open. */
+  /** An effect that runs while a question is open. */
   readonly whileAsked?: Effect.Effect<unknown>
   readonly process?: Partial<Process>
-  /** Whether somebody continues to read standard output. */
+  /** Whether there is still a reader of standard output. */
   readonly reads?: () => boolean
-  /** Receives standard output as it is written. */
+  /** Called with each piece of standard output. */
   readonly heard?: (text: string) => void
   /** The available commands, instead of those of the program. */
   readonly among?: Parameters<typeof run>[1]
 }
 
-/** A machine as command lines see it: a directory and the variables that point into it. */
+/** A machine in the form that command lines see: a directory, and the variables that point into it. */
 export interface Place {
   readonly directory: string
   /** Runs a command line in this process. The clock is the fiber's own. */
   readonly run: (words: ReadonlyArray<string>, around?: Around) => Effect.Effect<Ended>
 }
 
-/** The host, which stores what the streams get. */
+/** The host, which stores everything that is written to the streams. */
 export const hostOf = (
   directory: string,
   said: { out: string; err: string },
@@ -95,7 +95,7 @@ export const hostOf = (
   }
 })
 
-/** A new place with a configuration and no database yet; `null` leaves the file out. */
+/** A new place with a configuration and without a database. With `null` there is no configuration file. */
 export const freshPlace = (config: ((directory: string) => string) | null = () => minimalConfig): Place => {
   const directory = freshDirectory()
   if (config !== null) writeFileSync(join(directory, "config.toml"), config(directory))

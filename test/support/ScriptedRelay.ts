@@ -11,12 +11,12 @@ import { configOf } from "./Graph.ts"
 import type { Said } from "./ScriptedUpstream.ts"
 import { ca, upstreamWith } from "./ScriptedUpstream.ts"
 
-/* A relay as a worker makes it, at a simulated upstream. */
+/* A relay in the form that a worker makes, with a simulated upstream. */
 
 /** The answers of the upstream's paths, in order. */
 export type Paths = { readonly [path: string]: ReadonlyArray<Said> }
 
-/** `signer.relay`, with an account key that does not exist yet. */
+/** A `signer.relay` section whose account key does not exist yet. */
 export const relaySettings = (more: Partial<RelaySettings> = {}): RelaySettings => ({
   ...configOf().signer.relay,
   directory_url: `${ca}/directory`,
@@ -29,7 +29,7 @@ export const noUpdates: Layer.Layer<DnsUpdate> = Layer.succeed(DnsUpdate, { upda
 
 const registering: Paths = { "/account": [{ status: 201, json: {}, headers: { location: `${ca}/acct/1` } }] }
 
-/** A relay, or the reason why there is none, and its requests and log records from its start on. */
+/** A relay, or the reason why there is none. Its requests and log records are those from its start on. */
 export const relayOf = (paths: Paths = {}, settings = relaySettings()) =>
   Effect.gen(function*() {
     const records: Array<LogRecord> = []
@@ -39,7 +39,7 @@ export const relayOf = (paths: Paths = {}, settings = relaySettings()) =>
     return { made, world, asked, records }
   })
 
-/** A refusal with the type of its problem. */
+/** A refusal with this type of problem. */
 export const refusal = (type: string, status = 403): Said => ({
   status,
   json: { type: `urn:ietf:params:acme:error:${type}`, detail: "no" }

@@ -18,9 +18,9 @@ import type { StoredUpstreamOrder } from "../../src/services/signing/relay/Upstr
 import { newEcKey } from "./Keys.ts"
 import { sleptThrough } from "./Watched.ts"
 
-/* An upstream simulated by a function: its answer at each of its paths. */
+/* A simulated upstream: a function returns the answer for each of its paths. */
 
-/** Where the upstream is. */
+/** The base URL of the upstream. */
 export const ca = "https://ca.example"
 
 /** The account key. */
@@ -28,7 +28,10 @@ export const privateKey = newEcKey()
 
 const base64url = (content: string | Uint8Array): string => Buffer.from(content).toString("base64url")
 
-/** The same key for the service, but it signs synchronously: simulated time must not advance while a thread signs. */
+/**
+ * The account key in the form that the service uses. It signs synchronously, because simulated time must not advance
+ * while a thread signs.
+ */
 export const accountKey: Effect.Effect<RequestKey> = Effect.map(
   Effect.orDie(readRequestKey(privateKeyPem(privateKey))),
   (key) => ({
@@ -42,10 +45,10 @@ export const accountKey: Effect.Effect<RequestKey> = Effect.map(
   })
 )
 
-/** A body. */
+/** A JSON body. */
 export type Json = { readonly [member: string]: unknown }
 
-/** One answer of a path: a status with a body and headers. */
+/** One answer of a path: a status, a body and headers. */
 export interface Said {
   /** The request is done, and the answer never arrives. */
   readonly lost?: boolean
@@ -59,7 +62,7 @@ export interface Said {
   readonly headers?: { readonly [name: string]: string }
 }
 
-/** Its directory. */
+/** The directory of the upstream. */
 export const directory: Json = {
   newNonce: `${ca}/nonce`,
   newAccount: `${ca}/account`,
@@ -86,7 +89,7 @@ export const authorization = (status: string, more: Json = {}): Json => ({
   ...more
 })
 
-/** An honest upstream: every path and its answers in order; the last one is repeated. */
+/** An honest upstream: each path with its answers in order. The last answer of a path is repeated. */
 export const honest: { readonly [path: string]: ReadonlyArray<Said> } = {
   "/directory": [{ json: directory }],
   "/nonce": [{}],
@@ -102,7 +105,7 @@ export const honest: { readonly [path: string]: ReadonlyArray<Said> } = {
   "/cert": [{ text: "the chain" }]
 }
 
-/** An upstream that is {@link honest} except for some paths, and the requests that it got. */
+/** An upstream that is {@link honest} except at some paths, with the requests that it got. */
 export const upstreamWith = (paths: { readonly [path: string]: ReadonlyArray<Said> }) => {
   const asked = new Array<WebRequest>()
   const said = { ...honest, ...paths }
@@ -129,7 +132,8 @@ export const upstreamWith = (paths: { readonly [path: string]: ReadonlyArray<Sai
 }
 
 /**
- * The record of an order at the upstream: everything if its URL is known, otherwise only how often it was requested.
+ * The record of an order at the upstream. It has everything if the URL of the order is known, and otherwise only the
+ * number of requests for it.
  */
 export const storedAt = (orderUrl: string | undefined, asks = 0, askedAt?: number): StoredUpstreamOrder => ({
   orderUrl,
@@ -193,7 +197,7 @@ export const play = (
     return { ended, asked, kept, posts: postsOf(asked), records }
   })
 
-/** Like {@link play}, for a run that must fail. */
+/** Does the same as {@link play} for a run that must fail. */
 export const failureOf = (...parameters: Parameters<typeof play>) =>
   Effect.map(play(...parameters), (played) => {
     const { ended } = played

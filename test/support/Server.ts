@@ -31,11 +31,11 @@ interface LogRecord {
 export interface ProcessOptions {
   /** The text of `config.toml`; {@link minimalConfig} by default, no file if `null`. */
   readonly config?: string | null
-  /** Environment in addition to PATH and the JSON log; `undefined` removes a variable. */
+  /** Variables in addition to PATH and those for the JSON log. `undefined` removes a variable. */
   readonly env?: Readonly<Record<string, string | undefined>>
-  /** The working directory; by default a new temporary one, removed afterwards. */
+  /** The working directory; by default a new temporary one that is removed afterwards. */
   readonly directory?: string
-  /** `dist` runs the built `dist/main.js`, `source` runs `src/main.ts` with its types stripped. */
+  /** `dist` runs the built `dist/main.js`. `source` runs `src/main.ts`, whose types are stripped. */
   readonly from?: "dist" | "source"
   /** The folder of the build that is run; {@link thisBuild} by default. */
   readonly build?: string
@@ -45,10 +45,10 @@ export interface ProcessOptions {
 
 /** How a server is started. */
 export interface ServerOptions extends ProcessOptions {
-  /** A database URL; by default a SQLite file in the working directory. */
+  /** The URL of the database; by default that of a SQLite file in the working directory. */
   readonly databaseUrl?: string
   readonly tls?: boolean
-  /** A port that is known to be free; chosen by default. */
+  /** A port that is known to be free. By default the function chooses one. */
   readonly port?: number
   /** The event that shows that it has started; `server_listening` by default. */
   readonly startedBy?: string
@@ -83,7 +83,7 @@ interface Waiter {
 const isRecord = (value: unknown): value is LogRecord =>
   typeof value === "object" && value !== null && "fields" in value && "level" in value
 
-/** For a line in the human-readable form only time, level and event are kept. */
+/** The record of a line in the human-readable form has only time, level and event. */
 const parseRecord = (line: string): LogRecord | undefined => {
   const [, timestamp, level, event] = /^(\d{4}-\S+Z) (DEBUG|INFO|WARN|ERROR) +(\w+)/.exec(line) ?? []
   if (timestamp !== undefined && level !== undefined) {
@@ -199,7 +199,7 @@ class Run {
   }
 }
 
-/** The working directory of a process with its configuration, and how to remove what was made for it. */
+/** The working directory of a process with its configuration, and a function that removes what was made for it. */
 export const prepare = (options: ProcessOptions): { readonly directory: string; readonly remove: () => void } => {
   const directory = options.directory ?? mkdtempSync(join(tmpdir(), "acme-server-"))
   const config = options.config === undefined ? minimalConfig : options.config
@@ -211,8 +211,8 @@ export const prepare = (options: ProcessOptions): { readonly directory: string; 
 }
 
 /**
- * Runs one command of the service to its end, at most `timeoutMs`, and returns its exit and output. The temporary
- * directory is removed, so callers that read its files must give `directory`.
+ * Runs one command of the service to its end, for at most `timeoutMs`. Returns how it exited, and its output. The
+ * temporary directory is removed, so callers that read files of it must give `directory`.
  */
 export const runToEnd = async (
   words: ReadonlyArray<string>,
@@ -228,20 +228,20 @@ export const runToEnd = async (
   return { ...exit, stdout: run.stdout, stderr: run.stderr, records: run.records, directory }
 }
 
-/** A running service. Every wait ends on an event or fails at its time limit. */
+/** A running service. Every wait ends at an event, or fails at its time limit. */
 export interface Server {
   readonly baseUrl: string
-  /** The directory of profile `default`. */
+  /** The URL of the directory of the profile `default`. */
   readonly directoryUrl: string
-  /** The directory of a profile. */
+  /** The URL of the directory of a profile. */
   readonly profileUrl: (profile: string) => string
-  /** Working directory: contains the configuration and everything the service wrote. */
+  /** The working directory, with the configuration and everything that the service wrote. */
   readonly directory: string
   readonly caFile: string
   readonly port: number
-  /** The process now running; changes with {@link restart}. */
+  /** The process that runs now. {@link restart} replaces it. */
   readonly pid: () => number
-  /** Every log record since the first start, over restarts. */
+  /** Every log record since the first start, across restarts. */
   readonly records: () => ReadonlyArray<LogRecord>
   /** The output of the current process. */
   readonly stdout: () => string
@@ -257,22 +257,22 @@ export interface Server {
   readonly waitForLine: (pattern: RegExp) => Promise<string>
   readonly signal: (signal: NodeJS.Signals) => void
   /**
-   * Ends the process and returns how it ended; SIGKILL follows if that takes too long. Files stay until {@link
-   * dispose}.
+   * Ends the process and returns how it ended. If that takes too long, SIGKILL follows. Files stay until
+   * {@link dispose}.
    */
   readonly stop: (signal?: NodeJS.Signals) => Promise<Exit>
-  /** SIGKILL, and waits for the process to be gone. */
+  /** Sends SIGKILL, and waits until the process is gone. */
   readonly kill9: () => Promise<Exit>
   /**
-   * Stops the running process, then starts again in the same directory on the same port: the build in this folder, if
-   * one is given.
+   * Stops the running process, and then starts the service again in the same directory and on the same port. If a
+   * folder is given, the build there is started.
    */
   readonly restart: (build?: string) => Promise<void>
   /** Stops the process and removes its temporary directory. */
   readonly dispose: () => Promise<void>
 }
 
-/** Starts `serve` and returns once it listens; fails with the process's own output if it ends instead. */
+/** Starts `serve`, and returns once it listens. If it ends instead, this fails with the output of the process. */
 export const startServer = async (options: ServerOptions = {}): Promise<Server> => {
   const { directory, remove } = prepare(options)
   const port = options.port ?? await freePort()

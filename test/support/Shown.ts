@@ -7,7 +7,7 @@ import { generateTlsPair } from "../../src/crypto/x509/TlsPair.ts"
 import { freshDirectory } from "./Databases.ts"
 import { makeCa } from "./Openssl.ts"
 
-/* Certificates for servers in tests. */
+/* Certificates that servers in tests show. */
 
 /** A certificate with its key, in PEM. */
 export interface Pair {
@@ -15,7 +15,7 @@ export interface Pair {
   readonly key: string
 }
 
-/** A self-signed certificate for a host, valid for ten years from an hour before `at`, in epoch seconds. */
+/** A self-signed certificate for a host. It is valid for ten years, from an hour before the epoch second `at`. */
 export const selfSigned = (host: string, at = Math.floor(Date.now() / 1000)): Effect.Effect<Pair> =>
   Effect.map(
     Effect.orDie(
@@ -24,7 +24,7 @@ export const selfSigned = (host: string, at = Math.floor(Date.now() / 1000)): Ef
     ({ certificatePem, privateKeyPem }) => ({ cert: certificatePem, key: privateKeyPem })
   )
 
-/** A certificate for some hosts, of a CA that is made for it. */
+/** A certificate for some hosts from a CA that is made for it. */
 export const ofOwnCa = (...hosts: ReadonlyArray<string>): Pair & { readonly ca: string } => {
   const directory = freshDirectory()
   const at = (name: string) => join(directory, name)

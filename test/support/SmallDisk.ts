@@ -14,10 +14,10 @@ export interface SmallDisk {
   readonly remove: () => void
 }
 
-/** No file system can be mounted here, for the reason given. */
+/** This machine cannot mount a file system. The message says why. */
 export class NotMountable extends Error {}
 
-/** Mounts a file system, which needs root; fails with {@link NotMountable}. */
+/** Mounts a file system, for which it must be root; fails with {@link NotMountable}. */
 export const makeSmallDisk = (megabytes: number): SmallDisk => {
   const directory = mkdtempSync(join(tmpdir(), "acme-disk-"))
   try {
@@ -36,7 +36,7 @@ export const makeSmallDisk = (megabytes: number): SmallDisk => {
     if (!isMounted) return
     isMounted = false
     process.off("exit", remove)
-    // Lazily: a killed process may not have ended yet.
+    // This is a lazy unmount, because a killed process may not have ended yet.
     execFileSync("umount", ["--lazy", directory], { stdio: "pipe" })
     rmSync(directory, { recursive: true, force: true })
   }

@@ -18,32 +18,32 @@ import { readForm, readQuery } from "../../src/surfaces/panel/PanelForm.ts"
 import type { Place } from "./RunCommand.ts"
 
 /*
- * The members of an act in each of their spellings: a request of the API, a form and a page of the panel, a command
- * line. The act itself is not done: only its input is kept.
+ * Writes the members of an act in each of the ways in which an operator can: in a request of the API, in a form and a
+ * page of the panel, and on a command line. The act does nothing except keep its input.
  */
 
-/** The result for the members: what the act got, or the code of the refusal and its sentence. */
+/** What became of the members: the input that the act got, or the code and the sentence of the refusal. */
 export type Verdict =
   | { readonly accepted: { readonly [member: string]: unknown } }
   | { readonly refused: string; readonly said: string }
 
-/** The texts that are written for each member: none if it is left out, two if it is given twice. */
+/** The texts that are written for each member: none if the member is left out, two if it is given twice. */
 export interface Written {
   readonly [member: string]: ReadonlyArray<string>
 }
 
-/** A way to write the members of an act. */
+/** One way to write the members of an act. */
 export interface Spelling {
   readonly kind: "body" | "query" | "form" | "page" | "flag"
-  /** How the spelling names a member in a refusal. */
+  /** The name of a member in the refusals of this spelling. */
   readonly nameOf: (member: string) => string
-  /** Whether a member is written as a separate field here, and not in the path. */
+  /** Whether this spelling has the member as a separate field. It does not if the member is in the path. */
   readonly has: (member: string) => boolean
-  /** The verdict. Undefined if these texts cannot be written in this way. */
+  /** Writes the texts and returns the verdict. The verdict is undefined if this spelling cannot express them. */
   readonly write: (written: Written) => Effect.Effect<Verdict | undefined, never, Database>
 }
 
-/** An act that keeps what it is given. */
+/** An act that only keeps its input. */
 export interface Kept {
   readonly noun: Noun<unknown>
   readonly act: AnyAct<never>
@@ -63,7 +63,7 @@ const keeping = (noun: Noun<unknown>, declared: AnyAct<unknown>): Kept => {
       // Rules over several members are not tested here.
       access: "viewer",
       ...http === undefined ? {} : { http: { route: http.route } },
-      // Questions and the output of a command need the answer of the act.
+      // Questions and the output of a command would need the answer of the act, so they are left out.
       ...cli === undefined ? {} : {
         cli: {
           command: cli.command,
@@ -87,11 +87,11 @@ const keeping = (noun: Noun<unknown>, declared: AnyAct<unknown>): Kept => {
   return kept
 }
 
-/** The acts of nouns. */
+/** All acts of some nouns. */
 export const actsIn = (all: ReadonlyArray<unknown>): ReadonlyArray<Kept> =>
   (all as ReadonlyArray<Noun<unknown>>).flatMap((noun) => noun.acts.map((act) => keeping(noun, act)))
 
-/** The method, the place of the path and the parameters of an act's route, if it has one. */
+/** The method, the path and the parameters of an act's route. Undefined if it has none. */
 export const routeIn = ({ act }: Kept): ActRoute<never> | undefined => routeOf(act)[0]
 
 // No act asks for a password here, so the service that compares passwords is not needed.
@@ -110,7 +110,7 @@ const verdictOf = <R>(kept: Kept, doing: Effect.Effect<unknown, OperatorError, R
     }
   ) as Effect.Effect<Verdict, never, Exclude<R, StepUpServices> | Database>
 
-/** A request by hand. */
+/** A request that did not come from a socket. */
 export const requestOf = (method: string, target: string, body = "", type = "application/json"): Request => ({
   id: "1",
   method,
@@ -134,7 +134,10 @@ export const sender = {
   totpEnabled: false
 } as const
 
-/** A text in JSON: a number, true or false if the member has that type; a text that is not one stays as it is. */
+/**
+ * A text as a value of JSON. If the member is a number or a boolean and the text is one, it is written as such. Every
+ * other text is written as a string.
+ */
 const jsonOf = ({ form }: Field<unknown>, text: string): string => {
   if ((form === "integer" || form === "code") && readWhole(text) !== undefined) {
     return text.trim().replace(/^\+/, "").replace(/^(-?)0+(?=\d)/, "$1")
@@ -160,7 +163,7 @@ export const sent = (kept: Kept, { path, query = "", body }: {
   return verdictOf(kept, answerOf(requestOf(route.method, target, body), entered, 1_000_000))
 }
 
-/** A text in a form or a query. Half of a surrogate pair becomes octets that are not UTF-8. */
+/** A text as it is written in a form or a query. Half of a surrogate pair becomes octets that are not UTF-8. */
 const percents = (text: string): string => text.split(/\p{Surrogate}/u).map(encodeURIComponent).join("%ED%A0%80")
 
 const encodedOf = (written: Written, isThere: (member: string) => boolean): string =>
@@ -172,7 +175,7 @@ const isOfPath = (kept: Kept, member: string): boolean => Object.hasOwn(routeIn(
 
 const nothing = Effect.succeed(undefined)
 
-/** The spellings of an act. */
+/** All spellings of an act. */
 export const spellingsOf = (kept: Kept, place: Place): ReadonlyArray<Spelling> => {
   const { act } = kept
   const { cli, input } = act
@@ -210,7 +213,7 @@ export const spellingsOf = (kept: Kept, place: Place): ReadonlyArray<Spelling> =
   const byPage: Spelling = {
     kind: "page",
     nameOf: (member) => member,
-    // A page has a page number instead of a window.
+    // A page of the panel has a page number in place of these two.
     has: (member) => isBeside(member) && member !== "limit" && member !== "offset",
     write: (written) =>
       verdictOf(
@@ -233,12 +236,12 @@ const windowless = (input: AnyAct<never>["input"]) =>
 
 const hyphened = (member: string): string => member.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 
-/** How a command line names a member. */
+/** The word for a member on a command line. */
 const wordOf = ({ act: { cli } }: Kept, member: string): string => cli?.flags?.[member]?.flag ?? hyphened(member)
 
 const argsOf = (kept: Kept): ReadonlyArray<string> => kept.act.cli?.args ?? Object.keys(routeIn(kept)?.path ?? {})
 
-/** The words that give a text to a flag. Undefined if that is impossible. */
+/** The words that give a text to a flag. Undefined if no words can. */
 const flagWith = (kept: Kept, member: string, text: string): ReadonlyArray<string> | undefined => {
   const { cli, input } = kept.act
   if (cli?.omits?.includes(member) === true) return undefined
@@ -251,13 +254,13 @@ const flagWith = (kept: Kept, member: string, text: string): ReadonlyArray<strin
   return text.trim() === "true" ? [`--${wordOf(kept, member)}`] : undefined
 }
 
-/** What no system can pass to a program. */
+/** Whether no system can pass this text to a program. */
 const isUnspeakable = (text: string): boolean => text.includes("\u0000") || /\p{Surrogate}/u.test(text)
 
-/** Whether a member is read from a file or from standard input, and is not part of a command line. */
+/** Whether a member is read from a file or from standard input, so that a command line does not contain it. */
 const isSecretIn = ({ act: { input } }: Kept, member: string): boolean => input[member]?.isSecret === true
 
-/** The words of a command line. Undefined if a member cannot be written that way. */
+/** The words of a command line. Undefined if no words can express the texts. */
 const wordsOf = (kept: Kept, written: Written): ReadonlyArray<string> | undefined => {
   const args = argsOf(kept)
   const words: Array<string> = kept.act.cli?.command.split(" ") ?? []
@@ -270,7 +273,7 @@ const wordsOf = (kept: Kept, written: Written): ReadonlyArray<string> | undefine
     }
   }
   const there = args.map((member) => (written[member]?.length ?? 0) > 0)
-  // Without an argument, the next one would take its place.
+  // If one argument is left out, the next one would take its place.
   if (there.indexOf(false) >= 0 && there.lastIndexOf(true) > there.indexOf(false)) return undefined
   for (const text of args.flatMap((member) => written[member] ?? [])) {
     if (isUnspeakable(text) || text.startsWith("-")) return undefined

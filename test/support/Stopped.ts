@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { setTimeout as delay } from "node:timers/promises"
 
-/** The state of a thread, as one letter; `T` is stopped, `Z` and `X` are dead. */
+/** The state of a thread as one letter. `T` is stopped, `Z` and `X` are dead. */
 const stateOf = (path: string): string => {
   try {
     return /\) (\S)/.exec(readFileSync(path, "latin1"))?.[1] ?? "X"
@@ -38,29 +38,29 @@ const signalTo = (pid: number, signal: NodeJS.Signals): void => {
   try {
     process.kill(pid, signal)
   } catch {
-    // it has ended meanwhile
+    // The process has ended in the meantime.
   }
 }
 
 const stop = async (pid: number): Promise<void> => {
   signalTo(pid, "SIGSTOP")
-  // A thread inside a call to the disk stops when that call is over.
+  // A thread that waits for the disk stops only when that is over.
   while (!isStopped(pid)) await delay(5)
 }
 
 /**
- * Stops a process and its children, which {@link killTree} ends, and waits until none of their threads runs or writes.
- * Returns their ids.
+ * Stops a process and its children, and waits until none of their threads runs or writes. Returns their ids.
+ * {@link killTree} then ends them.
  */
 export const stopTree = async (pid: number): Promise<ReadonlyArray<number>> => {
   await stop(pid)
-  // The parent is stopped: no child follows.
+  // The parent is stopped, so no further child can appear.
   const children = childrenOf(pid)
   await Promise.all(children.map(stop))
   return [pid, ...children]
 }
 
-/** Ends stopped processes at once, like a loss of power. */
+/** Ends stopped processes at once, as a loss of power does. */
 export const killTree = (pids: ReadonlyArray<number>): void => {
   for (const pid of pids) signalTo(pid, "SIGKILL")
 }

@@ -3,7 +3,7 @@ import type { Scope } from "effect"
 import type { Socket } from "node:net"
 import { connect } from "node:net"
 
-/** A client that sends exactly the given text, byte by byte, and waits for answers. */
+/** A client that sends this text exactly, byte by byte, and waits for answers. */
 export interface Talk {
   readonly socket: Socket
   /** Completes when the text was handed to the kernel, or the connection is gone. */

@@ -6,9 +6,9 @@ import { given, lastOf } from "./ToldStage.ts"
 import type { Way } from "./ToldWay.ts"
 import { contacts, inBase64, long, only, revocation, short } from "./ToldWay.ts"
 
-/* The ways in which events of certificates happen: issuance, revocation, failed validation and expiry. */
+/* The ways in which events about certificates are caused: issuance, revocation, failed validation and expiry. */
 
-/** Everything until the configuration changes. */
+/** Every way that is played before the configuration changes. */
 export const certificateWays: ReadonlyArray<Way> = [
   ...([["default", "signer_issue", "by a CA of its own"], ["script", "signer_issue", "by a script"], [
     "relayed",
@@ -145,7 +145,7 @@ const byKey = async (
   return { told: await stage.telling(act, () => [revocation(issued, reason), ...more]) }
 }
 
-/** What expires, and what is reported about it when a configuration with notifications takes effect. */
+/** Certificates that expire, and the reports about them when a configuration with notifications takes effect. */
 export const endingWays: ReadonlyArray<Way> = [
   {
     event: "certificates_expiring",

@@ -9,13 +9,13 @@ export const password = "Gdynia trolleybus, 7 stops"
 /** The new password that they choose. */
 export const nextPassword = "Szczecin ferry, 3 piers"
 
-/** This many wrong attempts use up the attempts of an operator. */
+/** The number of wrong attempts that an operator has. */
 export const mostAttempts = 3
 
-/** The surfaces, in this order. Each has its own addresses, since wrong attempts are counted by address. */
+/** The surfaces, in this order. Each has its own addresses, because wrong attempts are counted by address. */
 const doorNames = ["api", "panel"] as const
 
-/** Operators by name, each with the address from which they have signed in before. */
+/** The operators by name. Each has signed in before from the address that is given here. */
 export const operators: ReadonlyArray<readonly [username: string, address: string]> = [
   ["cli-target", "127.0.0.1"],
   ...doorNames.flatMap((surface, number) => {
@@ -35,7 +35,7 @@ export const operators: ReadonlyArray<readonly [username: string, address: strin
   })
 ]
 
-/** The operators with a second factor from the beginning. */
+/** The operators who have a second factor from the beginning. */
 export const factored = new Set(["api-target", "panel-target", "cli-target"])
 
 /** The places that the configuration names. */
@@ -56,7 +56,7 @@ key_path = "${authority}/ca.key"
 crl_path = "${authority}/ca.crl"
 `
 
-/** The configuration without receivers: at the start, and after a reload. */
+/** The configuration without receivers, in the form for the start and in the form for the reload. */
 export const profiles = ({ authority, signer, upstream }: Means, isReloaded: boolean): string =>
   `[signer.local_ca]
 leaf_validity_days = 5

@@ -9,8 +9,8 @@ import type { Way } from "./ToldWay.ts"
 import { ofOperator } from "./ToldWay.ts"
 
 /*
- * The notifications about operators, by each of the two surfaces: first with the default, then with a second factor
- * required of everybody.
+ * The notifications about operators, by each of the two surfaces: first with the default configuration, and then with a
+ * second factor required of everybody.
  */
 
 type Outcome = NotificationFields["admin_sign_in"]["outcome"]
@@ -22,12 +22,12 @@ const signIn = (username: string, outcome: Outcome, from: string) =>
 const changed = (username: string, change: Change, isOwn: boolean, from: string, more = {}) =>
   ofOperator("admin_credential_changed", username, { change, by_self: isOwn, ...more }, from)
 
-/** The admins are also notified if somebody tries to get into an account. */
+/** The admins also get a notification if somebody tries to get into an account. */
 const admins = ["api-root@example.org", "panel-root@example.org"]
 
 const declared = { API: apiSurface("").routes, panel: panelSurface("").routes } as const
 
-/** Sends wrong codes or passwords until the attempts are used up, and then `more`. */
+/** Sends wrong codes or passwords until the attempts are used up, and then `more` of them. */
 const wrongly = async (
   surface: OperatorSurface,
   act: "confirm" | "contact" | "forcedConfirm" | "signIn" | "verify",
@@ -236,7 +236,7 @@ export const operatorWays = (
       const told = await stage.telling(
         async () => {
           await wrongly(surface, "contact", seat, fields, mostAttempts)
-          // As an attacker would who has the cookie and another address.
+          // An attacker who has the cookie and another address would do the same.
           await wrongly(surface, "contact", { ...seat, from: at(20) }, fields, 2)
         },
         () => [

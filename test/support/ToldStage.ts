@@ -29,26 +29,26 @@ import { factored, operators, password, profiles } from "./ToldGround.ts"
  * credentials, operators, and three receivers.
  */
 
-/** What must arrive, at every backend that `backends` names. */
+/** A notification that must arrive at every backend that `backends` names. */
 export interface Expected {
   readonly event: MessageKind
   readonly scope: Scope
-  /** All members except those that every event has. */
+  /** All members of the event except those that every event has. */
   readonly members: Readonly<Record<string, unknown>>
   /** The recipients of the mail. */
   readonly to: ReadonlyArray<string>
-  /** Epoch seconds; the event cannot have happened earlier. */
+  /** The epoch second before which the event cannot have happened. */
   readonly since: number
 }
 
-/** An account with its session. */
+/** An account, with its session. */
 export interface Owner {
   readonly session: AcmeSession
   readonly profile: string
   readonly id: string
 }
 
-/** No start takes longer. */
+/** This is longer than any start takes. */
 const startSeconds = patienceMs / 1000
 
 const now = (): number => Math.floor(Date.now() / 1000)
@@ -120,7 +120,7 @@ export class Stage {
     return stage
   }
 
-  /** The parts that are made once. */
+  /** The parts of the stage that are made once. */
   async once<A>(name: string, make: () => Promise<A>): Promise<A> {
     if (!this.kept.has(name)) this.kept.set(name, await make())
     return this.kept.get(name) as A
@@ -133,7 +133,7 @@ export class Stage {
     return noted
   }
 
-  /** Records what must arrive for an action, and does the action. */
+  /** Records what must arrive because of an action, and then does the action. */
   async telling<A>(
     act: () => Promise<A>,
     told: (done: A) => ReadonlyArray<Omit<Expected, "since" | "to"> & { readonly to?: ReadonlyArray<string> }>
@@ -160,7 +160,7 @@ export class Stage {
     return stdout
   }
 
-  /** A session of an operator that causes no notification. */
+  /** A session of an operator. It causes no notification. */
   seat(surface: OperatorSurface, username: string, address = "127.0.0.1"): Promise<Seat> {
     return this.once(`${surface.name} ${username}`, () => surface.signIn(username, password, address))
   }
@@ -169,7 +169,7 @@ export class Stage {
     return this.seat(surface, `${surface.name.toLowerCase()}-root`)
   }
 
-  /** A new account, which causes a notification. */
+  /** A new account. It causes a notification. */
   async account(profile: string, contact: ReadonlyArray<string> = []): Promise<Owner> {
     return (await this.registered(profile, contact)).owner
   }
@@ -203,7 +203,7 @@ export class Stage {
     return { kid, secret: Buffer.from(hmacKey, "base64url") }
   }
 
-  /** A certificate, which causes a notification. */
+  /** A certificate. It causes a notification. */
   async issued({ id, profile, session }: Owner, names: ReadonlyArray<string>, key = newEcKey()) {
     const made: { one?: { readonly leaf: X509Certificate; readonly orderId: string } } = {}
     const [told] = await this.telling(
@@ -231,7 +231,7 @@ export class Stage {
   }
 
   /**
-   * The service takes another configuration: one more profile, a digest of what expires, and second factors for all.
+   * Gives the service another configuration: one more profile, a digest of what expires, and second factors for all.
    */
   async reload(): Promise<void> {
     const { server } = this
@@ -249,7 +249,7 @@ export class Stage {
     })
   }
 
-  /** Waits until nothing is due and nothing is left to deliver. */
+  /** Waits until nothing is due and nothing waits to be delivered. */
   async quiet(): Promise<void> {
     const live = () =>
       sqlAt(
@@ -271,7 +271,7 @@ export class Stage {
     return Object.fromEntries(rows.map(({ many, status }) => [String(status), Number(many)]))
   }
 
-  /** How often the log reports a delivery. */
+  /** The number of records in the log about a delivery. */
   logged(deliveryId: string, backend: string): number {
     return this.server.records().filter(({ fields }) =>
       fields["event"] === "notify_delivered" && fields["delivery_id"] === deliveryId && fields["backend"] === backend
@@ -286,7 +286,7 @@ export class Stage {
   }
 }
 
-/** An expectation that must exist. */
+/** An expectation that is not undefined. */
 export const given = (one: Expected | undefined): Expected => {
   if (one === undefined) throw new Error("nothing is noted")
   return one

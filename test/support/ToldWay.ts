@@ -12,28 +12,28 @@ export const surfaces = ["ACME", "worker", "API", "panel", "command line"] as co
 /** A row of the table: one event, caused in one way. */
 export interface Way {
   readonly event: MessageKind
-  /** Which of the event's outcomes or changes. */
+  /** The outcome or the change, if the event has several. */
   readonly says?: string
   readonly surface: typeof surfaces[number]
-  /** The path, route, command or kind of job, as its surface declares it. */
+  /** The path, route, command or kind of job in the form that its surface declares. */
   readonly entry: string
-  /** Which of several cases of an entry. */
+  /** The case, if an entry has several. */
   readonly what?: string
-  /** It is also in the short run. */
+  /** Whether the short run has it too. */
   readonly isShort: boolean
-  /** Makes it happen; returns the expected notifications. */
+  /** Causes the event, and returns the expected notifications. */
   readonly act: (stage: Stage) => Promise<Expected>
 }
 
-/** It is in the short run. */
+/** Marks a row that the short run has too. */
 export const short = { isShort: true }
-/** It is only in the full run. */
+/** Marks a row that only the full run has. */
 export const long = { isShort: false }
 
 /** A contact that neither a mail header nor SMTP can contain as it is. */
 export const contacts = ["mailto:zoe@bücher.example", "mailto:o'hara@example.org"]
 
-/** The notification about a revocation. Without an address: at the keyboard. */
+/** The notification about a revocation. Without an address, somebody did it at the keyboard. */
 export const revocation = (
   { leaf, names, orderId, owner: { id, profile } }: Awaited<ReturnType<Stage["issued"]>>,
   reason: number | undefined,
@@ -60,10 +60,10 @@ export const deactivation = (profile: string, id: string, from = "127.0.0.1") =>
     members: { account_id: id, ...from === "" ? {} : { client_ip: from } }
   }) as const
 
-/** The first of the recorded ones. */
+/** The first of the recorded notifications. */
 export const only = ([one]: ReadonlyArray<Expected>): Expected => given(one)
 
-/** A certificate in the form of revokeCert. */
+/** A certificate in the form that revokeCert takes. */
 export const inBase64 = (leaf: X509Certificate): string => leaf.raw.toString("base64url")
 
 /** The notification about an operator. */

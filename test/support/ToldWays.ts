@@ -150,7 +150,7 @@ const keyboardWays: ReadonlyArray<Way> = ([
   }
 }))
 
-/** Every row, in the order in which they run: the reload comes before the rows that need it. */
+/** Every row, in the order in which they run. The reload comes before the rows that need it. */
 export const ways: ReadonlyArray<Way> = [
   ...mounts,
   ...accountWays,

@@ -11,12 +11,13 @@ import type { Backend, TestDatabase } from "./Databases.ts"
 import { useDatabase } from "./Databases.ts"
 
 /*
- * The one way to write tests that are effects: every file has its own services, and all files run them in the same way.
+ * The one way to write tests that are effects. Every file has its own services, and all files run their tests in the
+ * same way.
  */
 
 /**
- * The services that every test has, besides a log that keeps its records: randomness seeded by the test's name, and the
- * loops.
+ * The services that every test has: randomness that the test's name seeds, and the loops. Each test also has a log that
+ * keeps its records.
  */
 export type Given = Entropy | Loops | Scope.Scope
 
@@ -25,19 +26,19 @@ export interface Making<S> {
   readonly name: string
   /** Receives every log record. */
   readonly records: Array<Record>
-  /** The script of this test. */
+  /** The script of the running test. */
   readonly script: S | undefined
 }
 
-/** How the tests of a block run; `O` are the services outside the test's own. */
+/** How the tests of a block run. `O` are the services from outside the test. */
 export interface Manner<A, R, S, O> {
-  /** Services besides those that every test has. */
+  /** Services in addition to those that every test has. */
   readonly layer?: (making: Making<S>) => Layer.Layer<R, unknown, O | Entropy | Loops>
-  /** Where the test's clock begins, in epoch seconds. */
+  /** The epoch second at which the test's clock begins. */
   readonly startsAt?: number
-  /** Runs first in every test; its result is passed to the body. */
+  /** Runs first in every test. The body of the test gets its result. */
   readonly first?: (script: S | undefined) => Effect.Effect<A, unknown, NoInfer<R | O> | Given>
-  /** Runs a whole test, including the making of its services. */
+  /** Runs a whole test, including the construction of its services. */
   readonly around?: (
     whole: Effect.Effect<void, unknown, O | Scope.Scope>,
     script: S | undefined
@@ -48,11 +49,11 @@ export interface Manner<A, R, S, O> {
 export interface Tests<A, R, S> {
   /** Every log record of the running test. */
   readonly records: Array<Record>
-  /** A test; its name seeds its randomness, and `script` configures it. */
+  /** A test. Its name seeds its randomness, and `script` configures it. */
   readonly test: (name: string, body: (given: A) => Effect.Effect<void, unknown, R | Given>, script?: S) => void
 }
 
-/** Runs a test on the system's clock, for waits outside its process. */
+/** Runs a test on the system's clock, for waits outside of its process. */
 export const onSystemClock = <A, E, R>(whole: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   TestClock.withLive(whole)
 
@@ -61,7 +62,7 @@ const testsIn = <A, R, S, O>(
   { around = (whole) => whole, first, layer, startsAt = 0 }: Manner<A, R, S, O>
 ): Tests<A, R | O, S> => {
   const records: Array<Record> = []
-  // If these are left out, they have no type either: R is then never, and A void.
+  // If these are left out, nothing determines their types: R is then never, and A is void.
   const own = layer ?? ((): Layer.Layer<R> => Layer.empty as unknown as Layer.Layer<R>)
   const before: (script: S | undefined) => Effect.Effect<A, unknown, R | O | Given> = first ??
     ((): Effect.Effect<A> => Effect.void as unknown as Effect.Effect<A>)

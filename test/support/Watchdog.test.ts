@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process"
 import { assert, describe, it } from "vitest"
 
-/** Starts a program that never ends, reports it, and then also never ends. */
+/** Starts a program that never ends, reports it, and then never ends itself. */
 const orphanage = (scope: "process" | "group"): string => `
 import { spawn } from "node:child_process"
 import { endWithParent, watch } from ${JSON.stringify(new URL("Watchdog.ts", import.meta.url).href)}
@@ -11,7 +11,7 @@ process.stdout.write("running\\n")
 setInterval(() => undefined, 60_000)
 `
 
-/** A process that has started a program; its output ends when both are gone. */
+/** A process that has started a program. Its output ends when both are gone. */
 const parent = async (scope: "process" | "group") => {
   const child = spawn(process.execPath, ["--input-type=module", "--eval", orphanage(scope)], {
     stdio: ["ignore", "pipe", "inherit", "ipc"]

@@ -34,7 +34,7 @@ const tell = (sign: "+" | "-", target: number): void => {
   dog.stdin.write(`${sign} ${target}\n`)
 }
 
-/** Ends a program with this process; one that leads a process group, with all of the group. */
+/** Ends a program when this process ends. If the program leads a process group, the whole group ends. */
 export const watch = (child: ChildProcess, scope: "process" | "group" = "process"): void => {
   if (child.pid === undefined) return
   const target = scope === "group" ? -child.pid : child.pid
@@ -42,7 +42,10 @@ export const watch = (child: ChildProcess, scope: "process" | "group" = "process
   child.once("exit", () => tell("-", target))
 }
 
-/** Ends this process when the process that forked it ends; by a signal, since `process.exit` is an error in tests. */
+/**
+ * Ends this process when the process that forked it ends. A signal does that, because `process.exit` is an error in
+ * tests.
+ */
 export const endWithParent = (): void => {
   process.once("disconnect", () => process.kill(process.pid, "SIGKILL"))
 }

@@ -1,12 +1,12 @@
 import { Clock, Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 
-/* A test clock that knows who sleeps on it. The plain test clock does not. */
+/* A test clock that knows who sleeps on it, which the plain test clock does not. */
 
 /** The times in epoch milliseconds at which sleepers on the clock in force wake; empty on any other clock. */
 const ends = new WeakMap<Clock.Clock, Set<{ readonly at: number }>>()
 
-/** Runs a test on its clock, watched: {@link sleeps} says who sleeps on it. */
+/** Runs a test on a clock for which {@link sleeps} says who sleeps. */
 export const watched = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   TestClock.testClockWith((clock) => {
     const sleeping = new Set<{ readonly at: number }>()
@@ -34,8 +34,8 @@ export const sleeps: Effect.Effect<ReadonlyArray<number>> = Effect.withFiber((fi
 })
 
 /**
- * Runs an effect to its end. While somebody sleeps, the clock advances to the end of the shortest sleep; while nobody
- * sleeps, it stands still, so that it does not pass during work outside of it, such as a signature on a thread.
+ * Runs an effect to its end. While a fiber sleeps, the clock advances to the end of the shortest sleep. While nobody
+ * sleeps the clock stands still, so that no time passes during work outside of it, such as a signature on a thread.
  */
 export const sleptThrough = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   watched(Effect.gen(function*() {

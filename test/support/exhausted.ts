@@ -16,7 +16,7 @@ import { Validator } from "../../src/services/validation/Validator.ts"
 
 const identifier = Effect.runSync(Effect.fromResult(normalizeIdentifier("a.example", { dns01Enabled: true })))
 const resolver = Resolver.layer("127.0.0.1:9")
-/** Names have an address without a query, so that the connection is what fails. */
+/** Names have an address without a query, so that only the connection can fail. */
 const known = Resolver.layerStatic({ "a.example": ["127.0.0.1", "127.0.0.2"] })
 
 const validated = (type: "http-01" | "dns-01" | "tls-alpn-01", names: Layer.Layer<Resolver>) =>
@@ -66,7 +66,7 @@ const exhaust = () => {
   try {
     for (;;) openSync(devNull, "r")
   } catch {
-    // there are none left
+    // No descriptors are left.
   }
 }
 

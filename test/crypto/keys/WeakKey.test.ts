@@ -70,8 +70,8 @@ describe("rsaWeakness", () => {
   })
 
   it("goes a hundred Fermat rounds and no further", () => {
-    // With n = a^2 - b^2 and p, q = a -+ b the first round tries ceil(sqrt n). The choice of b makes round `rounds` try
-    // a.
+    // If n = a^2 - b^2 and p, q = a -+ b, then the first round tries ceil(sqrt n). This b makes round number `rounds`
+    // try a.
     const a = 1n << 1024n
     for (const [rounds, found] of [[0n, true], [1n, true], [100n, true], [101n, false], [1000n, false]] as const) {
       const b = root(2n * a * rounds)
@@ -143,7 +143,9 @@ const root = (n: bigint): bigint => {
   }
 }
 
-/** The numbers a -+ b need not be prime for Fermat's method; small factors would be found first, so they are ruled out. */
+/**
+ * The numbers a -+ b need not be prime for Fermat's method. Small factors would be found first, so there must be none.
+ */
 const isCloseOrSmall = (n: bigint, a: bigint, b: bigint): boolean => {
   for (let shift = 0n; shift < 2000n; shift++) {
     const [p, q] = [a + shift - b, a + shift + b]

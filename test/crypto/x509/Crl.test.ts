@@ -42,7 +42,7 @@ const serialsOf = (list: Uint8Array) => [...Result.getOrThrow(listedSerials(list
 
 const textOf = (list: Uint8Array): string => openssl(["crl", "-inform", "DER", "-noout", "-text"], list).toString()
 
-/** The list as pkijs reads it, which must write the very octets back. */
+/** The list as pkijs reads it. pkijs must write the same octets again. */
 const judged = (list: Uint8Array): pkijs.CertificateRevocationList => {
   const read = pkijs.CertificateRevocationList.fromBER(new Uint8Array(list))
   assert.deepStrictEqual(Buffer.from(read.toSchema(true).toBER(false)), Buffer.from(list))
@@ -50,7 +50,10 @@ const judged = (list: Uint8Array): pkijs.CertificateRevocationList => {
   return read
 }
 
-/** What pkijs says of the entries: serial as on the wire, seconds, and the hexadecimal value of each extension. */
+/**
+ * The entries as pkijs reads them: the serial as it is sent, the seconds, and the value of each extension in
+ * hexadecimal.
+ */
 const entriesOf = (list: Uint8Array) =>
   (judged(list).revokedCertificates ?? []).map(({ crlEntryExtensions, revocationDate, userCertificate }) => ({
     serial: Buffer.from(userCertificate.valueBlock.valueHexView).toString("hex"),
@@ -150,7 +153,7 @@ describe("revocation lists", () => {
 
   it.effect("do not depend on the pieces they are given in", () =>
     Effect.gen(function*() {
-      const ca = caOfType("rsa-2048") // whose signatures are the same every time
+      const ca = caOfType("rsa-2048") // These keys produce the same signature every time.
       const entries = [entry("01"), entry("02", 4), entry("ff", 1)]
       const whole = yield* listOf(ca, entries)
       const pieces = yield* encoded(ca, [...entries.map((one) => encodeEntries([one])), new Uint8Array()])
@@ -288,7 +291,7 @@ describe("revocation lists", () => {
         nextUpdate: thisUpdate + 7 * DAY
       })
       assert.deepStrictEqual(serialsOf(signed), list.map(({ serial }) => serial))
-      const read = entriesOf(signed) // which also judges the octets
+      const read = entriesOf(signed) // This also checks the octets.
       assert.deepStrictEqual(read.map(({ at }) => at), list.map(({ revokedAt }) => revokedAt))
       assert.deepStrictEqual(
         read.map(({ extensions }) => extensions.length),

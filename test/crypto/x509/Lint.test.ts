@@ -42,7 +42,7 @@ beforeAll(async () => {
   rsaCa = await makeCa("rsa-2048")
 })
 
-/** Every part of a leaf by name, encoded independently of the service. */
+/** Every part of a leaf by name. The encoding does not use the service's code. */
 const partsOf = (request: LeafRequest) => {
   const digits = (at: number) => Buffer.from(`${new Date(at * 1000).toISOString().slice(2, 19).replace(/[-:T]/g, "")}Z`)
   const keyId = (octets: Uint8Array) => createHash("sha256").update(octets).digest().subarray(0, 20)

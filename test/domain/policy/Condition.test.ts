@@ -90,7 +90,7 @@ describe("Kleene's logic", () => {
   })
 })
 
-/** The checks that a condition asks for, one after another, until it is settled. */
+/** The checks that a condition asks for, one after another, until its verdict is known. */
 const drive = (condition: Condition, verdictOf: (name: string) => Verdict) => {
   const known = new Map<string, Verdict>()
   for (;;) {
@@ -133,7 +133,7 @@ const conditions: fc.Arbitrary<Condition> = fc.letrec<{ tree: Condition }>((tie)
   )
 })).tree
 
-/** The definition, without any short cut. */
+/** The definition of a condition's verdict, which asks every check. */
 const reference = (condition: Condition, verdictOf: (name: string) => Verdict): Verdict => {
   if (condition._tag === "Check") return verdictOf(condition.name)
   const inner = (condition._tag === "Not" ? [condition.of] : condition.of).map((one) => reference(one, verdictOf))

@@ -10,9 +10,9 @@ describe("payloads", () => {
     const read = Schema.decodeUnknownResult(Schema.fromJsonString(schema))
     const print = Schema.encodeSync(Schema.fromJsonString(schema))
     const payload = Arbitrary.schema(schema)
-    // No event has a member of this name, and assigning to it creates none. Nor does an event have a name with an
-    // escape: V8 13.6 may read it as another name that it has seen in that place (`{"\"":1}` after `{"\\":1}` has the
-    // member `\`).
+    // No event has a member of this name, and an assignment to it creates no member. No event has a name with an escape
+    // either: V8 13.6 may read such a name as another one that it has seen at the same place (`{"\"":1}` after
+    // `{"\\":1}` has the member `\`).
     const plain = Arbitrary.filter(
       payload,
       (value) => !/"__proto__":|"[^"\\]*\\(?:[^"\\]|\\.)*":/.test(JSON.stringify(value))

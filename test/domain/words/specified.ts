@@ -81,7 +81,7 @@ export const shownByDefault = words(`
   challenge_validation_bypassed signer_relay_eab_secret_in_config
 `)
 
-/** Records that nobody lists: without them an operator would not learn of the event. */
+/** Records that no list had. Without them, an operator would not learn of the event. */
 export const own = words(`
   account_key_refused
   admin_login_guessed

@@ -9,7 +9,7 @@ import { resolveConfig } from "../../../src/settings/Resolve.ts"
 import { table } from "../../../src/settings/Table.ts"
 import { accepted, envWith, fileWith, minimal, refused, refusedFor } from "../../settings/Samples.ts"
 
-/** Keys that are found where they are named: not keys of profiles, nor of named tables. */
+/** Keys of the whole process: not those of profiles or of named tables. */
 const processWide = declaredKeys(table).map(({ path }) => path).filter((path) => !path.includes("<name>"))
 
 describe("layers", () => {

@@ -6,7 +6,7 @@ import { assert, describe } from "vitest"
 import { shed } from "../../../src/engine/http/HttpRefused.ts"
 import { makeFairSemaphore } from "../../../src/engine/net/FairSemaphore.ts"
 
-/** Admits requests as the surfaces do. */
+/** Admits requests in the same way as the surfaces. */
 const admissionOf = (count: number, waitMillis: number) => {
   const slots = makeFairSemaphore(count)
   return <A, E, R>(self: Effect.Effect<A, E, R>) => slots.takeWithin(waitMillis, self, shed)

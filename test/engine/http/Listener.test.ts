@@ -42,7 +42,7 @@ const sweep = "250 millis"
 
 type Handle = Routed<never>["handle"]
 
-/** An app that handles every request alike; `more` has its further members. */
+/** An app that handles all requests alike. `more` has its other members. */
 const appOf = (
   handle: Handle,
   more: (received: Request) => Partial<Routed<never>> = () => ({})
@@ -142,10 +142,11 @@ const serving = (
     return { ...listener, port: portOf(listener.address) }
   })
 
-/** Everything that a peer receives that never closes its side, until the server closes. */
+/** Everything that a peer receives until the server closes. The peer never closes its own side. */
 const heardUntilCutOff = (port: number, request: string) =>
   Effect.callback<string>((resume) => {
-    // The server's own end of the connection: a peer that has sent nothing does not notice that it is cut off.
+    // This waits for the end of the connection at the server, because a peer that has sent nothing does not notice that
+    // it was cut off.
     const accepted = (message: unknown) =>
       (message as { readonly socket: Socket }).socket.once("close", () => {
         unsubscribe("net.server.socket", accepted)
@@ -535,7 +536,7 @@ describe("the answer", () => {
         assert.strictEqual(headOf(yield* exchange(port, get(sent, once))).status, 200, sent)
         const request = seen.at(-1)
         assert.deepStrictEqual([request?.target, request?.path, request?.headers["host"]], [target, path, host], sent)
-        // Of a query, the log has the names.
+        // Only the names of a query's parameters are in the log.
         assert.isTrue((yield* log.of("request_completed", seen.length)).at(-1)?.span["uri"]?.startsWith(path))
       }
     }))
@@ -1310,7 +1311,7 @@ describe("newcomers", () => {
       for (const { heard } of busy) yield* heard(/begun$/)
       const accepted = () => void (acceptedIn = turn)
       let isOver = false
-      // This runs before the listener's own turn in each iteration, since it is requested first.
+      // This was requested first, so it runs before the listener's own turn in each iteration.
       const count = () => {
         turn++
         if (!isOver) setImmediate(count)
@@ -1365,7 +1366,7 @@ describe("requests sent before the answer to one before them", () => {
       )
       yield* client.send(get("/held") + unread)
       yield* begun
-      // An answer that is left unread later, and waited for as long.
+      // This answer is left unread after the other one, and the test waits just as long for its end.
       yield* heardUntilCutOff(port, unread)
       yield* answerHeld
       assert.match(yield* client.ended, /held[^]* 404 [^]*none$/)

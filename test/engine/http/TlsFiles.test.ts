@@ -66,7 +66,7 @@ const announced = (settings: TlsFiles.TlsFileSettings) =>
   })
 const renewal = until("2027-01-31T23:00:00Z")
 
-/** A pair of the operator: it is like a pair of earlier versions, without our mark. */
+/** A pair of the operator. Like the pairs of earlier versions, it does not have our mark. */
 const operatorsPair = generateSelfSigned({
   keyType: "ecdsa-p256",
   name: encodeSubject({ commonName: "acme.example" }),
@@ -247,7 +247,7 @@ describe("a pair of our own", () => {
       yield* renewal
       yield* recorded("tls_pair_renewed", 1)
       yield* eventually(isUnlocked)
-      yield* TestClock.adjust("100 millis") // whoever found the lock looks again
+      yield* TestClock.adjust("100 millis") // the process that found the lock tries again after this time
       yield* recorded("tls_certificate_loaded", 3)
       const served = readFileSync(settings.cert_path, "utf8")
       assert.deepStrictEqual([...renewals, ...others].map(([former, { cert }]) => [former.cert, cert]), [

@@ -137,7 +137,7 @@ describe("the handshake", () => {
       const failure = yield* Effect.flip(meet(responder.port))
       assert.strictEqual(failure._tag, "TlsFailed")
       assert.match(failure.detail, /alert protocol version/)
-      // it does speak TLS 1.1 with peers that want it
+      // The responder does speak TLS 1.1, with peers that want it.
       const spoken = yield* Effect.callback<string | null>((resume) => {
         const socket = Tls.connect({
           ...old,

@@ -15,7 +15,7 @@ import { expired } from "../../support/RawServer.ts"
 
 describe("requests beside some whose connection is closed", () => {
   let turn = 0
-  /** The number of streams that were closed while node's client was at their end. */
+  /** How many streams were closed while the end of the client's stream was being handled. */
   let within = 0
   // A quarter of the answers never comes, a quarter is cut off.
   const server = createServer(expired, (incoming, response) => {

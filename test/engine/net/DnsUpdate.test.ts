@@ -143,7 +143,7 @@ describe("a signed update", () => {
     }))
 })
 
-/** The message about an answer that must not be believed. */
+/** The message about an answer that is not trustworthy. */
 const disbelieved: ReadonlyArray<readonly [fault: UpdateFault, says: RegExp]> = [
   ["unsigned", /^the answer is not signed$/],
   ["badkey", /^BADKEY: the server does not know the key acme-key\. with hmac-sha256$/],

@@ -123,7 +123,7 @@ describe("addresses", () => {
       yield* Effect.promise(() => queried("a.example", 2))
       yield* Fiber.interrupt(fiber)
       assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(fiber)))
-      // by the time a later look-up is sent again, this one would have been
+      // When a later look-up is sent again, this one would have been sent again too.
       const other = yield* Effect.forkChild(addresses("b.example"))
       yield* Effect.promise(() => queried("b.example", 3))
       yield* Fiber.interrupt(other)
@@ -271,7 +271,7 @@ describe("texts", () => {
       yield* Effect.promise(() => queried("a.example"))
       yield* Fiber.interrupt(fiber)
       assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(fiber)))
-      // by the time a later look-up is sent again, this one would have been
+      // When a later look-up is sent again, this one would have been sent again too.
       const other = yield* Effect.forkChild(texts("b.example"))
       yield* Effect.promise(() => queried("b.example", 2))
       yield* Fiber.interrupt(other)

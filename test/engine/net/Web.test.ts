@@ -9,7 +9,7 @@ import { freePort } from "../../support/Ports.ts"
 import { fine, receiver } from "../../support/Receiver.ts"
 import { selfSigned } from "../../support/Shown.ts"
 
-/* Requests to services that the operator has named: what is known about a request that failed. */
+/* Requests to services that the operator has named. If one fails, the failure says what is known about it. */
 
 const failureOf = (url: string) =>
   Effect.flatMap(
@@ -25,7 +25,7 @@ describe("a request that fails", () => {
       const port = yield* Effect.promise(freePort)
       assert.isTrue((yield* failureOf(`http://127.0.0.1:${port}/`)).unsent)
       assert.isTrue((yield* failureOf("http://nobody.example/")).unsent)
-      // Over plain HTTP only.
+      // This server speaks only plain HTTP.
       const raw = yield* listening(createServer((_, response) => response.end()))
       assert.isTrue((yield* failureOf(`https://127.0.0.1:${raw}/`)).unsent)
     }))

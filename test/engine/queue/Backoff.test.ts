@@ -6,7 +6,7 @@ import { prop } from "../../support/Property.ts"
 const policy = fc.tuple(fc.integer({ min: 1, max: 3600 }), fc.integer({ min: 1, max: 86_400 }))
   .map(([base, more]) => ({ retry_base_seconds: base, retry_max_seconds: base + more - 1 }))
 const attempts = fc.oneof(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 1, max: 2 ** 31 }))
-/** Uniform in [0, 1), as chance gives it. */
+/** A random value, uniform in [0, 1). */
 const chance = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
 
 describe("the wait before the next attempt", () => {

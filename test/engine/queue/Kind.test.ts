@@ -11,7 +11,7 @@ import { databases } from "../../support/Databases.ts"
 import { sql } from "../../support/Graph.ts"
 import { useStore } from "../../support/UseTests.ts"
 
-/* The queue of another service than this one. */
+/* The queue of a service other than this one. */
 
 const { decodePayload, enqueue, handler, known, names } = makeJobs({
   parcel_pack: kind({

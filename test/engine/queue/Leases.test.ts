@@ -63,7 +63,7 @@ const lockStatement = statement({
   sql: () => "SELECT 1 FROM jobs WHERE dedup_key = :key FOR UPDATE"
 })
 
-/** A clock that shows another time than it measures. */
+/** A clock whose time of day does not agree with the durations that it measures. */
 const wrong = (seconds: () => number) => <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.clockWith((clock) => {
     const lead = () => seconds() * 1000
@@ -120,7 +120,7 @@ describe.each(databases)("leases on $name", (backend) => {
       }
       assert.deepStrictEqual(yield* statuses, ["running"])
       assert.deepStrictEqual(yield* column("SELECT attempts FROM jobs"), ["1"])
-      // Dead: it no longer renews anything.
+      // This worker is dead and no longer renews anything.
       let waited = 0
       for (; waited < 60 && (yield* statuses)[0] === "running"; waited++) {
         yield* TestClock.adjust("1 second")
@@ -132,7 +132,8 @@ describe.each(databases)("leases on $name", (backend) => {
       assert.deepStrictEqual(yield* statuses, ["done"])
       assert.deepStrictEqual(yield* column("SELECT attempts FROM jobs"), ["2"])
       assert.include(eventsOf(records), "db_job_leases_reclaimed")
-      // It is alive after all: it learns that the row is not its own, and ends its work on it.
+      // The first worker is not dead after all. It learns that the row now belongs to another worker, and ends its work
+      // on the row.
       assert.strictEqual(seen.interrupted, 0)
       yield* runner.renew
       yield* runner.idle
@@ -161,7 +162,7 @@ describe.each(databases)("leases on $name", (backend) => {
       yield* begun
       const other = yield* finishing(here)
       yield* other.pass
-      // Both stood still, as on a machine that slept; the one with the row wakes second.
+      // Both workers stood still, as on a machine that slept. The one that holds the row wakes second.
       yield* TestClock.adjust("5 minutes")
       yield* other.pass
       assert.deepStrictEqual(yield* statuses, ["running"])
@@ -187,7 +188,7 @@ describe.each(databases)("leases on $name", (backend) => {
         }
       }
       assert.deepStrictEqual(yield* statuses, ["running"])
-      // Dead, with a lease that ends tomorrow.
+      // This worker is dead, and its lease ends tomorrow.
       lead = day
       for (let passed = 0; passed < 4; passed++) yield* set(second(runner))
       for (let passed = 0; passed < 12; passed++) {
@@ -248,7 +249,7 @@ describe.each(databases)("leases on $name", (backend) => {
       )
       yield* Effect.provideService(Runner.start({ ...tuning, owner: here }, [validation(run)]), Database, silent)
       yield* Deferred.await(begun)
-      // The renewing, tending and polling loops have their answers.
+      // By now the renewing, tending and polling loops have their answers.
       const next = (yield* Clock.currentTimeMillis) + 1000
       yield* Effect.repeat(Effect.andThen(Effect.yieldNow, sleeps), {
         until: (ends) => ends.filter((at) => at === next).length === 3
@@ -341,7 +342,7 @@ describe.each(databases)("leases on $name", (backend) => {
       yield* begun
       for (let passed = 0; passed < 31; passed++) yield* second(runner)
       assert.strictEqual(yield* spent, 30)
-      // Dead for an hour; then its rows are taken at once.
+      // This worker was dead for an hour, so its rows are taken at once.
       yield* TestClock.adjust("1 hour")
       let taken = 0
       const next = yield* Runner.make({ ...tuning, owner: here, isGone: () => true }, [

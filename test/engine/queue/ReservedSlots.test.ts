@@ -114,14 +114,14 @@ describe.each(databases)("a job that is enqueued beside a runner, on $name", (ba
       yield* begins(begun, firstCome)
       yield* open
       yield* idle
-      // Slots are free again, but a row waits.
+      // There are free slots again, but one row has to wait.
       yield* transaction(enqueue("next", { share }))
       assert.deepStrictEqual(yield* statesBy("next"), waiting)
       yield* Effect.repeat(Effect.andThen(pass, idle), { until: () => begun.includes("next") })
       assert.isBelow(begun.indexOf(`${firstCome}`), begun.indexOf("next"))
       yield* pass
       yield* transaction(enqueue("last", { share }))
-      // Without a look.
+      // The last job begins without a look at the queue.
       yield* begins(begun, firstCome + 3)
       yield* idle
     }))

@@ -23,7 +23,7 @@ const options = {
   owner: "host:1:a"
 }
 
-/** Has a row for each profile. A row without a profile ends. */
+/** A periodic handler with one row for each profile. A row whose profile is gone ends. */
 const digests = (ran: (profile: string) => Effect.Effect<unknown>, ...profiles: ReadonlyArray<string>) =>
   handler<"notify_expiry_digest", Database>({
     kind: "notify_expiry_digest",
@@ -59,7 +59,7 @@ describe.each(databases)("a runner that is retuned on $name", (backend) => {
       yield* retune(options, handlers("a", "b"))
       assert.strictEqual(delays(), 1, "the log says that it has to wait")
       assert.include(eventsOf(records), "job_runner_retuned")
-      // The database stays away for the first attempts to write the missing rows.
+      // The database is still away when the runner first tries to write the missing rows.
       yield* TestClock.adjust("1 second")
       yield* TestClock.adjust("1 second")
       yield* mend

@@ -703,7 +703,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         yield* runner.pass
         yield* Deferred.await(full)
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE status = 'running'"), 3)
-        yield* queue.awakened // what enqueueing left
+        yield* queue.awakened // This takes the signal that enqueueing has left.
         const signal = yield* Effect.forkChild(queue.awakened)
         yield* Deferred.succeed(go, undefined)
         yield* runner.idle
@@ -807,7 +807,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         const ids = [yield* enqueue("one"), yield* enqueue("two")]
         const { stop } = yield* start(options, [sweep(() => Effect.succeed(Reschedule(60)))])
         const unknown = records.filter(({ event }) => event === "job_kind_unknown").map(({ fields }) => fields)
-        // Any of these represents all of them.
+        // The record names any one of these jobs.
         const named = unknown[0]?.["job_id"]
         assert.deepStrictEqual(unknown, [{ kind: "challenge_validate", job_id: named, count: 2 }])
         assert.include(ids, named)

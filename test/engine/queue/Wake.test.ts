@@ -19,7 +19,7 @@ import { eventsOf, sql } from "../../support/Graph.ts"
 
 const done: Outcome<Database> = Done()
 
-// Longer than the test, so polling finds nothing.
+// The interval is longer than the test, so polling finds nothing.
 const options = {
   poll_interval_ms: 3_600_000,
   max_concurrent: 8,
@@ -119,7 +119,7 @@ describe("work another process enqueues on PostgreSQL", () => {
           Queue,
           queue
         )
-        // Looking again finds nothing.
+        // The sleep of this wait never ends, so it does not look again: only a notification can end it.
         const waiting = yield* Effect.forkChild(Effect.clockWith((clock) =>
           Effect.provideService(
             waits.settled(id),

@@ -139,7 +139,7 @@ describe("statements that are sent ahead", () => {
     database.use(Effect.gen(function*() {
       const known = yield* transaction(Effect.andThen(run(insert, { value: "a" }), Effect.exit(arrived)))
       assert.isTrue(Exit.isSuccess(known))
-      yield* Effect.andThen(arrived, transaction(arrived)) // there is nothing to wait for
+      yield* Effect.andThen(arrived, transaction(arrived)) // Neither has a statement to wait for.
       let told: unknown
       const failed = yield* Effect.flip(transaction(Effect.andThen(
         run(insert, { value: "a" }),
@@ -182,7 +182,7 @@ describe("statements that are sent ahead", () => {
         database.driver(),
         (ahead) => (text, params, ended) =>
           ahead(text, params, (failure) => {
-            performance.now = () => now.call(performance) + 1000 // as if a second had gone by until the first answer
+            performance.now = () => now.call(performance) + 1000 // The clock reads as if the first answer had taken a second.
             ended(failure)
           })
       )

@@ -49,7 +49,7 @@ const readersLower = (): ReadonlyArray<number> =>
       const isReader = isChild && readFileSync(`/proc/${pid}/cmdline`, "latin1").includes("sqliteReader")
       return isReader ? [getPriority(pid) - getPriority()] : []
     } catch {
-      return [] // it has ended meanwhile
+      return [] // This process has ended in the meantime.
     }
   })
 
@@ -147,7 +147,7 @@ describe.each(databases)("reads beside the service on $name", (backend) => {
 
   it.live("of one asker leave one connection, and what waits of theirs is behind whoever else comes", () =>
     Effect.scoped(Effect.gen(function*() {
-      // A read that waits for the others is too late.
+      // A read is too late if it has to wait for the others.
       const driver = yield* openDriver(database.url(), 3, 2000, 2)
       const as = (name: string) => Effect.provideService(currentAsker, { host: name, network: name })
       const values = aside(all(readValues, { octets: Buffer.alloc(0), above: -1 }))
@@ -211,7 +211,8 @@ describe.each(databases)("reads beside the service on $name", (backend) => {
         yield* Effect.gen(function*() {
           for (let round = 0; round < 60; round++) {
             const read = yield* Effect.forkChild(aside(all(briefly, { seconds: "0.001" })))
-            // As late as this many other statements take, some of which end before the read and some after it.
+            // The interruption comes after this many other statements. Some of them end before the read, and some after
+            // it.
             for (let other = 0; other < round % 6; other++) yield* all(settingStatement, { name: "jit" })
             const interrupted = yield* Effect.forkChild(Fiber.interrupt(read))
             yield* Effect.all(
@@ -234,7 +235,7 @@ describe.each(databases)("reads beside the service on $name", (backend) => {
   it.live("and transactions wait for a connection as long as the configuration says", () => {
     const records: Array<Record> = []
     return Effect.scoped(Effect.gen(function*() {
-      // In that time a connection has to be made too, which a busy machine may not manage at once.
+      // A connection must also be made within that time, which may fail on a busy machine.
       const opened = Effect.retry(Effect.sandbox(openDriver(database.url(), 1, 50)), { times: 100 })
       const driver = yield* Effect.catch(opened, Effect.failCause)
       const over = yield* Deferred.make<void>()

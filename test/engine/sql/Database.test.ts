@@ -48,7 +48,7 @@ const deferredRefusal = (dialect: "sqlite" | "postgres") =>
 
 const total = count("SELECT count(*) FROM nonces")
 
-/** Whether this is the only reason why an effect failed. */
+/** Whether an effect failed, and for this reason alone. */
 const isA = (tag: "Fail" | "Die") => (exit: Exit.Exit<unknown, unknown>): boolean =>
   Exit.isFailure(exit) && exit.cause.reasons.map(({ _tag }) => _tag).join() === tag
 
@@ -190,7 +190,7 @@ describe.each(databases)("transactions on $name", (backend) => {
         Effect.gen(function*() {
           const visible = yield* Effect.provideService(total, Database, other)
           seen.push(`${name} ${visible}`)
-          // On the only connection there is: a separate transaction.
+          // This is a separate transaction on the only connection.
           yield* Effect.provideService(transaction(run(insert, { value: name })), Database, driver)
         }).pipe(Effect.orDie)
       yield* Effect.provideService(
@@ -356,7 +356,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       const records: Array<Record> = []
       const driver = yield* Database
       const { now } = performance
-      // As if the engine had taken a second.
+      // The clock reads as if the engine had taken a second.
       const slow: Driver = {
         ...driver,
         single: (statement, params) =>

@@ -46,7 +46,7 @@ const statements: ReadonlyArray<Sent> = [
 
 const answers = answersTo(statements)
 
-/** The engine without any layer above it; each statement is prepared again each time. */
+/** The engine without any layer above it. Each statement is prepared anew for each run. */
 const judgeAt = (path: string): Effect.Effect<Executor, never, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(Effect.sync(() => new Engine(path)), (engine) => Effect.sync(() => engine.close())),

@@ -21,7 +21,7 @@ const events = {
   baking_failed: error("oven")
 } as const
 
-/** The log of a vocabulary that is not the engine's. */
+/** A log whose vocabulary is not that of the engine. */
 const bakery = makeLog<typeof fields, typeof events>(events)
 
 describe("a record", () => {

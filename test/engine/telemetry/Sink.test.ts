@@ -24,7 +24,7 @@ const human = {
 }
 const json = { ...human, json: true }
 
-/** Everything that a body logs through a sink, as written. */
+/** Everything that a body logs through a sink, in its written form. */
 const writesOf = (options: Omit<SinkOptions, "write">, body: Effect.Effect<unknown>) =>
   Effect.suspend(() => {
     const writes: Array<string> = []
@@ -250,7 +250,7 @@ for (const [form, options] of [["JSON", json], ["text", human]] as const) {
 
     it.effect("a secret shows nothing of itself", () =>
       Effect.gen(function*() {
-        // A type error in the service; here to see what such an error would reveal.
+        // An error of types in the service. The test shows what such an error would reveal.
         const secret = Redacted.make("hunter2") as unknown as string
         const body = withinSpan({ request_id: secret }, 0, Effect.all([failed(secret), rejected([secret])]))
         const text = (yield* linesOf(options, body)).join("\n")
@@ -323,7 +323,7 @@ describe("lines", () => {
           done(faults.shift())
         }
       })
-      // Each is written at once.
+      // Each of these records is written at once.
       const said = Effect.andThen(
         emit("server_fatal_error", { error: "x" }),
         Sink.LogOutput.use(({ state }) => Effect.succeed(state()))

@@ -5,7 +5,7 @@ import type { Language } from "../../../src/engine/template/Engine.ts"
 import { compile } from "../../../src/engine/template/Engine.ts"
 import { filters } from "../../../src/engine/template/TemplateFilters.ts"
 
-/* docs/decisions/templates.md. */
+/* Tests docs/decisions/templates.md. */
 
 const subset: Language = { language: "subset", absent: "empty", fuel: 100_000, filters }
 const pages: Language = { language: "whole", absent: "refused", fuel: 100_000, filters: {} }
@@ -98,7 +98,7 @@ describe("the subset", () => {
     ["{% for a in b if c %}{% endfor %}", "email/x.body.j2:1: if is not expected there"],
     ["{% for a in b %}{{ loop.index0 }}{% endfor %}", "email/x.body.j2:1: loop.index0 is not known"],
     ["{{ (a }}", "email/x.body.j2:1: the end of the tag is not expected there"],
-    // The engine itself refuses it, in its own words.
+    // The engine itself refuses these, in its own words.
     ["a\n{% if a %}", "email/x.body.j2:2: syntax error: unexpected end of input, expected end of block"],
     ["{{ a", "email/x.body.j2:1: syntax error: unexpected end of input, expected end of variable block"]
   ])("refuses %j", ([text, expected]) =>

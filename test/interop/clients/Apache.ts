@@ -24,7 +24,7 @@ const configurationFor = (at: Workplace, names: Names, renewWindow: string): str
     `ServerName ${name}`,
     `PidFile ${at.home}/apache.pid`,
     `Mutex file:${at.home}/run`,
-    // A pipe; if stderr is a socket, it cannot be opened by its name.
+    // This is a pipe, because stderr cannot be opened by its name if it is a socket.
     `ErrorLog "|/bin/cat"`,
     "LogLevel info",
     // Only root may become another user, and must then give up root.
@@ -74,13 +74,15 @@ const run = async (at: Workplace, names: Names, renewWindow: string) => {
   }
 }
 
-/** Apache with mod_md, its own servers or a program that updates the zone; an RSA account key. */
+/**
+ * Apache with mod_md. Apache itself or a program that updates the zone answers the challenges. The account key is RSA.
+ */
 export const apache: Client = {
   name: "Apache mod_md",
   commands: ["apache2"],
   challenges: ["http-01", "dns-01", "tls-alpn-01"],
   issue: (at, names) => run(at, names, "33%"),
-  // Longer than any certificate lives, so it is due at once.
+  // This is longer than any certificate is valid, so the certificate is due at once.
   renew: (at, names) => run(at, names, "4000d"),
   renewWhenTold: (at, names) => run(at, names, "33%"),
   chain: (at, [name]) => {

@@ -59,18 +59,19 @@ const runUntil = async (
   }
 }
 
-/** Caddy's own servers; one certificate for each name, P-256 keys everywhere. */
+/** Caddy answers the challenges itself. Each name gets its own certificate, and all keys are P-256. */
 const caddyOf = (name: string, program: Program): Client => ({
   name,
   commands: ["caddy"],
   challenges: ["http-01", "tls-alpn-01"],
   issue: async (at, names) => {
-    // For two names at once it makes two accounts at once, and may store the key of one with the address of the other.
+    // If Caddy orders for two names at once, it makes two accounts at once, and may store the key of one with the
+    // address of the other.
     const [first, ...rest] = names
     await runUntil(program, at, [first], "certificate obtained successfully", 1 / 3)
     if (rest.length > 0) await runUntil(program, at, rest, "certificate obtained successfully", 1 / 3)
   },
-  // A window as wide as the lifetime: every certificate is due.
+  // The window is as wide as the validity, so every certificate is due.
   renew: (at, names) => runUntil(program, at, names, "certificate renewed successfully", 1),
   chain: (at, _names, name) => {
     const kept = join(at.home, "caddy/certificates")
@@ -81,10 +82,10 @@ const caddyOf = (name: string, program: Program): Client => ({
   binds: true
 })
 
-/** Debian's. */
+/** Caddy in the version of Debian. */
 export const caddy = caddyOf("Caddy", () => Promise.resolve("caddy"))
 
-/** The release that PyPI has as a package with the program in it. */
+/** Caddy in the version of a PyPI package that contains the program. */
 export const caddyOfPypi: Client = {
   ...caddyOf("Caddy of PyPI", async () => join(await pythonPrograms(), "caddy")),
   commands: pythonCommands,

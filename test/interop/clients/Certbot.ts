@@ -30,7 +30,10 @@ const how = (at: Workplace): ReadonlyArray<string> => {
 
 const live = (at: Workplace, name: string, file: string) => join(at.home, "config/live", name, file)
 
-/** certbot by the program that starts it, with its own web server or with hooks that update the zone; an RSA account key. */
+/**
+ * certbot as this program starts it. Its own web server or hooks that update the zone answer the challenges. The
+ * account key is RSA.
+ */
 export const certbotOf = (name: string, program: Program): Client => ({
   name,
   commands: ["certbot"],
@@ -66,10 +69,10 @@ export const certbotOf = (name: string, program: Program): Client => ({
   deactivate: (at) => run(program, at, "unregister")
 })
 
-/** Debian's. */
+/** certbot in the version of Debian. */
 export const certbot = certbotOf("certbot", ["certbot"])
 
-/** The same with requests in the form of certbot 1, of which Debian has no package any more. */
+/** The same version, with requests in the form of certbot 1. Debian no longer has a package of certbot 1. */
 export const certbot1: Client = {
   ...certbotOf("certbot 1", ["/usr/bin/python3", join(import.meta.dirname, "certbot-1.py")]),
   challenges: ["http-01"]
@@ -79,7 +82,7 @@ const ownStart = "import sys; from certbot.main import main; sys.exit(main())"
 
 const programOfPypi = async (): Promise<Started> => [join(await pythonPrograms(), "python"), "-c", ownStart]
 
-/** The release of PyPI, which asks for renewal information at each renewal. */
+/** certbot in the version of PyPI, which asks for renewal information at each renewal. */
 export const certbot5: Client = {
   ...certbotOf("certbot 5", programOfPypi),
   commands: pythonCommands,

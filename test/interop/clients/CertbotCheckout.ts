@@ -7,7 +7,7 @@ import { certbotOf } from "./Certbot.ts"
 
 /** A release of certbot that Debian does not have, as it is in a checkout of its source. */
 export interface CertbotCheckout {
-  /** Plays once {@link CertbotCheckout.prepare} has ended. */
+  /** Plays only after {@link CertbotCheckout.prepare}. */
   readonly client: Client
   /** Prepares it to run, and returns what it calls its version. */
   readonly prepare: () => Promise<string>

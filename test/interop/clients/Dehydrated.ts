@@ -40,7 +40,7 @@ const run = (at: Workplace, ...words: ReadonlyArray<string>) => runAs(contact, a
 const order = (at: Workplace, names: Names, ...words: ReadonlyArray<string>) =>
   responding(at, () => run(at, "--cron", ...words, ...names.flatMap((name) => ["--domain", name])))
 
-/** dehydrated with servers beside it, or with a hook that updates the zone; an RSA account key. */
+/** dehydrated. Servers beside it or a hook that updates the zone answer the challenges. The account key is RSA. */
 export const dehydrated: Client = {
   name: "dehydrated",
   commands: ["dehydrated"],
@@ -53,7 +53,8 @@ export const dehydrated: Client = {
   chain: (at, [name]) => readFileSync(join(at.home, "certs", name, "fullchain.pem"), "utf8"),
   binds: true,
   updateContact: (at) => runAs(newContact, at, "--account"),
-  // With a separate key for it, it would look for the account of that key first, and there is none.
+  // If a separate key were given for this, dehydrated would first look for the account of that key, which does not
+  // exist.
   revoke: (at, [name]) => run(at, "--revoke", join(at.home, "certs", name, "cert.pem")),
   deactivate: (at) => run(at, "--deactivate")
 }

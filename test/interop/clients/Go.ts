@@ -35,14 +35,14 @@ const renew = (library: string): Client["renew"] => (at, names) => run(at, libra
 
 const commands = ["go", "golang-golang-x-crypto-dev", "golang-github-caddyserver-certmagic-dev"]
 
-/** Of `golang.org/x/crypto/acme`: each name gets its certificate at the first TLS handshake with that name. */
+/** The library `golang.org/x/crypto/acme`. Each name gets its certificate at the first TLS handshake with that name. */
 export const autocert: Client = {
   name: "autocert",
   commands,
   challenges: ["tls-alpn-01"],
   issue: issue("autocert"),
   renew: renew("autocert"),
-  // Its file has the key first.
+  // The file begins with the key.
   chain: (at, _names, name) =>
     readFileSync(join(at.home, "autocert", name), "utf8").replace(
       /-----BEGIN \w+ PRIVATE KEY-----[^-]*-----END[^\n]*\n/,

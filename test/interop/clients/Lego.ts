@@ -35,7 +35,7 @@ const run = (at: Workplace, names: Names, ...words: ReadonlyArray<string>) => {
   return runCommand("lego", [...account, ...bound, ...domains, ...how(at), ...words], { cwd: at.home, env })
 }
 
-/** lego with its own web server, TLS server or dynamic updates; a P-256 account key. */
+/** lego with its own web server, TLS server or dynamic updates. The account key is P-256. */
 export const lego: Client = {
   name: "lego",
   commands: ["lego"],

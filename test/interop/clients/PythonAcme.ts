@@ -15,7 +15,7 @@ const run = (at: Workplace, ...words: ReadonlyArray<string>) => {
 
 const order: Client["issue"] = (at, names) => responding(at, () => run(at, "issue", ...names))
 
-/** The library behind certbot, as its own example uses it; an RSA account key. */
+/** The library behind certbot, used as in its own example. The account key is RSA. */
 export const pythonAcme: Client = {
   name: "python-acme",
   commands: ["python3-acme"],

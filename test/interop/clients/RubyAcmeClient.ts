@@ -14,7 +14,9 @@ const order: Client["issue"] = (at, names) => {
   return responding(at, () => run(at, "issue", at.challenge, place, ...names))
 }
 
-/** The library as its README uses it; a P-256 account key, and CSRs of version 2 with a common name. */
+/**
+ * The library, used as in its README. The account key is P-256, and CSRs have the wrong version 2 and a common name.
+ */
 export const rubyAcmeClient: Client = {
   name: "ruby-acme-client",
   commands: ["ruby", "ruby-acme-client"],

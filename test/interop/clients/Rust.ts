@@ -45,7 +45,7 @@ const run = async (program: Program, at: Workplace, step: string, ...words: Read
 const placeOf = (at: Workplace): string =>
   ({ "http-01": tokensOf(at), "dns-01": at.nameServer.script, "tls-alpn-01": alpnCertificatesOf(at) })[at.challenge]
 
-/** Orders with servers beside the program. */
+/** Runs the program, with servers beside it that answer the challenges. */
 const besides = (program: Program, step: string) => async (at: Workplace, names: Names) => {
   await build()
   return responding(at, () => run(program, at, step, at.challenge, placeOf(at), ...names))
@@ -70,7 +70,7 @@ const clientOf = (program: Program) => ({
 // Two of them use OpenSSL.
 const commands = ["gcc", "libssl-dev", "pkg-config"]
 
-/** A P-256 account key, which it changes; it asks for renewal information. */
+/** This program changes its account key, which is P-256, and asks for renewal information. */
 export const instantAcme: Client = {
   ...clientOf("instant-acme"),
   commands,
@@ -85,7 +85,7 @@ export const instantAcme: Client = {
   deactivate: (at) => run("instant-acme", at, "deactivate")
 }
 
-/** Its own server for http-01, and an RSA account key; null for each member without a value. */
+/** This program answers http-01 itself. Its account key is RSA, and it writes null for members without a value. */
 export const lers: Client = {
   ...clientOf("lers"),
   commands,
@@ -97,7 +97,7 @@ export const lers: Client = {
   revokeByItsKey: (at, [name]) => run("lers", at, "revoke-by-its-key", name)
 }
 
-/** An RSA account key; null for each member without a value. It only orders. */
+/** This program only orders. Its account key is RSA, and it writes null for members without a value. */
 export const acme2: Client = {
   ...clientOf("acme2"),
   commands,

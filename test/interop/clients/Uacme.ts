@@ -34,7 +34,7 @@ const run = (at: Workplace, ...words: ReadonlyArray<string>) => {
     : runCommand("uacme", all, options)
 }
 
-/** Its own responder needs a server to which it passes other connections: there are none. */
+/** The responder of uacme needs a server to which it can pass other connections. None of them come here. */
 const withUalpn = async (at: Workplace, use: () => Promise<unknown>) => {
   const places = ["-s", socketOf(at), "-p", join(at.home, "ualpn.pid")]
   const ports = ["-b", `127.0.0.1@${at.alpnPort}`, "-c", `127.0.0.1@${at.server.port}`]
@@ -55,7 +55,10 @@ const keyFile = (at: Workplace) => join(at.home, "uacme/private/key.pem")
 
 const certificate = (at: Workplace, name: string) => join(at.home, "uacme", name, "cert.pem")
 
-/** uacme with a hook and, for tls-alpn-01, its own responder ualpn; a P-256 account key. */
+/**
+ * uacme. A hook answers the challenges, except tls-alpn-01, which its own responder ualpn answers. The account key is
+ * P-256.
+ */
 export const uacme: Client = {
   name: "uacme",
   commands: ["uacme", "ualpn"],

@@ -5,7 +5,8 @@ import type { Step } from "./Guide.ts"
 
 /*
  * Machines on which a guide is followed. Each has the programs of this machine, but its own file system, network and
- * processes, so that files and ports are where the guide says. The files of a machine are deleted with it.
+ * processes, so that files and ports are at the places that the guide names. The files of a machine are deleted with
+ * it.
  */
 
 /** Addresses on the network between the service and its clients, which leads nowhere else (RFC 5737). */
@@ -40,7 +41,7 @@ mount --bind "$repository" "$at/root$repository"
 exec chroot "$at/root" "$@"
 `
 
-/** Without systemd: the programs do what its units do. */
+/** A replacement for systemctl that does what the units of the programs do. */
 const systemctl = `#!/bin/sh
 set -eu
 run() {
@@ -81,7 +82,7 @@ const scriptOf = (steps: ReadonlyArray<Step>): string =>
 export interface Place {
   /** A directory of this run, on its own file system. */
   readonly directory: string
-  /** The machine it is copied from, if not from this one. */
+  /** The machine from which it is copied; this machine if it is left out. */
   readonly like?: Machine
 }
 
@@ -103,7 +104,7 @@ export const doIn = async ({ directory, like }: Place, steps: ReadonlyArray<Step
   const lower = like === undefined ? "/" : `${like.upper}:/`
   const wire = [
     `ip netns add ${name}`,
-    // Always the same one: programs that knew the machine before know this one.
+    // The address is the same for every machine, so that programs that knew an earlier machine also know this one.
     `ip link add ${name} type veth peer name eth0 address 02:00:00:00:02:20 netns ${name}`,
     `ip link set ${name} master wire up`,
     `ip -n ${name} link set lo up`,

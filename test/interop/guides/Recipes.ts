@@ -27,7 +27,7 @@ const verifies = (file: string, host = name): ReadonlyArray<string> => [
   `openssl verify -CAfile ${root} -untrusted ${file} -verify_hostname ${host} ${file}`
 ]
 
-/** With the trust of this host, and repeated for as long as it takes. */
+/** Connects with the trust of this host, and tries again until that succeeds. */
 const shows = `curl --silent --show-error --retry 60 --retry-delay 1 --retry-all-errors https://${name}/ > /dev/null`
 
 /** The command that cron would run. */
@@ -60,7 +60,7 @@ export const recipes: ReadonlyArray<Recipe> = [
   }),
   ofClients("Apache with mod_md", {
     commands: ["a2enmod"],
-    // Otherwise it waits for ten seconds.
+    // Without this, Apache waits for ten seconds.
     before: ["echo MDInitialDelay 0s > /etc/apache2/conf-enabled/at-once.conf"],
     holds: [
       "tail --follow=name --retry --lines=+1 /var/log/apache2/error.log | grep --max-count=1 AH10059",
@@ -90,7 +90,7 @@ export const recipes: ReadonlyArray<Recipe> = [
   }),
   ofClients("dehydrated", {
     commands: ["dehydrated", "nginx"],
-    // Otherwise the key of an account that it makes takes seconds.
+    // Without this, dehydrated makes a longer account key, which takes seconds.
     before: ["systemctl start nginx", "echo ACCOUNT_KEYSIZE=2048 > /etc/dehydrated/conf.d/account.sh"],
     holds: verifies(`/var/lib/dehydrated/certs/${name}/fullchain.pem`),
     later: { line: cron("dehydrated"), certificate: `/var/lib/dehydrated/certs/${name}/fullchain.pem` }

@@ -22,7 +22,7 @@ import { uacme } from "../clients/Uacme.ts"
 /** A feature of a client, according to its own documentation, with the first version that has it, if known. */
 type Documented = string
 
-/** What was tried: the package whose version the table shows, and what drove it. */
+/** The part of the run that a row is about: the package whose version the table shows, and the program that used it. */
 export interface Tried {
   readonly package: string
   readonly version: string

@@ -17,7 +17,7 @@ export interface Words {
   readonly TSIG_SECRET: string
 }
 
-/** Both at work. */
+/** A running service and its name server. */
 export interface Site {
   readonly server: Server
   readonly words: Words
@@ -67,7 +67,7 @@ const certify = (directory: string) =>
     ].join("\n")
   ], { cwd: directory })
 
-/** Starts both in the network that {@link layWire} made. */
+/** Starts the service and the name server in the network that {@link layWire} made. */
 export const startSite = async (directory: string): Promise<Site> => {
   const named = await startNameServer(join(directory, "named"))
   const home = join(directory, "acme-svc")

@@ -73,7 +73,7 @@ const main = async (headings: ReadonlyArray<string>): Promise<void> => {
   try {
     const machine = await done(ground, undefined)
     const chosen = others.filter(({ heading }) => headings.includes(heading))
-    // One after another: each machine is the host that the name leads to.
+    // The machines follow one after another, because the name leads to only one of them.
     if (machine !== undefined) { for (const recipe of chosen) await done(recipe, machine) }
   } finally {
     await site.stop()

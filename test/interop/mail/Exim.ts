@@ -38,14 +38,14 @@ export const domain = "example.org"
 /** The local parts of the mailboxes. Anybody else is unknown. */
 export const boxes = ["pki", "second"] as const
 
-/** Who signs in. */
+/** The credentials of the sender. */
 export const account = { username: "acme", password: "hunter22 with spaces" } as const
 
 /** The server and its mailboxes. */
 export interface Exim {
-  /** Takes STARTTLS. */
+  /** The port with STARTTLS. */
   readonly port: number
-  /** Speaks TLS from the first octet. */
+  /** The port with TLS from the first octet. */
   readonly tlsPort: number
   /** The file of its certificate, which is self-signed and only for localhost. */
   readonly certificate: string
@@ -65,7 +65,7 @@ export interface Exim {
 
 interface Place {
   readonly directory: string
-  /** Where the packages are. */
+  /** The folder of the unpacked packages. */
   readonly unpacked: string
   readonly owner: number
   readonly port: number
@@ -183,7 +183,7 @@ const listen = ({ directory, owner, unpacked }: Place): Promise<Foreground> => {
   return startForeground(command, words, { cwd: directory, ready: /listening for SMTP/ })
 }
 
-/** Starts it from the folder of its unpacked packages; the caller disposes of it. */
+/** Starts Exim from the folder of its unpacked packages. The caller removes the folder. */
 export const startExim = async (unpacked: string): Promise<Exim> => {
   const directory = mkdtempSync(join(tmpdir(), "acme-exim-"))
   chmodSync(directory, 0o755)

@@ -102,12 +102,12 @@ const longNameOf = (number: number, host: string): string => {
   for (;;) {
     const left = 253 - `${labels.join(".")}..${host}`.length
     if (left <= 0) return `${labels.join(".")}.${host}`
-    // The remainder must not be only a dot.
+    // The remainder must be more than a dot.
     labels.push("x".repeat(left > 63 ? Math.min(63, left - 2) : left))
   }
 }
 
-/** A hundred names, each as long as a name may be. */
+/** A hundred names, each of the greatest length. */
 const long = async (stage: Stage) => {
   const names = Array.from({ length: 100 }, (_, number) => longNameOf(number, stage.host))
   await stage.session.issue(names, new Map())
@@ -254,7 +254,7 @@ const isRefused = ([env, said]: (typeof obstacles)[string]) => async (stage: Sta
   for (const box of boxes) check((await stage.exim.messages(box)).length === 0, `${box} has a mail`)
 }
 
-/** In the order in which they are played. */
+/** The scenarios, in the order in which they are played. */
 const scenarios: { readonly [scenario: string]: (stage: Stage) => Promise<unknown> } = {
   certificate_issued: issued,
   "a hundred longest names": long,

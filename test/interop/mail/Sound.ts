@@ -25,11 +25,11 @@ const headers: { readonly [name: string]: RegExp } = {
   "auto-submitted": /^auto-generated$/,
   precedence: /^bulk$/,
   "return-path": new RegExp(`^<acme@${domain}>$`),
-  // With TLS, and signed in (RFC 3848).
+  // The message came over TLS from a client that was signed in (RFC 3848).
   received: /\bwith esmtpsa\b/
 }
 
-/** RFC 5322 section 2.1.1, without the end of the line. */
+/** The limit of RFC 5322 section 2.1.1, without the end of the line. */
 const longestLine = 998
 const longestSubject = 200
 

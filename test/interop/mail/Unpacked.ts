@@ -34,7 +34,7 @@ export const withPackages = async <A>(
   use: (folder: string, versions: ReadonlyArray<string>) => Promise<A>
 ): Promise<A> => {
   const folder = mkdtempSync(join(tmpdir(), "acme-unpacked-"))
-  // Some of its programs run as other users.
+  // Some of the unpacked programs run as other users.
   chmodSync(folder, 0o755)
   try {
     const archives = join(folder, "archives")

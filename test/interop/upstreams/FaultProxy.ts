@@ -3,7 +3,7 @@ import { createServer, request as requestOf } from "node:https"
 import type { AddressInfo } from "node:net"
 import { buffer } from "node:stream/consumers"
 
-/* A reverse proxy before an upstream that fails by rule, at the requests of a relay. */
+/* A reverse proxy before an upstream. At the requests of a relay it fails by rules. */
 
 /** What a relay asks of its upstream. */
 export type Asked =
@@ -31,9 +31,9 @@ export interface Fault {
     readonly body: string
     readonly retryAfter?: string
   }
-  /** The upstream gets the request, and its answer is lost, or its second half. */
+  /** The upstream gets the request, and its answer or the second half of it is lost. */
   readonly damage?: "lost" | "cut"
-  /** The upstream does not get the request, and the connection ends at once, or hangs until the relay gives up. */
+  /** The upstream does not get the request. The connection ends at once, or hangs until the relay gives up. */
   readonly silence?: "closed" | "hangs"
 }
 
@@ -55,9 +55,11 @@ export interface Seen {
 
 /** A proxy at work. */
 export interface FaultProxy {
-  /** `127.0.0.1:port`; the upstream must build its URLs from the Host of a request, or from this. */
+  /**
+   * The address `127.0.0.1:port`. The upstream must build its URLs from the Host of a request, or from this address.
+   */
   readonly host: string
-  /** Starts again with these rules; later requests are in `seen`. */
+  /** Begins anew with these rules. From then on `seen` has only later requests. */
   readonly begin: (rules: ReadonlyArray<Rule>) => void
   readonly seen: () => ReadonlyArray<Seen>
   readonly stop: () => Promise<void>
@@ -107,7 +109,7 @@ const toRevoke = (body: Buffer): unknown => {
 const makeAtlas = (directory: string) => {
   const known = new Map<string, Asked>([[directory, "directory"]])
   const fresh = new Set<string>()
-  // A play that revokes starts again before it does so, so the leaves of the earlier part are its own.
+  // A play that revokes begins anew before the revocation, so the leaves from before belong to it.
   let [before, leaves] = [new Set<unknown>(), new Set<unknown>()]
   const learn = (url: unknown, at: Asked) => {
     const path = pathOf(url)
@@ -148,7 +150,7 @@ const makeAtlas = (directory: string) => {
   }
 }
 
-/** Starts one on loopback. */
+/** Starts a proxy on loopback. */
 export const startFaultProxy = async (options: ProxyOptions): Promise<FaultProxy> => {
   const { cert, key, port = 0, upstream, withholdsNonces = false } = options
   const atlas = makeAtlas(upstream.directory)

@@ -17,9 +17,9 @@ import type { Started, Upstream } from "./Upstream.ts"
 import { makePair, upstreams } from "./Upstreams.ts"
 
 /*
- * Tests every fault at every request of a relay, at real upstreams, on both databases. No order is lost if another try
- * can save it, nothing is asked sooner than the upstream says, and a final refusal is not asked again. If the client
- * can correct the cause, it gets a problem type that says so.
+ * Plays every fault at every request of a relay, with real upstreams and on both databases. No order is lost if another
+ * try can save it. No request is sent sooner than the upstream allows, and none is repeated after a final refusal. If
+ * the client can correct the cause, it gets a problem type that says so.
  */
 
 /** How many relays work at a time; each has its own proxy, which fails only for it. */

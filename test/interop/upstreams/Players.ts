@@ -68,7 +68,7 @@ const revoke = async (session: AcmeSession, chain: string, reason: number): Prom
   return "never"
 }
 
-/** Plays one: an order from newOrder to its end, and its revocation if the fault is there. */
+/** Plays one fault: an order from newOrder to its end, and its revocation if the fault concerns that. */
 const playOne = async ({ proxy }: Lane, session: AcmeSession, play: Play, name: string): Promise<Result> => {
   const begun = performance.now()
   const isRevocation = play.at === "revokeCert"
@@ -100,7 +100,7 @@ const playOne = async ({ proxy }: Lane, session: AcmeSession, play: Play, name: 
   }
 }
 
-/** Plays them in turn. `nameOf` gives each its name. */
+/** Plays the given plays in turn. `nameOf` returns the name for each of their orders. */
 export const playAll = async (
   lane: Lane,
   plays: ReadonlyArray<Play>,

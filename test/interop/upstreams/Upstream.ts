@@ -4,7 +4,7 @@
 export interface Upstream {
   readonly name: string
   readonly version: string
-  /** Part of the short run even if its programs have to be fetched first. */
+  /** Whether the short run includes it even if its programs have to be fetched first. */
   readonly isOfGate: boolean
   /** The short run plays more faults at this upstream than at others. */
   readonly isReference: boolean
@@ -21,9 +21,9 @@ export interface Upstream {
   readonly installer: "go" | "pip3"
   /** Whether its programs are in the kept folder. */
   readonly isThere: () => boolean
-  /** Fetches or builds them. */
+  /** Fetches or builds its programs. */
   readonly install: () => Promise<void>
-  /** Starts it. It looks names up at `resolver`, `127.0.0.1:port`. */
+  /** Starts the upstream. It looks names up at the server `resolver`, given as `127.0.0.1:port`. */
   readonly start: (resolver: string) => Promise<Started>
 }
 
@@ -31,7 +31,7 @@ export interface Upstream {
 export interface Started {
   readonly host: string
   readonly port: number
-  /** The path of the directory for a proxy at this `127.0.0.1:port`; its URLs have that as their host. */
+  /** The path of the directory for a proxy at this `127.0.0.1:port`, which is the host in the URLs. */
   readonly directoryFor: (proxy: string) => Promise<string>
   readonly stop: () => Promise<void>
 }

@@ -81,7 +81,7 @@ describe.each(databases)("orders on $name", (backend) => {
         assert.deepStrictEqual(yield* at(seconds, 599), ["pending", "pending", 1, 600])
         assert.deepStrictEqual(yield* at(seconds, 600), ["invalid", "expired", 0, 600])
       }
-      // It was proved in time and must be finalized in time; its job ends with it.
+      // The order was proved in time, but must also be finalized in time. Its job ends with it.
       yield* sql("UPDATE authorizations SET status = 'valid'")
       yield* sql("UPDATE orders SET status = 'ready'")
       const csr = makeCsr({ names: ["a.example"] }).csr.toString("base64url")

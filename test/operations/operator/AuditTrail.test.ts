@@ -178,7 +178,7 @@ describe.each(databases)("the trail in the operator's hands on $name", (backend)
   test("is searched for a request however far back, and says when more rows have it than are read", () =>
     Effect.gen(function*() {
       const [one] = yield* rows
-      // Ten of them in each second, so that batches end within one.
+      // Each second has ten rows, so that batches end within a second.
       yield* sql(
         `INSERT INTO audit_log (created_at, event, outcome, actor_kind, profile, request_id)
          ${

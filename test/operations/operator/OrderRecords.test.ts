@@ -130,7 +130,7 @@ describe.each(databases)("orders in the operator's hands on $name", (backend) =>
       const outcome = yield* crl.regenerate({ issuer: issuer.id })
       const { job: joined } = yield* revoke(two.orderId)
       assert.strictEqual(joined, first)
-      // The job ends, and leaves the missing work to a successor.
+      // The job ends and leaves the rest of the work to a successor.
       yield* sql("UPDATE jobs SET status = 'done' WHERE status = 'running'")
       if (outcome._tag === "Done") yield* outcome.ifJoined ?? Effect.void
       const waiting = yield* Effect.forkChild(settledJob(joined, 30_000))

@@ -85,7 +85,7 @@ describe.each(databases)("orders that are deleted on $name", (backend) => {
   })
 
   describe("whose certificate expired long ago", () => {
-    /** Orders of every kind: what each is, and whether a purge of 30 days takes it. */
+    /** Orders of every kind, and for each whether a purge of 30 days deletes it. */
     const kinds: ReadonlyArray<readonly [what: string, isTaken: boolean]> = [
       [issued(now - 30 * day), true],
       [issued(now - 31 * day), true],
@@ -142,7 +142,7 @@ describe.each(databases)("orders that are deleted on $name", (backend) => {
           yield* count("SELECT count(*) FROM orders WHERE profile = 'other'"),
           kinds.length - taken
         )
-        // Revoked ones are deleted in a separate part.
+        // Revoked orders are deleted in a separate part.
         const row = (orders: number) => ({
           event: "orders_purged",
           actor_kind: "cli",

@@ -16,7 +16,7 @@ import { dump, orders, populate, populatedRows } from "../../support/Populated.t
 import { useStore } from "../../support/UseTests.ts"
 
 const olga = { kind: "cli", id: "olga" } as const
-const now = 1_800_000_000 // long after the populated processes were seen
+const now = 1_800_000_000 // Long after the processes of the rows were last seen.
 const quietly = () => Effect.void
 
 const known = Effect.map(migrationsOf("sqlite"), (migrations) => migrations.map(({ name }) => name))
@@ -24,7 +24,7 @@ const pairs = bothDatabases.flatMap((source) =>
   bothDatabases.map((target) => ({ name: `${source.name} to ${target.name}`, source, target }))
 ).filter(({ source, target }) => isFull || source !== target)
 
-/** Draws the upper end of any range. */
+/** A source of randomness that always returns the upper end of a range. */
 const largest = { nextIntUnsafe: () => Number.MAX_SAFE_INTEGER, nextDoubleUnsafe: () => 1 - 2 ** -53 }
 
 const everyTable = tables.map(({ name }) => name)
@@ -60,7 +60,7 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
 
   test("leaves a trail in the target, whose numbers go on behind those of the source", () =>
     Effect.gen(function*() {
-      // The engine has given out more numbers than there are rows: one for each of these.
+      // Then the last row is deleted, so that the engine has given out one number more than there are rows.
       for (let row = 0; row < 3; row++) {
         yield* audit.insert({
           event: "account_key_changed",

@@ -443,7 +443,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
 
     const withTwo = profileOf(configOf(`[challenge]\nenabled = ["http-01", "dns-01"]`))
 
-    /** An order of one name whose two challenges have both been triggered. */
+    /** An order with one name. Both of its challenges were triggered. */
     const bothTriggered = Effect.gen(function*() {
       const caller = yield* callerAt(withTwo)
       const order = yield* orderOf(caller, "a.example")
@@ -475,7 +475,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
             assert.sameMembers([...both], [...shown])
           }),
         {
-          // http-01 passes, dns-01 fails; the later one waits until the first has committed.
+          // http-01 passes and dns-01 fails. The second verdict waits until the first is committed.
           validate: ({ type }) =>
             Effect.andThen(
               type === first ? Effect.void : Effect.repeat(processing, { until: (left) => left === 1 }),
@@ -1114,7 +1114,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
       return yield* Deferred.isDone(killed)
     })
 
-    /** Longer than any lease. */
+    /** This is longer than any lease. */
     const later = TestClock.adjust("2 minutes")
 
     test("while it signs: one certificate is recorded, and no other ever was", () => {
@@ -1181,7 +1181,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
   const breakInserts = (table: string) => breakWrites(backend.dialect, { table, operation: "INSERT" })
   const mend = mendWrites(backend.dialect)
 
-  /** The key of a CSR is the key of a certificate that was revoked here for key compromise. */
+  /** Makes the key of a CSR one that was revoked here for key compromise. */
   const burn = (csr: Buffer, caller: Caller) =>
     Effect.gen(function*() {
       const spki = Buffer.from(

@@ -56,7 +56,7 @@ const trail = Effect.map(
   (found) => found.map(({ cert_serial, event }) => [event, cert_serial])
 )
 
-/** As for a program or an upstream: its certificate left its process. */
+/** These signers act like a program or an upstream: the certificate has left their process. */
 const signsElsewhere = (request: IssueRequest) =>
   Effect.map(signsByCa(request), ({ chain, notAfter, serial }) => ({ chain, notAfter, serial }))
 
@@ -154,7 +154,7 @@ describe.each(databases)("a certificate whose order ended without it on $name", 
           const { caller, id } = yield* finalizedOrder
           yield* work("signer_issue")
           assert.deepInclude((yield* rows)[0], { cause: "signer_failed", status: "waiting" })
-          // The order is not over, so nothing is revoked.
+          // The order has not ended, so nothing is revoked.
           yield* revokes
           assert.deepStrictEqual(revoked, [])
           yield* TestClock.adjust("5 minutes")
@@ -252,7 +252,7 @@ describe.each(databases)("a certificate whose order ended without it on $name", 
     const away = new SigningFailed({ cause: "signer_failed", detail: "no route to the upstream" })
     const url = "https://ca.example/order/1"
 
-    /** An attempt opens the order at the upstream, and gets no further answer. */
+    /** An attempt opens the order at the upstream and then gets no answer. */
     const opened = Effect.gen(function*() {
       const of = yield* finalized()
       play(({ keeper }) => Effect.andThen(keeper.opened(url, undefined), away))
@@ -336,7 +336,7 @@ describe.each(databases)("a certificate whose order ended without it on $name", 
         const { caller } = yield* opened
         yield* sql("UPDATE orders SET status = 'invalid'")
         yield* later
-        // The certificate exists, and is not stored yet.
+        // The certificate exists but is not stored.
         yield* finalized("default", ["a.example"])
         yield* sql("UPDATE upstream_orders SET upstream_order_url = NULL WHERE upstream_order_url IS NOT NULL")
         yield* sql(`UPDATE upstream_orders SET upstream_order_url = '${url}' WHERE status = 'processing'`)

@@ -125,7 +125,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
           String((yield* upstreamRows).map(([now]) => now))
         }`
         assert.include(["processing processing", "valid valid"], between)
-        // Longer than any lease.
+        // This is longer than any lease.
         yield* TestClock.adjust("10 minutes")
         yield* relay
         assert.deepStrictEqual(yield* column("SELECT status FROM orders"), ["valid"], `after ${steps} statements`)
@@ -238,7 +238,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.deepStrictEqual(yield* upstreamRows, [["invalid", "its signing job is gone"]])
     }))
 
-  /** As operators are shown it. */
+  /** The error as operators see it. */
   const whyTried = Effect.map(
     column("SELECT last_error FROM jobs"),
     (rows) => rows.map((row) => shown(String(row)))
@@ -259,7 +259,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       const waited = Number((yield* column("SELECT run_at FROM jobs"))[0]) - 1000
       yield* TestClock.adjust("1 minute")
       yield* relay
-      // Only the wait that it asked for is its own, not what came after.
+      // Only the wait that this attempt asked for counts as its own, not the time after that.
       assert.deepStrictEqual(asked.map(({ spentSeconds, wasBegun }) => [spentSeconds, wasBegun]), [[0, false], [
         waited,
         true

@@ -398,7 +398,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
         assert.deepStrictEqual(yield* upstreamRows, before)
         assert.deepStrictEqual(yield* orderError, error)
         assert.deepStrictEqual((yield* trail).map(({ event }) => event), ["certificate_issue_failed", "job_cancelled"])
-        // Not even if the two disagree.
+        // This holds even if the order and its job disagree.
         const other = yield* finalized("other")
         yield* sql("UPDATE jobs SET status = 'failed' WHERE status = 'ready'")
         yield* jobs.cancel(operator, yield* jobOf(other.id))

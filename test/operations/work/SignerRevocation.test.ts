@@ -116,7 +116,7 @@ describe.each(databases)("revocation by another signer on $name", (backend) => {
         detail: `{"cause":"script_failed","error":"script_failed: the HSM is away"}`
       }])
       assert.include(eventsOf(records), "certificate_revoke_abandoned")
-      // A repeated request is a new question.
+      // A repeated request asks the signer again.
       answer = Effect.void
       assert.notStrictEqual((yield* revoke(orderId)).job, job)
       yield* work("signer_revoke")

@@ -35,7 +35,7 @@ describe.each(databases)("renewal at an upstream on $name", (backend) => {
       return { certId, orderUrl }
     })
 
-  /** Does the due work, as a worker that starts. */
+  /** Does the work that is due, like a worker that has just started. */
   const ask = Effect.gen(function*() {
     const known = (yield* handlers(relaying)).filter(({ kind }) => kind === "upstream_renewals")
     const { enqueuePeriodic, idle, pass } = yield* Runner.make({ ...relaying.jobs, owner: "host:1:a" }, known)

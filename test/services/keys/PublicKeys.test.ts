@@ -8,7 +8,7 @@ import { PublicKeys } from "../../../src/services/keys/PublicKeys.ts"
 import { ecKey, rsaKey, rsaSpki, spkiOf } from "../../crypto/Pki.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 
-/** A list of keys in a file of its own. */
+/** A file with a list of keys. */
 const listOf = (...lines: ReadonlyArray<string>): string => {
   const path = join(freshDirectory(), "keys")
   writeFileSync(path, lines.join("\n"))
@@ -40,7 +40,7 @@ describe("every key that comes in", () => {
   it.effect("is refused when a list of Debian's has its modulus", () =>
     Effect.gen(function*() {
       const { n = "" } = rsaKey.export({ format: "jwk" })
-      // As `openssl rsa -noout -modulus | sha1sum | cut -c 21-40` prints it.
+      // The command `openssl rsa -noout -modulus | sha1sum | cut -c 21-40` prints the same.
       const modulus = Buffer.from(n, "base64url").toString("hex").toUpperCase()
       const name = createHash("sha1").update(`Modulus=${modulus}\n`).digest("hex").slice(20)
       const lists = [listOf("# openssl-blacklist", "00005890bc78bcbee3ca"), listOf(name, "")]

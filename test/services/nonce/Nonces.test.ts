@@ -179,7 +179,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         const leaving = yield* Effect.forkChild(slow.spend(left))
         const waiting = yield* Effect.forkChild(slow.spend(last))
         yield* Effect.yieldNow
-        // On SQLite whoever waits when the statement runs is in it; the one who leaves is not.
+        // On SQLite, the batch contains everybody who waits when the statement runs. The one who has left is not in it.
         yield* Fiber.interrupt(leaving)
         yield* Deferred.succeed(go, undefined)
         assert.deepStrictEqual([yield* Fiber.join(spending), yield* Fiber.join(waiting)], ["fresh", "fresh"])
@@ -388,7 +388,7 @@ describe.each(databases)("nonces on $name", (backend) => {
           yield* TestClock.setTime(now + Number(later) * 1000)
           assert.strictEqual(yield* nonces.spend(nonce), verdict, `${later} s later`)
         }
-        // What was made ahead before the step is still given out, and still works.
+        // Nonces that were made ahead before the clock was changed are still handed out, and are still valid.
         yield* TestClock.setTime(now)
         yield* issued(nonces)
         yield* TestClock.setTime(now - 3_600_000)

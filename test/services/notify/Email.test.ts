@@ -87,7 +87,7 @@ Delivery: ${deliveryId}
       assert.isAtMost([...mail.subject ?? ""].length, 200)
       assert.match(mail.subject ?? "", /y \.\.\.$/)
       assert.notMatch(mail.subject ?? "", /\p{Cc}/u)
-      // Seven bits, and no line that a server may wrap.
+      // The message has only seven-bit characters, and no line that a server may wrap.
       assert.match(raw, /^[\t\r\n\x20-\x7e]*$/)
       assert.isAtMost(Math.max(...raw.split("\r\n").map((line) => line.length)), 998)
     }))

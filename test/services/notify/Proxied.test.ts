@@ -10,8 +10,8 @@ import type { Pair } from "../../support/Shown.ts"
 import { selfSigned } from "../../support/Shown.ts"
 
 /*
- * Webhooks through `[proxy]`: a tunnel for https, the whole URL for http. The proxy looks names up; this process cannot
- * resolve them.
+ * Webhooks that go through `[proxy]`: by a tunnel for https, with the whole URL for http. The proxy looks the names up,
+ * because this process cannot resolve them.
  */
 
 const host = "receiver.example"

@@ -22,7 +22,7 @@ const object = (properties: Readonly<Record<string, Schema>>, optional: Readonly
 const card = object({
   $schema: { const: "http://adaptivecards.io/schemas/adaptive-card.json" },
   type: { const: "AdaptiveCard" },
-  // The newest version that Teams shows in messages of workflows.
+  // 1.4 is the newest version that Teams shows in messages of workflows.
   version: { enum: ["1.0", "1.1", "1.2", "1.3", "1.4"] },
   body: {
     type: "array",
@@ -87,7 +87,7 @@ const schemas: { readonly [receiver: string]: Schema } = {
       startsAt: { type: "string", format: "date-time" }
     })
   },
-  // Ours: what the document says about the default body, and about the example.
+  // Our own schemas: what the document says about the default body and about the example.
   chat: object({ text: text() }),
   own: object({
     id: { type: "string", format: "uuid" },

@@ -52,7 +52,7 @@ describe("allowed_ip", () => {
       for (const ip of passing) assert.strictEqual(shown(yield* connecting(ip)), allowed, ip)
       for (const ip of failing) assert.match(shown(yield* connecting(ip)), denied(ip))
       for (const ip of failing) assert.match(shown(yield* ordering(ip, ["a"])), denied(ip))
-      // An unknown client address fails, in deny-only form too.
+      // An unknown client address fails the check, also in a rule that only denies.
       assert.strictEqual(shown(yield* connecting("")), "Denied: the client address is not known")
     }).pipe(Effect.provide(policiesOf(policyOf(`type = "allowed_ip"\n${lists}`)))))
 })

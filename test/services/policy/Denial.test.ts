@@ -5,7 +5,7 @@ import type { Decision } from "../../../src/services/policy/Policy.ts"
 import { configOf } from "../../support/Graph.ts"
 import { connecting, ordering, policiesOf } from "../../support/Policies.ts"
 
-/* Which check a refusal quotes, and which names it calls refused. */
+/* The check that a refusal quotes, and the names that it calls refused. */
 
 interface Written {
   readonly rules: ReadonlyArray<string>

@@ -245,7 +245,7 @@ describe("the backends of the profiles", () => {
       ) {
         const before = readFileSync(path)
         writeFileSync(path, text)
-        // A start at which no signer at all could be made would refuse it alone.
+        // If no signer at all could be made, that alone would refuse the start.
         const refused = yield* Effect.flip(signersOf(profiles, undefined, undefined, every))
         assert.deepInclude(refused, { _tag: "ProfileUnusable", profile: "a", isOutside: false }, path)
         writeFileSync(path, before)

@@ -35,7 +35,7 @@ const modeOf = (path: string): number => statSync(path).mode & 0o777
 const isPair = ({ cert_path, key_path }: CaFileSettings): boolean =>
   new X509Certificate(read(cert_path)).checkPrivateKey(createPrivateKey(read(key_path)))
 
-/** Puts another party's pair where the settings say. */
+/** Replaces the pair at the place in the settings by that of another party. */
 const supply = (
   { cert_path, key_path }: CaFileSettings,
   { certificatePem, key }: Pick<ForeignCa, "certificatePem" | "key">,

@@ -57,7 +57,7 @@ const printing = (text: string, exit = 0): string => {
 const issueBy = (path: string, more?: Partial<CustomSettings>, asked = request) =>
   Effect.flatMap(made(path, more), ({ issue }) => issue(asked))
 
-/** How issuing by a program ends, and what is logged about it. */
+/** How an issuance by a program ends, and the log of it. */
 const failureOf = (path: string, more?: Partial<CustomSettings>, asked = request) =>
   Effect.gen(function*() {
     const records: Array<Record> = []
@@ -295,7 +295,7 @@ describe("the chain a program prints", () => {
         writeFileSync(csr, csrOf({ subject: seq(cn(utf8("The Bank"))), extensions: wanted }))
         const files = ["-in", csr, "-inform", "DER", "-CA", certificate, "-CAkey", key]
         const leaf = openssl(["x509", "-req", ...files, "-copy_extensions", "copyall", "-set_serial", "5"]).toString()
-        // OpenSSL begins it now.
+        // OpenSSL writes the present time as the beginning of the validity.
         yield* TestClock.setTime(Date.now())
         return leaf
       })

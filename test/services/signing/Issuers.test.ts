@@ -31,7 +31,7 @@ describe("the CAs of the profiles", () => {
       const { of } = yield* built(profiles, undefined, (name) => name === "gone")
       assert.strictEqual(of("well")?.id, before.of("well")?.id)
       assert.isUndefined(of("gone"))
-      // A process continues with what it has already read.
+      // A process still uses what it has already read.
       assert.isDefined((yield* built(profiles, before.bySection)).of("gone"))
     }))
 

@@ -35,7 +35,7 @@ const leafOf = (issued: Issued): X509Certificate => certificatesOf(issued)[0] ??
 
 const seconds = (text: string): number => Date.parse(text) / 1000
 
-/** Puts another party's pair where the settings say, followed by further certificates. */
+/** Replaces the pair at the place in the settings by that of another party, followed by further certificates. */
 const supply = (settings: LocalCaSettings, { certificatePem, key }: ForeignCa, rest = "") => {
   writeFileSync(settings.cert_path, certificatePem + rest)
   writeFileSync(settings.key_path, keyPem(key), { mode: 0o600 })
@@ -85,7 +85,7 @@ describe("a leaf", () => {
       const serials = issued.map(({ serial }) => serial)
       assert.strictEqual(new Set(serials).size, 200)
       for (const serial of serials) assert.match(serial, /^[4-7][0-9a-f]{31}$/)
-      // If some of the 126 bits were constant or counted, it would show in some of the columns.
+      // If some of the 126 bits were constant or counted up, some of the columns would show it.
       for (let column = 1; column < 32; column++) {
         assert.isAbove(new Set(serials.map((serial) => serial[column])).size, 8, `digit ${column}`)
       }
@@ -307,7 +307,7 @@ describe("a CA", () => {
   test("tells which check a leaf fails, and hands none out", (settings) =>
     Effect.gen(function*() {
       const signer = yield* LocalCa.make(settings)
-      // A key with trailing octets, which no CSR that was read would have.
+      // This key has trailing octets. No CSR could be read that contains such a key.
       const request = issueRequest(names)
       const csr = { ...request.csr, spki: Buffer.concat([request.csr.spki, Buffer.from("0500", "hex")]) }
       const failure = yield* Effect.flip(signer.issue({ ...request, csr }))

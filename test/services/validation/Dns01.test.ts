@@ -321,7 +321,7 @@ describe("over the DNS", () => {
             const answers = [{ type: "TXT", name: txtName, ttl: 0, data: wrong } as const]
             const flags = Dns.RECURSION_DESIRED | Dns.RECURSION_AVAILABLE
             const reply = Dns.encode({ type: "response", id, flags, questions, answers })
-            // After the id, so that it is the reply to the question.
+            // The damage comes after the id, so that the message still counts as the reply to the question.
             const spoilt = mutate(mutate(reply.subarray(2), random), random)
             socket.send(Buffer.concat([reply.subarray(0, 2), spoilt]), from.port, from.address)
           })

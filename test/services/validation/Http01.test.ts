@@ -104,7 +104,7 @@ const attempt = (world: World) =>
     }
   })
 
-/** Answers by URL path and query; other paths return the key authorization. */
+/** The answers by the path and query of a URL. Any other path returns the key authorization. */
 const routed = (routes: Record<string, HttpAnswer>): Script => (request) =>
   Effect.succeed(
     routes[`${request.secure ? "https" : "http"} ${request.host}${request.path}`] ??
@@ -241,7 +241,7 @@ describe("addresses", () => {
       assert.strictEqual((yield* attempt({ zone: failing })).verdict, "connection resolve_failed")
     }))
 
-  /** Accepts no connection while it is set. */
+  /** While this is set, no connection is accepted. */
   const deaf: Script = ({ connectMillis }) =>
     connectMillis === undefined
       ? Effect.never

@@ -80,7 +80,7 @@ interface World {
   readonly challenge?: Policy
 }
 
-/** The same in a world of doubles, with every handshake recorded. */
+/** The same attempt in a simulated world that records every handshake. */
 const attempt = (world: World = {}) =>
   Effect.gen(function*() {
     const requests: Array<AlpnPeerRequest> = []

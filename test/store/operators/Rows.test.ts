@@ -110,7 +110,7 @@ describe.each(databases)("rows of operators on $name", (backend) => {
       Effect.gen(function*() {
         const elsewhere = yield* database.another
         const text = "SELECT username FROM admin_users ORDER BY username FOR UPDATE SKIP LOCKED"
-        /** The operators that another process could change now. */
+        /** The operators whose rows another process could change now. */
         const free = Effect.map(
           elsewhere.exclusive((connection) => connection.execute(text, [])),
           (rows) => rows.map((row) => Object.values(row).join())

@@ -14,8 +14,8 @@ import { ann, ben, idOf, is, other, person, secret, session, token } from "../..
 import { useStore } from "../../support/UseTests.ts"
 
 /*
- * The conditions of statements about operators. Of two concurrent changes the second one meets them; an operation that
- * runs alone has checked before and does not.
+ * The conditions of statements about operators. Of two concurrent changes, the second one is refused by the condition.
+ * An operation that runs alone has checked the same before, and so never meets it.
  */
 
 describe.each(databases)("statements about operators on $name", (backend) => {
@@ -234,7 +234,7 @@ describe.each(databases)("statements about operators on $name", (backend) => {
         }
         const taken = yield* Effect.all([take(), take(), take()], { concurrency: "unbounded" })
         const passed = taken.filter((one) => one !== undefined)
-        // Free attempts pass together, and each is counted.
+        // Attempts that are free pass together, and each of them is counted.
         assert.strictEqual(Math.min(...passed), count)
         if (at(count) > 0) assert.lengthOf(passed, 1)
         else count += passed.length - 1

@@ -24,7 +24,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
     (caller) => Effect.map(orderOf(caller, "a.example"), ({ id }) => id)
   )
 
-  /** An order with a separate row, made at second 100. */
+  /** An order with its row, made at second 100. */
   const inserted = Effect.tap(newOrder, (orderId) => upstreamOrders.insert({ orderId, csr, client, now: 100 }))
 
   const at = (orderId: string) => `order_id = ${idLiteral(backend.dialect, orderId)}`

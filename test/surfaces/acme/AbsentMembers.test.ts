@@ -8,7 +8,7 @@ import { acmeKey, at, bodyOf, freshNonce, newClient, posted, signed, surfaceOf, 
 import { issueTo, useOwnCa } from "../../support/Issued.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-/* Optional members as encoders write them that do not leave out absent values, and members that are wrong. */
+/* Optional members in the form of encoders that do not leave out absent values, and wrong values of such members. */
 
 const none: ReadonlyArray<unknown> = [
   null,
@@ -92,7 +92,7 @@ describe.each(databases)("members of requests, on $name", (backend) => {
       for (const [url, payload, members] of places) {
         for (const member of members) {
           for (const value of wrong) {
-            // 0 is a reason, and an array is a list of contacts, whose entries are checked.
+            // 0 is a valid reason, and an array is a valid list of contacts, whose entries are checked.
             if (member === "reason" && value === 0) continue
             const answer = yield* send(url, { ...payload, [member]: value })
             const what = `${member} ${shown(value)}: ${String(answer.body)}`

@@ -31,7 +31,7 @@ const kinds: ReadonlyArray<readonly [alg: AcmeKey["alg"], make: () => KeyObject]
   ["EdDSA", () => generateKeyPairSync("ed25519").privateKey]
 ]
 
-/** The profile `other` accepts all of them, `default` those of the default. */
+/** The profile `other` accepts all of them, and `default` accepts the default ones. */
 const config = configOf(`[profiles.other.account]
 algorithms = [${kinds.map(([alg]) => `"${alg}"`).join(", ")}]
 `)

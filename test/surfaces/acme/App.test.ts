@@ -49,7 +49,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
     assert.strictEqual(said.status, status)
   }
 
-  /** What every answer to a POST has, whatever its content. */
+  /** Checks what every answer to a POST must have, whatever its content. */
   const dressed = (answer: Answer) =>
     Effect.gen(function*() {
       const nonce = headerOf(answer, "replay-nonce")
@@ -183,7 +183,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
         problem(yield* handle(posted(target, "{}")), 404, "malformed")
       }
       assert.strictEqual((yield* get(`${at("/directory")}?a=b`)).status, 200, "a query is no part of the path")
-      // An id in another spelling is a record that does not exist.
+      // An id in another spelling does not belong to any record.
       const payload = { identifiers: [{ type: "dns", value: "a.example" }] }
       const order = headerOf(yield* app.handle(yield* byAccount(key, kid, at("/newOrder"), payload)), "location")
       const id = order.slice(order.lastIndexOf("/") + 1)
@@ -404,7 +404,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
         yield* Effect.yieldNow
         assert.isTrue(yield* isFree(app), "a slow sender holds no slot")
         const first = yield* byAccount(key, kid, kid.slice(urlOf("").length))
-        yield* freshNonce // more are at hand
+        yield* freshNonce // After this nonce, further ones are at hand.
         const holding = yield* Effect.scoped(Effect.gen(function*() {
           yield* stalled
           const holding = yield* Effect.forkChild(app.handle(first))

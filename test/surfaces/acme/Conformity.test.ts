@@ -8,12 +8,12 @@ import { configOf, count, sql } from "../../support/Graph.ts"
 import { at, bodyOf, newClient, requestOf, surfaceOf, urlOf } from "../../support/Handle.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-/* What RFC 8555 allows clients to send, or tells them to expect, and what clients in use rely on. */
+/* What RFC 8555 allows clients to send or tells them to expect, and what existing clients rely on. */
 
 const objectOf = <A extends object>({ body }: Answer): A => JSON.parse(String(body)) as A
 
 describe.each(databases)("a client in use, on $name", (backend) => {
-  /** A new account, with a function that posts and returns the status and the body. */
+  /** A new account, with a function that posts a request and returns the status and the body. */
   const someone = Effect.gen(function*() {
     const app = yield* surfaceOf(configOf(`[challenge]\nenabled = ["http-01", "dns-01", "tls-alpn-01"]\n`))
     const { kid, send } = yield* newClient(app)

@@ -6,7 +6,7 @@ import { configOf } from "../../support/Graph.ts"
 import { acmeKey, at, freshNonce, posted, requestOf, signed, surfaceOf, urlOf } from "../../support/Handle.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-/* `server.cors_origins`: scripts of other origins (RFC 8555 section 6.1). */
+/* `server.cors_origins` for scripts of other origins (RFC 8555 section 6.1). */
 
 const tool = "https://tool.example.test"
 const exposed = "Replay-Nonce, Link, Location, Retry-After"

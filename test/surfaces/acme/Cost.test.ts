@@ -38,7 +38,7 @@ const caller = {
 
 type Needs = Effect.Services<ReturnType<typeof create>>
 
-/** newOrder up to the check of names; the names are refused, so nothing after that check is needed. */
+/** newOrder up to the check of names. The names are refused, so nothing is needed for later steps. */
 const orders = (names: ReadonlyArray<string>) =>
   Effect.runSync(Effect.flip(Effect.provide(
     create(caller, {
@@ -53,7 +53,7 @@ const orders = (names: ReadonlyArray<string>) =>
 
 const partsOf = (refusal: ReturnType<typeof orders>) => refusal._tag === "Compound" ? refusal.parts : []
 
-/** Different xn-- labels, short enough that 29 of them fit into a name. */
+/** Different xn-- labels that are so short that 29 of them fit into a name. */
 const labels: ReadonlyArray<string> = Array.from(
   { length: 3100 },
   (_, at) => tr46.toASCII(String.fromCodePoint(0x4e00 + at)) ?? ""

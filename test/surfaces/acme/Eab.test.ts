@@ -53,7 +53,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
         return Effect.andThen(body, nothingTold)
       })
   })
-  /** What no record and no answer may contain: secrets in every spelling, and every MAC that was sent. */
+  /** Texts that no record and no answer may contain: secrets in every spelling, and every MAC that was sent. */
   const secrets = new Set<string>()
   const answers: Array<Answer> = []
 
@@ -117,7 +117,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
     assert.strictEqual(rejection?.level, "warn")
     assert.deepStrictEqual(rejection?.fields, { kid: undefined, ...told })
     assert.isEmpty(of("eab_verified"))
-    // The lookup needs no binding, so only its nonce can be wrong.
+    // A look-up needs no binding, so only its nonce can be wrong.
     const [key, target] = [acmeKey(), newAccountAt("default")]
     const nonce = headerOf(answer, "replay-nonce")
     const next = yield* handled(
@@ -126,7 +126,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
     assert.strictEqual(bodyOf(next).type, "urn:ietf:params:acme:error:accountDoesNotExist")
   })
 
-  /** Refusals of newAccount are log records only. */
+  /** Only log records mention refusals of newAccount. */
   const nothingWritten = Effect.gen(function*() {
     assert.strictEqual(yield* count("SELECT count(*) FROM accounts"), 0)
     assert.isEmpty((yield* column("SELECT event FROM audit_log")).filter((event) => !event.startsWith("eab_")))
@@ -472,7 +472,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
     Effect.gen(function*() {
       const to = yield* credential()
       const entropy = yield* Entropy
-      // The id of the account is generated after the binding was verified.
+      // The id of the account is generated after the binding has been verified.
       const database = yield* Database
       const revoked = Effect.orDie(Effect.provideService(eab.revoke(operator, to.kid), Database, database))
       const uuid = Effect.andThen(revoked, entropy.uuid)

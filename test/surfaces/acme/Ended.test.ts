@@ -9,7 +9,7 @@ import { configOf, fieldsOf, sql } from "../../support/Graph.ts"
 import { at, bodyOf, headerOf, newClient, surfaceOf, urlOf } from "../../support/Handle.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-/* What a client is told that continues with an order or an authorization that has ended. */
+/* The answers to a client that continues with an order or an authorization that has ended. */
 
 const config = configOf()
 const read = <A>({ body }: Answer): A => JSON.parse(String(body)) as A

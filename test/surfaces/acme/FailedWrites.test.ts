@@ -37,13 +37,19 @@ const tables = ["accounts", "orders", "order_identifiers", "authorizations", "ch
 describe.each(databases)("a write that fails once on $name", (backend) => {
   const { records, test } = useWorld(backend, { around: (body) => Effect.ensuring(body, mend(backend.dialect)) })
 
-  /** Everything stored, except when an account was last seen, because the request did not ask for that. */
+  /**
+   * Everything that is stored, except for the time when an account was last seen, because the request did not ask to
+   * change that.
+   */
   const stored = Effect.map(
     Effect.forEach(tables, (table) => sql(`SELECT * FROM ${table} ORDER BY 1`)),
     (found) => JSON.stringify(found, (name, value: unknown) => name.startsWith("last_seen") ? undefined : value, 1)
   )
 
-  /** One request for each failing write, of which nothing is stored; then the same request again, which succeeds. */
+  /**
+   * Sends the request once for each write that fails, and nothing of it is stored. Then it sends the request again, and
+   * the request succeeds.
+   */
   const despite = <R>(writes: ReadonlyArray<Write>, make: Effect.Effect<Answer, never, R>) =>
     Effect.gen(function*() {
       for (const write of writes) {

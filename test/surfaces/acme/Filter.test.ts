@@ -26,7 +26,7 @@ import { shellScript } from "../../support/Script.ts"
 import { onSystemClock, useStore } from "../../support/UseTests.ts"
 import type { Making } from "../../support/UseTests.ts"
 
-/* Where requests meet the filter: at every request of a profile, at newOrder and at finalize. */
+/* The places where requests meet the filter: at every request of a profile, at newOrder and at finalize. */
 
 const urn = "urn:ietf:params:acme:error:"
 
@@ -100,7 +100,7 @@ filter.rule.inside = { when = "office", then = "allow" }
           detail: "the client address 203.0.113.1 is not among those allowed"
         })
         assert.strictEqual((yield* from("192.0.2.9", "GET", "/directory")).status, 200)
-        // This is not the id of a certificate, but the policy has let the request through.
+        // The path contains no id of a certificate, but the policy has let the request through.
         assert.strictEqual((yield* from("203.0.113.1", "GET", "/renewalInfo/a.b")).status, 400)
         assert.deepInclude(logged("filter_request_blocked")[0] ?? {}, {
           profile: "default",
@@ -414,7 +414,7 @@ filter.rule.team = { when = "team", then = "allow" }
   test("a check runs once for all the rules of a stage", (surface) =>
     Effect.gen(function*() {
       assert.strictEqual((yield* surface.handle(requestOf("GET", at("/directory")))).status, 200)
-      // The second run fails, as the file in the script demands.
+      // The second run of the script fails, as its file says.
       assert.strictEqual((yield* surface.handle(requestOf("GET", at("/directory")))).status, 403)
     }), () => {
     const file = join(freshDirectory(), "runs")

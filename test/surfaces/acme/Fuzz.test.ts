@@ -56,11 +56,11 @@ const octet = fc.nat({ max: 255 })
 const edits: fc.Arbitrary<ReadonlyArray<Edit>> = fc.array(
   fc.record({
     kind: fc.constantFrom("flip", "flip", "set", "drop", "insert", "cut", "repeat"),
-    // Without bias, which would favour the beginning.
+    // A bias would favour the beginning.
     place: fc.noBias(fc.nat({ max: 999 })).map((thousandth) => thousandth / 1000),
     octets: fc.oneof(
       fc.array(octet, { minLength: 1, maxLength: 6 }),
-      // What JSON and DER are made of.
+      // Octets that have a meaning in JSON and DER.
       ...[
         "\0",
         "\"",
@@ -166,7 +166,9 @@ describe.each(databases)("spoilt requests on $name", (backend) => {
     }
   }
 
-  /** Handles each request; returns the statuses that occurred, so that no test passes by failing early. */
+  /**
+   * Handles each request, and returns the statuses that occurred, so that no test passes just because it fails early.
+   */
   const tryAll = <A>(
     cases: ReadonlyArray<A>,
     make: (one: A, nonce: string) => Effect.Effect<Request, unknown, Database | World>
@@ -219,8 +221,8 @@ describe.each(databases)("spoilt requests on $name", (backend) => {
           body: Effect.succeed(edited(good, changes))
         }))
       })
-      // Whether one of them leaves a JWS in which only the signature is wrong depends on the random octets of the
-      // signature.
+      // The octets of the signature are random, and decide whether one of these leaves a JWS in which only the
+      // signature is wrong.
       assert.include([...statuses.keys()], 400)
     }))
 
@@ -245,7 +247,7 @@ describe.each(databases)("spoilt requests on $name", (backend) => {
       const member = fc.constantFrom("kty", "crv", "x", "y", "n", "e", "d", "k")
       const text = fc.oneof(
         fc.uint8Array({ maxLength: 300 }),
-        fc.uint8Array({ minLength: 32, maxLength: 32 }) // a coordinate, but of no point
+        fc.uint8Array({ minLength: 32, maxLength: 32 }) // This is a coordinate, but not of a point.
       ).map((bytes) => Buffer.from(bytes).toString("base64url"))
       const cases = fc.tuple(
         fc.constantFrom("EC", "RSA"),

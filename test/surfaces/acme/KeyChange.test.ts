@@ -34,7 +34,7 @@ import { useWorld } from "../../support/UseWorld.ts"
 const surface = surfaceOf(configOf())
 const target = at("/keyChange")
 
-/** An inner JWS that is correct except for what `more` changes. */
+/** An inner JWS that is correct except for the changes in `more`. */
 const innerOf = (
   next: AcmeKey,
   kid: string,
@@ -296,7 +296,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
       const driver = database.driver()
       const both = yield* Deferred.make<void>()
       let arrived = 0
-      // Nobody writes before both have come this far.
+      // Neither writes before both have come this far.
       const together: Driver = {
         ...driver,
         transact: (body) =>

@@ -23,7 +23,7 @@ import {
 } from "../../support/Handle.ts"
 import { issueTo, useForeignSigner, work } from "../../support/Issued.ts"
 
-/* What clients see if the service does not sign itself. */
+/* The answers to clients if the service does not sign itself. */
 
 const config = configOf("[signer]\nbackend = \"custom\"\ncustom.script_path = \"sign\"")
 const surface = surfaceOf(config)

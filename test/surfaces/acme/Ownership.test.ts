@@ -21,7 +21,7 @@ import {
 import { issueRequest, madeAt, settingsIn } from "../../support/LocalCa.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-/* docs/attacks.md, "Ownership": B signs correctly, but asks for what belongs to A. */
+/* docs/attacks.md, "Ownership": the requests of B are signed correctly, but ask for what belongs to A. */
 
 const surface = surfaceOf(configOf())
 const absent = "01890a5d-ac96-774b-bcce-b302099a8057"
@@ -41,7 +41,7 @@ describe.each(databases)("what is somebody else's on $name", (backend) => {
       const kid = headerOf(yield* app.handle(posted(target, signed(key, header, {}))), "location")
       const post = (path: string, payload?: object | string) =>
         Effect.flatMap(byAccount(key, kid, `/profile/${profile}${path}`, payload), app.handle)
-      /** An order with everything below it. */
+      /** An order with everything that belongs to it. */
       const order = Effect.gen(function*() {
         const placed = yield* post("/newOrder", { identifiers: [{ type: "dns", value: "a.example" }] })
         const { authorizations: [authorization = ""] } = JSON.parse(String(placed.body)) as OrderBody

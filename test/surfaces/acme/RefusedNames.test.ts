@@ -8,7 +8,7 @@ import { configOf, count, sql } from "../../support/Graph.ts"
 import { at, bodyOf, newClient, surfaceOf, urlOf } from "../../support/Handle.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-/* What the detail of a problem about names says. Most clients show nothing else. */
+/* The details of problems about names. Most clients show nothing else. */
 
 const labels = (octets: number, end: string): string => {
   const text = `${"x".repeat(62)}.`.repeat(5)

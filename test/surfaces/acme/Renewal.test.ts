@@ -62,7 +62,7 @@ describe.each(databases)("renewal on $name", (backend) => {
           `UPDATE orders SET status = 'valid', certificate = '${chain}', cert_serial = '${serial}',
            cert_not_after = ${notAfter} WHERE id = ${literal(url)}`
         )
-        // The issuer's subjectKeyIdentifier: its OID, and an OCTET STRING around one of 20 octets.
+        // The subjectKeyIdentifier of the issuer: its OID, and an OCTET STRING that contains one of 20 octets.
         const issuer = new X509Certificate(chain.slice(chain.lastIndexOf("-----BEGIN"))).raw.toString("hex")
         const [, identifier = ""] = /0603551d0e04160414([0-9a-f]{40})/.exec(issuer) ?? []
         return {
@@ -247,7 +247,7 @@ describe.each(databases)("renewal on $name", (backend) => {
         const replaced = yield* order(["a.example"], text)
         const said = `${JSON.stringify(text).slice(0, 300)}: ${found.status} ${String(replaced.body)}`
         assert.include(right ? [200] : [400, 404], found.status, said)
-        // An empty member is absent.
+        // An empty member counts as absent.
         assert.include(right ? [201, 409] : text === "" ? [201] : [400], replaced.status, said)
         if (text !== "") seen.add(`${found.status} ${replaced.status}`)
       }

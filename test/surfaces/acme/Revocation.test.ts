@@ -47,12 +47,12 @@ const surface = surfaceOf(config)
 const revokeTarget = at("/revokeCert")
 const elsewhere = "/profile/other/revokeCert"
 
-/** How a request is signed. */
+/** The way in which a request is signed. */
 type Signer = { readonly key: AcmeKey; readonly kid?: string }
 
 const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString("base64url")
 
-/** Suffix of the problem type; nothing if there is no type. */
+/** The suffix of the problem type; nothing if there is no type. */
 const typeOf = (answer: Answer): string => answer.status === 200 ? "" : bodyOf(answer).type?.split(":").at(-1) ?? ""
 
 const refusal = (answer: Answer) => ({ status: answer.status, type: typeOf(answer), detail: bodyOf(answer).detail })
@@ -62,7 +62,7 @@ const absent = { status: 404, type: "malformed", detail: "This profile has issue
 describe.each(databases)("revokeCert on $name", (backend) => {
   const { database, records, test } = useOwnCa(backend)
 
-  /** A new account, in the form for signed requests and in the form of the operations. */
+  /** A new account, in the form that signed requests need and in the form that operations need. */
   const someone = Effect.fnUntraced(function*(profile = "default") {
     const key = acmeKey()
     const app = yield* surface
@@ -73,7 +73,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
     return { key, kid, caller }
   })
 
-  /** An account with a certificate; the log is emptied. */
+  /** An account with a certificate. The records before it are removed from the log. */
   const holder = Effect.fnUntraced(function*(certificateKey = newPrivateKey()) {
     const account = yield* someone()
     const issued = yield* issueTo(account.caller, ["a.example"], certificateKey)
@@ -313,7 +313,8 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         const { issued, key, kid } = yield* holder()
         const changed = Buffer.from(issued.der)
         changed[changed.length - 1] = (changed.at(-1) ?? 0) ^ 1
-        // The same names, serial and key under the signature of another CA, and the same serial with one's own key.
+        // A certificate with the same names, serial number and key but the signature of another CA, and one with the
+        // same serial number and one's own key.
         const attacker = newPrivateKey()
         const twin = (subjectKey: typeof attacker) => {
           const ca = foreignCa({ name: "Test CA" })
@@ -373,7 +374,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         const [here, there] = [yield* someone(), yield* someone("other")]
         assert.strictEqual((yield* revoke(here, issued.der)).status, 401)
         assert.deepStrictEqual(refusal(yield* revoke(there, issued.der, undefined, elsewhere)), absent)
-        // The right key and the right account do not count at the wrong profile.
+        // The right key and the right account have no effect at the wrong profile.
         assert.deepStrictEqual(
           refusal(yield* revoke({ key: acmeKey(issued.key) }, issued.der, undefined, elsewhere)),
           absent
@@ -567,10 +568,10 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       yield* TestClock.adjust("59 seconds")
       yield* ask(1)
       assert.strictEqual(yield* written, 10)
-      // Nor does it help to send a stored certificate, as any server shows its own.
+      // It does not help either to send a stored certificate, which any server shows to its clients.
       yield* revoke(outsider, issued.der)
       assert.strictEqual(yield* written, 10)
-      // Requests of accounts, and of the certificate's key, are recorded whatever outsiders do.
+      // Requests of accounts, and of the certificate's key, are recorded no matter what outsiders do.
       yield* revoke({ key, kid }, changed)
       yield* revoke({ key: acmeKey(issued.key) }, issued.der, 99)
       assert.strictEqual(yield* written, 12)
@@ -621,7 +622,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
     }))
 
   describe("a key that its holder says is known to others", () => {
-    /** Certificates of one key, of two accounts in two profiles; and a certificate of another key. */
+    /** Certificates with one key that belong to two accounts in two profiles, and a certificate with another key. */
     const shared = Effect.fnUntraced(function*() {
       const { caller, issued, key, kid } = yield* holder()
       const elsewhere = yield* someone("other")

@@ -30,14 +30,14 @@ import { useWorld } from "../../support/UseWorld.ts"
 
 const surface = surfaceOf(configOf())
 
-/** A certificate that was not issued here: a correct request for its revocation is answered 404. */
+/** A certificate that was not issued here. A correct request for its revocation is answered 404. */
 const nobodys = foreignCa({ name: "Elsewhere" }).certificatePem.replaceAll(/-----[^-]+-----|[\s=]/g, "")
   .replaceAll("+", "-").replaceAll("/", "_")
 const key = acmeKey()
 const rsaKey = acmeKey(generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey)
 const absent = "01890a5d-ac96-774b-bcce-b302099a8057"
 
-/** A request in parts, each of which a row of the table may damage. */
+/** A request in parts. A row of the table may damage each of them. */
 interface Draft {
   readonly target: string
   readonly contentType: string
@@ -180,9 +180,9 @@ const ofJwk: ReadonlyArray<Row> = [
   rejected("a jwk of the other type", "algorithm_mismatch", withHeader({ jwk: rsaKey.jwk }), "badSignatureAlgorithm")
 ]
 
-/** What newAccount refuses, and revokeCert does not. */
+/** Signatures that newAccount refuses and revokeCert does not. */
 const ofNewAccount: ReadonlyArray<Row> = [
-  // Keys that cannot sign here are recognised by their alg; the answer lists the accepted ones.
+  // The alg of a key shows that it cannot sign here. The answer lists the accepted ones.
   ...([["ES384", "P-384"], ["ES512", "P-521"]] as const).map(([alg, namedCurve]) => {
     const { jwk } = acmeKey(generateKeyPairSync("ec", { namedCurve }).privateKey)
     return rejected(`a ${namedCurve} key`, "algorithm_unsupported", withHeader({ alg, jwk }), "badSignatureAlgorithm")
@@ -201,9 +201,9 @@ const ofNewAccount: ReadonlyArray<Row> = [
   )
 ]
 
-/** The log of a request without records about new nonces and found accounts. */
+/** The log of a request, without the records about new nonces and found accounts. */
 const saidOf = (records: ReadonlyArray<Record>) =>
-  // For each refusal there is also request_refused (Refusals.test.ts).
+  // Each refusal also has a record request_refused (Refusals.test.ts).
   records.filter(({ event }) => event !== "request_refused").map(({ event, fields }) =>
     "reason" in fields ? [event, fields["reason"]] : [event]
   )
@@ -235,7 +235,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
   const nonceIn = ({ header }: Draft): string => "nonce" in header ? String(header.nonce) : ""
 
   const ofAccounts = ["ES256", "RS256"]
-  /** The refusals of every key that may get a certificate. */
+  /** The refusals of every key that may get certificates. */
   const ofCertificates = ["ES256", "RS256", "ES384", "ES512", "EdDSA"]
 
   const refused = (answer: Answer, status: number, type: string | undefined, taken = ofAccounts) =>
@@ -252,11 +252,11 @@ describe.each(databases)("signed requests on $name", (backend) => {
     })
 
   const atEither = (rows: ReadonlyArray<Row>) => rows.filter(({ logged }) => logged[1] !== "key_not_allowed_here")
-  /** For "another resource", the url header is the URL of newNonce. */
+  /** At newNonce, the row "url of another resource" has no fault, because its url is that of newNonce. */
   const isFaultAt = (path: string) => ({ name }: Row) => path !== "/newNonce" || name !== "url of another resource"
   const revokeCert = (header: object) => draftOf(at("/revokeCert"), { certificate: nobodys }, header)
 
-  // A correct request gets this status.
+  // The status of the answer to a correct request.
   describe.each([
     {
       resource: "a kid resource",
@@ -358,14 +358,14 @@ describe.each(databases)("signed requests on $name", (backend) => {
       Effect.gen(function*() {
         for (const payload of ["", "[]", "{", "{\"identifiers\":1,\"contact\":1,\"certificate\":1}"]) {
           const draft = yield* good
-          if (payload === draft.payload) continue // a POST-as-GET
+          if (payload === draft.payload) continue // This is a POST-as-GET.
           yield* refused(yield* handle(requestFor({ ...draft, payload })), 400, "malformed")
           assert.isFalse(yield* isStored(nonceIn(draft)))
         }
       }))
   })
 
-  // All faults at once, then one less each time from the front: the first remaining fault decides the answer.
+  // All faults at once, and then one fewer each time, from the front. The first fault that remains decides the answer.
   test("the checks are made in the order of the table", () =>
     Effect.gen(function*() {
       const kid = yield* registered
@@ -531,7 +531,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
         const again = yield* draftOf(at("/newAccount"), payload, { jwk: key.jwk })
         yield* refused(yield* handle(requestFor(again)), 401, "unauthorized")
       }
-      // An account that was lost may still revoke: the certificate alone decides this request.
+      // An account that was lost may still revoke, because the certificate alone decides this request.
       const revoking = yield* draftOf(at("/revokeCert"), { certificate: "AAAA" }, { kid })
       yield* refused(yield* handle(requestFor(revoking)), 400, "malformed")
     }))

@@ -16,12 +16,12 @@ const objectOf = <A extends object>({ body }: Answer): A => JSON.parse(String(bo
 
 const shownOf = (answer: Answer) => [objectOf<OrderBody>(answer).status, answer.headers["retry-after"]]
 
-/** Nothing else waits for this long. */
+/** A wait of this length has no other cause. */
 const holdMillis = 970
 
 const limits = { request_timeout_ms: 60_000, max_concurrent_requests: 1, hold_ms: holdMillis }
 
-/** For one request at a time. */
+/** The number of polls that are held while one request at a time is handled. */
 const mostHeld = 4
 
 describe.each(databases)("a poll, on $name", (backend) => {
@@ -61,7 +61,7 @@ describe.each(databases)("a poll, on $name", (backend) => {
 
   const signing = signingBy(configOf())
 
-  /** Waits until `count` polls are held that began since the clock was set. */
+  /** Waits until `count` polls are held that have begun since the clock was set. */
   const held = (count: number) =>
     Effect.flatMap(
       Clock.currentTimeMillis,

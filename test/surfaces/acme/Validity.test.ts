@@ -12,7 +12,7 @@ import { at, bodyOf, headerOf, newClient, surfaceOf, urlOf } from "../../support
 import { useForeignSigner, useOwnCa, work } from "../../support/Issued.ts"
 import { daySeconds, madeAt } from "../../support/LocalCa.ts"
 
-/* The validity that a client asks for, that an order shows and that its certificate has (RFC 8555 section 7.4). */
+/* The validity that a client asks for, an order shows and its certificate has (RFC 8555 section 7.4). */
 
 const orderOf = ({ body }: Answer): OrderBody => JSON.parse(String(body)) as OrderBody
 const surface = surfaceOf(configOf())
@@ -29,7 +29,9 @@ const shownIn = (answer: Answer): Dates => {
   return { ...(notBefore === undefined ? {} : { notBefore }), ...(notAfter === undefined ? {} : { notAfter }) }
 }
 
-/** An order with dates: what it shows, and what it and the certificate show when it was issued an hour later. */
+/**
+ * An order with dates: what it shows at first, and what it and its certificate show after an issuance an hour later.
+ */
 const ordered = Effect.fnUntraced(function*(wish: Dates) {
   const { send } = yield* newClient(yield* surface)
   const placed = yield* send(urlOf(at("/newOrder")), { identifiers, ...wish })

@@ -18,8 +18,8 @@ import { populate } from "../../support/Populated.ts"
 import { routes } from "../../support/Roles.ts"
 
 /*
- * Requests made from the schemas of the declaration, over a database with rows of every kind: correct ones and ones
- * with a single fault. Every answer is compared with the document.
+ * Requests that are made from the schemas of the declaration, over a database with rows of every kind. Some are correct
+ * and some have a single fault. Every answer is compared with the document.
  */
 
 const documented = makeDocumented(JSON.parse(JSON.stringify(documentOf("0.0.0-test", "https://panel.example"))))
@@ -27,7 +27,7 @@ const documented = makeDocumented(JSON.parse(JSON.stringify(documentOf("0.0.0-te
 /** The number of requests of either kind for each route. */
 const runs = isFull ? 60 : 4
 
-/** The values for paths and members, in addition to values that nobody has. */
+/** The values for paths and members that exist in the database. There are also values that nothing there has. */
 interface Known {
   readonly ids: ReadonlyArray<string>
 }
@@ -39,7 +39,7 @@ const strange: fc.Arbitrary<unknown> = fc.oneof(
   fc.constantFrom(...odd)
 )
 
-/** A text for a member or a parameter of this name: sometimes a meaningful one. */
+/** A text for a member or a parameter of this name. Sometimes it has a meaning. */
 const textOf = (name: string, { ids }: Known): fc.Arbitrary<string> => {
   if (/password/i.test(name)) return fc.constantFrom(password, password, "Gdańsk shipyard, 9 cranes", "short")
   if (name === "contact") return fc.constantFrom("mailto:ops@corp.example", "ops@corp.example", "nobody")
@@ -109,7 +109,7 @@ const fitting = (route: Route, known: Known): fc.Arbitrary<Made> =>
     body: route.payload === undefined ? undefined : body
   }))
 
-/** The same with one fault: a member or parameter that is odd, unknown or missing. */
+/** Requests with one fault: a member or a parameter that is odd, unknown or missing. */
 const misfitting = (route: Route, known: Known): fc.Arbitrary<Made> =>
   fc.tuple(fitting(route, known), strange, fc.nat(), fc.constantFrom("strange", "unknown", "gone"))
     .map(
@@ -132,7 +132,7 @@ describe.each(databases)("requests made from the document, $name", (backend) => 
   const asking = ({ ask }: Asking, begun: Held) => {
     const now = { held: begun, password, asked: 0 }
     return Effect.fnUntraced(function*({ method, name }: Route, { body, target }: Made) {
-      // Each request has its own address; otherwise wrong passwords would end everything with 429.
+      // Each request has its own address. Otherwise wrong passwords would cause 429 for all of them.
       const clientIp = `198.18.${now.asked >> 8}.${now.asked++ & 255}`
       const asked: Ask = { method, clientIp, ...now.held, ...(body === undefined ? {} : { body }) }
       const told = yield* ask(target, asked)
@@ -153,7 +153,7 @@ describe.each(databases)("requests made from the document, $name", (backend) => 
   test("are answered as it says, and never with 500", (api) =>
     Effect.gen(function*() {
       yield* populate
-      // These have values that no row of the service gets: numbers too large to be exact, and a list that is not one.
+      // The service never writes such values: numbers too large to be exact, and a list that is not a list.
       yield* sql("UPDATE orders SET cert_not_after = 1900000000 WHERE cert_not_after IS NOT NULL")
       yield* sql("UPDATE orders SET error = NULL")
       yield* sql("DELETE FROM audit_log")
@@ -201,7 +201,7 @@ describe.each(databases)("requests made from the document, $name", (backend) => 
       yield* populate
       for (const table of ["admin_users", "audit_log"]) yield* sql(`DELETE FROM ${table}`)
       const held = yield* signedIn(api, "anna", "admin")
-      // The type of its error is not a text.
+      // The type of this error is not a text.
       const error = `'{"type":7,"status":500,"detail":"x"}'`
       yield* sql(`UPDATE orders SET cert_not_after = 1900000000, error = ${error} WHERE cert_not_after IS NOT NULL`)
       const told = yield* api.ask("/api/orders?identifier=a.example&profile=default", held)

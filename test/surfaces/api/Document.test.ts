@@ -5,7 +5,7 @@ import { documentOf } from "../../../src/surfaces/operator/OpenApiDocument.ts"
 import type { OpenApiDocument } from "../../support/Documented.ts"
 import { makeDocumented, operationsOf, schemasOf } from "../../support/Documented.ts"
 
-/* The OpenAPI document as a reader sees it. `npm run interop -- openapi` reads it with third-party tools. */
+/* The OpenAPI document from a reader's point of view. `npm run interop -- openapi` reads it with third-party tools. */
 
 const json = "application/json"
 

@@ -176,7 +176,7 @@ describe.each(databases)("bad input to the API, $name", (backend) => {
         const told = yield* ask(path, held)
         assert.deepStrictEqual([path, told.status, told.json.error], [path, 404, "not_found"])
       }
-      // Beside a fixed segment, any other case of it counts as a parameter: here as an id that no account has.
+      // If a fixed segment is written in another case, it counts as a parameter. Here it is an id that no account has.
       const near = yield* ask("/api/accounts/EXPORT", held)
       assert.deepStrictEqual([near.status, near.json.message], [404, "There is no account EXPORT."])
       for (const method of ["OPTIONS", "TRACE", "PUT", "CONNECT"]) {

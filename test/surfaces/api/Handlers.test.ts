@@ -25,7 +25,10 @@ import { keyboard, password, startsAt } from "../../support/Operators.ts"
 import { selfSigned } from "../../support/Shown.ts"
 import { watched } from "../../support/Watched.ts"
 
-/* What handlers of the API decide themselves: windows, filters, who sees what, and the answer to a revocation. */
+/*
+ * The decisions that handlers of the API make themselves: windows, filters, who sees what, and the answer to a
+ * revocation.
+ */
 
 const custom =
   "challenge.timeout_ms = 2000\nserver.request_timeout_ms = 3000\n[signer]\nbackend = \"custom\"\ncustom.script_path = \"sign\"\n"
@@ -310,8 +313,8 @@ describe("a handler of the API", () => {
         assert.match(told.text, said)
         yield* sql("DELETE FROM jobs")
       }
-      // A second before the time of the request is over; the others were answered at the next check, a quarter of a
-      // second later.
+      // This one is answered a second before the time of the request is over. The others are answered at the next
+      // check, a quarter of a second later.
       assert.strictEqual((yield* Clock.currentTimeMillis) - began, 4 * 250 + 2000)
     })))
 })

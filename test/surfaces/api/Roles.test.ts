@@ -15,12 +15,12 @@ import { cellOf, routes, senders } from "../../support/Roles.ts"
 
 const pathOf = ({ pattern }: Route): string => pattern.replaceAll(/\{\w+\}/g, "01890a5d-ac96-774b-bcce-b302099a8057")
 
-/** Routes that end the session of the request, or change what a sign-in needs. A separate session asks them. */
+/** Routes that end the session of the request, or change what a sign-in needs. Each gets a separate session. */
 const ending = ["signOut", "revokeOwnSession", "changeOwnPassword", "beginEnrolment", "abandonSignIn"]
 
 const codesOfChecks = ["session_invalid", "session_expired", "session_idle", "csrf_failed", "insufficient_role"]
 
-/** The routes of enrolment also tell a sign-in that it needs a code, after the checks. */
+/** After the checks, the routes of enrolment also tell a sign-in that it needs a code. */
 const refusedByChecks = ({ access }: Route, { json, status }: Told): number | undefined =>
   codesOfChecks.includes(json?.error) || json?.error === "mfa_pending" && access !== "half" ? status : undefined
 

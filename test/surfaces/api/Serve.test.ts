@@ -11,7 +11,7 @@ import { configOf, world } from "../../support/Graph.ts"
 import { startsAt } from "../../support/Operators.ts"
 import { useStore } from "../../support/UseTests.ts"
 
-/* The API itself: the place of a request in the metrics. */
+/* The API itself: how the metrics count its requests. */
 
 const config = configOf()
 

@@ -8,7 +8,7 @@ import { column, sql } from "../../support/Graph.ts"
 import { chosen, codeOf, enter, made, password, wrong } from "../../support/Operators.ts"
 import { routes } from "../../support/Roles.ts"
 
-/* Changes over the API that a stolen session must not make, and what the answer does with the cookie. */
+/* Changes over the API that a stolen session must not make, and what their answers do with the cookie. */
 
 const members = new Set(["password", "currentPassword"])
 const membersOf = (schema: (typeof routes)[number]["payload"]) =>

@@ -9,9 +9,11 @@ import { sqlite } from "../../support/Databases.ts"
 import { column } from "../../support/Graph.ts"
 import { entered, usePanel } from "../../support/Panel.ts"
 
-/* Which share the reads of a request belong to, beside the service, and what happens to them when the client leaves. */
+/*
+ * The share to which a request's reads beside the service belong, and what happens to the reads when the client leaves.
+ */
 
-/** The database, and for whom each separate read was. */
+/** The database, and the asker of each read on a separate connection. */
 const heard = Effect.gen(function*() {
   const driver = yield* Database
   const askers = new Set<string>()
@@ -28,7 +30,7 @@ const heard = Effect.gen(function*() {
 
 type Ask<R> = (target: string, held: Held) => Effect.Effect<{ readonly status: number }, unknown, R>
 
-/** Requests each target, and returns for whom its reads were. */
+/** Requests each target, and returns the askers of its reads. */
 const askersOf = Effect.fnUntraced(function*<R>(ask: Ask<R>, held: Held, targets: ReadonlyArray<string>) {
   const { askers, hearing } = yield* heard
   return yield* Effect.forEach(targets, (target) =>
@@ -39,7 +41,7 @@ const askersOf = Effect.fnUntraced(function*<R>(ask: Ask<R>, held: Held, targets
     }))
 })
 
-/** Of requests whose client leaves during a read, those whose read is still in progress. */
+/** Of the requests whose client leaves during a read, those whose read is still in progress. */
 const notGivenUp = Effect.fnUntraced(function*<R>(ask: Ask<R>, held: Held, targets: ReadonlyArray<string>) {
   const driver = yield* Database
   return yield* Effect.filter(targets, (target) =>
@@ -56,7 +58,7 @@ const notGivenUp = Effect.fnUntraced(function*<R>(ask: Ask<R>, held: Held, targe
       }
       const asked = yield* Effect.forkDetach(Effect.provideService(ask(target, held), Database, waiting))
       yield* Deferred.await(begun)
-      // As the listener does; nobody waits here for a read that cannot be interrupted.
+      // The listener does the same. Nobody waits here for a read that cannot be interrupted.
       asked.interruptUnsafe()
       yield* Effect.repeat(Effect.yieldNow, { times: 100 })
       return isUnderWay

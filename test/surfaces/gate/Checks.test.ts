@@ -5,7 +5,7 @@ import type { Guard, Sender } from "../../../src/surfaces/operator/gate/Operator
 import { csrfFits, roleFits, stateFits } from "../../../src/surfaces/operator/gate/OperatorChecks.ts"
 
 /*
- * Each check alone: the entrance asks them one after another, so one check could hide that another lets a request
+ * Each check alone. The entrance asks them one after another, so one check could hide that another one lets a request
  * through.
  */
 

@@ -17,7 +17,7 @@ import { sqlite } from "../../support/Databases.ts"
 import { fieldsOf } from "../../support/Graph.ts"
 import { useStore } from "../../support/UseTests.ts"
 
-/* What the checks ask other services, and in which order. */
+/* The questions of the checks to other services, in their order. */
 
 const viewer: Sender = {
   kind: "session",
@@ -58,7 +58,7 @@ const known = matcherOf([
 describe("the entrance of operators", () => {
   const { records, test } = useStore(sqlite)
 
-  /** The questions that a request causes in turn, and how it ends. */
+  /** The questions that a request causes, one after another, and how it ends. */
   const told = (method: string, path: string, of: Partial<CheckServices> = {}) => {
     const asked: Array<string> = []
     const asking = <A>(what: string, answer: A) => Effect.sync(() => (asked.push(what), answer))

@@ -20,8 +20,8 @@ import { fieldsOf } from "../../support/Graph.ts"
 import { requestOf, sender } from "../../support/Spellings.ts"
 
 /*
- * A request whose checks have passed: what is read from it, who may be asked for, and which parts of the act's answer
- * are sent.
+ * A request that has passed its checks: what is read from it, which roles may make it, and which parts of the act's
+ * answer are sent.
  */
 
 const plain = { access: "viewer", does: "Do a thing", errors: [], input: {} } as const
@@ -65,7 +65,7 @@ const asked = (
   const [route] = routeOf(one)
   return route === undefined
     ? assert.fail("there is no route")
-    // None of these asks for the password, so the service that compares passwords is not needed.
+    // None of these acts asks for the password, so the service that compares passwords is not needed.
     : answerOf(request, { route, parameters: {}, sender: by, client, held: undefined }, 9) as Effect.Effect<
       Answer,
       OperatorError,
@@ -219,7 +219,7 @@ describe("a request for an act", () => {
       const statusOf = (failure: unknown) =>
         Effect.map(told(asked(failing(failure), requestOf("GET", "/"))), ([status]) => status)
       assert.strictEqual(yield* statusOf(stored), 500)
-      // The statement was logged when it failed.
+      // The statement was already logged when it failed.
       assert.deepStrictEqual(fieldsOf(records, "request_handler_panicked"), [])
       assert.strictEqual(yield* statusOf({ _tag: "Strange", message: "a strange thing" }), 500)
       assert.deepStrictEqual(fieldsOf(records, "request_handler_panicked"), [{ error: "a strange thing" }])

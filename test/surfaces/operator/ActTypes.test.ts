@@ -5,8 +5,8 @@ import { act } from "../../../src/surfaces/operator/Act.ts"
 import { key, word } from "../../../src/surfaces/operator/Field.ts"
 
 /*
- * Mistakes in a declaration do not compile. `npm run check` judges each line below a `@ts-expect-error`: it fails if the line has no
- * fault any more.
+ * Mistakes in a declaration do not compile. `npm run check` judges each line below a `@ts-expect-error`, and fails if
+ * the line no longer has a fault.
  */
 
 const right = {
@@ -22,30 +22,30 @@ const right = {
 const declared = [
   act({ ...right, http: { route: "GET /api/things/{id}" }, cli: { command: "thing show", example: "thing show ID" } }),
 
-  // A refusal that is not declared.
+  // The refusal is not declared.
   // @ts-expect-error
   act({ ...right, run: () => new LiveCertificates({ noun: "order", id: "1", count: 1 }) }),
 
-  // A member that the input has not.
+  // The input does not have this member.
   // @ts-expect-error
   act({ ...right, run: ({ name }: { readonly name: string }) => Effect.succeed({ id: name, items: [] }) }),
 
-  // A role that nobody has.
+  // Nobody has this role.
   // @ts-expect-error
   act({ ...right, access: "superuser" }),
 
-  // No word about who may do it.
+  // The declaration does not say who may do it.
   // @ts-expect-error
   act({ ...right, access: undefined }),
 
-  // A column that the items of the answer do not have.
+  // The items of the answer do not have this column.
   act({
     ...right,
     // @ts-expect-error
     cli: { command: "thing list", example: "thing list", columns: ({ colour }) => ({ colour }) }
   }),
 
-  // A flag for a word of a member that the input does not have.
+  // The input does not have the member that this flag is for.
   act({
     ...right,
     cli: {
@@ -56,11 +56,11 @@ const declared = [
     }
   }),
 
-  // A hole of the path that is no member.
+  // The parameter of the path is not a member.
   // @ts-expect-error
   act({ ...right, http: { route: "GET /api/things/{number}" } }),
 
-  // An answer that lacks a member.
+  // The answer lacks a member.
   // @ts-expect-error
   act({ ...right, run: ({ id }: { readonly id: string }) => Effect.succeed({ id }) })
 ]

@@ -13,9 +13,9 @@ import { actsIn, routeIn, sent, spellingsOf } from "../../support/Spellings.ts"
 import { useStore } from "../../support/UseTests.ts"
 
 /*
- * Each member of each act is judged alike in every spelling: a request, a form, a page, a command line
- * (docs/decisions/acts.md, "One verdict in every spelling"). The acts are those of `Nouns.ts`, and two that have every
- * kind of member.
+ * Each member of each act is judged alike in every spelling: a request, a form, a page or a command line
+ * (docs/decisions/acts.md, "One verdict in every spelling"). The acts are those of `Nouns.ts`, and two more that
+ * together have every kind of member.
  */
 
 const { flag, id, key, line, name, optional, or, paging, period, serial, texts, time, whole, word } = fields
@@ -107,7 +107,10 @@ const random = fc.sample(
 /** A number for each field. */
 const idOf = (field: Field<unknown>): number => members.findIndex((one) => one.field === field)
 
-/** Natural differences: several texts of a query or a form are lines, and only JSON has a type for true and false. */
+/**
+ * The expected differences: a query or a form writes several texts as lines, and only JSON has a type for true and
+ * false.
+ */
 const isOtherwise = ({ form }: Field<unknown>, { kind }: Spelling, text: string): boolean => {
   if (kind === "body") return form === "boolean" && !/^\s*(?:true|false)\s*$/.test(text)
   return form === "texts" && kind !== "flag" && /[\r\n]/.test(text)
@@ -190,11 +193,11 @@ describe("each member of each act", () => {
     Effect.gen(function*() {
       const { check, faults } = checking()
       const seen = new Set<unknown>()
-      // Command lines take the longest. Outside of the gate, each has an eighth of the texts.
+      // Command lines take longest. Outside of the gate, each is tried with an eighth of the texts.
       let lines = 0
       const isSpared = () => !isFull && lines++ % 8 !== 0
       for (const { field, kept, member, others } of members) {
-        // Lists share their windows, so each window is judged once in the same spellings.
+        // Many lists have the same window, so each window is judged once in each set of spellings.
         const once = `${idOf(field)} ${spellingsFor(kept, member).map(({ kind }) => kind).join(" ")}`
         if (seen.has(once)) continue
         seen.add(once)
@@ -264,7 +267,7 @@ describe("each member of each act", () => {
           const isRefused = (spelling.kind === "body" && field.isBlankAbsent !== true) || spelling.kind === "flag"
           for (const blank of blanks) {
             const written = { ...others, [member]: [blank] }
-            // A body can have a word outside of its set. A command line cannot even have that.
+            // In a body, a word may be outside of its set. A command line cannot express even that.
             const code = spelling.kind === "body" && field.words.length > 0 ? "invalid_status" : "bad_request"
             yield* check(kept, member, spelling, written, isRefused ? { refused: code } : leftOut(field))
           }

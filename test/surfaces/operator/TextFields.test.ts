@@ -6,7 +6,7 @@ import { secret } from "../../../src/surfaces/operator/Field.ts"
 import { judged, membersOfBody, membersOfTexts } from "../../../src/surfaces/operator/MemberInput.ts"
 import { mail, username } from "../../../src/surfaces/operator/TextFields.ts"
 
-/* How members about operators and tokens are judged, in every spelling. */
+/* The members about operators and tokens, and how each spelling judges them. */
 
 const message = (field: Field<unknown>, written: Parameters<Field<unknown>["read"]>[0]): string =>
   Result.match(judged(field, "it", written), {

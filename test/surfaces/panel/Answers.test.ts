@@ -6,7 +6,7 @@ import { sqlite } from "../../support/Databases.ts"
 import { made, password } from "../../support/Operators.ts"
 import { entered, form, send, usePanel, wordsOf } from "../../support/Panel.ts"
 
-/* The panel's answers in cases where an operator could be told something untrue, or find no way to continue. */
+/* Answers of the panel in cases where an operator could be told something untrue, or could not go on. */
 
 describe("the panel", () => {
   const { test } = usePanel(sqlite, "[eab]\nenabled = true\n[admin]\nrequire_mfa = false\npage_size_max = 2\n")

@@ -12,7 +12,7 @@ import { entered, form, isBeside, send, usePanel, wordsOf } from "../../support/
 
 describe.each(databases)("a conflict on $name", (backend) => {
   const { config, test } = usePanel(backend)
-  /** Sends a form as the script of this page does. */
+  /** Sends a form in the same way as the script of this page. */
   const from = (page: string) => ({
     "hx-request": "true",
     "hx-current-url": `${config.admin.base_url}${page}`

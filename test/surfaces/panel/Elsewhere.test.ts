@@ -5,7 +5,7 @@ import { sqlite } from "../../support/Databases.ts"
 import { made, password } from "../../support/Operators.ts"
 import { form, panelOf, usePanel, wordsOf } from "../../support/Panel.ts"
 
-/* A panel that is reached by another URL than `admin.base_url`; nobody can sign in there. */
+/* A panel whose URL in the browser is not `admin.base_url`. Nobody can sign in there. */
 
 describe("a panel at another URL", () => {
   const { config, test } = usePanel(sqlite)

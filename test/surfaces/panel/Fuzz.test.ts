@@ -12,10 +12,7 @@ import { callerAt, eventsOf, fieldsOf, orderOf, profileOf, sql } from "../../sup
 import { made, password } from "../../support/Operators.ts"
 import { entered, form, usePanel } from "../../support/Panel.ts"
 
-/*
- * Whatever is typed into the panel, and whatever the database does, the answer is readable for a person, and shows no
- * internals.
- */
+/* Whatever is typed into the panel, and whatever the database does, the answer is readable and shows no internals. */
 
 /** Every field of a form, with a value that some field accepts. */
 const fields = {
@@ -54,10 +51,10 @@ const all = [
   "a\r\nSet-Cookie: a=b"
 ]
 
-/** In full all of them, otherwise every second one. */
+/** A full run takes all of them, any other run takes every second one. */
 const odd = isFull ? all : all.filter((_, index) => index % 2 === 1)
 
-/** Words of code, of SQL and of files, which must be in no answer. */
+/** Words of code, of SQL and of files. No answer may contain them. */
 const inside =
   /\bat [\w.]+ \(|node_modules|\.ts:\d|SQLITE|SqlError|\bSELECT \w|\bINSERT INTO\b|\bUPDATE \w+ SET\b|admin_users|pbkdf2/
 
@@ -69,7 +66,7 @@ describe.each(databases)("the panel on $name", (backend) => {
   const none = { urls: {}, answer: () => undefined }
   const routes: ReadonlyArray<Guarded> = routesOf({ config, sources: new Map() }, none)
 
-  /** An order and its account; the paths of routes name them, or somebody else's. */
+  /** An order and its account. The paths of routes name these, or those of somebody else. */
   const ordered = Effect.gen(function*() {
     const caller = yield* callerAt(profileOf(config))
     const order = yield* orderOf(caller, "a.example")
@@ -79,7 +76,7 @@ describe.each(databases)("the panel on $name", (backend) => {
   })
   const ground = Effect.andThen(made("olga"), ordered)
 
-  /** Undoes what forms have done to operators. */
+  /** Undoes the changes that forms have made to operators. */
   const restored = (hash: string) =>
     sql(
       `UPDATE admin_users SET password_hash = '${hash}', totp_secret = NULL, totp_pending_secret = NULL, status = 'active'`
@@ -104,7 +101,7 @@ describe.each(databases)("the panel on $name", (backend) => {
           for (const value of [undefined, ...odd]) {
             const { [field as keyof typeof fields]: _, ...rest } = fields
             const body = form(value === undefined ? rest : { ...rest, [field]: value })
-            // Every request has its own network, so that no request is refused because of earlier ones.
+            // Every request comes from its own network, so that no request is refused because of earlier ones.
             const clientIp = `2001:db8:${(++asked).toString(16)}::1`
             const told = yield* panel.ask(pathOf(route), { method: "POST", body, clientIp, ...held })
             fits(told, 499, `${route.pattern} ${field} = ${JSON.stringify(value ?? usual).slice(0, 60)}`)
@@ -140,13 +137,13 @@ describe.each(databases)("the panel on $name", (backend) => {
       const held = yield* entered(panel, "anna", "admin")
       yield* made("olga")
       const hash = yield* hashOf
-      // In full each table, otherwise the tables that most pages read.
+      // A full run takes every table, any other run takes the tables that most pages read.
       const read = ["admin_users", "admin_sessions", "orders", "accounts", "jobs", "audit_log", "api_tokens"]
       for (const table of isFull ? tables.map(({ name }) => name) : read) {
         const pathOf = yield* ordered
         yield* restored(hash)
         yield* sql(`ALTER TABLE ${table} RENAME TO gone`)
-        // A file whose rows fail is cut off, because its head was already sent.
+        // An export whose rows fail is cut off, because its head was already sent.
         const whole = routes.filter((one) => !isEnding(one) && !one.pattern.endsWith("/export"))
         const asked = Effect.forEach(whole, (route, number) =>
           Effect.map(

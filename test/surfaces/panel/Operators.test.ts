@@ -20,7 +20,7 @@ describe.each(databases)("the pages of operators on $name", (backend) => {
       for (const role of ["viewer", "operator"] as const) {
         const held = yield* entered(panel, role, role)
         assert.strictEqual((yield* panel.ask("/ui/operators", held)).status, 403)
-        // The answer does not show whether there is such an operator.
+        // The answer does not tell whether there is such an operator.
         assert.strictEqual((yield* panel.ask("/ui/operators/bob", held)).status, 403)
         assert.strictEqual((yield* panel.ask("/ui/operators/nobody", held)).status, 403)
         assert.isTrue(isBeside(yield* send(panel, held, "/ui/operators/bob/disable", right), 403, "insufficient_role"))
@@ -202,7 +202,7 @@ describe.each(databases)("the pages of operators on $name", (backend) => {
         assert.isTrue(isBeside(told, 400, "bad_request"), JSON.stringify(odd))
       }
       const [token] = (yield* tokens.list("bob", { limit: 1, offset: 0 })).items
-      // It is not found under another operator.
+      // The token is not found under another operator.
       assert.strictEqual((yield* send(panel, held, `/ui/operators/ann/tokens/${token?.id}/revoke`, right)).status, 404)
       yield* send(panel, held, `/ui/operators/bob/tokens/${token?.id}/revoke`, right)
       assert.isDefined((yield* tokens.find(token?.id ?? "")).revokedAt)

@@ -27,7 +27,7 @@ const row = (at: number, event: string, outcome = "success", profile = "default"
      VALUES (${at}, '${event}', '${outcome}', 'acme', '${profile}')`
   )
 
-/** The state and the words of each tile, by the path of its link. */
+/** The state and the text of each tile, by the path of its link. */
 const tilesOf = (text: string) =>
   [...text.replaceAll("&#x2f;", "/").matchAll(/<a class="tile ([a-z]+)" href="([^"]*)">(.*?)<\/a>/gs)].map(
     ([, state = "", url = "", words = ""]) => ({
@@ -55,7 +55,7 @@ const withCa = (notAfter: number) =>
 
 describe.each(databases)("the overview on $name", (backend) => {
   const { config, test } = usePanel(backend)
-  /** Rows of the sweeps, as a worker leaves them. */
+  /** The rows that a worker leaves after the sweeps. */
   const sweeps = (kinds: ReadonlyArray<JobKind>) =>
     Effect.forEach(kinds, (kind, at) =>
       jobRows.insert({
@@ -213,7 +213,7 @@ describe.each(databases)("the overview on $name", (backend) => {
       for (let many = 0; many < 2; many++) yield* orderOf(caller, "a.example")
       const page = yield* shown(panel)
       assert.include(wordsOf(page), "In all 1 account , 2 orders and 0 EAB credentials .")
-      // They are counted once a minute.
+      // These are counted once a minute.
       yield* orderOf(caller, "b.example")
       const held = yield* entered(panel, "vera", "viewer")
       const words = Effect.map(panel.ask("/ui/", held), wordsOf)
@@ -252,7 +252,7 @@ describe.each(databases)("the overview on $name", (backend) => {
       assert.deepStrictEqual([current(all), current(one)], [["all", "24h"], ["other", "30d"]])
       assert.include(one.text.replaceAll("&#x2f;", "/"), "href=\"/ui/?range=7d&amp;profile=other\"")
       assert.strictEqual(one.text.match(/<title>[^<]* UTC/g)?.length, 30)
-      // A profile that does not exist has no certificates; the tile must not show those of all.
+      // A profile that does not exist has no certificates. The tile must not show the certificates of all profiles.
       const none = yield* panel.ask("/ui/?profile=%3Cb%3E", held)
       assert.strictEqual(none.status, 200)
       assert.notInclude(none.text, "<b>&")

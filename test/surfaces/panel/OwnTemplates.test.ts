@@ -6,7 +6,7 @@ import { freshDirectory, sqlite } from "../../support/Databases.ts"
 import { eventsOf } from "../../support/Graph.ts"
 import { entered, send, usePanel } from "../../support/Panel.ts"
 
-/* The operator's own pages that compile, but fail when they are requested. */
+/* Pages of the operator's own that compile but fail when they are requested. */
 
 const folder = freshDirectory()
 const own = (name: string, text: string) => writeFileSync(join(folder, `${name}.html`), text)

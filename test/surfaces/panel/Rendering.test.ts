@@ -7,7 +7,7 @@ import { makeRendering } from "../../../src/surfaces/panel/Rendering.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 import { panelFiles } from "../../support/Graph.ts"
 
-/* The operator's own pages instead of the built-in ones. */
+/* Pages of the operator's own in place of the built-in ones. */
 
 const builtIn = `${panelFiles.folder}/templates`
 

@@ -16,10 +16,10 @@ import { entered, form, usePanel } from "../../support/Panel.ts"
 const senders = ["nobody", "half", "viewer", "operator", "admin", "token"] as const
 type Sender = (typeof senders)[number]
 
-/** `login` and `verify` are where a caller is sent whose session is not enough. */
+/** If the session of a caller is not enough, the caller is sent to `login` or to `verify`. */
 type Cell = "yes" | "login" | "verify" | 403
 
-/** One row for each kind of access: without its row, a new kind does not compile. */
+/** One row for each kind of access. A new kind without a row does not compile. */
 const rows: { readonly [A in Access]: { readonly [S in Sender]: Cell } } = {
   public: { nobody: "yes", half: "yes", viewer: "yes", operator: "yes", admin: "yes", token: 403 },
   half: { nobody: "login", half: "yes", viewer: "login", operator: "login", admin: "login", token: 403 },
@@ -42,7 +42,7 @@ const cellOf = ({ access }: Guarded, told: Told): Cell => {
   return isRefused(told, "insufficient_role") || isRefused(told, "csrf_failed") ? 403 : "yes"
 }
 
-/** Routes that end sessions. They are asked last, each time by a separate session. */
+/** Routes that end sessions. They are requested last, each by a separate session. */
 const isEnding = ({ pattern }: Guarded): boolean =>
   ["/ui/logout", "/ui/login/abandon", "/ui/account/sign-out-everywhere"].includes(pattern)
 
@@ -80,7 +80,7 @@ describe("the routes of the panel", () => {
       /** A session for a single request. */
       const another = Effect.fnUntraced(function*(sender: keyof typeof usernames) {
         const body = form({ username: usernames[sender], password })
-        // From another address, because the form of sign-in is also sent empty, and that counts as a failed attempt.
+        // The other address is needed because the form of sign-in is also sent empty, which counts as a failed attempt.
         const cookie = cookieOf(yield* ask("/ui/login", { method: "POST", body, clientIp: "198.51.100.1" }))
         const { text } = yield* ask("/ui/", { cookie })
         return { cookie, csrf: /X-CSRF-Token":"([\w-]+)"/.exec(text)?.[1] ?? "" }

@@ -6,7 +6,7 @@ import { panelFiles } from "../../support/Graph.ts"
 import { rows } from "../../support/PanelPages.ts"
 import { patternOf, patternsOf } from "../../support/PanelRoutes.ts"
 
-/* What must be known about every route and form of the panel, so that a new one is not forgotten. */
+/* The test tables must contain every route and form of the panel, so that a new one is not forgotten. */
 
 describe("the forms of the panel", () => {
   it("name POST and their path, so that nothing typed gets into a URL where the script is missing", () => {
@@ -27,7 +27,7 @@ describe("the rows of the panel", () => {
   it("are measured, those that are pages", () => {
     const reads = pages.readsOf({ accounts: 1000, orders: 1000, auditRows: 1000 }, 0)
     const measured = new Set(reads.map(({ path }) => patternOf(path.split("?")[0] ?? "")))
-    // A session that lacks its second factor is not measured.
+    // Pages for a session that lacks its second factor are not measured.
     const shown = rows.filter(({ from, kind }) => kind === "page" && from !== "half").map(({ pattern }) => pattern)
     assert.deepStrictEqual([...measured].toSorted(), [...new Set(shown)].toSorted())
   })

@@ -7,7 +7,7 @@ import { entered, usePanel } from "../../support/Panel.ts"
 
 /* The weight of pages when their lists are full (docs/decisions/panel.md, "Weight"). */
 
-/** In octets of HTML, before any compression. */
+/** The limits are in octets of HTML, before any compression. */
 const most = 20_000
 
 /** The pages with lists, and how many rows each has. */

@@ -15,7 +15,7 @@ import { bodyOf, headerOf, requestOf } from "../../support/Handle.ts"
 import { foreignCa, madeAt, settingsIn, signerOf } from "../../support/LocalCa.ts"
 import { useTests } from "../../support/UseTests.ts"
 
-/* The listener in clear: two CAs, a profile that signs with a program, and one with an upstream. */
+/* The listener in clear, with two CAs, a profile that signs with a program, and one with an upstream. */
 
 const cas = { web: foreignCa({ name: "Web CA" }), mail: foreignCa({ name: "Mail CA" }) }
 const lists = { web: Buffer.from("list of web"), mail: Buffer.from("list of mail"), printed: Buffer.from("printed") }
@@ -48,7 +48,7 @@ const { test } = useTests({
   }
 })
 
-/** The app, with `slots` slots. */
+/** The app with this many slots. */
 const appOf = (slots = 10) =>
   make(new Set(["web", "mail", "program", "upstream"]), {
     proxies: { trusted_proxies: ["192.0.2.1"], forwarded_header: "x-forwarded-for" },

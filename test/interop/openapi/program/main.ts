@@ -142,7 +142,7 @@ const errors = async () => {
   await refused(admin.POST("/api/session", { body: wrong }), 429, "rate_limited")
 }
 
-/** With a second factor required of everybody. */
+/** Signs in while everybody is required to have a second factor. */
 const forcedEnrolment = async () => {
   const half: Held = {}
   const viewer = clientOf(half)
@@ -158,7 +158,7 @@ const forcedEnrolment = async () => {
   await refused(viewer.DELETE("/api/mfa/totp", { body: { password } }), 409, "mfa_required")
 }
 
-/** While another process holds the database. */
+/** Signs in while another process holds the database. */
 const busy = () => refused(clientOf({}).POST("/api/session", { body: signIn }), 503, "busy")
 
 const step = async <A>(name: string, play: () => Promise<A>): Promise<A> => {

@@ -73,7 +73,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       const again = yield* half("olga")
       const refused = yield* Effect.flip(mfa.verify(admin, again.identity, yield* codeOf(secret), here))
       assert.strictEqual(refused._tag, "InvalidCredentials", "and takes it once")
-      // An hour exceeds the differences between clocks of processes: a claim less far ahead stays claimed.
+      // An hour is more than clocks of processes differ. A claim that is less far ahead stays.
       yield* sql(`UPDATE admin_users SET totp_last_step = ${Math.floor(now / 30_000) + 120}`)
       const near = yield* Effect.flip(mfa.verify(admin, again.identity, yield* codeOf(secret), here))
       assert.strictEqual(near._tag, "InvalidCredentials")
@@ -100,7 +100,8 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
     Effect.gen(function*() {
       const { secret } = yield* withFactor
       for (const [later, passes] of [[-60, false], [60, false], [-30, true], [0, true], [30, true]] as const) {
-        // The enrolment has claimed a step; this test of the window must not depend on that.
+        // The enrolment has claimed a step. The result of this test, which is about the window, must not depend on
+        // that.
         yield* sql("UPDATE admin_users SET totp_last_step = NULL")
         const { identity } = yield* half("olga")
         const passed = yield* Effect.result(mfa.verify(admin, identity, yield* codeOf(secret, later), here))
@@ -195,7 +196,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       assert.strictEqual(refused._tag, "RateLimited", "new sessions and addresses buy no more guesses")
       const signIn = half("olga", stranger)
       assert.strictEqual((yield* Effect.flip(signIn))._tag, "RateLimited", "and the address has none left either")
-      // Somebody with the password cannot keep the operator out at a known address.
+      // An attacker who knows the password cannot keep the operator out at a known address.
       yield* mfa.verify(admin, (yield* half("olga")).identity, yield* codeOf(secret), here)
       yield* TestClock.adjust("300 seconds")
       yield* mfa.verify(admin, (yield* signIn).identity, yield* codeOf(secret), stranger)

@@ -96,7 +96,7 @@ describe.each(databases)("operators are told on $name", (backend) => {
       assert.strictEqual(used.to, "email,webhook")
       assert.strictEqual((yield* told(wrong("nobody"))).to, "")
       yield* TestClock.adjust("301 seconds")
-      // This many in a row would cause a wait, which is not the subject here.
+      // This many failures in a row would make the next attempt wait, which this test is not about.
       yield* sql("DELETE FROM login_failures")
       yield* Effect.replicateEffect(wrong("jane"), config.admin.login_max_attempts)
       yield* Effect.acquireUseRelease(

@@ -109,7 +109,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
       const { identity, token } = yield* enter("olga")
       const by = (given: string, at: number) =>
         own.changeContact(config, identity, { password: typed(given), contact: undefined }, from(`198.51.100.${at}`))
-      // A right password does not count, and does not reset the count.
+      // A right password is not counted, and does not reset the count.
       for (let at = 0; at < 6; at++) yield* by(password, at)
       let tags: ReadonlyArray<string | undefined> = []
       const guesses = Effect.forEach(
@@ -125,7 +125,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
       assert.deepStrictEqual(tally(tags), { StepUpFailed: 5, SessionInvalid: 20 })
       assert.strictEqual(yield* tagOf(sessions.authenticate(admin, token, { touch: false })), "SessionInvalid")
       assert.strictEqual(yield* tagOf(by(password, 99)), "SessionInvalid")
-      // Which of them is the fifth depends on the database.
+      // The order of the attempts depends on the database, so any of them may be the fifth.
       assert.match((yield* trail).join(), /(^|,)session_revoked 198\.51\.100\.\d+$/)
       assert.deepInclude(fieldsOf("admin_session_revoked")[0], { username: "olga", sessions: 1 })
       yield* enter("olga")

@@ -109,7 +109,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       }
       yield* operators.enable(keyboard, "olga")
       const { token } = yield* enter("olga")
-      // Before any sweep, and whatever state the row has.
+      // The session ends before any sweep, whatever state its row has.
       yield* sql("UPDATE admin_users SET status = 'disabled' WHERE username = 'olga'")
       assert.strictEqual(yield* use(token), "SessionInvalid")
       yield* operators.remove(keyboard, "olga")

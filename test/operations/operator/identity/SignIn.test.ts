@@ -136,7 +136,7 @@ describe.each(databases)("signing in on $name", (backend) => {
     }))
 
   describe("of guesses at one operator", () => {
-    /** Guesses from `count` addresses, one each, five seconds apart. */
+    /** Guesses from `count` addresses, one guess from each, five seconds apart. */
     const guesses = (username: string, count: number, first = 0) =>
       Effect.forEach(
         Array.from({ length: count }, (_, at) => first + at),
@@ -157,7 +157,8 @@ describe.each(databases)("signing in on $name", (backend) => {
         Effect.gen(function*() {
           yield* made("olga")
           const tags = yield* guesses(name, 120)
-          // In ten minutes: ten free ones, the next one, and four more after waits of 30, 60, 120 and 240 seconds.
+          // The attempts of ten minutes: ten that are free, the next one, and four after waits of 30, 60, 120 and 240
+          // seconds.
           assert.deepStrictEqual(tally(tags), { InvalidCredentials: 15, RateLimited: 105 })
           assert.deepStrictEqual(tags.slice(0, 11), Array(11).fill("InvalidCredentials"))
           const retryAfter = yield* waitOf(attempt(name, wrong, from("10.9.9.9")))
@@ -191,7 +192,7 @@ describe.each(databases)("signing in on $name", (backend) => {
         assert.isAtMost(compared, 54)
         yield* sweepSessions(admin)
         assert.strictEqual(yield* tagOf(attempt("olga", password, from("10.200.0.1"))), "RateLimited")
-        // By the rows, and not by the clock: the clock of the database server is behind.
+        // The times of the rows decide this, not the clock: the clock of the database server is behind.
         yield* sql("UPDATE login_failures SET last_failed_at = 1")
         yield* sweepSessions(admin)
         assert.deepStrictEqual(yield* column("SELECT key FROM login_failures"), [])
@@ -204,7 +205,7 @@ describe.each(databases)("signing in on $name", (backend) => {
         const { identity } = yield* enter("olga", from("2001:db8:1:2::7"))
         yield* guesses("olga", 30)
         assert.strictEqual(yield* tagOf(attempt("olga", password, from("10.1.0.1"))), "RateLimited")
-        // Another address of the same /64.
+        // This is another address of the same /64.
         assert.strictEqual((yield* attempt("olga", password, from("2001:db8:1:2::8")))._tag, "Active")
         assert.strictEqual(yield* tagOf(attempt("olga", password, from("10.1.0.1"))), "RateLimited")
         yield* stepUp(admin, identity, typed(password), from("10.1.0.2"))
@@ -265,7 +266,7 @@ describe.each(databases)("signing in on $name", (backend) => {
     Effect.gen(function*() {
       yield* made("olga")
       let tried = 0
-      // An hour ahead, and an hour behind, in turn: neither ends the window of the other.
+      // The clock is an hour ahead and an hour behind by turns. Neither ends the window of the other.
       for (const apart of ["3600 seconds", "-3600 seconds", "3600 seconds", "-3600 seconds"] as const) {
         for (let time = 0; time < 10; time++) {
           const { _tag } = yield* Effect.flip(attempt("olga", wrong))
@@ -339,7 +340,7 @@ describe.each(databases)("signing in on $name", (backend) => {
     Effect.gen(function*() {
       yield* made("olga")
       for (let time = 0; time < 5; time++) yield* Effect.flip(attempt("olga", wrong))
-      /** The seconds to wait, when another process changes the window after the attempt has been refused. */
+      /** The seconds to wait if another process changes the window after the refusal of the attempt. */
       const waitAfter = (text: string) =>
         Effect.map(
           meanwhileAt("after", "INSERT INTO login_attempts", text, Effect.flip(attempt("olga", password))),

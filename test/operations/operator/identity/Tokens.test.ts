@@ -132,7 +132,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
     Effect.gen(function*() {
       yield* made("olga")
       yield* made("otto")
-      // Repeated: the first time, connections of a server are still being made.
+      // The test is repeated, because connections to a server are still being made the first time.
       for (const name of ["one", "two", "three", "four", "backup"]) {
         const tags = yield* atOnce(10, mint("olga", { name, expiresInDays: 1 }))
         assert.deepStrictEqual(tally(tags), { done: 1, NameTaken: 9 }, name)

@@ -52,9 +52,9 @@ const validity = 7 * daySeconds
 
 interface Setting {
   readonly settings?: (directory: string) => Partial<LocalCaSettings>
-  /** The text of the old ledger, there before anything starts. */
+  /** The text of the old ledger, which is written before anything starts. */
   readonly ledger?: string
-  /** The test itself lets CA and database meet for the first time. */
+  /** Whether the test itself lets CA and database meet for the first time. */
   readonly unmet?: boolean
   /** Runs on the system's clock, because it waits for locks. */
   readonly live?: boolean
@@ -886,7 +886,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       Effect.gen(function*() {
         const { end, issued } = yield* revoked
         yield* at(end)
-        yield* regenerate // signed at the very end, not past it
+        yield* regenerate // The list is signed at the end of the certificate, not after it.
         yield* at(end + 3 * daySeconds)
         yield* crl.sweep
         assert.deepStrictEqual(yield* rows, [issued.serial])

@@ -9,7 +9,7 @@ import { databases, freshDirectory } from "../../../support/Databases.ts"
 import { column, sql, world } from "../../../support/Graph.ts"
 import { profilesIn, useOwnCa } from "../../../support/Issued.ts"
 
-/* The database does not belong to a published list: it was lost, is another one, or is older. */
+/* The database does not fit a published list: the database was lost, is another one, or is older. */
 
 describe.each(databases)("the list that was exported, beside a database on $name", (backend) => {
   const { test } = useOwnCa(backend)

@@ -52,7 +52,7 @@ describe.each(databases)("the record of the last list, beside a database on $nam
   const revoke = ({ orderId }: IssuedHere, reason = 4) =>
     Effect.andThen(orderRecords.revoke(config, olga, orderId, reason), work(kind))
 
-  /** The database's present data about revocations, to be restored later. */
+  /** The rows about revocations that the database has now. They are restored later. */
   const backup = Effect.gen(function*() {
     const list = yield* stored
     const [revocations, orders] = [

@@ -78,7 +78,7 @@ describe.each(databases)("the digest on $name", (backend) => {
       const [job] = (yield* jobRecords.list({ kind: "notify_expiry_digest" }, { limit: 1, offset: 0 })).items
       if (job === undefined) return assert.fail("there is no job")
       yield* jobRecords.runNow({ kind: "cli", id: "tester" }, job.id)
-      // It waits for a worker, and somebody asks again.
+      // The job waits for a worker when somebody asks for it again.
       yield* jobRecords.runNow({ kind: "cli", id: "tester" }, job.id)
       yield* works(config)
       assert.lengthOf(yield* digests, 4)
@@ -323,7 +323,7 @@ lead_days = 14
         }
         const long = withExpiry("lead_days = 60\ninterval_days = 7")
         const isAhead = lead > 0
-        // The process with the clock ahead sends, and the other one sees a time in the future.
+        // The process whose clock is ahead sends the digest, and the other process then sees a time in the future.
         const first = isAhead ? works(long, { owner: "host:2:b" }).pipe(ahead(lead)) : works(long)
         const second = isAhead ? works(long) : works(long, { owner: "host:2:b" }).pipe(ahead(lead))
         yield* first

@@ -132,7 +132,7 @@ describe.each(databases)("receivers that are away on $name", (backend) => {
     yield* TestClock.setTime((madeAt + second) * 1000)
   })
 
-  /** An hour in which several things happen, and some are undone. */
+  /** In this hour several things happen, and some of them are undone. */
   const play = Effect.fnUntraced(function*({ config }: Effect.Success<typeof outage>) {
     attempts.length = 0
     deliver = Context.get(yield* Layer.build(deliveriesOf(config)), Deliveries).deliver

@@ -21,8 +21,8 @@ import {
 /* Whatever is lost between the service and an upstream, an order here is one order there. */
 
 /**
- * What happens to one request: it is done and its answer is lost, or cut off; or it never arrives, which looks the same
- * here; or it is not even sent.
+ * The fate of one request: it is done and its answer is lost or cut off, or it never arrives, which the service cannot
+ * distinguish, or it is not even sent.
  */
 type Damage = "lost" | "cut" | "swallowed" | "unsent"
 
@@ -190,7 +190,7 @@ const attempted = (option: Option, attempts = 6) =>
         }
       )
       const ended = yield* Effect.result(Effect.provide(attempting, world))
-      // As the chain check would.
+      // The check of the chain would also require this.
       if (ended._tag === "Success" && /^the chain of \d$/.test(ended.success.chain)) {
         return { ...upstream, chain: ended.success.chain, errors, asks, records }
       }
@@ -285,7 +285,7 @@ describe("an upstream that lists no orders", () => {
       const once = yield* attempted({ lists: false, damage: at(turn, "lost") })
       assert.deepStrictEqual([once.chain, once.orders.length], ["the chain of 1", 2])
       assert.deepStrictEqual(once.asks, [1, 2])
-      // The directory is known and a nonce is at hand: the second attempt reads the account, then asks again.
+      // The second attempt knows the directory and has a nonce. It reads the account and asks again.
       const again = once.asked.lastIndexOf("POST /order")
       const twice = yield* attempted({ lists: false, damage: new Map([...at(turn, "lost"), ...at(again, "lost")]) })
       assert.deepStrictEqual([twice.chain, newOrders(twice.asked)], [undefined, 2])

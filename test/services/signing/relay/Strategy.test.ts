@@ -13,7 +13,7 @@ import { UpstreamUnavailable } from "../../../../src/services/signing/relay/Upst
 import type { Json } from "../../../support/ScriptedUpstream.ts"
 import { authorization, challenge, failureOf, order, play } from "../../../support/ScriptedUpstream.ts"
 
-/* How the relay proves names (docs/signers.md, "An upstream ACME CA"), each strategy against one upstream. */
+/* How the relay proves names (docs/signers.md, "An upstream ACME CA"). Each strategy is tested against one upstream. */
 
 const settings = (more: Partial<Dns01Settings> = {}): Dns01Settings => ({
   server: { host: "192.0.2.1", port: 53, key: { name: "k.", algorithm: "hmac-sha256", secret: Buffer.from("x") } },

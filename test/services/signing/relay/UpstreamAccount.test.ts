@@ -189,7 +189,7 @@ describe("the account of a relay", () => {
         yield* relayOf({}, given)
         const refusing = [
           { "/acct/1": [lost], "/account": [lost, refusal("externalAccountRequired")] },
-          // The upstream has an account with this key, and refuses it: deactivated.
+          // The upstream has an account with this key, but refuses it because it was deactivated.
           { "/acct/1": [refusal("unauthorized")], "/account": [{ json: {}, headers: { location: `${ca}/acct/1` } }] }
         ]
         for (const paths of refusing) {

@@ -26,7 +26,7 @@ import {
 
 const urn = "urn:ietf:params:acme:error:"
 
-/** After an attempt whose request for an order was not answered. */
+/** The input of an attempt whose predecessor got no answer to its request for an order. */
 const asked = { wasBegun: true, stored: storedAt(undefined, 1, 0) }
 
 describe("an order at an honest upstream", () => {
@@ -301,7 +301,7 @@ describe("an order at an honest upstream", () => {
         failure.detail,
         "the upstream did not finish within signer.relay.poll_timeout_secs: its order is ready, and is not finalized"
       )
-      // Every other second is the configured wait.
+      // Half of the seconds belong to the configured waits.
       assert.isAtMost(posts.filter((path) => path === "/finalize").length, 151)
     }))
 
