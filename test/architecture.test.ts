@@ -286,6 +286,8 @@ describe("src", () => {
       // a commit, whose members wait for it
       "engine/sql/GroupCommit.ts FiberSet.makeRuntime",
       // a batch of nonces, which requests wait for
+      "engine/queue/Announcer.ts FiberSet.make",
+      "engine/queue/Announcer.ts FiberSet.runtime",
       "services/nonce/Nonces.ts FiberSet.make",
       "services/nonce/Nonces.ts FiberSet.runtime",
       // look-ups that several callers share, so that the end of one caller does not end them
@@ -396,6 +398,7 @@ describe("src", () => {
         "engine/http/Listener.ts bind",
         "engine/http/Listener.ts serve",
         "engine/queue/Attempts.ts make",
+        "engine/queue/Runner.ts make",
         "engine/queue/Settlement.ts make",
         "engine/queue/Slots.ts make",
         "engine/sql/Postgres.ts make",

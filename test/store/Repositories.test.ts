@@ -412,8 +412,7 @@ describe.each(databases)("repositories on $name", (backend) => {
           runAt: 0,
           maxAttempts: 3,
           deadline: undefined,
-          now: 0,
-          origin: "test"
+          now: 0
         })
         assert.deepStrictEqual(yield* orders.findStuck(101, 10), [], "its job lives")
         yield* set("jobs", jobId, "running")
@@ -661,8 +660,7 @@ describe.each(databases)("repositories on $name", (backend) => {
           runAt: 0,
           maxAttempts: 3,
           deadline: undefined,
-          now: 0,
-          origin: "test"
+          now: 0
         })
         assert.deepStrictEqual(yield* authorizations.findOrphaned(101, 10), [])
         yield* sql("UPDATE jobs SET status = 'done'")

@@ -33,8 +33,7 @@ export const kinds = {
       client_ip: Schema.optional(Schema.String),
       request_id: Schema.optional(Schema.String)
     }),
-    room: waiting({ factor: 16, memberPart: 1 / 4 }),
-    isAwaited: true
+    room: waiting({ factor: 16, memberPart: 1 / 4 })
   }),
   signer_issue: kind({
     payload: Schema.Struct({
@@ -44,13 +43,11 @@ export const kinds = {
       csr: Schema.String,
       client: Client
     }),
-    room: computing,
-    isAwaited: true
+    room: computing
   }),
   signer_relay_issue: kind({
     payload: Schema.Struct({ order_id: Schema.String, profile: Schema.String }),
-    room: waiting({ factor: 4, memberPart: 1 / 4 }),
-    isAwaited: true
+    room: waiting({ factor: 4, memberPart: 1 / 4 })
   }),
   signer_revoke: kind({
     payload: Schema.Struct({
@@ -61,8 +58,7 @@ export const kinds = {
       actor: Schema.Struct({ kind: Schema.Literals(["acme", "admin", "cli"]), id: Schema.optional(Schema.String) }),
       client: Client
     }),
-    room: computing,
-    isAwaited: true
+    room: computing
   }),
   orphan_revoke: kind({
     payload: Schema.Struct({
@@ -102,7 +98,7 @@ export const kinds = {
   notify_expiry_reminders: kind({ payload: ofProfile, periodic: true }),
   authority_expiry: kind({ payload: ofAll, periodic: true }),
   upstream_renewals: kind({ payload: ofAll, periodic: true }),
-  local_ca_crl_regenerate: kind({ payload: Schema.Struct({ issuer: Schema.String }), isAwaited: true }),
+  local_ca_crl_regenerate: kind({ payload: Schema.Struct({ issuer: Schema.String }) }),
   local_ca_crl_sweep: kind({ payload: ofAll, periodic: true }),
   http01_token_sweep: kind({ payload: ofAll, periodic: true }),
   nonce_sweep: kind({ payload: ofAll, periodic: true }),

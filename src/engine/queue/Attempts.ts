@@ -8,6 +8,7 @@ import { emit, withinSpan } from "../telemetry/EngineLog.ts"
 import type { Span } from "../telemetry/EventLog.ts"
 import { traced } from "../telemetry/Tracing.ts"
 import { currentMillis, lifeMillis } from "../Time.ts"
+import type { Ends } from "./Ends.ts"
 import type { Job } from "./Job.ts"
 import type { AnyHandler } from "./Kind.ts"
 import type { Holding } from "./Leases.ts"
@@ -48,6 +49,8 @@ export const make = <R, F extends Failure>(runner: {
   readonly isDraining: () => boolean
   /** Gives the slot of an attempt back, whatever its end. */
   readonly release: (job: Job) => Effect.Effect<void>
+  /** Hears of each job that this process has, and when it has it no longer. */
+  readonly ends: Pick<Ends, "begun" | "left">
   /** Returns the facts of each record of an attempt. */
   readonly spanOf: (job: Job) => Span
 }) => {
@@ -132,7 +135,17 @@ export const make = <R, F extends Failure>(runner: {
       yield* attempt(ended, prepared, heldAt)
     },
     Effect.catch(() => Effect.void), // This is already logged. When the lease ends, the row is ready again.
-    (self, job) => Effect.ensuring(self, runner.release(job))
+    (self, job) =>
+      Effect.suspend(() => {
+        runner.ends.begun(job)
+        return Effect.ensuring(
+          self,
+          Effect.suspend(() => {
+            runner.ends.left(job)
+            return runner.release(job)
+          })
+        )
+      })
   )
 
   /** Interrupts the attempts that must end, and remembers why. */

@@ -2,7 +2,6 @@ import * as Brand from "effect/Brand"
 import * as Effect from "effect/Effect"
 import { int, nullable, text, uuid } from "../sql/Column.ts"
 import { all, first, lenientFirst } from "../sql/Query.ts"
-import type { Fragments } from "../sql/Statement.ts"
 import { select, statement } from "../sql/Statement.ts"
 
 /** A job's id: a lower-case hyphenated UUID, like the id of every record. */
@@ -59,24 +58,11 @@ export const job = {
   spentSeconds: int
 }
 
-/** The channel on which PostgreSQL notifies other processes of a new job after its commit: its kind and its origin. */
+/**
+ * The channel on which PostgreSQL notifies other processes of new jobs. A notification has a kind and the origin of the
+ * jobs, separated by a space.
+ */
 export const wakeChannel = "acme_svc_jobs"
-
-/**
- * The channel on which PostgreSQL notifies other processes of the end of a job after its commit: its subject, as
- * `subjectText` writes it. It is used only for kinds for which requests wait.
- */
-export const doneChannel = "acme_svc_jobs_done"
-
-/**
- * Returns one more column for RETURNING. It sends the notification that a job has ended, for kinds for which requests
- * wait.
- */
-const tellingOfEnd = ({ dialect }: Fragments, awaited: ReadonlyArray<string>): string =>
-  dialect === "postgres"
-    ? `, CASE WHEN kind IN (${awaited.map((kind) => `'${kind}'`).join(", ")})
-         THEN pg_notify('${doneChannel}', kind || ' ' || dedup_key) END`
-    : ""
 
 const insertStatement = statement({
   name: "job_insert",
@@ -90,24 +76,19 @@ const insertStatement = statement({
     deadline: nullable(int),
     now: int,
     share: text(),
-    origin: text(),
     status: text<JobStatus>(),
     attempts: int,
     owner: nullable(text()),
     until: nullable(int)
   },
   row: { id: job.id },
-  sql: ({ dialect }) =>
+  sql: () =>
     `INSERT INTO jobs (id, kind, dedup_key, payload, status, run_at, attempts, max_attempts, deadline,
        created_at, updated_at, share, lease_owner, lease_until)
      VALUES (:id, :kind, :dedupKey, :payload, :status, :runAt, :attempts, :maxAttempts, :deadline, :now, :now, :share,
        :owner, :until)
      ON CONFLICT (kind, dedup_key) WHERE status IN ('ready', 'running') DO NOTHING
-     RETURNING id${
-      dialect === "postgres"
-        ? `, CASE WHEN status = 'ready' THEN pg_notify('${wakeChannel}', :kind || ' ' || :origin) END`
-        : ""
-    }`
+     RETURNING id`
 })
 
 const live = { id: job.id, status: text<JobStatus>(), runAt: int, createdAt: int }
@@ -161,6 +142,36 @@ const rescheduleStatement = statement({
     `UPDATE jobs SET status = 'ready', run_at = :runAt, attempts = :attemptsAfter, last_error = :error,
        spent_seconds = ${spentAnd(":spent")}, lease_until = NULL, lease_owner = NULL, updated_at = :now
      WHERE id = :id AND ${checked("status")} = 'running' AND lease_owner = :owner AND attempts = :attempts RETURNING id`
+})
+
+const settleStatement = statement({
+  name: "job_settle",
+  params: { ...attempt, status: text<JobStatus>(), error: nullable(text()), now: int },
+  row: { id: job.id, joined: int },
+  sql: ({ checked }) =>
+    `UPDATE jobs SET status = :status, last_error = :error, lease_until = NULL, lease_owner = NULL, updated_at = :now
+     WHERE id = :id AND ${checked("status")} = 'running' AND lease_owner = :owner AND attempts = :attempts
+     RETURNING id, joined`
+})
+
+const settleMootStatement = statement({
+  name: "job_settle_moot",
+  params: { ...attempt, now: int },
+  row: { id: job.id, joined: int, status: text<JobStatus>() },
+  sql: ({ checked }) =>
+    `UPDATE jobs SET status = CASE WHEN last_error IS NULL THEN 'done' ELSE 'failed' END, lease_until = NULL,
+       lease_owner = NULL, updated_at = :now
+     WHERE id = :id AND ${checked("status")} = 'running' AND lease_owner = :owner AND attempts = :attempts
+     RETURNING id, joined, status`
+})
+
+const cancelStatement = statement({
+  name: "job_cancel",
+  params: { id: job.id, before: text<JobStatus>(), now: int },
+  row: { id: job.id },
+  sql: ({ checked }) =>
+    `UPDATE jobs SET status = 'cancelled', updated_at = :now
+     WHERE id = :id AND ${checked("status")} = :before AND ${checked("status")} IN ('ready', 'failed') RETURNING id`
 })
 
 const sweepStatement = statement({
@@ -218,59 +229,24 @@ export interface Attempt {
   readonly attempts: number
 }
 
-/** Makes the statements that end a job. For `awaited` kinds, they send a notification. */
-export const ending = (awaited: ReadonlyArray<string>) => {
-  const settleStatement = statement({
-    name: "job_settle",
-    params: { ...attempt, status: text<JobStatus>(), error: nullable(text()), now: int },
-    row: { id: job.id, joined: int },
-    sql: (fragments) =>
-      `UPDATE jobs SET status = :status, last_error = :error, lease_until = NULL, lease_owner = NULL, updated_at = :now
-     WHERE id = :id AND ${fragments.checked("status")} = 'running' AND lease_owner = :owner AND attempts = :attempts
-     RETURNING id, joined${tellingOfEnd(fragments, awaited)}`
-  })
+/**
+ * Changes `running` to a final status. In the result, `joined` is 1 if the job was enqueued again after it was
+ * claimed. Returns `undefined` if the lease was lost.
+ */
+export const settle = (of: Attempt, status: "done" | "failed", error: string | undefined, now: number) =>
+  first(settleStatement, { ...of, status, error, now })
 
-  const settleMootStatement = statement({
-    name: "job_settle_moot",
-    params: { ...attempt, now: int },
-    row: { id: job.id, joined: int, status: text<JobStatus>() },
-    sql: (fragments) =>
-      `UPDATE jobs SET status = CASE WHEN last_error IS NULL THEN 'done' ELSE 'failed' END, lease_until = NULL,
-       lease_owner = NULL, updated_at = :now
-     WHERE id = :id AND ${fragments.checked("status")} = 'running' AND lease_owner = :owner AND attempts = :attempts
-     RETURNING id, joined, status${tellingOfEnd(fragments, awaited)}`
-  })
+/**
+ * Ends a row whose last attempt found nothing to do. The row becomes `failed` if it has a failure, otherwise
+ * `done`. Returns `undefined` if the lease was lost.
+ */
+export const settleMoot = (of: Attempt, now: number) => first(settleMootStatement, { ...of, now })
 
-  const cancelStatement = statement({
-    name: "job_cancel",
-    params: { id: job.id, before: text<JobStatus>(), now: int },
-    row: { id: job.id },
-    sql: (fragments) =>
-      `UPDATE jobs SET status = 'cancelled', updated_at = :now
-     WHERE id = :id AND ${fragments.checked("status")} = :before AND ${
-        fragments.checked("status")
-      } IN ('ready', 'failed') RETURNING id${tellingOfEnd(fragments, awaited)}`
-  })
-
-  return {
-    /**
-     * Changes `running` to a final status. In the result, `joined` is 1 if the job was enqueued again after it was
-     * claimed. Returns `undefined` if the lease was lost.
-     */
-    settle: (of: Attempt, status: "done" | "failed", error: string | undefined, now: number) =>
-      first(settleStatement, { ...of, status, error, now }),
-    /**
-     * Ends a row whose last attempt found nothing to do. The row becomes `failed` if it has a failure, otherwise
-     * `done`. Returns `undefined` if the lease was lost.
-     */
-    settleMoot: (of: Attempt, now: number) => first(settleMootStatement, { ...of, now }),
-    /**
-     * Cancels a job that still has the status in which the caller read it. Returns `undefined` if the status has
-     * changed, or does not allow cancelling.
-     */
-    cancel: (id: JobId, before: JobStatus, now: number) => first(cancelStatement, { id, before, now })
-  }
-}
+/**
+ * Cancels a job that still has the status in which the caller read it. Returns `undefined` if the status has
+ * changed, or does not allow cancelling.
+ */
+export const cancel = (id: JobId, before: JobStatus, now: number) => first(cancelStatement, { id, before, now })
 
 /** Changes `running` back to `ready`, due at `runAt`, with `attemptsAfter` as the number of attempts. */
 export const reschedule = (

@@ -19,8 +19,6 @@ export interface KindNeeds {
   readonly room?: RoomBy
   /** Its jobs are enqueued at start and reschedule themselves. */
   readonly periodic?: boolean
-  /** Whether requests wait for the end of its jobs, in other processes too. */
-  readonly isAwaited?: boolean
 }
 
 /** A kind of job: its needs, and how its payload is encoded and decoded. */
@@ -118,8 +116,7 @@ const knownOf = (kinds: { readonly [kind: string]: KindNeeds }, groupName: strin
   return {
     groupName,
     roomOf: (kind, most) => kinds[kind]?.room?.(most),
-    ...claims.claiming(names),
-    ...jobs.ending(names.filter((name) => kinds[name]?.isAwaited === true))
+    ...claims.claiming(names)
   }
 }
 
@@ -135,7 +132,7 @@ export const makeJobs = <P extends { readonly [kind: string]: unknown }>(
   return {
     known,
     names: Struct.keys(kinds),
-    cancel: known.cancel,
+    cancel: jobs.cancel,
 
     enqueue: <K extends keyof P & string>(job: Enqueue<K, P[K]>): Effect.Effect<JobId, StorageFailed, Queue> =>
       Queue.use((queue) => queue.enqueue({ ...job, payload: kinds[job.kind].encode(job.payload) })),

@@ -8,77 +8,14 @@ import type { StorageFailed } from "../sql/Database.ts"
 import { afterCommit, Database } from "../sql/Database.ts"
 import { emit } from "../telemetry/EngineLog.ts"
 import { currentSeconds } from "../Time.ts"
+import { makeAnnouncer } from "./Announcer.ts"
 import type { claiming } from "./Claims.ts"
+import type { Ends } from "./Ends.ts"
+import { makeEnds } from "./Ends.ts"
 import * as jobs from "./Job.ts"
-import type { Job, JobId } from "./Job.ts"
+import type { JobId } from "./Job.ts"
 import { leaseSeconds } from "./Leases.ts"
 import * as Slots from "./Slots.ts"
-
-/* The ends of jobs. */
-
-/**
- * What identifies the work for which requests wait. A job that follows another job of the same kind and key is the same
- * work.
- */
-export type Subject = Pick<Job, "kind" | "dedupKey">
-
-/** A point in the order of the job ends that this process has heard of. */
-export type Moment = number
-
-/**
- * The ends of jobs that this process hears of: its own at once, and those of other processes if the database sends
- * notifications.
- */
-export interface Ends {
-  /**
-   * Returns the current moment. Read it before the state for whose change {@link after} waits; otherwise an end in
-   * between is missed.
-   */
-  readonly moment: () => Moment
-  /** Reports after the commit that a job has ended. */
-  readonly tell: (subject: string) => void
-  /** Completes when the subject's job has ended after the moment. */
-  readonly after: (moment: Moment, subject: Subject) => Effect.Effect<void>
-}
-
-/** Returns the text of a subject, as it is in notifications. */
-export const subjectText = ({ dedupKey, kind }: Subject): string => `${kind} ${dedupKey}`
-
-// An end between the read and the wait is found among the remembered ends. If there were more ends than this in
-// between, the wait lasts until its time is up.
-const remembered = 4096
-
-/** Makes the ends of one process. There are none at first. */
-export const makeEnds = (): Ends => {
-  let last: Moment = 0
-  const lately = new Map<string, Moment>()
-  const waiting = new Map<string, Set<() => void>>()
-  return {
-    moment: () => last,
-    tell: (subject) => {
-      lately.delete(subject)
-      lately.set(subject, ++last)
-      if (lately.size > remembered) lately.delete(lately.keys().next().value ?? "")
-      const resumed = waiting.get(subject)
-      waiting.delete(subject)
-      for (const resume of resumed ?? []) resume()
-    },
-    after: (moment, subject) =>
-      Effect.callback<void>((resume) => {
-        const text = subjectText(subject)
-        if ((lately.get(text) ?? 0) > moment) return resume(Effect.void)
-        const told = () => resume(Effect.void)
-        const others = waiting.get(text)
-        if (others === undefined) waiting.set(text, new Set([told]))
-        else others.add(told)
-        return Effect.sync(() => {
-          const all = waiting.get(text)
-          all?.delete(told)
-          if (all?.size === 0) waiting.delete(text)
-        })
-      })
-  }
-}
 
 /* Enqueues the jobs of this process, and begins them. */
 
@@ -95,7 +32,7 @@ export interface Enqueue<K extends string = string, P = string> {
 }
 
 /** The facts about kinds that the queue needs: their rooms, and the statements whose texts name kinds. */
-export interface KnownKinds extends ReturnType<typeof claiming>, ReturnType<typeof jobs.ending> {
+export interface KnownKinds extends ReturnType<typeof claiming> {
   /** The name of the group of a share in records of the log. */
   readonly groupName: string
   /**
@@ -123,7 +60,7 @@ export class Queue extends Context.Service<Queue, {
   readonly awakened: Effect.Effect<void>
   /** The facts about the kinds of its jobs. */
   readonly kinds: KnownKinds
-  /** The ends of jobs that this process hears of. */
+  /** The ends of jobs that this process knows of. */
   readonly ends: Ends
   /** The runner of this process offers here that jobs may begin at the commit that enqueues them. */
   readonly reservedSlots: Pick<Slots.ReservedSlots, "offer">
@@ -142,6 +79,7 @@ export class Queue extends Context.Service<Queue, {
         const signals = yield* Mailbox.sliding<void>(1)
         const wake = Effect.asVoid(Mailbox.offer(signals, undefined))
         const reservedSlots = Slots.makeReserved()
+        const announce = yield* makeAnnouncer
         const enqueue: Queue["Service"]["enqueue"] = Effect.fnUntraced(
           function*(job: Enqueue): Effect.fn.Return<
             JobId,
@@ -161,10 +99,12 @@ export class Queue extends Context.Service<Queue, {
               share
             }
             const claim = reserved && { owner: reserved.owner, until: now + leaseSeconds }
-            if ((yield* jobs.insert({ ...row, runAt: job.runAt ?? now, now, origin, claim })) !== undefined) {
+            if ((yield* jobs.insert({ ...row, runAt: job.runAt ?? now, now, claim })) !== undefined) {
               yield* afterCommit(Effect.andThen(
                 emit("job_enqueued", { kind, job_id: row.id }),
-                reserved === undefined ? wake : reserved.begin({ ...row, attempts: 1, createdAt: now, spentSeconds: 0 })
+                reserved === undefined
+                  ? Effect.andThen(wake, announce(`${kind} ${origin}`))
+                  : reserved.begin({ ...row, attempts: 1, createdAt: now, spentSeconds: 0 })
               ))
               return row.id
             }
@@ -202,7 +142,7 @@ export const makeHearing = (
   },
   queue: Queue["Service"]
 ) => {
-  let [mergedWake, isTold] = [false, false]
+  let [mergedWake, isTold, isListening] = [false, false, false]
   const heard = (payload: string) => {
     const [kind, origin] = payload.split(" ")
     if (mergedWake || origin === queue.origin || !isKnown(kind)) return
@@ -214,6 +154,8 @@ export const makeHearing = (
     after(mergeMillis, Effect.andThen(told, queue.wake))
   }
   return {
+    /** Returns whether this process would hear of an announcement now. */
+    isHearing: () => isListening,
     /** Returns whether other processes have announced work since the last call. */
     haveTold: (): boolean => {
       const told = isTold
@@ -229,12 +171,14 @@ export const makeHearing = (
       let isLost = false
       // Notifications may have been lost in the meantime, so the runner checks for work.
       const listening = Effect.suspend(() => {
+        isListening = true
         if (!isLost) return Effect.void
         isLost = false
         return Effect.andThen(emit("db_listen_restored", {}), queue.wake)
       })
       const lost = (error: Parameters<typeof describe>[0]) =>
         Effect.suspend(() => {
+          isListening = false
           if (isLost) return Effect.void
           isLost = true
           return emit("db_listen_lost", { error: describe(error).detail })

@@ -23,7 +23,7 @@ import type { AnyHandler, Round } from "./Kind.ts"
 import { kindsOf, roundsOf } from "./Kind.ts"
 import * as Leases from "./Leases.ts"
 import type { Failure } from "./Outcome.ts"
-import { makeHearing, Queue, subjectText } from "./Queue.ts"
+import { makeHearing, Queue } from "./Queue.ts"
 import * as Settlement from "./Settlement.ts"
 import type { BackoffPolicy } from "./Settlement.ts"
 import * as Slots from "./Slots.ts"
@@ -44,6 +44,9 @@ export interface RunnerOptions extends Tuning {
 }
 
 const drainMillis = 5000
+
+/** The time from a claim that found work until the next poll. It doubles with each claim that finds none. */
+const firstFollowMillis = 50
 
 /** The time between two checks of leases and due times. */
 const tendMillis = 1000
@@ -78,6 +81,23 @@ const claiming = <R, F extends Failure>(
       claimThese: (ids) => claims.claimThese({ ...claimant, ids })
     })
   }))
+
+/** Makes a claim that knows how long ago claims found work, so that polls can follow the work. */
+const following = <R>(claiming: (begun: () => void) => Effect.Effect<void, StorageFailed, R>) => {
+  let begun = 0
+  let millis = Number.POSITIVE_INFINITY
+  const claimOnce = claiming(() => begun++)
+  return {
+    claim: Effect.suspend(() => {
+      const before = begun
+      return Effect.ensuring(
+        claimOnce,
+        Effect.sync(() => void (millis = begun > before ? firstFollowMillis : millis * 2))
+      )
+    }),
+    followMillis: () => millis
+  }
+}
 
 /** Takes rows back from dead owners and corrects wrong due times. */
 const tending = <R, F extends Failure>(
@@ -143,11 +163,10 @@ export const make = <R, F extends Failure>(options: RunnerOptions, handlers: Rea
       Effect.suspend(() => slots.release(slot) ? queue.wake : Effect.void)
     const settlement = Settlement.make({
       owner,
-      ending: queue.kinds,
       backoff: () => inForce.tuning,
       entropy: yield* Entropy,
       onHandedBack: Effect.sync(() => handedBack++),
-      onEnded: (job) => queue.ends.tell(subjectText(job)),
+      onEnded: queue.ends.tell,
       // Without this timer, the poll would find the row up to one interval late.
       onDueLater: (runAt) =>
         Effect.map(currentMillis, (now) => {
@@ -160,6 +179,7 @@ export const make = <R, F extends Failure>(options: RunnerOptions, handlers: Rea
       settlement,
       isDraining: () => draining,
       release,
+      ends: queue.ends,
       spanOf: ({ id, kind, share }) => ({
         job_id: id,
         job_kind: kind,
@@ -168,7 +188,12 @@ export const make = <R, F extends Failure>(options: RunnerOptions, handlers: Rea
     })
     const leases = Leases.make({ owner, isGone, holdings: attempts.running })
     const { correctTimes, tend } = yield* tending(inForce, leases)
-    const claim = claiming(inForce, owner, slots, (job, heldAt) => void fork(attempts.run(job, heldAt)))
+    const { claim, followMillis } = following((begun) =>
+      claiming(inForce, owner, slots, (job, heldAt) => {
+        begun()
+        void fork(attempts.run(job, heldAt))
+      })
+    )
     const others = makeHearing({
       isKnown: (kind) => kind !== undefined && handlerOf(inForce, kind) !== undefined,
       after: (millis, effect) => void forkTimer(Effect.delay(effect, millis))
@@ -178,7 +203,11 @@ export const make = <R, F extends Failure>(options: RunnerOptions, handlers: Rea
       hearOthers: others.hear,
       /** Enqueues the periodic rows of the handlers in force ({@link enqueuePeriodic}). */
       enqueuePeriodic: (but: ReadonlyArray<Round> = []) => withQueue(enqueuePeriodic(inForce, but)),
-      pollMillis: () => inForce.tuning.poll_interval_ms,
+      /** The time until the next poll. If nothing is heard of other processes, polls follow one that has found work. */
+      pollMillis: () => {
+        const { poll_interval_ms } = inForce.tuning
+        return others.isHearing() ? poll_interval_ms : Math.min(poll_interval_ms, followMillis())
+      },
       /**
        * Changes to other settings and handlers. Running attempts keep the settings and handlers with which they began.
        */

@@ -13,7 +13,6 @@ import type { Holding } from "./Leases.ts"
 import { spentSince } from "./Leases.ts"
 import type { Commit, Failure, Outcome, QueueFailure, RetryBounds } from "./Outcome.ts"
 import { BudgetSpent, cut, DatabaseFailed, DeadlinePassed, Panicked } from "./Outcome.ts"
-import type { KnownKinds } from "./Queue.ts"
 
 /** The settlement matched no row: the lease was taken away, so the result of the attempt is dropped. */
 class LeaseLost extends Data.TaggedError("LeaseLost") {}
@@ -68,7 +67,6 @@ export type Settlement = ReturnType<typeof make>
  */
 export const make = (options: {
   readonly owner: string
-  readonly ending: Pick<KnownKinds, "settle" | "settleMoot">
   readonly backoff: () => BackoffPolicy
   readonly entropy: Entropy["Service"]
   /** Runs for each row that is handed back at shutdown. */
@@ -100,7 +98,7 @@ export const make = (options: {
     { abandon, job }: Ended<R, F>,
     failure: F | QueueFailure
   ) {
-    const row = options.ending.settle(attemptOf(job), "failed", failure.row, yield* currentSeconds)
+    const row = jobs.settle(attemptOf(job), "failed", failure.row, yield* currentSeconds)
     if (yield* settle(job, abandon(failure), row)) {
       options.onEnded(job)
       yield* emit("job_run_abandoned", { ...facts(job), attempts: job.attempts, error: failure.text })
@@ -172,10 +170,10 @@ export const make = (options: {
           let hasFailed = false
           const end = isMoot && job.attempts >= job.maxAttempts
             ? Effect.tap(
-              options.ending.settleMoot(attemptOf(job), now),
+              jobs.settleMoot(attemptOf(job), now),
               (row) => Effect.sync(() => void (hasFailed = row?.status === "failed"))
             )
-            : options.ending.settle(attemptOf(job), "done", undefined, now)
+            : jobs.settle(attemptOf(job), "done", undefined, now)
           const row = Effect.tap(end, (settled) => settled?.joined === 1 ? ifJoined : Effect.void)
           if (!(yield* settle(job, commit, row))) return yield* outcome.discarded ?? Effect.void
           options.onEnded(job)

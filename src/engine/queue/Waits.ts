@@ -3,23 +3,22 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { Loops } from "../Loops.ts"
 import { makeFairSemaphore } from "../net/FairSemaphore.ts"
-import { untilBack } from "../Retries.ts"
 import type { StorageFailed } from "../sql/Database.ts"
 import { Database } from "../sql/Database.ts"
 import { supervised } from "../Supervised.ts"
 import { currentMillis, currentSeconds } from "../Time.ts"
+import type { Ends, Moment, Subject } from "./Ends.ts"
 import * as jobs from "./Job.ts"
 import type { JobId } from "./Job.ts"
 import * as jobRecords from "./JobRecords.ts"
 import type { JobRecord } from "./JobRecords.ts"
-import type { Ends, Moment, Subject } from "./Queue.ts"
+
 import { Queue } from "./Queue.ts"
 
 const settled = new Set(["done", "failed", "cancelled"])
 
-// The row is also read at this interval, because this process may not hear of ends in other processes: on SQLite,
-// behind a proxy that pools transactions, and while the listening connection is down.
 const lookEvery = "250 millis"
+// The ends are looked for more often. This is for a job that had ended before it was waited for.
 const lookEveryIfTold = "1 second"
 
 /**
@@ -53,14 +52,6 @@ const answerMillis = 1000
 // A held poll takes no slot, only its connection.
 const heldForSlot = 4
 const longestHoldMillis = 1000
-
-/** Listens for the ends of other processes' jobs until the scope closes, if the database sends notifications. */
-const hearEnds = Effect.fnUntraced(function*(ends: Ends) {
-  const { listen } = yield* Database
-  if (listen === undefined) return
-  const hearing = listen(jobs.doneChannel, { heard: ends.tell, listening: Effect.void })
-  yield* supervised("job_ends_heard", Effect.orDie(Effect.retry(hearing, untilBack)))
-})
 
 // This limits the wait if the next attempt is far away, because an operator may run the job earlier.
 const longestPauseSeconds = 30
@@ -108,7 +99,8 @@ export class Waits extends Context.Service<Waits, {
       Effect.gen(function*() {
         const database = yield* Database
         const { ends } = yield* Queue
-        yield* hearEnds(ends)
+        const look = Effect.provideService(Effect.ignore(ends.look), Database, database)
+        yield* supervised("job_ends_heard", ends.awake.repeat(look))
         const turns = makeFairSemaphore(Math.max(1, Math.floor(server.max_concurrent_requests / shareOfSlots)))
         const holdMillis = Math.min(server.hold_ms ?? longestHoldMillis, server.request_timeout_ms / 2)
         const holds = makeFairSemaphore(holdMillis > 0 ? heldForSlot * server.max_concurrent_requests : 0)

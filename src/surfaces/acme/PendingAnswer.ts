@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { Answer } from "../../engine/http/Message.ts"
 import { withHeaders } from "../../engine/http/Message.ts"
-import type { Moment, Subject } from "../../engine/queue/Queue.ts"
+import type { Moment, Subject } from "../../engine/queue/Ends.ts"
 import { Waits } from "../../engine/queue/Waits.ts"
 
 /** The job that will soon change an answer. */

@@ -1,7 +1,7 @@
 import { it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { assert, describe } from "vitest"
-import { makeEnds, subjectText } from "../../../src/engine/queue/Queue.ts"
+import { makeEnds } from "../../../src/engine/queue/Ends.ts"
 
 const subject = { kind: "signer_issue", dedupKey: "one" } as const
 const other = { kind: "signer_issue", dedupKey: "two" } as const
@@ -12,20 +12,20 @@ describe("the ends a process hears of", () => {
     Effect.gen(function*() {
       const ends = makeEnds()
       const before = ends.moment()
-      ends.tell(subjectText(subject))
+      ends.tell(subject)
       yield* ends.after(before, subject)
     }))
 
   it.effect("an end before the moment is not waited for, nor is another subject's", () =>
     Effect.gen(function*() {
       const ends = makeEnds()
-      ends.tell(subjectText(subject))
+      ends.tell(subject)
       const waiting = yield* Effect.forkChild(ends.after(ends.moment(), subject))
       yield* Effect.yieldNow
-      ends.tell(subjectText(other))
+      ends.tell(other)
       yield* Effect.yieldNow
       assert.isTrue(isWaiting(waiting))
-      ends.tell(subjectText(subject))
+      ends.tell(subject)
       yield* Fiber.join(waiting)
     }))
 
@@ -38,7 +38,7 @@ describe("the ends a process hears of", () => {
       yield* Effect.yieldNow
       if (first === undefined || second === undefined || third === undefined) return assert.fail()
       yield* Fiber.interrupt(first)
-      ends.tell(subjectText(subject))
+      ends.tell(subject)
       yield* Fiber.join(second)
       yield* Fiber.join(third)
     }))

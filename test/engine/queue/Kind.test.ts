@@ -16,8 +16,7 @@ import { useStore } from "../../support/UseTests.ts"
 const { decodePayload, enqueue, handler, known, names } = makeJobs({
   parcel_pack: kind({
     payload: Schema.Struct({ parcel: Schema.String, weight: Schema.optional(Schema.Int) }),
-    room: waiting({ factor: 2, memberPart: 1 / 2 }),
-    isAwaited: true
+    room: waiting({ factor: 2, memberPart: 1 / 2 })
   }),
   shelf_tidy: kind({ payload: Schema.Struct({}), periodic: true })
 }, { groupName: "shop" })

@@ -847,6 +847,19 @@ describe.each(databases)("the queue on $name", (backend) => {
         yield* Fiber.join(fiber)
       }))
 
+    test("a poll that finds work is followed by others after growing pauses", () =>
+      Effect.gen(function*() {
+        const runner = yield* Runner.make(options, [validation(() => Effect.succeed(done))])
+        assert.strictEqual(runner.pollMillis(), 1000)
+        yield* enqueue("k")
+        const pauses = yield* Effect.forEach(
+          Array.from({ length: 7 }),
+          () => Effect.map(runner.pass, runner.pollMillis)
+        )
+        assert.deepStrictEqual(pauses, [50, 100, 200, 400, 800, 1000, 1000])
+        yield* runner.idle
+      }))
+
     test("a started runner looks at budgets while an attempt runs, and wakes once a second at most without", () =>
       Effect.gen(function*() {
         const soonest = Effect.gen(function*() {
@@ -863,9 +876,10 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.isAtLeast(yield* soonest, 1000)
         yield* enqueue("k")
         yield* Deferred.await(begun)
-        assert.isBelow(yield* soonest, 1000)
+        assert.isAtMost(yield* soonest, 100)
         yield* Deferred.succeed(over, undefined)
-        yield* Effect.repeat(soonest, { until: (millis) => millis >= 1000 })
+        // The poll that found the job is followed by others after growing pauses.
+        yield* Effect.repeat(soonest, { until: (millis) => millis > 100 })
       }).pipe(watched))
   })
 })

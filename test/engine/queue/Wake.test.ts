@@ -1,9 +1,11 @@
 import { it } from "@effect/vitest"
 import { Clock, Context, Deferred, Effect, Fiber, Layer } from "effect"
+import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { Entropy } from "../../../src/crypto/Entropy.ts"
 import { enqueueJob, handler, knownKinds } from "../../../src/domain/words/JobKind.ts"
 import { Loops } from "../../../src/engine/Loops.ts"
+import { makeEnds } from "../../../src/engine/queue/Ends.ts"
 import * as jobs from "../../../src/engine/queue/Job.ts"
 import type { Outcome } from "../../../src/engine/queue/Outcome.ts"
 import { Done } from "../../../src/engine/queue/Outcome.ts"
@@ -14,8 +16,8 @@ import { Database } from "../../../src/engine/sql/Database.ts"
 import type { Driver } from "../../../src/engine/sql/Driver.ts"
 import type { Record } from "../../../src/engine/telemetry/EventLog.ts"
 import { layerMemory } from "../../../src/engine/telemetry/EventLog.ts"
-import { postgres, useDatabase } from "../../support/Databases.ts"
-import { eventsOf, sql } from "../../support/Graph.ts"
+import { databases, postgres, useDatabase } from "../../support/Databases.ts"
+import { eventsOf, idLiteral, sql } from "../../support/Graph.ts"
 
 const done: Outcome<Database> = Done()
 
@@ -99,37 +101,62 @@ describe("work another process enqueues on PostgreSQL", () => {
       )))
     })))
 
-  it.live("tells whoever waits for it that it has ended, settled or cancelled", () =>
+  it.live("is announced once for all that commits meanwhile, and never for a job that begins here", () =>
+    database.use(Effect.gen(function*() {
+      const elsewhere = yield* queueOf(yield* database.another)
+      const heard: Array<string> = []
+      const isListening = yield* Deferred.make<void>()
+      const { listen } = database.driver()
+      if (listen === undefined) return assert.fail()
+      yield* Effect.forkScoped(listen(jobs.wakeChannel, {
+        heard: (text) => void heard.push(text),
+        listening: Deferred.succeed(isListening, undefined)
+      }))
+      yield* Deferred.await(isListening)
+      const keys = Array.from({ length: 40 }, (_, index) => `key ${index}`)
+      yield* Effect.forEach(keys, (key) => enqueueAt(elsewhere, key), { concurrency: "unbounded" })
+      yield* enqueueAt(elsewhere, "the last")
+      yield* Effect.repeat(Effect.delay(Effect.void, 10), { until: () => heard.length > 0 })
+      yield* sql(`SELECT pg_notify('${jobs.wakeChannel}', 'end')`)
+      yield* Effect.repeat(Effect.delay(Effect.void, 10), { until: () => heard.includes("end") })
+      assert.isBelow(heard.length, keys.length / 2, "the commits were announced one by one")
+      assert.deepStrictEqual([...new Set(heard)], [`challenge_validate ${elsewhere.origin}`, "end"])
+    })))
+})
+
+describe.each(databases)("a job of another process on $name", (backend) => {
+  const database = useDatabase(backend)
+
+  it.live("ends the wait for it soon after it has ended, settled or cancelled", () =>
     database.use(Effect.gen(function*() {
       const other = yield* database.another
       const queue = yield* queueOf(other)
-      const listeners = sql(
-        `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query = 'LISTEN ${jobs.doneChannel}'`
-      )
       const server = { request_timeout_ms: 60_000, max_concurrent_requests: 100 }
       const here = yield* queueOf(database.driver())
       const waits = Context.get(
         yield* Layer.build(Layer.provide(Waits.layer(server), Layer.merge(Layer.succeed(Queue, here), Loops.layer))),
         Waits
       )
-      yield* Effect.repeat(Effect.delay(listeners, 20), { until: (rows) => rows.length === 1 })
       for (const end of ["done", "cancelled"] as const) {
         const id = yield* Effect.provideService(
           enqueueJob({ kind: "local_ca_crl_regenerate", dedupKey: end, payload: { issuer: "i" } }),
           Queue,
           queue
         )
-        // The sleep of this wait never ends, so it does not look again: only a notification can end it.
-        const waiting = yield* Effect.forkChild(Effect.clockWith((clock) =>
-          Effect.provideService(
-            waits.settled(id),
-            Clock.Clock,
-            Object.assign(Object.create(clock) as Clock.Clock, { sleep: () => Effect.never })
-          )
-        ))
-        yield* Effect.sleep("50 millis")
+        const subject = { kind: "local_ca_crl_regenerate", dedupKey: end }
+        // The sleep of these waits never ends, so only the look for ends can end them.
+        const withoutSleep = <A, E>(wait: Effect.Effect<A, E>) =>
+          Effect.forkChild(Effect.clockWith((clock) =>
+            Effect.provideService(
+              wait,
+              Clock.Clock,
+              Object.assign(Object.create(clock) as Clock.Clock, { sleep: () => Effect.never })
+            )
+          ))
+        const settled = yield* withoutSleep(waits.settled(id))
+        const held = yield* withoutSleep(waits.held(waits.moment(), subject))
         const ended = Effect.gen(function*() {
-          if (end === "cancelled") return yield* knownKinds.cancel(id, "ready", 1)
+          if (end === "cancelled") return yield* jobs.cancel(id, "ready", 1)
           const claimed = {
             now: 9_999_999_999,
             owner: "o",
@@ -138,10 +165,48 @@ describe("work another process enqueues on PostgreSQL", () => {
             kinds: ["local_ca_crl_regenerate"] as const
           }
           yield* knownKinds.claim(claimed)
-          return yield* knownKinds.settle({ id, owner: "o", attempts: 1 }, "done", undefined, 1)
+          return yield* jobs.settle({ id, owner: "o", attempts: 1 }, "done", undefined, 1)
         })
         assert.isDefined(yield* Effect.provideService(ended, Database, other))
-        assert.strictEqual((yield* Effect.timeout(Fiber.join(waiting), "30 seconds"))?.status, end)
+        assert.strictEqual((yield* Effect.timeout(Fiber.join(settled), "30 seconds"))?.status, end)
+        assert.isTrue(yield* Effect.timeout(Fiber.join(held), "30 seconds"))
       }
+    })))
+
+  it.effect("is looked for after growing pauses, and not while this process has it", () =>
+    database.use(Effect.gen(function*() {
+      const ends = makeEnds()
+      const subject = { kind: "signer_issue", dedupKey: "one" }
+      const looked = { count: 0 }
+      const driver: Driver = {
+        ...database.driver(),
+        single: (statement, params) => {
+          looked.count++
+          return database.driver().single(statement, params)
+        }
+      }
+      const look = Effect.provideService(ends.look, Database, driver)
+      yield* sql(
+        `INSERT INTO jobs (id, kind, dedup_key, payload, status, run_at, attempts, max_attempts, created_at, updated_at, share)
+         VALUES (${
+          idLiteral(backend.dialect, "00000000-0000-4000-8000-000000000001")
+        }, 'signer_issue', 'one', '{}', 'running', 0, 1, 3, 0, 0, '')`
+      )
+      const waiting = yield* Effect.forkChild(ends.after(ends.moment(), subject))
+      yield* Effect.yieldNow
+      const lookedAt: Array<number> = []
+      ends.begun(subject)
+      for (let millis = 0; millis < 2000; millis += 10) {
+        if (millis === 200) ends.left(subject)
+        const before = looked.count
+        yield* look
+        if (looked.count > before) lookedAt.push(millis)
+        yield* TestClock.adjust(10)
+      }
+      assert.deepStrictEqual(lookedAt, [200, 240, 320, 480, 800, 1300, 1800])
+      yield* sql("UPDATE jobs SET status = 'done'")
+      yield* TestClock.adjust(500)
+      yield* look
+      yield* Fiber.join(waiting)
     })))
 })

@@ -154,8 +154,7 @@ describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
         runAt: madeAt + 60,
         maxAttempts: 5,
         deadline: undefined,
-        now: madeAt,
-        origin: "test"
+        now: madeAt
       })
       assert.deepStrictEqual(
         (yield* jobs.list({ orderId }, { limit: 10, offset: 0 })).items.map((job) => job.id),
@@ -258,8 +257,7 @@ describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
         runAt: madeAt,
         maxAttempts: 5,
         deadline: undefined,
-        now: madeAt,
-        origin: "test"
+        now: madeAt
       })
       assert.deepInclude(yield* Effect.flip(jobs.runNow(operator, job.id)), {
         _tag: "JobNotRunnable",

@@ -66,8 +66,7 @@ describe.each(databases)("the overview on $name", (backend) => {
         runAt: startsAt + day,
         maxAttempts: 5,
         deadline: undefined,
-        now: startsAt,
-        origin: "test"
+        now: startsAt
       }), { discard: true })
   const shown = (panel: AskingPanel, query = "") =>
     Effect.flatMap(entered(panel, "vic", "viewer"), (held) => panel.ask(`/ui/${query}`, held))

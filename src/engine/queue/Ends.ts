@@ -1,0 +1,155 @@
+import * as Effect from "effect/Effect"
+import type { Awake } from "../Awake.ts"
+import { makeAwake } from "../Awake.ts"
+import { rows, text } from "../sql/Column.ts"
+import type { StorageFailed } from "../sql/Database.ts"
+import type { Database } from "../sql/Database.ts"
+import { lenient } from "../sql/Query.ts"
+import { statement } from "../sql/Statement.ts"
+import { lifeMillis } from "../Time.ts"
+import type { Job } from "./Job.ts"
+
+/* The ends of jobs, for requests that wait for them. */
+
+/**
+ * What identifies the work for which requests wait. A job that follows another job of the same kind and key is the same
+ * work.
+ */
+export type Subject = Pick<Job, "kind" | "dedupKey">
+
+/** A point in the order of the job ends that this process knows of. */
+export type Moment = number
+
+/**
+ * The ends of jobs that this process knows of: its own at once, and those of other processes because it looks for the rows
+ * while a request waits for them. Nobody sends notifications of ends: on PostgreSQL each of them would wake every process
+ * that listens, and all commits with notifications wait for one lock.
+ */
+export interface Ends {
+  /**
+   * Returns the current moment. Read it before the state for whose change {@link after} waits; otherwise an end in
+   * between is missed.
+   */
+  readonly moment: () => Moment
+  /** Reports that an attempt at the subject's job begins in this process, so its end need not be looked for. */
+  readonly begun: (subject: Subject) => void
+  /** Reports that the attempt is over. Its job may have another attempt, perhaps elsewhere. */
+  readonly left: (subject: Subject) => void
+  /** Reports after the commit that a job has ended. */
+  readonly tell: (subject: Subject) => void
+  /** Completes when the subject's job has ended after the moment. */
+  readonly after: (moment: Moment, subject: Subject) => Effect.Effect<void>
+  /** Looks for the jobs of other processes for which requests wait. It looks again after growing pauses. */
+  readonly look: Effect.Effect<void, StorageFailed, Database>
+  /** Repeats `look` while requests wait for jobs of other processes. */
+  readonly awake: Awake
+}
+
+// Scalar subqueries, because PostgreSQL would join sets by reading all rows of the table.
+const endedStatement = statement({
+  name: "job_ended",
+  params: { subjects: rows },
+  row: { kind: text(), dedupKey: text() },
+  sql: ({ at, each }) =>
+    `SELECT kind AS "kind", dedup_key AS "dedupKey"
+     FROM (SELECT ${at(0, "text")} AS kind, ${at(1, "text")} AS dedup_key FROM ${each(":subjects")}) AS awaited
+     WHERE (SELECT j.id FROM jobs j WHERE j.kind = awaited.kind AND j.dedup_key = awaited.dedup_key
+       AND j.status IN ('ready', 'running')) IS NULL`
+})
+
+interface Awaited {
+  readonly subject: Subject
+  readonly resumes: Set<() => void>
+  pauseMillis: number
+  /** When to look next, in milliseconds since the start of the process. */
+  lookAt: number
+}
+
+const textOf = ({ dedupKey, kind }: Subject): string => `${kind} ${dedupKey}`
+
+// An end between the read and the wait is found among the remembered ends. If there were more ends than this in
+// between, the wait lasts until its time is up.
+const remembered = 4096
+
+const tickMillis = 10
+const firstPauseMillis = 20
+const longestPauseMillis = 500
+/** The most subjects of one look. */
+const mostLooked = 500
+
+/** Makes the ends of one process. There are none at first. */
+export const makeEnds = (): Ends => {
+  let last: Moment = 0
+  const lately = new Map<string, Moment>()
+  const waiting = new Map<string, Awaited>()
+  const here = new Map<string, number>()
+  const awake = makeAwake(tickMillis, () => [...waiting.keys()].every((text) => here.has(text)))
+
+  const tell = (subject: Subject) => {
+    const text = textOf(subject)
+    lately.delete(text)
+    lately.set(text, ++last)
+    if (lately.size > remembered) lately.delete(lately.keys().next().value ?? "")
+    const resumed = waiting.get(text)?.resumes
+    waiting.delete(text)
+    for (const resume of resumed ?? []) resume()
+  }
+
+  const due = (now: number): ReadonlyArray<Subject> => {
+    const found: Array<Subject> = []
+    for (const [text, awaited] of waiting) {
+      if (here.has(text) || awaited.lookAt > now) continue
+      awaited.lookAt = now + awaited.pauseMillis
+      awaited.pauseMillis = Math.min(awaited.pauseMillis * 2, longestPauseMillis)
+      found.push(awaited.subject)
+      if (found.length === mostLooked) break
+    }
+    return found
+  }
+
+  return {
+    moment: () => last,
+    begun: (subject) => {
+      const text = textOf(subject)
+      here.set(text, (here.get(text) ?? 0) + 1)
+    },
+    left: (subject) => {
+      const text = textOf(subject)
+      const others = (here.get(text) ?? 1) - 1
+      if (others > 0) here.set(text, others)
+      else here.delete(text)
+      if (waiting.has(text)) awake.wake()
+    },
+    tell,
+    after: (moment, subject) =>
+      Effect.flatMap(lifeMillis, (now) =>
+        Effect.callback<void>((resume) => {
+          const text = textOf(subject)
+          if ((lately.get(text) ?? 0) > moment) return resume(Effect.void)
+          const told = () => resume(Effect.void)
+          const others = waiting.get(text)
+          if (others === undefined) {
+            waiting.set(text, {
+              subject,
+              resumes: new Set([told]),
+              pauseMillis: firstPauseMillis * 2,
+              lookAt: now + firstPauseMillis
+            })
+          } else others.resumes.add(told)
+          awake.wake()
+          return Effect.sync(() => {
+            const all = waiting.get(text)?.resumes
+            all?.delete(told)
+            if (all?.size === 0) waiting.delete(text)
+          })
+        })),
+    look: Effect.flatMap(lifeMillis, (now) => {
+      const subjects = due(now)
+      return subjects.length === 0 ? Effect.void : Effect.map(
+        lenient(endedStatement, { subjects: subjects.map(({ dedupKey, kind }) => [kind, dedupKey]) }),
+        (ended) => ended.forEach(tell)
+      )
+    }),
+    awake
+  }
+}
