@@ -39,7 +39,7 @@ const joined = (source: string): string => source.replaceAll(/\n[ \t]*(?:\*(?!\/
  */
 const citation = /(?<!["\w./-])([\w./-]*\w\.md)\b(#[\w-]*)?`?((?:(?:,| and) "[^"\n]{2,80}")*)/g
 
-/** A link within its own document. */
+/** A link to a heading of the same document. */
 const within = /\]\((#[\w-]+)\)/g
 
 /**

@@ -9,7 +9,7 @@ import { freshDirectory } from "./support/Databases.ts"
 interface Said {
   readonly output: string
   readonly code: number
-  /** What must have begun before it ends. */
+  /** The program that must have begun before this one ends. */
   readonly beside?: string
 }
 

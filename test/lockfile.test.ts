@@ -39,7 +39,7 @@ describe("package-lock.json", () => {
     assert.deepStrictEqual(here.map(([path]) => path).filter((path) => !path.endsWith("musl")), [])
   })
 
-  // As dependencies of the published package they would be three times as large as all others.
+  // If these were dependencies of the published package, they would be three times as large as all others.
   it("brings one runtime of one version for each platform to a clone, and none with the published package", () => {
     assert.isUndefined(manifest["optionalDependencies"])
     const runtimes = Object.entries(runtime["optionalDependencies"] ?? {})

@@ -362,7 +362,7 @@ describe("docs/operations.md", () => {
 
 describe("nix/module.nix", () => {
   const module = text("nix/module.nix")
-  /** The keys that the module writes in its own words. */
+  /** The keys whose values the module writes in its own words. */
   const apart = [
     "ExecStart",
     "ExecReload",

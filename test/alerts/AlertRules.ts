@@ -22,6 +22,6 @@ export const alertRules: ReadonlyArray<AlertRule> = (parse(readFileSync(rulesFil
 /** The families of metrics that an expression asks for. */
 export const familiesIn = (expr: string): ReadonlyArray<string> => expr.match(/\bacme_svc_\w+/g) ?? []
 
-/** An annotation as Prometheus writes it for these labels. */
+/** An annotation in the form that Prometheus writes for these labels. */
 export const rendered = (template: string, labels: Readonly<Record<string, string>>): string =>
   template.replaceAll(/\{\{ \$labels\.(\w+) \}\}/g, (_, label: string) => labels[label] ?? "")

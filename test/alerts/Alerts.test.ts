@@ -7,10 +7,7 @@ import { alertRules, familiesIn } from "./AlertRules.ts"
 import { crossings } from "./Crossings.ts"
 import { Recording } from "./Recording.ts"
 
-/*
- * Tests the alerts, their pages and the recordings. Whether the alerts fire is the question of promtool (`npm run
- * alerts`).
- */
+/* Tests the alerts, their pages and the recordings. promtool tests whether the alerts fire (`npm run alerts`). */
 
 interface Recorded {
   readonly tests: ReadonlyArray<{

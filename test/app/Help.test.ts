@@ -72,7 +72,7 @@ describe.each(each(nodes))("the page of $name", ({ node }) => {
       Math.max(...renderHelp(node, at(columns), sections).split("\n").map(({ length }) => length))
     assert.isAtMost(longest(300), 100)
     const example = node.example?.length ?? 0
-    assert.isAtMost(longest(60), Math.max(60, example + 2, 74)) // an example and what leads to a command stay whole
+    assert.isAtMost(longest(60), Math.max(60, example + 2, 74)) // An example, and the text that leads to a command, stay whole.
   })
 })
 

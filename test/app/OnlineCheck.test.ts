@@ -20,7 +20,7 @@ import { minimalConfig } from "../support/Server.ts"
 
 const check = ({ run }: Place, around: Around = {}) => run(["config", "check", "--online"], around)
 
-/** The rows of the table: key, what was tried, the result and the message. */
+/** The rows of the table: the key, what was tried, the result and the message. */
 const rowsOf = (out: string): ReadonlyMap<string, string> =>
   new Map(
     out.split("\n").flatMap((line) => {

@@ -40,7 +40,7 @@ describe.each(databases)("an act of operators on $name", (backend) => {
     "request_id"
   ])
 
-  /** Returns the rows after a number. What differs from subject to subject gets the same name. */
+  /** Returns the rows after a number. Values that differ from subject to subject are replaced by the same name. */
   const rowsAfter = (before: string, { id, more = "" }: Subject) =>
     Effect.map(sql(`SELECT * FROM audit_log WHERE id > ${before} ORDER BY id`), (rows) =>
       rows.map((row) => {

@@ -35,7 +35,7 @@ const runAll = ({ run }: Place) =>
         Effect.map(run(words), ({ code, err }) => [words.join(" "), code, err] as const))
   )
 
-/** What a directory holds, octet by octet. */
+/** The content of a directory, octet by octet. */
 const contentOf = ({ directory }: Place) =>
   readdirSync(directory).sort().map((name) => [name, readFileSync(join(directory, name)).toString("base64")])
 

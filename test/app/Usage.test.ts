@@ -13,7 +13,7 @@ import { freshPlace } from "../support/RunCommand.ts"
 
 const place = freshPlace()
 
-/** How a command line ends, and what it says. */
+/** How a command line ends, and what it prints. */
 const ends = (...words: ReadonlyArray<string>) => Effect.runPromise(place.run(words))
 
 /** A usage error: one sentence on stderr that names its subject. */

@@ -59,7 +59,7 @@ export const spkiOf = (key: KeyObject): Buffer => createPublicKey(key).export({ 
 export const rsaSpki = (modulus: bigint, exponent: bigint): Buffer =>
   seq(seq(oid("1.2.840.113549.1.1.1"), hexed("0500")), bitString(seq(int(modulus), int(exponent))))
 
-/** One P-256 key for every test that does not care. */
+/** One P-256 key for every test that needs no particular key. */
 export const ecKey = newEcKey()
 export const rsaKey = newRsaKey()
 
@@ -200,7 +200,7 @@ export const seeded = (seed: number): () => number => {
   }
 }
 
-/** One small damage to some octets. */
+/** Damages some octets at one place. */
 export const mutate = (octets: Uint8Array, random: () => number): Buffer => {
   const out = Buffer.from(octets)
   const at = Math.floor(random() * out.length)

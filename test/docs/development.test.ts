@@ -8,7 +8,7 @@ import { isFull } from "../support/Full.ts"
 import { patienceMs } from "../support/Patience.ts"
 import { cloneInto, hasRunLinesOf, Place, settled } from "../support/Place.ts"
 
-/* What documents tell developers of the service to do. */
+/* The commands of the documents for developers of the service. */
 
 describe.runIf(isFull)("programs that take their time", () => {
   it("docs/operations.md installs what the service needs and no more", async () => {

@@ -9,7 +9,7 @@ import type { Ground } from "../support/Ground.ts"
 import { startGround } from "../support/Ground.ts"
 import { leafOf, verifyChain } from "../support/Openssl.ts"
 
-/** What a promise failed with; fails the test if it did not fail. */
+/** The error with which a promise failed. Fails the test if the promise did not fail. */
 const failure = async (promise: Promise<unknown>): Promise<Error> => {
   const outcome = await promise.then(() => undefined, (error: unknown) => error)
   assert.instanceOf(outcome, Error)

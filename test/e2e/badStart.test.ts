@@ -12,7 +12,7 @@ import { minimalConfig } from "../support/Server.ts"
 
 /** Configuration is wrong: trying again will not help. */
 const invalid = 3
-/** The host could not do it. */
+/** The host prevented the start. */
 const failed = 1
 /** The command line is wrong. */
 const usage = 2
@@ -233,7 +233,7 @@ const authority: ReadonlyArray<Case> = [
     })
   },
   {
-    // Nobody can open it, not even root.
+    // Nobody can open this file, not even root.
     name: "a CA key that cannot be opened",
     code: invalid,
     says: [/ca\.key/],

@@ -27,7 +27,7 @@ describe.each(ways)("connections, TLS $tls", ({ tls }) => {
 
   beforeAll(async () => {
     await builtServer()
-    // Fewer bodies at a time than the slow ones below: 4 for each request in flight.
+    // This is fewer bodies at a time than the slow ones below: 4 for each request in progress.
     ground = await startGround({ tls, env: { ACME_SVC_SERVER__MAX_CONCURRENT_REQUESTS: "10" } })
     session = await AcmeSession.open(ground.server.directoryUrl)
     await session.register()

@@ -19,15 +19,15 @@ interface Taken {
   readonly operators: Operators
   /** Removes the database from the running server. */
   readonly take: () => Promise<void> | void
-  /** Gives it back. */
+  /** Gives the database back to the server. */
   readonly giveBack: () => Promise<void> | void
   readonly dispose: () => Promise<void>
 }
 
-/** Where operators are served, and how commands reach the same database. */
+/** The address of the operators' listener, and how commands reach the same database. */
 interface Operators {
   readonly origin: string
-  /** Where the process reports about itself. */
+  /** The address at which the process reports about itself. */
   readonly metrics: string
   readonly env: Readonly<Record<string, string>>
 }
@@ -95,7 +95,7 @@ const inside = /sql|select|insert|postgres|sqlite|ECONN|locked|node:|\bat \w+ \(
 
 const password = "Wrocław tramway, 4 stops"
 
-/** What the API and the panel answer to an operator with a session, one request after another. */
+/** The answers of the API and the panel to an operator with a session, one request after another. */
 const operatorOf = async ({ ground: { server }, operators: { env, origin } }: Taken) => {
   writeFileSync(join(server.directory, "password"), `${password}\n`, { mode: 0o600 })
   const words = ["admin", "user", "create", "ann", "--password-file", "password"]

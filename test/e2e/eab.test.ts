@@ -41,14 +41,14 @@ class Commands {
     return ended
   }
 
-  /** What a command that has to succeed prints. */
+  /** The output of a command that has to succeed. */
   async succeed(...words: ReadonlyArray<string>): Promise<string> {
     const { code, stderr, stdout } = await this.run(...words)
     assert.deepStrictEqual([code, stderr], [0, ""], words.join(" "))
     return stdout
   }
 
-  /** What a command prints that is refused with an exit code. */
+  /** The output of a command that is refused with an exit code. */
   async refused(code: number, ...words: ReadonlyArray<string>): Promise<string> {
     const ended = await this.run(...words)
     assert.deepStrictEqual([ended.code, ended.stdout], [code, ""], `${words.join(" ")}: ${ended.stderr}`)

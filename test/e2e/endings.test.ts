@@ -10,7 +10,7 @@ import { commandLine } from "../support/CommandLine.ts"
 import { builtServer, freshDirectory } from "../support/Databases.ts"
 import { runtime } from "../support/Server.ts"
 
-/* Tests how commands end that are interrupted. */
+/* Tests how interrupted commands end. */
 
 const program = resolve(import.meta.dirname, "../../dist/main.js")
 

@@ -34,11 +34,11 @@ interface Ledger {
   readonly body: OrderBody
   /** Whether finalize was answered with 200. */
   acknowledged: boolean
-  /** The chain, when it was downloaded while the server was being killed. */
+  /** The chain, if it was downloaded while the server was being killed. */
   chain: string | undefined
 }
 
-/** Every order of the run in the order of its 201, and the number of all answers. */
+/** Every order of the run, in the order of the 201 answers, and the number of all answers. */
 interface Book {
   readonly orders: Array<Ledger>
   answers: number

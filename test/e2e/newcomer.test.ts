@@ -31,7 +31,7 @@ describe.each(cases)("what npm start does in an empty folder, $name, TLS $tls", 
     const [port, httpPort] = [await freePort(), await freePort()]
     const baseUrl = `${tls ? "https" : "http"}://localhost:${port}`
     const env = {
-      // The log is for people here: only then is there a welcome.
+      // The log is for people here, because only then is there a welcome.
       ACME_SVC_LOGGING__JSON_FORMAT: undefined,
       ACME_SVC_SERVER__BIND_ADDRESS: `127.0.0.1:${port}`,
       ACME_SVC_SERVER__BASE_URL: baseUrl,

@@ -467,7 +467,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
   it("has an order revoked, and is signed out of, with the keyboard alone", async () => {
     const path = await ground.issued()
     const { close, page } = await open()
-    /** Presses Tab until something has the focus; this is more often than any page has controls. */
+    /** Presses Tab until something has the focus. The limit is higher than the number of controls on any page. */
     const tabTo = async (selector: string) => {
       for (let presses = 0; presses < 200; presses++) {
         await page.keyboard.press("Tab")

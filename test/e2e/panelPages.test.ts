@@ -117,7 +117,7 @@ describe.runIf(isFull)("every page of the panel", () => {
     await Promise.all([demo?.stop(), empty?.stop()])
   })
 
-  /** Notes a cell; faults are reported when the row is done. */
+  /** Records a cell. Its faults are reported when the row is done. */
   const noting = (row: Row) => {
     const faults: Array<string> = []
     const noted = new Map<Column, string>(columns.map((column) => [column, "–"]))

@@ -62,7 +62,7 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
       typeof settings === "string" ? settings : configOf({ ...first, ...settings })
     )
 
-  /** Reloads with other settings; returns what was logged about it. */
+  /** Reloads with other settings, and returns what was logged about the reload. */
   const reload = async (settings: Partial<Settings> = {}) => {
     write(settings)
     const next = ++generation

@@ -85,7 +85,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
   const numberOf = (list: Buffer): number =>
     Number(openssl(["crl", "-inform", "DER", "-noout", "-crlnumber"], list).toString().trim().split("=")[1])
 
-  /** The list once it names all of these. */
+  /** The list, once it names all of these certificates. */
   const listWith = (...serials: ReadonlyArray<string>): Promise<Buffer> =>
     session.poll(fetchList, (list) => serials.every((serial) => serialsOf(list).includes(serial)))
 

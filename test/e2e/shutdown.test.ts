@@ -171,7 +171,7 @@ describe.each(databases)("SIGTERM, $name", ({ freshUrl }) => {
       const issue = async (session: AcmeSession, name: string): Promise<void> => {
         const placed = await session.newOrder([name])
         await session.authorize(placed.body, ground.responder.tokens, 60_000)
-        // Finalized twice if the first answer is lost: then the state of the order counts.
+        // finalize is sent twice if the first answer is lost. Then the state of the order counts.
         await session.finalize(placed.body, makeCsr({ names: [name] }).csr)
         const order = await session.awaitOrder(placed.url, ["valid", "invalid"], 60_000)
         assert.strictEqual(order.status, "valid", JSON.stringify(order))

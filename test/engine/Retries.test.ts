@@ -3,7 +3,7 @@ import { Clock, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { untilBack } from "../../src/engine/Retries.ts"
 
-/** The seconds at which something is tried that succeeds if `isBack` says so. */
+/** The seconds at which an action is tried. It succeeds if `isBack` says so. */
 const tried = (isBack: (seconds: number) => boolean) =>
   Effect.gen(function*() {
     const at: Array<number> = []

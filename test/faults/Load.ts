@@ -40,7 +40,7 @@ export interface Load {
   readonly oddities: ReadonlyArray<string>
   /** Milliseconds from newOrder to the certificate, of each order that got one. */
   readonly issuances: ReadonlyArray<number>
-  /** Runs `work` unless a client gives up meanwhile, which fails it. */
+  /** Runs `work`. Fails if a client gives up in the meantime. */
   readonly beside: <A>(work: Promise<A>) => Promise<A>
   /** Lets every client finish its current work. */
   readonly finish: () => Promise<void>
@@ -171,7 +171,7 @@ export const startLoad = async (options: LoadOptions): Promise<Load> => {
   }
   const working = Promise.all(Array.from({ length: clients }, (_, index) => work(index)))
   const gaveUp = new Promise<never>((_, reject) => working.catch(reject))
-  gaveUp.catch(() => undefined) // handled by the caller that waits beside it
+  gaveUp.catch(() => undefined) // The caller that waits beside it handles this failure.
 
   return {
     ledger,

@@ -5,7 +5,7 @@ import { workerData } from "node:worker_threads"
 
 /* A peer that loads a listener. It has its own thread, so that it does not slow down whoever measures newcomers. */
 
-/** What a neighbour does. */
+/** The load that a neighbour causes. */
 export interface Neighbourly {
   readonly port: number
   readonly tls: boolean

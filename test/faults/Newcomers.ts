@@ -78,7 +78,7 @@ const among = (tls: boolean) => async (stage: Stage): Promise<number> => {
   })
   try {
     await Promise.all(neighbours.map((neighbour) => once(neighbour, "online")))
-    await delay(2000) // a queue that fills does so within this time
+    await delay(2000) // A queue that fills does so within this time.
     const beside = await arrivals(rounds, port, tls)
     stage.measured(`${beside.text}; alone ${alone.text}`)
     say(`newcomers waited ${beside.text}; alone ${alone.text}`)

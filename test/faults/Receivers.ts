@@ -64,11 +64,11 @@ const compare = (name: string, notices: ReadonlyArray<Notice>, facts: ReadonlySe
   }
 }
 
-/** Starts them. The webhook takes `answerMillis` to answer. */
+/** Starts the receivers. The webhook takes `answerMillis` to answer. */
 export const startReceivers = async (answerMillis = 0): Promise<Receivers> => {
   const home = mkdtempSync(join(tmpdir(), "acme-receivers-"))
   const [program, away, told] = [join(home, "tell"), join(home, "away"), join(home, "told")]
-  // One write for each line, so that programs that run at the same time do not mix their lines.
+  // Each line is one write, so that programs that run at the same time do not mix their lines.
   writeFileSync(program, `#!/bin/sh\nexec printf '%s\\n' "$(cat)" >> '${told}'\n`)
   chmodSync(program, 0o755)
   const notices: Array<Notice> = []

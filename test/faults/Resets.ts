@@ -42,7 +42,7 @@ export const databaseResets: Fault = {
   }
 }
 
-/** Connections of clients are reset while a request is on its way, or its answer. */
+/** Connections of clients are reset while a request or its answer is on the way. */
 export const clientResets: Fault = {
   name: "resets between client and service",
   databases: ["SQLite", "PostgreSQL"],

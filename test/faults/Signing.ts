@@ -111,7 +111,7 @@ export const killWhileRelaying: Fault = {
     const home = mkdtempSync(join(tmpdir(), "acme-faults-"))
     const at = join(home, "upstream")
     mkdirSync(at)
-    // One CA for both, so that every stored certificate is checked against it.
+    // Both use one CA, so that every stored certificate is checked against it.
     const made = await runToEnd(["init"], { directory: home })
     if (made.code !== 0) throw new Error(`init: ${made.stderr}`)
     for (const file of ["ca.pem", "ca.key"]) copyFileSync(join(home, file), join(at, file))

@@ -12,9 +12,9 @@ export type DatabaseName = "SQLite" | "PostgreSQL"
 
 /** How the service is laid out. */
 export interface SiteOptions {
-  /** A separate SQLite file if not given. */
+  /** By default, a separate SQLite file. */
   readonly databaseUrl?: string
-  /** This many worker processes, and one process that serves; one process for everything if not given. */
+  /** The number of worker processes, beside one process that serves. By default one process does everything. */
   readonly workers?: number
   readonly tls?: boolean
   readonly env?: Readonly<Record<string, string>>
@@ -42,7 +42,7 @@ export interface Site {
   readonly databaseUrl: string
   /** When its processes were started, by this process's clock. */
   readonly begun: number
-  /** Serves ACME clients. */
+  /** The process that serves ACME clients. */
   readonly acme: Server
   /** The processes that run jobs; the process that serves, if there is only one. */
   readonly workers: ReadonlyArray<Server>

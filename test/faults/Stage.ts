@@ -52,7 +52,7 @@ export interface Stage {
   /** A number from 0 up to but not including `below`, drawn from the seed. */
   readonly chance: (below: number) => number
   readonly means: Means
-  /** Notes a figure for the table. */
+  /** Records a figure for the table. */
   readonly measured: (figure: string) => void
 }
 

@@ -13,8 +13,8 @@ import type { Fault, Means, Stage } from "./Stage.ts"
 import { siteOn, under } from "./Stage.ts"
 
 /*
- * One caller takes all it can get. Again and again an honest client arrives beside it, each time over a connection of
- * its own. The time it needs is compared with the time it needs alone.
+ * One caller takes everything that it can get. Again and again an honest client arrives beside it, each time over a
+ * connection of its own. The time that it needs is compared with the time that it needs alone.
  */
 
 /** How many times as long it may take. The goal is twice; this is more because two cores do all the work. */

@@ -9,7 +9,7 @@ export interface Row {
   readonly outcome?: Outcome
   /** Where the service differed from its documentation, apart from losses and duplicates. */
   readonly error?: string
-  /** Why it could not be tried here. */
+  /** Why the fault could not be tried here. */
   readonly notRun?: string
 }
 

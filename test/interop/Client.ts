@@ -37,10 +37,10 @@ export interface Workplace {
 /** A real ACME client: its features, and how each is used. It lacks the features that are left out here. */
 export interface Client {
   readonly name: string
-  /** The programs it consists of. */
+  /** The programs of the client. */
   readonly commands: ReadonlyArray<string>
   readonly challenges: ReadonlyArray<Challenge>
-  /** The client and its version, if it is not Debian's. */
+  /** The client's package and its version, if the client is not Debian's. */
   readonly pinned?: { readonly package: string; readonly version: string }
   /**
    * Why the client is not available here, because something is missing that the run does not install; nothing if it is
@@ -57,7 +57,7 @@ export interface Client {
   readonly renewWhenTold?: (at: Workplace, names: Names) => Promise<unknown>
   /** The chain the client keeps for a name of an order, leaf first. */
   readonly chain: (at: Workplace, names: Names, name: string) => string
-  /** It can open an account with the credential of its workplace. */
+  /** Whether the client can open an account with the credential of its workplace. */
   readonly binds?: true
   /** Asks for a single name that is only in the subject of its request. */
   readonly namesInSubject?: true

@@ -281,7 +281,7 @@ const playBehind = async (
       const server = await startServer({
         port,
         tls,
-        // A name, as forwarders compare names and not addresses.
+        // This is a name, because forwarders compare names and not addresses.
         env: tls ? { ACME_SVC_SERVER__BASE_URL: `https://localhost:${port}` } : {},
         config: "[challenge]\nbypass = true\n" +
           chosen.map((forwarder) => relaying(slugOf(forwarder), upstream.profileUrl(slugOf(forwarder)))).join("")

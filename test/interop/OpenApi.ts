@@ -221,7 +221,7 @@ const playOn = async (
   return outcomes
 }
 
-/** Plays all of it on SQLite and on PostgreSQL. */
+/** Plays the whole program on SQLite and on PostgreSQL. */
 export const playOpenApi = async (
   createDatabase: () => Promise<string>,
   say: (text: string) => void

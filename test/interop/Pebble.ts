@@ -23,9 +23,9 @@ export interface Pebble {
 
 /** How it is started. */
 export interface PebbleOptions {
-  /** Where names are looked up. */
+  /** The server at which names are looked up. */
   readonly nameServer: string
-  /** Where http-01 answers are looked for. */
+  /** The port at which http-01 answers are requested. */
   readonly httpPort: number
   /** Whether it accepts every challenge without a check. */
   readonly believes: boolean

@@ -34,7 +34,7 @@ export interface Forwarder {
   readonly here: (site: Site) => ReadonlyArray<Edit>
   /** What the recipe says to change if the service speaks TLS; applied before {@link here}. */
   readonly overTls: ReadonlyArray<Edit>
-  /** Runs it in the foreground with the text of the recipe. */
+  /** Runs the forwarder in the foreground, with the text of the recipe. */
   readonly run: (recipe: string, site: Site) => Promise<Foreground>
 }
 

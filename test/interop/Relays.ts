@@ -19,7 +19,7 @@ import type { Outcome } from "./Table.ts"
  * and again.
  */
 
-/** The programs that it needs. */
+/** The programs that these relays need. */
 export const relayCommands: ReadonlyArray<string> = ["certbot", "pebble"]
 
 const client = "certbot, relay, Pebble"

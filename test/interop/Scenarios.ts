@@ -72,7 +72,7 @@ const byDns = (_client: Client, challenge: Challenge) => challenge === "dns-01"
 const once = (can: (client: Client) => unknown) => (client: Client, challenge: Challenge) =>
   can(client) !== undefined && client.challenges[0] === challenge
 
-/** In the order in which they are played: earlier scenarios make what later ones need. */
+/** The scenarios, in the order in which they are played: earlier ones make what later ones need. */
 export const scenarios: ReadonlyArray<Scenario> = [
   {
     name: "issue",

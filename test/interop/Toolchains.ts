@@ -11,10 +11,13 @@ const isOlder = (here: string, wanted: string): boolean => {
   return false
 }
 
-/** Why a toolchain of at least a version is not available: it is absent, or too old. Nothing if it is available. */
+/**
+ * Why a toolchain of this version or a newer one is not available: it is absent, or too old. Nothing if it is
+ * available.
+ */
 export const lacks = async (command: "cargo" | "go", wanted: string): Promise<string | undefined> => {
   const words = command === "go" ? ["env", "GOVERSION"] : ["--version"]
-  // Its own version: a toolchain that would fetch a newer one counts as what it is now.
+  // The version of the toolchain itself: one that would fetch a newer version counts as what it is now.
   const env = { HOME: process.env["HOME"] ?? "/", GOTOOLCHAIN: "local" }
   const said = await runCommand(command, words, { env }).catch(() => undefined)
   const here = /\d+(?:\.\d+)+/.exec(said ?? "")?.[0]

@@ -7,7 +7,7 @@ import { runCommand } from "../interop/Command.ts"
 const repository = resolve(import.meta.dirname, "../..")
 const containerfile = join(repository, "deploy/container/Containerfile")
 
-/** The programs it needs. */
+/** The programs that build and run the image. */
 export const imageCommands = ["buildah", "mmdebstrap"] as const
 
 /** The image's settings for how it is run. */

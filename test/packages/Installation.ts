@@ -3,16 +3,16 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Outcome } from "../interop/Table.ts"
 
-/** What the cases of one run share. */
+/** The things that all cases of one run share. */
 export interface Shared {
   /** The published package, as `npm pack` has made it from this clone, which rebuilt `dist`. */
   readonly tarball: string
   readonly say: (text: string) => void
 }
 
-/** What a case gets. */
+/** The input of a case. */
 export interface Site extends Shared {
-  /** Its own directory, which everybody may enter; removed after the case. */
+  /** The directory of the case. Everybody may enter it, and it is removed after the case. */
   readonly directory: string
   /** Plays a step of the case, and records its result; later steps may use what it returns. */
   readonly step: <A>(name: string, play: () => Promise<A>) => Promise<A>
@@ -27,7 +27,7 @@ export interface Installation {
   readonly play: (site: Site) => Promise<void>
 }
 
-/** Fails with a sentence unless something holds. */
+/** Fails with the given sentence unless a condition holds. */
 export const check = (holds: boolean, what: string): void => {
   if (!holds) throw new Error(what)
 }

@@ -30,7 +30,7 @@ export const recoveryLines = {
   base: "pg_basebackup --pgdata=/backup/base --checkpoint=fast"
 } as const
 
-/** All of them. */
+/** All commands of both documents that the cases run. */
 export const packageLines: ReadonlyArray<string> = [npmLines, debianLines, recoveryLines].flatMap((lines) =>
   Object.values(lines)
 )

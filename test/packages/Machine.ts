@@ -92,7 +92,7 @@ export interface Machine {
   readonly shell: (line: string) => Promise<string>
   /** Waits until a unit has logged `words`, `times` times in all. */
   readonly said: (unit: string, words: string, times?: number) => Promise<void>
-  /** Ends all processes in it at once. */
+  /** Ends all processes of the machine at once. */
   readonly stop: () => Promise<void>
 }
 

@@ -29,7 +29,7 @@ const runtime = `node-linux-${process.arch}`
 interface Place {
   readonly home: string
   readonly env: Environment
-  /** Runs a line to its end, whatever that is, and returns its output and `exit N`. */
+  /** Runs a line to its end, however it ends, and returns its output and `exit N`. */
   readonly run: (line: string) => Promise<string>
 }
 
@@ -47,7 +47,7 @@ const placeFor = async ({ node, npm }: Release, name: string, directory: string,
   return { home, env: own, run }
 }
 
-/** Fails unless a line ends this way, and prints these words. */
+/** Fails unless a line ends in this way and prints these words. */
 const says = async ({ run }: Place, line: string, exit: number, words: string): Promise<void> => {
   const said = await run(line)
   check(said.endsWith(`exit ${exit}\n`) && said.includes(words), `${line}\n${said}`)

@@ -61,7 +61,7 @@ class Cluster {
     return cluster
   }
 
-  /** A shell line as the server's user, in its folder, as a user with all rights there. */
+  /** Runs a shell line as the server's user, in its folder. There it is a superuser of the database. */
   run(line: string): Promise<string> {
     const env = {
       PATH: `${programs()}:${process.env["PATH"]}`,

@@ -12,7 +12,7 @@ import { check } from "./Installation.ts"
 
 const repository = resolve(import.meta.dirname, "../..")
 
-/** Something that is shipped. */
+/** A component that is shipped. */
 export interface Component {
   readonly name: string
   readonly group?: string

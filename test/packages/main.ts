@@ -22,10 +22,10 @@ import { sbom } from "./Sbom.ts"
  * used to get a certificate. Words select by a part of the name; `--help` has the rest.
  */
 
-/** Those that take longest come first. */
+/** The installations. Those that take longest come first. */
 const installations: ReadonlyArray<Installation> = [container, debian, npm, recovery, kubernetes, compose, nixos, sbom]
 
-/** This many are played at a time. */
+/** The number of installations that are played at a time. */
 const width = 2
 
 const repository = resolve(import.meta.dirname, "../..")

@@ -13,7 +13,7 @@ export interface Member {
   readonly odd?: ReadonlyArray<unknown>
 }
 
-/** A route. */
+/** A route that plays use. */
 export interface ApiRoute {
   readonly noun: Noun
   readonly route: string
@@ -109,7 +109,7 @@ const contact = text(
 const target = { username: "bob" }
 const others = ["anna", "carl", "nobody", "Bob", "no body", "-", "x".repeat(100)]
 
-/** The routes. */
+/** All routes that plays use. */
 export const apiRoutes: ReadonlyArray<ApiRoute> = [
   { noun: "nonces", route: "GET /api/nonces", by: "viewer" },
   {

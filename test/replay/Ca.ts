@@ -1,6 +1,6 @@
 /* The CA of the replay. It is fixed, so that two recordings have the same certificates. Nobody trusts it. */
 
-/** Its certificate, valid until 2036. */
+/** The certificate of the CA, valid until 2036. */
 export const caCertificate = `-----BEGIN CERTIFICATE-----
 MIIBajCCARGgAwIBAgIQQsuvcXNB874Ud/RDS8gCgzAKBggqhkjOPQQDAjAUMRIw
 EAYDVQQDDAlSZXBsYXkgQ0EwHhcNMjYxMTMwMjMwMDAwWhcNMzYxMTMwMjMwMDAw
@@ -13,7 +13,7 @@ xB1BLsBVzKm1+NDFAJUrOLUG8oyz/7+IBhrQlyYR
 -----END CERTIFICATE-----
 `
 
-/** Its private key. */
+/** The private key of the CA. */
 export const caKey = `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgvgy0mjAThGELSAcb
 97Wnvsax3mBDl7fWMdjNg/Nr/mGhRANCAARe0QJ4ONwTR25IKLm/J898utLEEKP/

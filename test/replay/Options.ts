@@ -1,10 +1,10 @@
-/** What `npm run replay` is asked for. */
+/** The options of `npm run replay`. */
 export interface Options {
   /** Writes the recordings again instead of comparing with them. */
   readonly record: boolean
   /** Only groups with one of these words in their names: `credentials`, or `.cli`. */
   readonly only: ReadonlyArray<string>
-  /** Names all plays that differ alike, not only the first few. */
+  /** Whether to name all plays that differ alike, and not only the first few. */
   readonly all: boolean
   /** Also prints the decided differences. */
   readonly decided: boolean

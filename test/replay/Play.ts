@@ -40,12 +40,12 @@ export interface RequestPlay extends Ask {
   readonly parts?: (text: string) => ReadonlyArray<readonly [name: string, text: string]>
 }
 
-/** A command line. */
+/** A play of one command line. */
 export interface CommandPlay {
   readonly name: string
   readonly words: ReadonlyArray<string>
   readonly around?: Around
-  /** Files of its directory that it reads. */
+  /** Files in the directory of the play, which the command reads. */
   readonly files?: Readonly<Record<string, string>>
 }
 

@@ -1,6 +1,6 @@
 /* The differences from the recordings that are decided. They are also in the changelog, as far as users notice them. */
 
-/** Plays whose answers differ from the recordings, and why that is right. */
+/** Plays whose answers differ from the recordings, and why the new answers are right. */
 export interface Decided {
   /** Found in `<group>: <name>`, in the form in which a difference is printed. */
   readonly plays: RegExp

@@ -13,15 +13,15 @@ import { read, written } from "./Recording.ts"
 import { playGroup, withTemplate } from "./Stage.ts"
 
 /*
- * `npm run replay`: sends the surfaces of operators what an earlier build was asked, and prints the differences between
- * the answers.
+ * `npm run replay` sends the surfaces of operators the requests that an earlier build got, and prints the differences
+ * between the answers.
  */
 
 const folder = join(import.meta.dirname, "recordings")
 const fileOf = (name: string): string => join(folder, `${name}.jsonl`)
 const say = (text: string): boolean => process.stdout.write(`${text}\n`)
 
-/** What today's build answers, group by group. */
+/** The answers of today's build, group by group. */
 const played = async (
   { only }: Options,
   each: (name: string, outcomes: ReadonlyArray<Outcome>) => void

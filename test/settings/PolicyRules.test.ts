@@ -17,7 +17,7 @@ then = "allow"
 
 const fileOf = (...parts: ReadonlyArray<string>) => `${parts.join("\n")}\n${minimal}`
 
-/** A check beside a sound policy. */
+/** A sound policy with one more check. */
 const check = (text: string) => fileOf(rules, office, `[filter.check.x]\n${text}`)
 /** A rule beside a sound policy. */
 const rule = (text: string) => fileOf(rules, office, `[filter.rule.x]\n${text}`)

@@ -462,7 +462,7 @@ export const others: Record<string, TextSamples> = {
   "signer.local_ca.subject.country": { initial: "", good: ["", "IT"], bad: ["I", "ITA", "1T"] },
   "signer.local_ca.subject.state": anything,
   "signer.local_ca.subject.locality": anything,
-  // PolicyRules.test.ts judges combinations of these, and the named tables.
+  // PolicyRules.test.ts judges combinations of the following keys, and the named tables.
   "filter.rules": { initial: [], good: [[]], bad: [["A"], ["a_b"], ["or"]] },
   "filter.default": oneOf("deny", ["allow", "deny"]),
   "filter.trusted_proxies": addresses([]),

@@ -109,7 +109,7 @@ export class Judge {
     cut()
     const after = snapshotOf(this.#store())
     for (const lost of lostIn(before, after, this.#ledger)) this.#violated(lost)
-    // A row that was lost is not known any more, and a row that was swept did exist.
+    // The judge forgets rows that the power cut lost. It remembers rows that were swept, because they existed.
     for (const table of ["orders", "challenges", "authorizations", "accounts", "crls"] as const) {
       for (const key of before[table].keys()) {
         const row = after[table].get(key)

@@ -17,7 +17,7 @@ export const timeoutMillis = 5000
 /** The names of the webhooks. */
 export const receiverNames = ["chat", "pager"] as const
 
-/** The sections of the configuration that name them. */
+/** The sections of the configuration that name these receivers. */
 export const receiversToml = `
 [notify]
 enabled = ["webhook"]

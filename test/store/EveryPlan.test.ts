@@ -44,9 +44,9 @@ const small = new Set([
 ])
 
 /**
- * Statements with wide reads: what bounds the reads, and the wide steps on SQLite, where no others are allowed.
- * PostgreSQL chooses plans by the number of rows, and this database has few rows for a plan that knows neither values
- * nor limits.
+ * Statements that read widely. `bound` says what bounds the reads, and `steps` matches the wide steps that are allowed
+ * on SQLite. PostgreSQL chooses plans by the number of rows, and this database has few rows for a plan that knows
+ * neither values nor limits.
  */
 const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; readonly steps?: RegExp }> = [
   {
@@ -211,7 +211,7 @@ describe.each(databases)("every plan on $name", (backend) => {
       })
   }
 
-  /** The steps that nothing bounds, each with its statement. */
+  /** The steps whose reads nothing bounds, each with its statement. */
   const unbounded = Effect.suspend(() =>
     Effect.forEach(
       statements.filter(({ name, only = backend.dialect }) => !name.startsWith("test_") && only === backend.dialect),

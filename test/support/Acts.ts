@@ -31,7 +31,7 @@ export interface Act {
   readonly subject: (way: Way) => Effect.Effect<Subject, unknown, Needs>
   /** Method, path and body. */
   readonly api: (subject: Subject) => readonly [string, string, unknown?]
-  /** Path and fields of a form. */
+  /** The path and the fields of a form. */
   readonly panel: (subject: Subject) => readonly [string, Readonly<Record<string, string>>?]
   readonly cli: (subject: Subject) => ReadonlyArray<string>
   /** The rows and records that each way leaves. */

@@ -43,7 +43,7 @@ export const useApi = (backend: Backend, toml = "") => {
   }
 }
 
-/** What tests over the API get. */
+/** The functions and records that tests over the API use. */
 export type Asking = Effect.Success<ReturnType<typeof apiOf>>
 
 /** Makes an operator and signs the operator in. */

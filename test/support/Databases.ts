@@ -96,7 +96,7 @@ export const emptied = (dialect: "sqlite" | "postgres"): Effect.Effect<void, nev
   })
 }
 
-/** What {@link useDatabase} gives a describe block. */
+/** The functions that {@link useDatabase} gives to a describe block. */
 export interface TestDatabase {
   readonly dialect: "sqlite" | "postgres"
   readonly url: () => string

@@ -162,7 +162,7 @@ export const linesOf = {
   }
 } as const
 
-/** A file with lines of its own. */
+/** A test file that runs lines of its own. */
 export type Home = keyof typeof linesOf
 
 /** Every line that is run exactly as it stands. */

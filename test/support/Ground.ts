@@ -8,7 +8,7 @@ import type { Server, ServerOptions } from "./Server.ts"
 import { startServer } from "./Server.ts"
 import { checkStoredCertificates } from "./StoredCertificates.ts"
 
-/** What validations need: names that resolve to loopback, and a web server there. */
+/** The world that validations need: names that resolve to loopback, and a web server there. */
 export interface World {
   /** Every name resolves to 127.0.0.1 unless the zone says otherwise. */
   readonly dns: DnsAnswerer

@@ -36,7 +36,7 @@ export interface OperatorSurface {
   readonly begin: (seat: Seat, password: string) => Promise<string>
   /** Completes the enrolment, and returns the recovery codes. */
   readonly confirm: (seat: Seat, code: string) => Promise<ReadonlyArray<string>>
-  /** These do the same in a sign-in that demands an enrolment. */
+  /** The following do the same in a sign-in that demands an enrolment. */
   readonly forcedBegin: (seat: Seat) => Promise<string>
   readonly forcedConfirm: (seat: Seat, code: string) => Promise<void>
   readonly codes: (seat: Seat, password: string) => Promise<ReadonlyArray<string>>

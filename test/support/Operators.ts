@@ -24,7 +24,7 @@ export const startsAt = 1_800_000_015
 /** A configuration that tests of operators rely on. */
 export const config = configOf()
 
-/** The same, with a second factor required. */
+/** The same configuration, with a second factor required. */
 export const strict = configOf("[admin]\nrequire_mfa = true\n")
 
 /** The actor that makes operators. */

@@ -25,7 +25,7 @@ export const panelOf = Effect.fnUntraced(function*(config: Config, admit?: Check
   return { ask: asking(app, config) }
 })
 
-/** What tests of the panel get. */
+/** The functions and records that tests of the panel use. */
 export type AskingPanel = Effect.Success<ReturnType<typeof panelOf>>
 
 /** Tests over the panel; `first` gives each test the function to call it. */

@@ -45,7 +45,7 @@ export interface Manner<A, R, S, O> {
   ) => Effect.Effect<void, unknown, O | Scope.Scope>
 }
 
-/** What {@link useTests} gives a describe block or a file. */
+/** The functions that {@link useTests} gives to a describe block or a file. */
 export interface Tests<A, R, S> {
   /** Every log record of the running test. */
   readonly records: Array<Record>

@@ -5,7 +5,7 @@ import { world } from "./Graph.ts"
 import type { Making, Manner, Tests } from "./UseTests.ts"
 import { useStore } from "./UseTests.ts"
 
-/** What {@link useWorld} gives a describe block. */
+/** The functions that {@link useWorld} gives to a describe block. */
 export type TestWorld<A, S> = Tests<A, World | Database, S> & { readonly database: TestDatabase }
 
 /** Tests over a database. Each has its own world, and `script` holds the defaults for the script of a test. */

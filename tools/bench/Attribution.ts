@@ -22,7 +22,7 @@ import type { Dialect } from "./Statements.ts"
 
 interface Line {
   readonly title: string
-  /** The file of a function. The first matching line gets it. */
+  /** The files of functions. A function belongs to the first line whose files match. */
   readonly file: RegExp
 }
 

@@ -42,7 +42,7 @@ export interface Division {
   readonly machineShare: number
 }
 
-/** Both divisions. */
+/** The cost of both divisions. */
 export interface ClusterCost {
   readonly concurrency: number
   readonly processors: number

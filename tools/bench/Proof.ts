@@ -17,7 +17,7 @@ export interface Proof {
 /** A permanent token, with which the least cost of a validation is measured. */
 export const lastingToken = "lasting"
 
-/** Starts both. */
+/** Starts both servers. */
 export const startProof = async (): Promise<Proof> => {
   const waiting = new Map<string, () => void>()
   const web = await startHttp01Responder({

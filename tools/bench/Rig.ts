@@ -5,7 +5,7 @@ import type { Postmaster } from "./Postmaster.ts"
 import * as Procfs from "./Procfs.ts"
 import type { Service } from "./Service.ts"
 
-/* A service whose profiles are measured beside each other. Each profile is one way. */
+/* A service whose profiles are measured beside each other. Each profile has one of the settings to be compared. */
 
 /** The service, its database server, and the process that loads it. */
 export interface Rig {

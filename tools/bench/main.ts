@@ -80,7 +80,7 @@ const whole = shown(
   (paint, measured, options) => `${conditions(options.synchronous)}\n\n${report(paint, measured, options)}`
 )
 
-/** What is measured instead of the whole, by its option. */
+/** The measurements that can replace the whole one, by their options. */
 const modes: { readonly [M in Mode]: (options: Options, progress: Progress) => Promise<string> } = {
   attribution: shown(measureAttribution, attributionReport),
   check: async (options, progress) => {

@@ -174,7 +174,7 @@ const lay = async (root: string, architecture: Architecture, temporary: string):
       filter: (file) => !["compiled", "LICENSES"].some((name) => file === join(repository, "dist", name))
     })
   }
-  // The launcher names the runtime, because a first line might find another runtime.
+  // The launcher names the runtime by its path, because a `#!` line might find another one.
   put("usr/lib/acme-svc/dist/main.js", text("dist/main.js").replace(/^#!.*\n/, ""))
   put("usr/lib/acme-svc/dist/sbom.cdx.json", withRuntime(text("dist/sbom.cdx.json"), runtimeComponent(cpu), []))
   copyModules(lib, `linux-${cpu}`)

@@ -8,7 +8,7 @@ import { newRequestKey, readRequestKey, signByMac } from "../../../src/crypto/jo
 import { isFull } from "../../support/Full.ts"
 import { newEcKey, newRsaKey } from "../../support/Keys.ts"
 
-/* What the relay signs, judged by the runtime's own cryptography. */
+/* The signatures of the relay, judged by the runtime's own cryptography. */
 
 const textOf = (part: string): string => Buffer.from(part, "base64url").toString()
 

@@ -49,7 +49,7 @@ const rocaPrime = (random: () => number): bigint => {
   return candidate
 }
 
-/** What is wrong with the key of a request whose signature verifies. */
+/** The fault of the key in a request whose signature verifies. */
 const weakness = (csr: Uint8Array): string => keyWeakness(Result.getOrThrow(parseCsr(csr)).spki) ?? "none"
 
 describe("rsaWeakness", () => {
@@ -84,7 +84,7 @@ describe("rsaWeakness", () => {
     for (const small of [2n, 3n, 5n, 167n, 251n, 257n, 1009n, 32749n, 65519n, 65521n]) {
       assert.include(rsaWeakness(octets(small * high(2048))) ?? "", "below 65536", String(small))
     }
-    // 65537 is the first prime that may divide.
+    // 65537 is the first prime by which a modulus may be divisible.
     assert.isUndefined(rsaWeakness(octets(65537n * prime(1024) * prime(1016))))
     assert.include(weakness(csrOfPrimes(65521n, prime(1020), prime(1020))), "below 65536")
   })

@@ -60,7 +60,7 @@ interface CertificateParts {
 const CA_TRUE = ext("2.5.29.19", seq(hexed("0101ff")), true)
 const CA_USAGE = ext("2.5.29.15", hexed("03020106"), true)
 
-/** A certificate under ECDSA or RSA with whatever extensions. */
+/** A certificate with an ECDSA or RSA key, and with any extensions. */
 const certificate = (parts: CertificateParts): string => {
   const key = parts.key ?? ecKey
   const issuerKey = parts.issuerKey ?? key

@@ -71,10 +71,10 @@ const check = (chain: string, csrSubject: Uint8Array = seq()) =>
     csr: csrOf({ subject: csrSubject, extensions: [sanOf(dns(name))] })
   })
 
-/** What is wrong with a leaf of these extensions. */
+/** The fault of a leaf with these extensions. */
 const withExtensions = (...extensions: ReadonlyArray<Uint8Array>) => check(leafBy(root, { extensions }))
 
-/** What is wrong with a leaf of this subject. */
+/** The fault of a leaf with this subject. */
 const withSubject = (subject: Uint8Array, csrSubject?: Uint8Array) => check(leafBy(root, { subject }), csrSubject)
 
 describe("a signer that copies the subject", () => {

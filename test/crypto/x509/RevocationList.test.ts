@@ -35,7 +35,7 @@ const crafted = (
     readonly algorithm?: Uint8Array
     readonly entries?: ReadonlyArray<Uint8Array>
     readonly extensions?: ReadonlyArray<Uint8Array>
-    /** Without a version, as lists of version 1 are. */
+    /** This list has no version, as lists of version 1 have none. */
     readonly isOld?: boolean
     readonly next?: ReadonlyArray<Uint8Array>
   } = {}

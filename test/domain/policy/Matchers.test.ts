@@ -86,7 +86,7 @@ describe("matching", () => {
   )
 })
 
-/** The definition: tries every text that a star could match. */
+/** The definition of a match, which tries every text that a star could stand for. */
 const slow = (pattern: string, text: string, star: RegExp): boolean =>
   new RegExp(
     `^${

@@ -5,7 +5,7 @@
 
 const words = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/))
 
-/** Records of what is built. */
+/** Records of surfaces that exist. */
 export const specified = words(`
   account_created account_deactivated account_found account_request_refused account_updated
   admin_account_contact_updated admin_account_deactivated admin_account_deleted admin_config_invalid
@@ -81,7 +81,7 @@ export const shownByDefault = words(`
   challenge_validation_bypassed signer_relay_eab_secret_in_config
 `)
 
-/** Records that no list had. Without them, an operator would not learn of the event. */
+/** Records that the specification does not list. Without them, an operator would not learn of the event. */
 export const own = words(`
   account_key_refused
   admin_login_guessed

@@ -838,7 +838,7 @@ describe("connections", () => {
 
   const from = (localAddress: string) => (port: number) =>
     talk(port, () => connect({ port, host: "127.0.0.1", localAddress }))
-  /** This many connections that send nothing, or only as far as `said`. */
+  /** Opens this many connections that send nothing, or only as far as `said`. */
   const crowd = (count: number, port: number, said = "", open = from("127.0.0.1")) =>
     Effect.forEach(
       Array.from({ length: count }),

@@ -3,8 +3,8 @@ import { setImmediate } from "node:timers/promises"
 import { Pace } from "../../../src/engine/http/InFlight.ts"
 
 /**
- * Lets this many requests arrive, and an iteration of the event loop accept a connection for each `true`; returns what
- * began in each.
+ * Lets this many requests arrive, and lets an iteration of the event loop accept a connection for each `true`. Returns
+ * the requests that began in each iteration.
  */
 const begunIn = async (requests: number, accepts: ReadonlyArray<boolean>): Promise<ReadonlyArray<number>> => {
   const pace = new Pace()

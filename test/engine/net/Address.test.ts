@@ -74,7 +74,7 @@ prop(
     const parsed = Option.getOrUndefined(parseAddress(text))
     if (parsed === undefined || isIP(text) === 0) return parsed === undefined && isIP(text) === 0
     return familyOf(parsed) === isIP(text) && Option.getOrUndefined(parseAddress(parsed)) === parsed &&
-      // the runtime's URL writes RFC 5952, mapped addresses in hexadecimal
+      // The runtime's URL writes the form of RFC 5952, and mapped addresses in hexadecimal.
       (familyOf(parsed) === 4 || parsed.includes(".") || new URL(`http://[${text}]/`).hostname === `[${parsed}]`)
   }
 )
@@ -158,7 +158,7 @@ describe("policy", () => {
     assert.strictEqual(inner("64:ff9b::1.2.3.4"), "1.2.3.4")
     assert.strictEqual(inner("64:ff9b:1::1.2.3.4"), "1.2.3.4")
     assert.strictEqual(inner("64:ff9b:1:ffff:ff:ffff:1.2.3.4"), "1.2.3.4")
-    // RFC 6052 section 2.2, for prefixes of 48, 56 and 64 bits.
+    // The forms of RFC 6052 section 2.2, for prefixes of 48, 56 and 64 bits.
     assert.include(inner("64:ff9b:1:c000:2:2100::"), "192.0.2.33")
     assert.include(inner("64:ff9b:1:1c0:0:221::"), "192.0.2.33")
     assert.include(inner("64:ff9b:1:122:c0:2:2100::"), "192.0.2.33")

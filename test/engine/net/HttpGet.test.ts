@@ -182,7 +182,7 @@ describe("the connection", () => {
       const before = sockets()
       const failure = yield* Effect.flip(get(port, { connectMillis: 20 }))
       assert.deepStrictEqual([failure._tag, failure.detail], ["ConnectFailed", "no connection within 20 ms"])
-      // handles are gone after the close phase of the next turn
+      // Handles are gone after the close phase of the next turn.
       yield* Effect.promise(() => turn().then(() => turn()))
       assert.isAtMost(sockets(), before)
     }))

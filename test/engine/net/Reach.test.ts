@@ -117,7 +117,7 @@ describe("a question through a proxy", () => {
 })
 
 describe("a validation through a proxy", () => {
-  // Not loopback, which is always reached directly; the proxy connects every address to itself.
+  // This address is not loopback, which is always reached directly. The proxy connects every address to itself.
   const address = "192.0.2.7" as IpAddress
   const fetched = (source: ProxySource, port: number, secure: boolean) =>
     Effect.gen(function*() {

@@ -13,7 +13,7 @@ import { databases } from "../../support/Databases.ts"
 import { column, eventsOf, sql } from "../../support/Graph.ts"
 import { useQueue } from "../../support/UseQueue.ts"
 
-/** 16 slots for validations, the first four of them in order of arrival. */
+/** There are 16 slots for validations, of which the first four are given in order of arrival. */
 const firstCome = 4
 const options = {
   poll_interval_ms: 1000,

@@ -25,7 +25,7 @@ type Validate = Handler<"challenge_validate", PayloadOf<"challenge_validate">, D
 
 const done: Outcome<Database> = Done()
 
-/** A failure as a handler may name it: the row stores another text than the log. */
+/** A failure of a handler. Its row stores another text than the log. */
 const failing = (text: string): Failure => ({ text, row: `row of ${text}` })
 
 const validation = (run: Validate["run"], more: Partial<Validate> = {}): AnyHandler<Database> =>
@@ -45,7 +45,7 @@ const sweep = (run: Handler<"nonce_sweep", object, Database>["run"]): AnyHandler
     abandon: () => mark("abandoned a sweep")
   })
 
-/** A write that the test can look for, part of an outcome's transaction. */
+/** A write that is part of an outcome's transaction, so that the test can look for it. */
 const mark = (owner: string) => workers.present({ owner, roles: "", version: "", startedAt: 0, now: 0 })
 
 const marks = column("SELECT owner FROM workers ORDER BY owner")

@@ -125,8 +125,8 @@ describe("the slots of a runner", () => {
             heads.filter(({ id }) => ids.includes(id)).map(({ share }) => job("challenge_validate", share))
           )
       }
-      // 64 slots: the first account gets 16, and accounts with fewer get the rest, except those that others may still
-      // need.
+      // There are 64 slots. The first account gets 16, and accounts with fewer get the rest, except those that others
+      // may still need.
       const { begun: claimed } = yield* filled(slots, source)
       const has = (share: string) => claimed.filter((one) => one.share === share).length
       assert.deepStrictEqual([has("a/1"), has("a/2"), has("b/1")], [16, 6, 8])

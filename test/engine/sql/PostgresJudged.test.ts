@@ -47,7 +47,7 @@ const judgeAt = (url: string): Effect.Effect<Executor, unknown, Scope.Scope> =>
     }
   })
 
-/** What the server says about a failure. Each client makes its own error of it. */
+/** The server's words about a failure. Each client makes an error of its own from them. */
 const told = (given: ReadonlyArray<unknown>) =>
   given.map((answer) => Array.isArray(answer) && typeof answer[0] === "string" ? answer.slice(1) : answer)
 

@@ -7,12 +7,12 @@ import { responding, tokensOf } from "../Responders.ts"
 
 const file = (at: Workplace, [name]: Names, kind: string) => join(at.home, `${name}.${kind}`)
 
-/** It prints the chain to stdout and its progress to stderr. */
+/** The client prints the chain to stdout and its progress to stderr. */
 const run = async (at: Workplace, names: Names) => {
   const account = join(at.home, "account.key")
   if (!existsSync(account)) await runCommand("openssl", ["genrsa", "-out", account, "2048"])
   await runCommand("openssl", ["genrsa", "-out", file(at, names, "key"), "2048"])
-  // Requests as its README makes them, for one name and for several.
+  // Makes requests as the client's README does, for one name and for several.
   const [name, ...others] = names
   const subject = others.length === 0
     ? ["-subj", `/CN=${name}`]
@@ -20,7 +20,7 @@ const run = async (at: Workplace, names: Names) => {
   const key = ["-key", file(at, names, "key")]
   await runCommand("openssl", ["req", "-new", "-sha256", ...key, ...subject, "-out", file(at, names, "csr")])
   const files = ["--account-key", account, "--csr", file(at, names, "csr"), "--acme-dir", tokensOf(at)]
-  // It would look up its own answer with the system's name servers, which do not know our zone.
+  // The client would look up its own answer with the system's name servers, which do not know our zone.
   const words = [...files, "--directory-url", at.directoryUrl, "--disable-check", "--contact", `mailto:${contact}`]
   const chain = await responding(
     at,

@@ -9,7 +9,7 @@ import { certbotOf } from "./Certbot.ts"
 export interface CertbotCheckout {
   /** Plays only after {@link CertbotCheckout.prepare}. */
   readonly client: Client
-  /** Prepares it to run, and returns what it calls its version. */
+  /** Prepares certbot for the run, and returns the name that certbot gives to its version. */
   readonly prepare: () => Promise<string>
   readonly dispose: () => void
 }
@@ -46,7 +46,7 @@ export const certbotAt = (checkout: string): CertbotCheckout => {
   return {
     client: {
       ...certbotOf(`certbot ${version}`, program),
-      // Releases before 2.0 import more than Debian's does.
+      // Releases before 2.0 import more packages than Debian's release does.
       commands: ["certbot", "python3-requests-toolbelt", "python3-setuptools", "python3-zope.component"]
     },
     prepare: async () => {

@@ -28,7 +28,7 @@ const run = (at: Workplace, names: Names, ...words: ReadonlyArray<string>) => {
     RFC2136_TSIG_ALGORITHM: "hmac-sha256.",
     RFC2136_TSIG_KEY: at.nameServer.key.name,
     RFC2136_TSIG_SECRET: at.nameServer.key.secret,
-    // By default it would wait for a minute between two names of one zone.
+    // By default lego would wait for a minute between two names of one zone.
     RFC2136_SEQUENCE_INTERVAL: "1",
     RFC2136_POLLING_INTERVAL: "1"
   }

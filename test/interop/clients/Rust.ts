@@ -12,7 +12,7 @@ const source = join(import.meta.dirname, "rust")
 
 const manifest = readFileSync(join(source, "Cargo.toml"), "utf8")
 
-/** What the newest of the crates needs. */
+/** The version that the newest of the crates needs. */
 const cargoVersion = "1.89"
 
 const programs = ["acme2", "instant-acme", "lers"] as const
@@ -67,7 +67,7 @@ const clientOf = (program: Program) => ({
   chain: (at: Workplace, [name]: Names) => readFileSync(join(at.home, `${name.replace("*", "_")}.pem`), "utf8")
 })
 
-// Two of them use OpenSSL.
+// Two of these programs use OpenSSL.
 const commands = ["gcc", "libssl-dev", "pkg-config"]
 
 /** This program changes its account key, which is P-256, and asks for renewal information. */

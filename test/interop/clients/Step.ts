@@ -8,7 +8,7 @@ import { lacksCompiled } from "../Toolchains.ts"
 
 const version = "0.30.6"
 
-/** What its module needs. */
+/** The version of Go that the module of step CLI needs. */
 const goVersion = "1.25.8"
 
 const module = `github.com/smallstep/cli/cmd/step@v${version}`

@@ -8,7 +8,7 @@ import { guideOf } from "./Guide.ts"
 export interface Recipe {
   readonly document: (typeof guides)[number]
   readonly heading: string
-  /** The programs it needs. */
+  /** The programs that the section needs. */
   readonly commands: ReadonlyArray<string>
   /** What the section assumes, as shell commands. */
   readonly before?: ReadonlyArray<string>

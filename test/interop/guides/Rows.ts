@@ -32,7 +32,7 @@ export interface Tried {
   readonly recipes?: ReadonlyArray<string>
 }
 
-/** A client. */
+/** A client of the table. */
 export interface Row {
   readonly name: string
   readonly tried?: Tried

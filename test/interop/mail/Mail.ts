@@ -21,7 +21,7 @@ import { withPackages } from "./Unpacked.ts"
 
 const client = "mail Exim"
 
-/** What it needs. */
+/** The programs and libraries that this needs. */
 export const mailCommands: ReadonlyArray<string> = ["python3"]
 
 interface Stage {
@@ -232,7 +232,7 @@ const overTls = async (stage: Stage) => {
   }
 }
 
-/** What prevents a mail, by its variables, and the message about it. */
+/** A cause that prevents a mail: its variables, and the message about it. */
 const obstacles: { readonly [scenario: string]: readonly [env: Readonly<Record<string, string>>, said: RegExp] } = {
   "wrong password": [{ ACME_SVC_NOTIFY__EMAIL__SMTP_PASSWORD: "swordfish" }, /535/],
   "nobody signed in": [

@@ -1,7 +1,7 @@
 import type { Message } from "./Exim.ts"
 import { domain } from "./Exim.ts"
 
-/* What every mail of the service must fulfil, whatever it reports. */
+/* The rules that every mail of the service must fulfil, whatever it reports. */
 
 export const check: (holds: boolean, what: string) => asserts holds = (holds, what) => {
   if (!holds) throw new Error(what)

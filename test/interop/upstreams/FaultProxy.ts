@@ -5,7 +5,7 @@ import { buffer } from "node:stream/consumers"
 
 /* A reverse proxy before an upstream. At the requests of a relay it fails by rules. */
 
-/** What a relay asks of its upstream. */
+/** The requests of a relay to its upstream. */
 export type Asked =
   | "directory"
   | "newNonce"
@@ -22,7 +22,7 @@ export type Asked =
 
 /** What happens to one request. */
 export interface Fault {
-  /** Its name in the table. */
+  /** The name of the fault in the table. */
   readonly name: string
   /** An answer that replaces the upstream's; the upstream does not get the request. */
   readonly answer?: {

@@ -18,7 +18,7 @@ export interface Play {
   readonly most?: number
   /** How many orders may be opened at the upstream. */
   readonly orders: number
-  /** In seconds: a request of the kind must not follow the fault sooner. */
+  /** The seconds for which no request of the kind may follow the fault. */
   readonly waits?: number
 }
 

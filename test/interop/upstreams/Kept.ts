@@ -5,7 +5,7 @@ import { runCommand } from "../Command.ts"
 
 /* Where programs of upstreams are kept between runs, and how they get there. */
 
-/** `ACME_UPSTREAMS`, or `acme-svc/upstreams` of the user's cache. */
+/** The folder is `ACME_UPSTREAMS`, or `acme-svc/upstreams` of the user's cache. */
 const keptFolder = process.env["ACME_UPSTREAMS"] ??
   join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "acme-svc", "upstreams")
 

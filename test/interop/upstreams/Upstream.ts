@@ -1,4 +1,4 @@
-/* A real upstream, pinned, as relays see it: behind proxies. */
+/* A real upstream of a fixed version. Relays reach it through proxies. */
 
 /** An upstream that is not started yet. */
 export interface Upstream {

@@ -60,7 +60,7 @@ const created: AuditRow<"eab_created"> = { event: "eab_created", actorKind: "cli
 describe.each(databases)("the trail in the operator's hands on $name", (backend) => {
   const { test } = useWorld(backend, { startsAt: now })
 
-  /** Three rows a day apart, the oldest first; their ids. */
+  /** Three rows, a day apart and the oldest first. Returns their ids. */
   const rows = Effect.gen(function*() {
     for (const row of [issued, refused, created]) yield* audit.insert(row)
     const ids = (yield* column("SELECT id FROM audit_log ORDER BY id")).map(Number)

@@ -232,7 +232,7 @@ describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
       const { job } = yield* finalized()
       yield* sql(`UPDATE jobs SET run_at = ${madeAt + 3600}`)
       assert.strictEqual((yield* jobs.runNow(operator, job.id)).runAt, madeAt)
-      yield* jobs.runNow(operator, job.id) // due already: nothing changes
+      yield* jobs.runNow(operator, job.id) // The job is already due, so nothing changes.
       assert.deepStrictEqual((yield* audited).map(({ event }) => event), ["job_advanced"])
       yield* fail(job.id)
       assert.deepInclude(yield* jobs.runNow(operator, job.id), {

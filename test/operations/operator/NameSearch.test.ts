@@ -48,7 +48,7 @@ describe.each(databases)("names that are walked on $name", (backend) => {
   })
 
   const filled = Effect.gen(function*() {
-    yield* TestClock.setTime(1_800_000_000_000) // the ids of the rows begin with an earlier time
+    yield* TestClock.setTime(1_800_000_000_000) // The ids of the rows begin with an earlier time.
     for (const number of [0, 1]) {
       yield* sql(
         `INSERT INTO accounts (id, profile, pubkey, status, created_at) VALUES (${id("019000000000", String(number))},

@@ -47,7 +47,7 @@ interface Scripted {
   readonly answers: (request: ScriptRequest, times: number) => Effect.Effect<ScriptOutcome, ScriptFailed>
 }
 
-/** What the script of a test was asked. */
+/** The questions that the script of a test got. */
 const seen: Array<ScriptRequest> = []
 
 const { records, test } = useTests({

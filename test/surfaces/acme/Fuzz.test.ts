@@ -247,7 +247,7 @@ describe.each(databases)("spoilt requests on $name", (backend) => {
       const member = fc.constantFrom("kty", "crv", "x", "y", "n", "e", "d", "k")
       const text = fc.oneof(
         fc.uint8Array({ maxLength: 300 }),
-        fc.uint8Array({ minLength: 32, maxLength: 32 }) // This is a coordinate, but not of a point.
+        fc.uint8Array({ minLength: 32, maxLength: 32 }) // This value is a coordinate, but not that of a point.
       ).map((bytes) => Buffer.from(bytes).toString("base64url"))
       const cases = fc.tuple(
         fc.constantFrom("EC", "RSA"),

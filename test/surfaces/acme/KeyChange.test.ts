@@ -296,7 +296,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
       const driver = database.driver()
       const both = yield* Deferred.make<void>()
       let arrived = 0
-      // Neither writes before both have come this far.
+      // Neither request writes before both have come this far.
       const together: Driver = {
         ...driver,
         transact: (body) =>

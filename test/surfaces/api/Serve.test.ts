@@ -11,7 +11,7 @@ import { configOf, world } from "../../support/Graph.ts"
 import { startsAt } from "../../support/Operators.ts"
 import { useStore } from "../../support/UseTests.ts"
 
-/* The API itself: how the metrics count its requests. */
+/* Tests how the metrics count the requests of the API. */
 
 const config = configOf()
 

@@ -10,7 +10,7 @@ const needed = (name: string): string => {
   return value
 }
 
-/** What the run passes to this program. */
+/** The input that the run passes to this program. */
 export const given = {
   baseUrl: needed("BASE_URL"),
   password: needed("PASSWORD"),

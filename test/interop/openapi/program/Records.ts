@@ -136,7 +136,7 @@ const exports_ = async (program: Program) => {
   }
 }
 
-/** What is done, by its name. */
+/** The functions that play each part, by the name of the part. */
 export const records = {
   "pages of lists": pages,
   "exports as CSV and JSON": exports_,

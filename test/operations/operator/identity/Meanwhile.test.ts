@@ -38,7 +38,8 @@ import {
 } from "../../../support/Operators.ts"
 
 /*
- * What operators do while something else happens: another process acts, a client hangs up, a database or a queue fails.
+ * Tests what operators do while something else happens: another process acts, a client hangs up, or a database or a
+ * queue fails.
  */
 
 const { admin } = config
@@ -308,7 +309,7 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
   })
 
   describe("the database fails: the answer is to try again, and nothing has changed:", () => {
-    /** Runs an effect; before its transaction with this number, a table is removed. */
+    /** Runs an effect. Just before its transaction with this number, a table is removed. */
     const without = <A, E extends { readonly _tag: string }, R>(
       table: string,
       self: Effect.Effect<A, E, R>,

@@ -56,7 +56,7 @@ interface Setting {
   readonly ledger?: string
   /** Whether the test itself lets CA and database meet for the first time. */
   readonly unmet?: boolean
-  /** Runs on the system's clock, because it waits for locks. */
+  /** Whether the test runs on the system's clock, because it waits for locks. */
   readonly live?: boolean
 }
 

@@ -70,7 +70,7 @@ const queued = Effect.map(
   (rows) => rows.map((row) => JSON.parse(row) as Row)
 )
 
-/** What an act queues: the entries it is for, and the members they get. */
+/** The jobs that an act queues: their entries, and the members that these get. */
 const told = <A, E, R>(event: string, act: Effect.Effect<A, E, R>) =>
   Effect.gen(function*() {
     yield* sql("DELETE FROM jobs WHERE kind = 'notify_deliver'")

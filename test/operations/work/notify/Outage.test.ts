@@ -108,7 +108,7 @@ describe.each(databases)("receivers that are away on $name", (backend) => {
     first: () => crl.initialize,
     script: ({ script }) => ({
       profiles: profilesIn(freshDirectory()),
-      // Nine attempts take more than an hour with the waits below, five take less.
+      // With the waits below, nine attempts take more than an hour, and five take less.
       maxAttempts: script?.maxAttempts ?? 9,
       deliver: (delivery) =>
         Effect.gen(function*() {
@@ -121,7 +121,7 @@ describe.each(databases)("receivers that are away on $name", (backend) => {
     })
   })
 
-  /** Lets the worker do due work until a second of the test. */
+  /** Lets the worker do the work that is due until this second of the test. */
   const until = Effect.fnUntraced(function*(second: number) {
     for (;;) {
       yield* work("notify_deliver")

@@ -71,7 +71,7 @@ ${ipam}`))
 const ask = (names: ReadonlyArray<string>, ip = "192.0.2.7") =>
   Effect.map(ordering(ip, names), shown).pipe(Effect.provide(layerMemory(records)))
 
-/** `{ count, next, results }`. */
+/** An answer of the form `{ count, next, results }`. */
 const page = (...results: ReadonlyArray<object>) => ({ count: results.length, next: null, previous: null, results })
 const noRecord = (ip = "192.0.2.7") => `Denied: the client address ${ip} has no inventory record`
 const foreign = (names: string, ip = "192.0.2.7") => `Denied: the client address ${ip} is not associated with ${names}`
