@@ -59,7 +59,7 @@ export const inLines = (text: string): string => {
 
 const longest = 1900
 
-/** The recorded form of a text: all of it if it is short. */
+/** The recorded form of a text: the whole text if it is short, and otherwise the digests of its lines. */
 export const recorded = (text: string): Recorded => {
   const json = parsed(text)
   if (text.length <= longest) return typeof json === "object" && json !== null ? json : text

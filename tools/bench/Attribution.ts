@@ -82,7 +82,7 @@ const titleOf = (name: string, url: string, caller: string): string => {
   return lines.find(({ file }) => file.test(url))?.title ?? remaining
 }
 
-/** The shares of a profile's samples by line, of those in which the thread was busy. */
+/** The share of each line in the samples of a profile in which the thread was busy. */
 export const sharesOf = ({ nodes, samples }: Profile): ReadonlyMap<string, number> => {
   const byId = new Map(nodes.map((node) => [node.id, node]))
   const titles = new Map<number, string>()

@@ -14,7 +14,9 @@ export interface Recipe {
   readonly before?: ReadonlyArray<string>
   /** Shell commands that fail unless the section did what it says. */
   readonly holds: ReadonlyArray<string>
-  /** The command that renews by itself later on, and a file whose first certificate must be another one then. */
+  /**
+   * The command that later renews the certificate by itself, and a file whose first certificate it must have replaced.
+   */
   readonly later?: { readonly line: string; readonly certificate: string }
   /** Other machines start as copies of it: their hosts trust the CA. */
   readonly isGround?: true

@@ -90,7 +90,7 @@ const parsed = (text: string): unknown => {
   }
 }
 
-/** The leaf of a chain, base64url DER. */
+/** The leaf of a chain, as its DER in base64url. */
 const leafOf = (chain: string): string | undefined =>
   /-----BEGIN CERTIFICATE-----([^-]*)-----END/.exec(chain)?.[1]?.replaceAll(/\s/g, "")
     .replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")
