@@ -53,7 +53,7 @@ const warmUpSeconds = ({ seconds }: Options["extent"]): number =>
   seconds === undefined ? 4 : 4 + 2 * Math.min(seconds, 6)
 const countedIssuances = 240
 
-/** Enough for the window, estimated from the rate of the previous window. */
+/** The number of credentials that suffices for the window, estimated from the rate of the previous window. */
 const credentialsFor = ({ issuances, seconds }: Options["extent"], perSecond: number, concurrency: number): number =>
   concurrency + (issuances ?? Math.ceil((seconds ?? 0) * perSecond * 1.5))
 
