@@ -1,10 +1,21 @@
 -- Least rights for each process, on PostgreSQL: docs/hardening.md, "Database". Run by the role that owns the tables, in the
 -- service's database, after `acme-svc migrate`, and again after each upgrade, which may bring tables. It needs CREATEROLE once.
+-- It is one transaction: processes that run see their rights of before or those of after, and a refusal changes nothing.
+
+\set ON_ERROR_STOP on
+
+BEGIN;
 
 DO $$
 DECLARE
   name TEXT;
+  foreign_table TEXT;
 BEGIN
+  SELECT format('%I belongs to %s', relname, relowner::regrole) INTO foreign_table FROM pg_class
+    WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT pg_has_role(relowner, 'USAGE') LIMIT 1;
+  IF foreign_table IS NOT NULL THEN
+    RAISE EXCEPTION 'nothing was changed: table %, and % is not its owner', foreign_table, current_user;
+  END IF;
   FOREACH name IN ARRAY ARRAY['acme_front', 'acme_admin', 'acme_worker'] LOOP
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name) THEN
       EXECUTE format('CREATE ROLE %I LOGIN', name);
@@ -20,7 +31,6 @@ REVOKE CREATE ON SCHEMA public FROM PUBLIC;
 GRANT SELECT ON schema_migrations, crls, revocations, profile_states TO acme_front, acme_admin, acme_worker;
 GRANT SELECT, INSERT, UPDATE, DELETE ON workers, jobs, nonces TO acme_front, acme_admin, acme_worker;
 GRANT SELECT, INSERT ON audit_log TO acme_front, acme_admin, acme_worker;
-GRANT USAGE ON SEQUENCE audit_log_id_seq TO acme_front, acme_admin, acme_worker;
 
 -- `serve --role acme`: no operator, no session and no token is within its reach, and it deletes no record.
 GRANT SELECT, INSERT, UPDATE ON accounts, orders, authorizations, challenges TO acme_front;
@@ -37,9 +47,24 @@ GRANT SELECT ON expiry_digests, expiry_reminders, reminded_addresses, orphaned_c
 -- `serve --role worker`: everything but the schema, second factors and tokens. It sweeps sessions and the trail.
 GRANT SELECT, INSERT, UPDATE, DELETE ON
   accounts, orders, authorizations, challenges, order_identifiers, upstream_orders, http01_tokens, revocations, crls,
-  burnt_keys, orphaned_certificates, profile_states, expiry_digests, expiry_reminders, reminded_addresses, login_attempts, login_failures
-  TO acme_worker;
+  burnt_keys, orphaned_certificates, profile_states, authority_notices, expiry_digests, expiry_reminders,
+  reminded_addresses, login_attempts, login_failures TO acme_worker;
 GRANT SELECT ON eab_keys TO acme_worker;
 GRANT SELECT (id, username, status, role, contact_email) ON admin_users TO acme_worker;
 GRANT SELECT, DELETE ON admin_sessions TO acme_worker;
 GRANT DELETE ON audit_log TO acme_worker;
+
+-- What PostgreSQL only warns of is refused too.
+DO $$
+DECLARE
+  name TEXT;
+BEGIN
+  FOREACH name IN ARRAY ARRAY['acme_front', 'acme_admin', 'acme_worker'] LOOP
+    IF has_schema_privilege(name, 'public', 'CREATE') OR NOT has_schema_privilege(name, 'public', 'USAGE') THEN
+      RAISE EXCEPTION 'nothing was changed: % has to use the schema public and to make nothing there, and only its owner can settle that',
+        name;
+    END IF;
+  END LOOP;
+END $$;
+
+COMMIT;

@@ -1,6 +1,10 @@
 import * as Effect from "effect/Effect"
+import type { Roles } from "../domain/Role.ts"
+import { rolesText } from "../domain/Role.ts"
+import { emit } from "../domain/words/Log.ts"
 import type { Database } from "../engine/sql/Database.ts"
 import * as Migrations from "../engine/sql/Migrations.ts"
+import * as rights from "../store/Rights.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
 /** The folder of the migrations, with one subfolder for each database. */
@@ -27,4 +31,18 @@ export const migrate = (
 ): Effect.Effect<ReadonlyArray<string>, CommandFailed, Database> =>
   Effect.flatMap(Migrations.read(files.migrations, dialect), (migrations) => Migrations.migrate(migrations)).pipe(
     Effect.mapError(failed)
+  )
+
+/**
+ * Warns of rights that the user of the database lacks for these roles, such as those on a table that an upgrade brought.
+ * A process that needs fewer may go on, so this refuses nothing.
+ */
+export const tellMissingRights = (roles: Roles): Effect.Effect<void, CommandFailed, Database> =>
+  rights.missing(roles).pipe(
+    Effect.mapError(failed),
+    Effect.flatMap((missing) =>
+      missing.length === 0
+        ? Effect.void
+        : emit("db_rights_missing", { roles: rolesText(roles), rights: missing.join(", ") })
+    )
   )

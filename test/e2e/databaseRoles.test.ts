@@ -10,6 +10,7 @@ import { builtServer, freshDirectory, freshPostgresUrl } from "../support/Databa
 import { repository } from "../support/Documents.ts"
 import { leafOf, renewalIdOf } from "../support/Openssl.ts"
 import { freePort } from "../support/Ports.ts"
+import { psql } from "../support/Psql.ts"
 import type { Server } from "../support/Server.ts"
 import { minimalConfig, startServer } from "../support/Server.ts"
 
@@ -60,9 +61,9 @@ describe("a database role for each process", () => {
     owner = new Client({ connectionString: url })
     await owner.connect()
     const recipe = readFileSync(join(repository, "docs/recipes/postgres-roles.sql"), "utf8")
-    await owner.query(recipe)
-    // An operator runs the recipe again after an upgrade.
-    await owner.query(recipe)
+    const by = new Client({ connectionString: url })
+    await by.connect()
+    assert.deepStrictEqual(await psql(by, recipe), { code: 0, error: undefined })
     for (const role of roles) await owner.query(`ALTER ROLE ${role} PASSWORD 'secret'`)
   })
   afterAll(async () => {
@@ -147,7 +148,7 @@ describe("a database role for each process", () => {
     await asked("POST", "nonces/cleanup", held, {})
 
     const refused = servers.flatMap((server) =>
-      server.records().filter((record) => JSON.stringify(record).includes("permission denied"))
+      server.records().filter((record) => /permission denied|db_rights_missing/.test(JSON.stringify(record)))
     )
     assert.deepStrictEqual(refused, [])
 
@@ -173,5 +174,12 @@ describe("a database role for each process", () => {
     await mayNot("acme_worker", "SELECT * FROM api_tokens")
     session.close()
     bound.close()
+
+    await owner.query("REVOKE INSERT ON burnt_keys FROM acme_front")
+    const lacking = await start("acme_front", "acme", "server_listening")
+    const told = lacking.records().filter(({ fields }) => fields["event"] === "db_rights_missing")
+    assert.deepStrictEqual(told.map(({ fields }) => [fields["roles"], fields["rights"]]), [
+      ["acme", "INSERT on burnt_keys"]
+    ])
   })
 })

@@ -18,7 +18,7 @@ import { InForce } from "../InForce.ts"
 import * as Logging from "../Logging.ts"
 import { database } from "../OpenDatabase.ts"
 import { placing } from "../Places.ts"
-import { checkSchema, migrate } from "../Schema.ts"
+import { checkSchema, migrate, tellMissingRights } from "../Schema.ts"
 import { serve } from "../Serve.ts"
 import { Settings } from "../Settings.ts"
 import { command } from "./Descriptor.ts"
@@ -58,7 +58,7 @@ const serveProgram = (roles: Roles, acceptsEmptyDatabase = false) =>
         dialect: "sqlite" | "postgres"
       ) => Effect.Effect<unknown, CommandFailed, Database> = roles.has("worker") ? migrate : checkSchema
       const settled = Effect.flatMap(Database, ({ dialect }) => settle(process, dialect))
-      yield* Effect.raceFirst(settled, process.uncaught)
+      yield* Effect.raceFirst(Effect.andThen(settled, tellMissingRights(roles)), process.uncaught)
       const announce = Effect.andThen(turnEnd, Effect.sync(() => host.stdout.write(welcome)))
       yield* serve({ roles, loaded, acceptsEmptyDatabase, announce }).pipe(
         Effect.provide(Graph.kept(roles)),

@@ -61,6 +61,7 @@ export const fields = {
   pool_max: "int",
   profile: "text",
   reason: "word",
+  rights: "text",
   remaining: "int",
   requests_cut: "int",
   retryable: "bool",

@@ -53,6 +53,7 @@ export const events = {
 
   // database
   db_commits_unsynced: advisory("key"),
+  db_rights_missing: warn("roles", "rights"),
   db_opened: info("database_url", "backend", "pool_max"),
 
   // one request

@@ -7,8 +7,7 @@ import { emit } from "../telemetry/EngineLog.ts"
 import { currentMillis } from "../Time.ts"
 import type { Dialect } from "./Column.ts"
 import { int, text } from "./Column.ts"
-import type { StorageFailed } from "./Database.ts"
-import { Database } from "./Database.ts"
+import { Database, StorageFailed } from "./Database.ts"
 import type { Connection, Driver } from "./Driver.ts"
 import type { Telling } from "./LockWait.ts"
 import { holderOf, Locked, patience, untilFree } from "./LockWait.ts"
@@ -69,8 +68,8 @@ const tableExists = statement({
   row: { count: int },
   sql: ({ dialect }) =>
     dialect === "postgres"
-      ? `SELECT count(*) AS "count" FROM information_schema.tables
-         WHERE table_schema = ANY (current_schemas(FALSE)) AND table_name = 'schema_migrations'`
+      ? `SELECT CASE WHEN current_schema() IS NULL THEN -1 WHEN to_regclass('schema_migrations') IS NULL THEN 0
+         ELSE 1 END AS "count"`
       : `SELECT count(*) AS "count" FROM sqlite_master WHERE type = 'table' AND name = 'schema_migrations'`
 })
 
@@ -112,8 +111,16 @@ const behind = (pending: ReadonlyArray<Migration>) =>
 
 /** Returns the applied migrations in order. This build may not know all of them. */
 const appliedRows = Effect.gen(function*() {
-  const [table] = yield* all(tableExists, {})
-  return table === undefined || table.count === 0 ? [] : yield* all(appliedStatement, {})
+  const [{ count } = { count: 0 }] = yield* all(tableExists, {})
+  if (count < 0) {
+    return yield* new StorageFailed({
+      statement: tableExists.name,
+      detail:
+        "this user may use no schema of the database (GRANT USAGE ON SCHEMA public): run docs/recipes/postgres-roles.sql again as the owner of the tables",
+      transient: false
+    })
+  }
+  return count === 0 ? [] : yield* all(appliedStatement, {})
 })
 
 /**

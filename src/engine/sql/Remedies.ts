@@ -33,6 +33,12 @@ const known: ReadonlyArray<Known> = [
       "another process has held the database's write lock for seconds: look for a backup, a command or a second service"
   },
   {
+    when: /^42501/,
+    cause: "refused",
+    remedy:
+      "the user of database.url lacks a right on that: run docs/recipes/postgres-roles.sql again as the owner of the tables"
+  },
+  {
     when: /^55P03/,
     cause: "locked",
     remedy:
