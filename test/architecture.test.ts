@@ -81,9 +81,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "minijinja-js": ["engine/template/Engine.ts", "engine/template/Machine.ts"],
   nodemailer: ["engine/net/Mail.ts"],
   otplib: ["crypto/Totp.ts"],
-  pg: ["Postgres", "PostgresCancel", "PostgresClient", "PostgresListen", "PostgresServer"].map((file) =>
-    `engine/sql/${file}.ts`
-  ),
+  pg: ["Postgres", "PostgresCancel", "PostgresClient", "PostgresServer"].map((file) => `engine/sql/${file}.ts`),
   "prom-client": ["engine/telemetry/Registry.ts"],
   re2js: ["domain/policy/Regex.ts"],
   "smol-toml": ["engine/config/Source.ts"],

@@ -1,8 +1,16 @@
 import * as Redacted from "effect/Redacted"
 import type { Form } from "../engine/config/ValueForm.ts"
+import {
+  lacksHost,
+  sessionAttributes,
+  sessionAttributesName,
+  sessionAttributesOf,
+  urlsOfServers,
+  withAllServers
+} from "../engine/sql/PostgresUrl.ts"
 
 const sqlite = "sqlite://"
-const parameters = ["sslmode", "sslrootcert", "application_name"]
+const parameters = ["sslmode", "sslrootcert", "application_name", sessionAttributesName]
 const isPostgres = (text: string): boolean => /^postgres(?:ql)?:\/\//.test(text)
 // eslint-disable-next-line no-control-regex
 const unprintable = /[\u0000-\u001f\u007f]/
@@ -14,14 +22,23 @@ const sqliteFault = (path: string): string | undefined => {
 
 const postgresFault = (text: string): string | undefined => {
   if (text.includes("#")) return "must not contain #; in a user name or password write it as %23"
-  if (!URL.canParse(text)) return "is not a well-formed URL; special characters in a password are written as %XX"
-  const known = [...new URL(text).searchParams.keys()].every((name) => parameters.includes(name))
-  return known ? undefined : `may have no query parameters except ${parameters.join(", ")}`
+  if (lacksHost(text)) return "must name a host in each place between the commas"
+  const urls = urlsOfServers(text)
+  if (!urls.every((url) => URL.canParse(url))) {
+    return "is not a well-formed URL; special characters in a password are written as %XX"
+  }
+  const { searchParams } = new URL(urls[0] ?? text)
+  if (![...searchParams.keys()].every((name) => parameters.includes(name))) {
+    return `may have no query parameters except ${parameters.join(", ")}`
+  }
+  return sessionAttributesOf(text) === undefined
+    ? `must have one of ${sessionAttributes.join(", ")} as ${sessionAttributesName}`
+    : undefined
 }
 
 /**
  * Accepts `sqlite://<path>` (three slashes for an absolute path, no query string), `postgres://` or `postgresql://`
- * with at most the three known parameters. Messages never quote any part of the URL, not even the name of a parameter.
+ * with at most the four known parameters, for one server or for several. Messages never quote any part of the URL, not even the name of a parameter.
  */
 export const databaseUrl: Form = {
   says: "`sqlite://<path>`, `postgres://…` or `postgresql://…`",
@@ -37,11 +54,13 @@ export const databaseUrl: Form = {
 export const maskedDatabaseUrl = (url: Redacted.Redacted<string>): string => {
   const text = Redacted.value(url)
   if (text.startsWith(sqlite)) return text
-  if (!isPostgres(text) || !URL.canParse(text)) return "***"
-  const masked = new URL(text)
-  if (masked.password !== "") masked.password = "***"
-  masked.hash = ""
-  const others = [...masked.searchParams.keys()].filter((name) => !parameters.includes(name))
-  for (const name of others) masked.searchParams.delete(name)
-  return masked.href
+  if (!isPostgres(text) || !urlsOfServers(text).every((one) => URL.canParse(one))) return "***"
+  return withAllServers(text, (one) => {
+    const masked = new URL(one)
+    if (masked.password !== "") masked.password = "***"
+    masked.hash = ""
+    const others = [...masked.searchParams.keys()].filter((name) => !parameters.includes(name))
+    for (const name of others) masked.searchParams.delete(name)
+    return masked.href
+  })
 }

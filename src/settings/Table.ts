@@ -121,7 +121,7 @@ export const Table = Schema.Struct({
     url: secret(
       "sqlite://sqlite.db",
       databaseUrl,
-      "The database. A SQLite file is made on first use; a PostgreSQL database must exist."
+      "The database. A SQLite file is made on first use; a PostgreSQL database must exist, and its URL may name several servers."
     ),
     pool_max: integer(
       10,

@@ -116,6 +116,10 @@ describe("maskedDatabaseUrl", () => {
       masked("postgres://acme:s%40d@db:5432/acme?sslmode=require"),
       "postgres://acme:***@db:5432/acme?sslmode=require"
     )
+    assert.strictEqual(
+      masked("postgres://acme:s%40d@a:5432,[::1]:5433,c/acme?target_session_attrs=primary"),
+      "postgres://acme:***@a:5432,[::1]:5433,c/acme?target_session_attrs=primary"
+    )
     assert.strictEqual(masked("postgresql://acme@db/acme"), "postgresql://acme@db/acme")
     assert.strictEqual(masked("sqlite:///var/lib/acme.db"), "sqlite:///var/lib/acme.db")
   })
@@ -123,6 +127,7 @@ describe("maskedDatabaseUrl", () => {
   it("hides what it does not understand", () => {
     assert.strictEqual(masked("mysql://u:s@h/d"), "***")
     assert.strictEqual(masked("postgres://u:s@h:x/d"), "***")
+    assert.strictEqual(masked("postgres://u:s@h,i:x/d"), "***")
     assert.strictEqual(masked("postgres://h/d?password=s&application_name=a#s"), "postgres://h/d?application_name=a")
   })
 })

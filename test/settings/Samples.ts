@@ -286,7 +286,9 @@ export const others: Record<string, TextSamples> = {
     good: [
       "sqlite:///var/lib/acme.db",
       "postgres://acme:p%23w@db.example.org:5432/acme",
-      "postgresql://acme@db/acme?sslmode=verify-full&sslrootcert=ca.pem&application_name=acme"
+      "postgresql://acme@db/acme?sslmode=verify-full&sslrootcert=ca.pem&application_name=acme",
+      "postgres://acme:s@a.example:5432,b.example,[::1]:5433/acme",
+      "postgres://acme@a,b/acme?target_session_attrs=primary"
     ],
     bad: [
       "",
@@ -298,7 +300,11 @@ export const others: Record<string, TextSamples> = {
       "acme.db",
       "postgres://h/d?password=x",
       "postgres://h/d#x",
-      "postgres://u:a b@@h:port/d"
+      "postgres://u:a b@@h:port/d",
+      "postgres://h,/d",
+      "postgres://u@h:5432,:5433/d",
+      "postgres://h:5432,i:port/d",
+      "postgres://h,i/d?target_session_attrs=read-only"
     ]
   },
   "database.pooling": oneOf("session", ["session", "transaction"]),

@@ -73,6 +73,8 @@ export interface PostgresOptions {
    * as possible.
    */
   readonly within?: string
+  /** How many connections it takes, instead of 200. */
+  readonly connections?: number
   /**
    * A directory whose data outlives the server. If it already has the data of an earlier server, that data is used
    * again.
@@ -335,7 +337,8 @@ export const startPostgres = async (options: PostgresOptions = {}): Promise<Post
           ...settings,
           ...options.durable === true ? [] : speed,
           ...options.followed === true ? followedSettings : [],
-          ...options.within === undefined ? [] : smallSettings
+          ...options.within === undefined ? [] : smallSettings,
+          ...options.connections === undefined ? [] : [`max_connections=${options.connections}`]
         ].flatMap((setting) => ["-c", setting])
       ),
       as

@@ -92,7 +92,7 @@ export const failed =
     const isLate = error.cause instanceof Late
     return Effect.andThen(
       afterTransaction(Effect.andThen(
-        count("acme_svc_database_failures_total", { cause: isLate ? "late" : cause }),
+        count("acme_svc_database_failures_total", { cause: isLate && cause === "other" ? "late" : cause }),
         emit("db_statement_failed", { statement, error: detail })
       )),
       Effect.fail(new StorageFailed({ statement, detail, transient, isLate }))

@@ -1,7 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
-import type { ClientConfig } from "pg"
 import { emit } from "../telemetry/EngineLog.ts"
 import { Database, rollback } from "./Database.ts"
 import type { Connection, Driver, Row } from "./Driver.ts"
@@ -9,8 +8,8 @@ import { askSession, giveUp, sessionOf, wanted } from "./PostgresCancel.ts"
 import type { PostgresClient } from "./PostgresClient.ts"
 import {
   boundsOfTransaction,
+  codeOf,
   connectionOf,
-  makeClient,
   patiently,
   pipelineOf,
   rowsOf,
@@ -19,9 +18,9 @@ import {
 } from "./PostgresClient.ts"
 import { listen } from "./PostgresListen.ts"
 import type { Lent } from "./PostgresPool.ts"
-import { codeOf, Pool } from "./PostgresPool.ts"
+import { Pool } from "./PostgresPool.ts"
 import type { PostgresOptions } from "./PostgresServer.ts"
-import { readUrl } from "./PostgresServer.ts"
+import { connector, readUrl } from "./PostgresServer.ts"
 import { makeReaderSemaphore, readersOf } from "./ReaderSemaphore.ts"
 import { causeOf, withRemedy } from "./Remedies.ts"
 import { Late, SqlError } from "./SqlError.ts"
@@ -41,14 +40,16 @@ const cancelled = "57014"
 const describe: Driver["describe"] = (error) => {
   const { cause } = error
   const code = codeOf(cause)
+  // What kept a request waiting until it was late says more than that it was late.
+  const root = cause instanceof Late && cause.cause !== undefined ? cause.cause : cause
   return {
     detail: cause instanceof Error ? withRemedy(code, cause.message || cause.name) : error.message,
     transient: transientCodes.has(code),
-    cause: transientCodes.has(code) ? "conflict" : causeOf(code, cause instanceof Error ? cause.message : "")
+    cause: transientCodes.has(code) ? "conflict" : causeOf(codeOf(root), root instanceof Error ? root.message : "")
   }
 }
 
-const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
+const make = (options: PostgresOptions, connect: () => Promise<PostgresClient>, pool: Pool) =>
   Effect.gen(function*() {
     let listening = 0
     const keepsSession = options.pooling !== "transaction"
@@ -160,7 +161,7 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
       commit,
       listen: keepsSession
         ? listen(
-          server,
+          connect,
           pool,
           Effect.acquireRelease(
             Effect.sync(() => listening++),
@@ -179,37 +180,19 @@ const make = (options: PostgresOptions, server: ClientConfig, pool: Pool) =>
     })
   })
 
-/**
- * A connection keeps the plans of its statements, and may make them while tables are small or empty. Then reading a
- * whole table seems to cost less than using its index. Compiling a statement costs more than it saves.
- */
-const planning = "SET enable_seqscan = off; SET jit = off"
-
-const connect = async (server: ClientConfig, keepsSession: boolean): Promise<PostgresClient> => {
-  const client = makeClient(server, keepsSession)
-  try {
-    await (client.connect() as Promise<unknown>)
-    if (keepsSession) client.query(planning, () => {}) // sent ahead of the first statement
-    return client
-  } catch (cause) {
-    void (client.end() as Promise<void>).catch(() => {})
-    throw cause
-  }
-}
-
 /** Provides PostgreSQL through a bounded pool. Every wait for a slot ends after `acquire_timeout_ms`. */
 export const layer = (options: PostgresOptions): Layer.Layer<Database, SqlError> =>
   Layer.unwrap(Effect.gen(function*() {
-    const server = yield* readUrl(options)
+    const connect = connector(yield* readUrl(options), options.pooling !== "transaction")
     const pool = yield* Effect.acquireRelease(
       Effect.sync(() =>
         new Pool({
           max: options.pool_max,
           acquireMillis: options.acquire_timeout_ms,
-          connect: () => connect(server, options.pooling !== "transaction")
+          connect
         })
       ),
       (made) => Effect.promise(() => made.end())
     )
-    return Layer.effect(Database, make(options, server, pool))
+    return Layer.effect(Database, make(options, connect, pool))
   }))

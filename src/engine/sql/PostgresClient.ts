@@ -32,6 +32,10 @@ export const boundsOfTransaction = Object.entries(bounds).map(([name, millis]) =
   "; "
 )
 
+/** Returns the code of a failure, of PostgreSQL or of the system. */
+export const codeOf = (failure: unknown): string =>
+  typeof failure === "object" && failure !== null && "code" in failure ? String(failure.code) : ""
+
 const names = new Map<string, string>()
 const nameOf = (text: string): string => {
   let name = names.get(text)

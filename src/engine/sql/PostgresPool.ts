@@ -1,6 +1,10 @@
+import * as Cause from "effect/Cause"
 import * as Exit from "effect/Exit"
 import type { Connections } from "./Driver.ts"
 import type { PostgresClient } from "./PostgresClient.ts"
+import { codeOf } from "./PostgresClient.ts"
+import { isPassing } from "./PostgresServer.ts"
+import { withRemedy } from "./Remedies.ts"
 import { Late, SqlError } from "./SqlError.ts"
 
 /*
@@ -31,6 +35,8 @@ const lifeJitter = 0.2
 // A server that is read-only for all new connections too would otherwise have every connection replaced at each write.
 const renewalMillis = 1000
 const endMillis = 1000
+const againMillis = 50
+const longestPauseMillis = 1000
 
 /** How a pool makes its connections, how many, and how long a request waits for one. */
 export interface PoolOptions {
@@ -40,10 +46,6 @@ export interface PoolOptions {
   readonly connect: () => Promise<PostgresClient>
   readonly keptFor?: KeptFor
 }
-
-/** Returns the code of a failure, of PostgreSQL or of the system. */
-export const codeOf = (failure: unknown): string =>
-  typeof failure === "object" && failure !== null && "code" in failure ? String(failure.code) : ""
 
 /** The server has become read-only, or it stops. What else is connected to it must go too. */
 const ofServer = new Set(["25006", "57P01", "57P02", "57P03"])
@@ -80,6 +82,8 @@ export class Pool {
   /** Connections of an earlier generation go to a server that has been replaced. */
   #generation = 0
   #renewedAt = -Infinity
+  /** Why no connection could be opened, until one is. */
+  #refusal: unknown
   #isClosed = false
   #emptied = () => {}
 
@@ -97,11 +101,7 @@ export class Pool {
       if (!this.#isStale(held)) return heard(Exit.succeed(held.lent))
       this.#drop(held)
     }
-    const { acquireMillis } = this.#options
-    const timer = setTimeout(
-      () => this.#fail(waiter, new Late(`no connection within ${acquireMillis} ms (database.acquire_timeout_ms)`)),
-      acquireMillis
-    )
+    const timer = setTimeout(() => this.#fail(waiter, this.#late()), this.#options.acquireMillis)
     const waiter: Waiter = { heard, timer }
     this.#waiting.add(waiter)
     this.#grow()
@@ -202,6 +202,13 @@ export class Pool {
     waiter.heard(Exit.succeed(held.lent))
   }
 
+  #late(): Late {
+    const late = `no connection within ${this.#options.acquireMillis} ms (database.acquire_timeout_ms)`
+    const refusal = this.#refusal
+    if (!(refusal instanceof Error)) return new Late(late)
+    return new Late(`${late}: ${withRemedy(codeOf(refusal), refusal.message)}`, { cause: refusal })
+  }
+
   #fail(waiter: Waiter, cause: unknown): void {
     this.#leave(waiter)
     waiter.heard(noConnection(cause))
@@ -222,19 +229,29 @@ export class Pool {
     this.#giveBack(held)
   }
 
+  /** Opens a connection for whoever waits longest. Tries again as long as somebody waits and the refusal may pass. */
   async #open(): Promise<void> {
-    const generation = this.#generation
     this.#connecting++
-    try {
-      const client = await this.#options.connect()
-      this.#connecting--
-      this.#admit(client, generation)
-    } catch (cause) {
-      this.#connecting--
-      const [first] = this.#waiting
-      if (first !== undefined) this.#fail(first, cause)
-      this.#grow()
+    for (let attempt = 0; !this.#isClosed && this.#connecting <= this.#waiting.size; attempt++) {
+      const generation = this.#generation
+      const opened = await this.#options.connect().then(Exit.succeed, Exit.fail)
+      if (Exit.isSuccess(opened)) {
+        this.#connecting--
+        this.#refusal = undefined
+        return this.#admit(opened.value, generation)
+      }
+      this.#refusal = Cause.squash(opened.cause)
+      if (!isPassing(this.#refusal)) {
+        this.#connecting--
+        const [first] = this.#waiting
+        if (first !== undefined) this.#fail(first, this.#refusal)
+        return this.#grow()
+      }
+      const pause = Math.min(againMillis * 2 ** attempt, longestPauseMillis) * (0.5 + Math.random())
+      await new Promise((resolve) => setTimeout(resolve, pause).unref())
     }
+    this.#connecting--
+    this.#grow()
   }
 
   #grow(): void {

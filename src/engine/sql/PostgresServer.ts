@@ -2,7 +2,13 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { ClientConfig } from "pg"
 import { Client } from "pg"
+import type { PostgresClient } from "./PostgresClient.ts"
+import { codeOf, makeClient } from "./PostgresClient.ts"
+import type { SessionAttributes } from "./PostgresUrl.ts"
+import { sessionAttributesOf, urlsOfServers } from "./PostgresUrl.ts"
 import { SqlError } from "./SqlError.ts"
+
+/* Finds a PostgreSQL server among those of the URL, and connects to it. */
 
 /** `database.*` of the configuration. */
 export interface PostgresOptions {
@@ -16,28 +22,139 @@ export interface PostgresOptions {
   readonly pooling?: "session" | "transaction"
 }
 
+/** The servers of the URL, and which of them are taken. */
+export interface Servers {
+  readonly servers: ReadonlyArray<ClientConfig>
+  readonly attributes: SessionAttributes
+}
+
+const serverOf = (connectionString: string, connectionTimeoutMillis: number): ClientConfig => {
+  const { database, host, password, port, ssl, user } = new Client({ connectionString })
+  return {
+    user,
+    password,
+    host,
+    port,
+    database,
+    ssl,
+    application_name: new URL(connectionString).searchParams.get("application_name") ?? undefined,
+    connectionTimeoutMillis,
+    keepAlive: true,
+    // An idle connection that a firewall has forgotten is noticed within minutes instead of hours.
+    keepAliveInitialDelayMillis: 30_000
+  }
+}
+
 /**
  * Reads the URL and the files that it names. This happens once, so that a later connection does not fail because a file
- * was moved.
+ * was moved. Servers share the time for which a request waits, so that one that does not answer leaves time for others.
  */
-export const readUrl = (options: PostgresOptions): Effect.Effect<ClientConfig, SqlError> =>
+export const readUrl = (options: PostgresOptions): Effect.Effect<Servers, SqlError> =>
   Effect.try({
     try: () => {
-      const connectionString = Redacted.value(options.url)
-      const { database, host, password, port, ssl, user } = new Client({ connectionString })
-      return {
-        user,
-        password,
-        host,
-        port,
-        database,
-        ssl,
-        application_name: new URL(connectionString).searchParams.get("application_name") ?? undefined,
-        connectionTimeoutMillis: options.acquire_timeout_ms,
-        keepAlive: true,
-        // An idle connection that a firewall has forgotten is noticed within minutes instead of hours.
-        keepAliveInitialDelayMillis: 30_000
-      }
+      const url = Redacted.value(options.url)
+      const urls = urlsOfServers(url)
+      const patience = Math.ceil(options.acquire_timeout_ms / urls.length)
+      return { servers: urls.map((one) => serverOf(one, patience)), attributes: sessionAttributesOf(url) ?? "any" }
     },
     catch: (cause) => new SqlError({ cause, message: "the URL cannot be used" })
   })
+
+/** The server answers, but is not one of those that the URL takes. */
+class Unfit extends Error {
+  readonly code: string
+
+  constructor(attributes: SessionAttributes, isReadOnly: boolean) {
+    super(`the server is ${isReadOnly ? "read-only" : "no standby"}, and database.url takes ${attributes}`)
+    this.code = isReadOnly ? "25006" : ""
+  }
+}
+
+/** Every server of the URL has refused. The code is that of a refusal that may pass, if there is one. */
+class NoneFits extends Error {
+  readonly code: string
+
+  constructor(refusals: ReadonlyArray<readonly [server: ClientConfig, cause: unknown]>) {
+    const causes = refusals.map(([, cause]) => cause)
+    super(
+      refusals.map(([{ host, port }, cause]) => `${host}:${port}: ${cause instanceof Error ? cause.message : cause}`)
+        .join("; ")
+    )
+    this.code = codeOf(causes.find(isPassing) ?? causes[0])
+  }
+}
+
+// PgBouncer has one code for all that it refuses, and others have none of their own for having no connection left.
+const ofProxies =
+  /no more connections|max client connections|too many (clients|connections)|query_wait_timeout|cannot connect to server|server_login_retry/i
+
+/** Returns whether another attempt may succeed, because the server answers and cannot take a connection now. */
+export const isPassing = (cause: unknown): boolean =>
+  /^(53300|57P03|25006)$/.test(codeOf(cause)) ||
+  cause instanceof Unfit ||
+  cause instanceof Error && /^(08|XX000)/.test(codeOf(cause)) && ofProxies.test(cause.message)
+
+const askState =
+  `SELECT pg_is_in_recovery() AS "isStandby", current_setting('transaction_read_only') = 'on' AS "isReadOnly"`
+
+interface State {
+  readonly isStandby: boolean
+  readonly isReadOnly: boolean
+}
+
+const fits: { readonly [A in SessionAttributes]: (state: State) => boolean } = {
+  any: () => true,
+  "read-write": ({ isReadOnly }) => !isReadOnly,
+  primary: ({ isStandby }) => !isStandby,
+  standby: ({ isStandby }) => isStandby
+}
+
+/**
+ * A connection keeps the plans of its statements, and may make them while tables are small or empty. Then reading a
+ * whole table seems to cost less than using its index. Compiling a statement costs more than it saves.
+ */
+const planning = "SET enable_seqscan = off; SET jit = off"
+
+const connectTo = async (
+  server: ClientConfig,
+  attributes: SessionAttributes,
+  keepsSession: boolean
+): Promise<PostgresClient> => {
+  const client = makeClient(server, keepsSession)
+  try {
+    await (client.connect() as Promise<unknown>)
+    const asked = { text: askState, query_timeout: server.connectionTimeoutMillis }
+    const { rows: [state] } = await (client.query(asked) as Promise<{ readonly rows: readonly [State] }>)
+    if (!fits[attributes](state)) throw new Unfit(attributes, state.isReadOnly)
+    if (keepsSession) client.query(planning, () => {}) // sent ahead of the first statement
+    return client
+  } catch (cause) {
+    void (client.end() as Promise<void>).catch(() => {})
+    throw cause
+  }
+}
+
+/**
+ * Makes a function that connects to the first server that fits. Among servers of which one takes writes, it begins with
+ * the one that did last.
+ */
+export const connector = (
+  { attributes, servers }: Servers,
+  keepsSession: boolean
+): () => Promise<PostgresClient> => {
+  let last = 0
+  return async () => {
+    const first = attributes === "any" ? 0 : last
+    const refusals: Array<readonly [ClientConfig, unknown]> = []
+    for (const server of [...servers.slice(first), ...servers.slice(0, first)]) {
+      try {
+        const client = await connectTo(server, attributes, keepsSession)
+        last = servers.indexOf(server)
+        return client
+      } catch (cause) {
+        refusals.push([server, cause])
+      }
+    }
+    throw refusals.length === 1 ? refusals[0]?.[1] : new NoneFits(refusals)
+  }
+}

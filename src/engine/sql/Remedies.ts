@@ -67,6 +67,12 @@ const known: ReadonlyArray<Known> = [
       "the PostgreSQL server is down, starting or stopping: a service that runs continues when the server is back, and a start or a command is to be tried again"
   },
   {
+    when: /^25006/,
+    cause: "refused",
+    remedy:
+      "the PostgreSQL server takes no writes: it is a standby, or its administrator made it read-only; the service continues when the address leads to a server that takes writes, and database.url may name several"
+  },
+  {
     when: /^53300/,
     cause: "refused",
     remedy: "PostgreSQL has no connection left: lower database.pool_max or raise its max_connections (docs/planning.md)"

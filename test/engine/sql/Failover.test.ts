@@ -1,10 +1,12 @@
 import { it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Schedule } from "effect"
+import { Deferred, Effect, Exit, Fiber, Layer, Option, Redacted, Schedule } from "effect"
 import { afterAll, assert, beforeAll, describe } from "vitest"
 import type { Driver } from "../../../src/engine/sql/Driver.ts"
+import * as Postgres from "../../../src/engine/sql/Postgres.ts"
 import type { Forwarder } from "../../support/Forwarder.ts"
 import { startForwarder, through } from "../../support/Forwarder.ts"
 import { openDriver, sqlAt } from "../../support/OpenDatabase.ts"
+import { freePort } from "../../support/Ports.ts"
 import type { PostgresCluster, PostgresFollower } from "../../support/Postgres.ts"
 import { startPostgres } from "../../support/Postgres.ts"
 
@@ -63,12 +65,22 @@ const connectionsAt = async (url: string): Promise<number> => {
 }
 
 const untilNoneAt = (url: string) =>
-  Effect.repeat(Effect.delay(Effect.promise(() => connectionsAt(url)), 20), { until: (count) => count === 0 })
+  Effect.map(
+    Effect.repeat(Effect.delay(Effect.promise(() => connectionsAt(url)), 20), {
+      until: (count) => count === 0,
+      times: 1000
+    }),
+    (left) => assert.strictEqual(left, 0)
+  )
 
 const single = (driver: Driver, text: string, params: ReadonlyArray<unknown> = []) =>
   driver.single({ text, order: [], reads: false }, params)
 
 const insert = (driver: Driver, name: string) => single(driver, "INSERT INTO things VALUES ($1)", [name])
+
+/** Writes until a write is refused: a session learns of a changed setting between two statements. */
+const untilRefused = (driver: Driver) =>
+  Effect.repeat(Effect.exit(insert(driver, "refused")), { until: Exit.isFailure })
 
 /** Opens `count` connections of the pool, so that they are idle afterwards. */
 const warm = (driver: Driver, count: number) =>
@@ -123,17 +135,18 @@ describe("an address that leads to another server, while the former stays and is
 
       yield* Effect.promise(() => switchOver(servers))
       address.target = follower.port
-      const refused = yield* Effect.flip(insert(driver, "refused"))
-      assert.match(driver.describe(refused).detail, /^25006 /)
-      yield* Effect.all(Array.from({ length: 8 }, (_, nth) => insert(driver, `${nth}`)), { concurrency: 8 })
+      const refused = yield* untilRefused(driver)
       yield* Deferred.succeed(over, undefined)
       yield* Fiber.join(holding)
+      const told = Exit.isFailure(refused) ? Option.map(Exit.findErrorOption(refused), driver.describe) : Option.none()
+      assert.match(Option.match(told, { onNone: () => "", onSome: ({ detail }) => detail }), /^25006 /)
+      yield* Effect.all(Array.from({ length: 8 }, (_, nth) => insert(driver, `${nth}`)), { concurrency: 8 })
       yield* untilNoneAt(at.primary)
 
       yield* Deferred.await(listening)
       yield* single(driver, "NOTIFY things, 'told'")
       yield* Effect.repeat(Effect.delay(Effect.sync(() => heard.length), 20), { until: (count) => count > 0 })
-      const rows = yield* Effect.promise(() => sqlAt(at.follower, "SELECT name FROM things"))
+      const rows = yield* Effect.promise(() => sqlAt(at.follower, "SELECT name FROM things WHERE name <> 'refused'"))
       assert.lengthOf(rows, 8)
     }).pipe(Effect.scoped))
 
@@ -146,5 +159,85 @@ describe("an address that leads to another server, while the former stays and is
       yield* untilNoneAt(servers.at.follower)
       assert.deepStrictEqual(driver.connections(), { idle: 0, busy: 0 })
       yield* insert(driver, "after")
+    }).pipe(Effect.scoped))
+})
+
+describe("a URL that names several servers", () => {
+  let servers: Servers
+
+  beforeAll(async () => {
+    servers = await startServers()
+  })
+
+  afterAll(() => servers?.dispose())
+
+  const urlOf = (ports: ReadonlyArray<number>, attributes?: string): string => {
+    const query = attributes === undefined ? "" : `?target_session_attrs=${attributes}`
+    const one = new URL(servers.at.primary)
+    return one.href.replace(one.host, ports.map((port) => `127.0.0.1:${port}`).join(",")) + query
+  }
+
+  const portSeen = (driver: Driver) =>
+    Effect.map(single(driver, "SELECT inet_server_port() AS port"), ([row]) => row?.["port"])
+
+  const connectedTo = (ports: ReadonlyArray<number>, attributes?: string) =>
+    Effect.scoped(Effect.flatMap(openDriver(urlOf(ports, attributes), 2), portSeen))
+
+  it.live("connects to the first one that fits, and passes over those that are dead or read-only", () =>
+    Effect.gen(function*() {
+      const { follower, primary } = servers
+      const dead = yield* Effect.promise(freePort)
+      const [first, second] = [primary.port, follower.port]
+      assert.strictEqual(yield* connectedTo([first, second]), first)
+      assert.strictEqual(yield* connectedTo([dead, second, first]), first)
+      assert.strictEqual(yield* connectedTo([second, first], "primary"), first)
+      assert.strictEqual(yield* connectedTo([first, second], "standby"), second)
+      assert.strictEqual(yield* connectedTo([dead, second, first], "any"), second)
+      assert.strictEqual(yield* connectedTo([second]), second)
+    }))
+
+  it.live("says of each server why it does not fit, when the time is over", () =>
+    Effect.gen(function*() {
+      const dead = yield* Effect.promise(freePort)
+      const layer = Postgres.layer({
+        url: Redacted.make(urlOf([dead, servers.follower.port])),
+        pool_max: 1,
+        acquire_timeout_ms: 1000
+      })
+      const { cause } = yield* Effect.flip(Effect.scoped(Layer.build(layer)))
+      assert.match(
+        String(cause),
+        new RegExp(
+          `no connection within 1000 ms .*127.0.0.1:${dead}: .*ECONNREFUSED.*; 127.0.0.1:${servers.follower.port}: the server is read-only.*`
+        )
+      )
+    }))
+
+  it.live("waits for a server that fits, and goes over to it without a restart", () =>
+    Effect.gen(function*() {
+      const { address, at, follower, primary } = servers
+      const driver = yield* openDriver(urlOf([primary.port, address.port]), 3)
+      yield* warm(driver, 3)
+      yield* insert(driver, "before")
+      address.target = follower.port
+      yield* Effect.promise(() => sqlAt(at.primary, "ALTER SYSTEM SET synchronous_standby_names = ''"))
+      for (const statement of readsOnly) yield* Effect.promise(() => sqlAt(at.primary, statement))
+      yield* untilRefused(driver)
+      // Neither server takes writes. The address tells when the follower has been asked.
+      const asked = yield* Deferred.make<void>()
+      address.judge = () => {
+        Deferred.doneUnsafe(asked, Effect.void)
+        return "pass"
+      }
+      const waiting = yield* Effect.forkChild(insert(driver, "after"))
+      yield* Deferred.await(asked)
+      yield* Effect.promise(() => follower.promote())
+      yield* Fiber.join(waiting)
+      assert.strictEqual(yield* portSeen(driver), follower.port)
+      yield* untilNoneAt(at.primary)
+      const rows = yield* Effect.promise(() =>
+        sqlAt(at.follower, "SELECT name FROM things WHERE name <> 'refused' ORDER BY name")
+      )
+      assert.deepStrictEqual(rows, [{ name: "after" }, { name: "before" }])
     }).pipe(Effect.scoped))
 })

@@ -46,6 +46,8 @@ describe("what can be done about a failure of the database", () => {
   it("is said of a proxy that takes no settings, and of a server that is away", () => {
     assert.match(withRemedy("08P01", "unsupported startup parameter: statement_timeout"), /set database\.pooling/)
     assert.match(withRemedy("57P03", "the database system is starting up"), /continues when the server is back/)
+    assert.match(withRemedy("25006", "cannot execute INSERT in a read-only transaction"), /takes no writes/)
+    assert.strictEqual(causeOf("25006", "cannot execute INSERT in a read-only transaction"), "refused")
     assert.strictEqual(causeOf("53100", "could not extend file"), "full")
     assert.strictEqual(causeOf("SQLITE_FULL", "database or disk is full"), "full")
     assert.strictEqual(causeOf("ECONNREFUSED", "connect ECONNREFUSED"), "away")
