@@ -175,6 +175,7 @@ const metricsSurface = Effect.fnUntraced(function*(
         { labels: { role, state: "idle" }, value: idle },
         { labels: { role, state: "busy" }, value: busy }
       ]],
+      ["acme_svc_database_read_only", [{ labels: { role }, value: database.isReadOnly() ? 1 : 0 }]],
       ["acme_svc_log_writes_failed_total", [{ labels: { role }, value: state().lost }]]
     ])
     return yield* metrics.render(new Map([own, ...found].flatMap((one) => [...one])))

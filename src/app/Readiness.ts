@@ -3,6 +3,7 @@ import type { Roles } from "../domain/Role.ts"
 import type { Answering } from "../engine/http/Message.ts"
 import { json } from "../engine/http/Message.ts"
 import { Loops } from "../engine/Loops.ts"
+import { Database } from "../engine/sql/Database.ts"
 import { LogOutput } from "../engine/telemetry/Sink.ts"
 import { lifeMillis } from "../engine/Time.ts"
 
@@ -11,12 +12,15 @@ export const readyPath = "/ready"
 
 /**
  * Answers GET and HEAD of {@link readyPath}: 200, or 503 while background work that is needed to answer and to issue
- * keeps dying. It needs no credential, policy, database or slot. It does not depend on the database: if that is away,
- * every process would be unready at once, and a restart would help none. A log that cannot be written is reported in
- * the answer, but makes no process unready, because clients are still answered.
+ * keeps dying. It needs no credential, policy or slot, and asks no database. It does not depend on the database: if that
+ * is away, every process would be unready at once, and a restart would help none. A database that was seen to be
+ * read-only and a log that cannot be written are reported in the answer, but make no process unready, because clients
+ * are still answered.
  */
-export const readiness = (roles: Roles): Effect.Effect<ReadonlyMap<string, Answering<never>>, never, Loops> =>
-  Loops.useSync(({ failing }) =>
+export const readiness = (
+  roles: Roles
+): Effect.Effect<ReadonlyMap<string, Answering<never>>, never, Loops | Database> =>
+  Effect.zipWith(Loops, Database, ({ failing }, { isReadOnly }) =>
     new Map([[readyPath, {
       handle: ({ method }) =>
         method === "GET" || method === "HEAD"
@@ -28,10 +32,10 @@ export const readiness = (roles: Roles): Effect.Effect<ReadonlyMap<string, Answe
               ready,
               roles: [...roles],
               ...ready ? {} : { loops: failed },
+              ...isReadOnly() ? { database: "read-only" } : {},
               ...trouble === undefined ? {} : { log: trouble }
             })
           })
           : Effect.succeed({ status: 405, headers: { allow: "GET, HEAD" } }),
       late: () => Effect.succeed({ status: 503, headers: { "retry-after": "5" } })
-    }]])
-  )
+    }]]))

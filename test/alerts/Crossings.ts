@@ -89,6 +89,11 @@ export const crossings: Readonly<Record<string, Crossing>> = {
     "15m",
     { instance, listener: "acme" }
   ),
+  DatabaseReadOnly: crossing(
+    { "acme_svc_database_read_only{instance=\"acme:3002\"}": "0x4 1x20" },
+    "8m",
+    { instance }
+  ),
   DatabaseRefuses: crossing(
     { "acme_svc_database_failures_total{cause=\"refused\",instance=\"acme:3002\"}": "0x4 1x20" },
     "12m",

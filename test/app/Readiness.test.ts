@@ -2,14 +2,16 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { readiness } from "../../src/app/Readiness.ts"
+import { Database } from "../../src/engine/sql/Database.ts"
 import { supervised } from "../../src/engine/Supervised.ts"
+import { sqlite } from "../support/Databases.ts"
 import { requestOf } from "../support/Handle.ts"
-import { useTests } from "../support/UseTests.ts"
+import { useStore } from "../support/UseTests.ts"
 
 /* Tests whether a process is ready, as a load balancer asks. */
 
 describe("readiness", () => {
-  const { test } = useTests()
+  const { test } = useStore(sqlite)
   const ask = (method: string) =>
     Effect.flatMap(
       readiness(new Set(["worker"])),
@@ -28,6 +30,17 @@ describe("readiness", () => {
       assert.deepStrictEqual(
         [unready.status, unready.body],
         [503, `{"ready":false,"roles":["worker"],"loops":["job_claims"]}`]
+      )
+    }))
+
+  test("says that the database takes no writes, and is told all the same", () =>
+    Effect.gen(function*() {
+      const database = yield* Database
+      const readOnly = Database.of({ ...database, isReadOnly: () => true })
+      const told = yield* Effect.provideService(ask("GET"), Database, readOnly)
+      assert.deepStrictEqual(
+        [told.status, told.body],
+        [200, `{"ready":true,"roles":["worker"],"database":"read-only"}`]
       )
     }))
 

@@ -188,6 +188,7 @@ export const openStore = (
         keepsSession: true,
         describe: opened.describe,
         unreadable: opened.unreadable,
+        isReadOnly: () => false,
         connections: opened.connections
       }))
     }

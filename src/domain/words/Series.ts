@@ -125,6 +125,10 @@ export const series = {
     "Number of the newest row of the audit trail. It falls when the database goes back to an older state.",
     {}
   ),
+  acme_svc_database_read_only: gauge(
+    "1 if the server of the database took no writes when the process last asked, else 0.",
+    { role: "text" }
+  ),
   acme_svc_database_up: gauge("1 if the database answers this process within two seconds, else 0.", { role: "text" }),
   acme_svc_authority_not_after_seconds: gauge(
     "Seconds until the first certificate in the chain of a CA ends; negative once it has.",

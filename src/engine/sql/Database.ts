@@ -38,6 +38,11 @@ export class Database extends Context.Service<Database, Driver>()("acme/engine/s
 /** Returns the database of a fiber whose effect requires a database. */
 export const driverOf = (fiber: Fiber.Fiber<unknown, unknown>): Driver => Context.getUnsafe(fiber.context, Database)
 
+/** Returns whether the database takes no writes, as far as this process has seen lately. */
+export const isReadOnly: Effect.Effect<boolean, never, Database> = Effect.withFiber((fiber) =>
+  Effect.succeed(driverOf(fiber).isReadOnly())
+)
+
 /**
  * Effects to run after the commit (`committed`), after any end (`ended`), and when a run of the body has no effect
  * (`undone`); and what is known of the statements that were sent ahead (`Ahead.ts`).

@@ -97,6 +97,8 @@ export interface Driver {
   ) => { readonly detail: string; readonly transient: boolean; readonly cause: FailureCause }
   /** Logs a row that cannot be read. */
   readonly unreadable: (found: Unreadable) => Effect.Effect<void>
+  /** Returns whether the server takes no writes, as far as this process has seen lately. */
+  readonly isReadOnly: () => boolean
   /** Returns the current connections of this process. */
   readonly connections: () => Connections
 }

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
-import { emit } from "../telemetry/EngineLog.ts"
+import { emit, emitIn } from "../telemetry/EngineLog.ts"
 import { Database, rollback } from "./Database.ts"
 import type { Connection, Driver, Row } from "./Driver.ts"
 import { askSession, giveUp, sessionOf, wanted } from "./PostgresCancel.ts"
@@ -173,6 +173,7 @@ const make = (options: PostgresOptions, connect: () => Promise<PostgresClient>, 
       keepsSession,
       describe,
       unreadable: makeRecorder(),
+      isReadOnly: () => pool.isReadOnly(),
       connections: () => {
         const { busy, idle } = pool.counts()
         return { idle, busy: busy + listening }
@@ -185,12 +186,15 @@ export const layer = (options: PostgresOptions): Layer.Layer<Database, SqlError>
   Layer.unwrap(Effect.gen(function*() {
     const connect = connector(yield* readUrl(options), options.pooling !== "transaction")
     const pool = yield* Effect.acquireRelease(
-      Effect.sync(() =>
-        new Pool({
-          max: options.pool_max,
-          acquireMillis: options.acquire_timeout_ms,
-          connect
-        })
+      Effect.withFiber((fiber) =>
+        Effect.succeed(
+          new Pool({
+            max: options.pool_max,
+            acquireMillis: options.acquire_timeout_ms,
+            connect,
+            onReadOnly: (isReadOnly) => emitIn(fiber, isReadOnly ? "db_read_only" : "db_read_only_ended", {})
+          })
+        )
       ),
       (made) => Effect.promise(() => made.end())
     )

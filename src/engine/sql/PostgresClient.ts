@@ -67,6 +67,8 @@ export const patiently = <A, E, R>(client: PostgresClient, self: Effect.Effect<A
 export class PostgresClient extends Client {
   /** Whether nothing can be sent any more. */
   isOver = false
+  /** Whether the server took no writes when the connection was made. */
+  isReadOnly = false
   /** Called with each failure of a statement and of the connection itself. */
   judge: ((failure: unknown) => void) | undefined
 

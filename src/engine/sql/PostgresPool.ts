@@ -44,11 +44,14 @@ export interface PoolOptions {
   readonly acquireMillis: number
   /** Opens a connection. Rejects with the reason if it cannot be opened. */
   readonly connect: () => Promise<PostgresClient>
+  /** Called when the server takes no writes any more, and when it does again. */
+  readonly onReadOnly?: (isReadOnly: boolean) => void
   readonly keptFor?: KeptFor
 }
 
 /** The server has become read-only, or it stops. What else is connected to it must go too. */
-const ofServer = new Set(["25006", "57P01", "57P02", "57P03"])
+const readOnly = "25006"
+const ofServer = new Set([readOnly, "57P01", "57P02", "57P03"])
 /** The server ends the connection after it. */
 const ofConnection = /^(08|57P)/
 
@@ -56,6 +59,7 @@ interface Held {
   readonly client: PostgresClient
   readonly lent: Lent
   readonly generation: number
+  readonly since: number
   readonly until: number
   idleSince: number | undefined
   isRetired: boolean
@@ -84,6 +88,7 @@ export class Pool {
   #renewedAt = -Infinity
   /** Why no connection could be opened, until one is. */
   #refusal: unknown
+  #isReadOnly = false
   #isClosed = false
   #emptied = () => {}
 
@@ -113,6 +118,11 @@ export class Pool {
     return { idle, busy: this.#all.size - idle + this.#connecting }
   }
 
+  /** Returns whether the server took no writes when it was last asked. */
+  isReadOnly(): boolean {
+    return this.#isReadOnly
+  }
+
   /**
    * Calls `tell` when the server has been replaced or has become read-only, until the returned function is called.
    */
@@ -135,8 +145,10 @@ export class Pool {
   }
 
   #isStale(held: Held): boolean {
+    const now = performance.now()
     return held.isRetired || held.client.isOver || this.#isClosed || held.generation < this.#generation ||
-      performance.now() >= held.until
+      // Only a new connection tells that the server takes writes again.
+      this.#isReadOnly && now - held.since >= renewalMillis || now >= held.until
   }
 
   #close(client: PostgresClient): void {
@@ -179,9 +191,16 @@ export class Pool {
 
   #judge(held: Held, failure: unknown): void {
     const code = codeOf(failure)
+    if (code === readOnly && held.generation === this.#generation) this.#see(true)
     if (ofServer.has(code) || ofConnection.test(code)) held.isRetired = true
     if (ofServer.has(code)) this.#renew(held)
     if (held.idleSince !== undefined && this.#isStale(held)) this.#drop(held)
+  }
+
+  #see(isReadOnly: boolean): void {
+    if (this.#isReadOnly === isReadOnly) return
+    this.#isReadOnly = isReadOnly
+    this.#options.onReadOnly?.(isReadOnly)
   }
 
   #giveBack(held: Held): void {
@@ -216,11 +235,14 @@ export class Pool {
 
   #admit(client: PostgresClient, generation: number): void {
     if (this.#isClosed) return this.#close(client)
+    this.#see(client.isReadOnly)
+    const since = performance.now()
     const held: Held = {
       client,
       lent: { client, giveBack: () => this.#giveBack(held) },
       generation,
-      until: performance.now() + this.#keptFor.life * (1 - lifeJitter * Math.random()),
+      since,
+      until: since + this.#keptFor.life * (1 - lifeJitter * Math.random()),
       idleSince: undefined,
       isRetired: false
     }
@@ -241,6 +263,7 @@ export class Pool {
         return this.#admit(opened.value, generation)
       }
       this.#refusal = Cause.squash(opened.cause)
+      if (codeOf(this.#refusal) === readOnly) this.#see(true)
       if (!isPassing(this.#refusal)) {
         this.#connecting--
         const [first] = this.#waiting

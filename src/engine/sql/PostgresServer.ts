@@ -126,6 +126,7 @@ const connectTo = async (
     const asked = { text: askState, query_timeout: server.connectionTimeoutMillis }
     const { rows: [state] } = await (client.query(asked) as Promise<{ readonly rows: readonly [State] }>)
     if (!fits[attributes](state)) throw new Unfit(attributes, state.isReadOnly)
+    client.isReadOnly = state.isReadOnly
     if (keepsSession) client.query(planning, () => {}) // sent ahead of the first statement
     return client
   } catch (cause) {

@@ -183,6 +183,7 @@ const make = (options: SqliteOptions) =>
       keepsSession: true,
       describe,
       unreadable: makeRecorder(),
+      isReadOnly: () => false,
       connections: () => {
         const { busy, idle } = beside?.connections() ?? { busy: 0, idle: 0 }
         return gate.isFree() ? { idle: idle + 1, busy } : { idle, busy: busy + 1 }

@@ -82,6 +82,8 @@ export const engineEvents = {
   db_row_unreadable: error("statement", "row", "error"),
   db_statement_slow: advisory("statement", "elapsed_ms"),
   db_pool_timeout: error("waited_ms"),
+  db_read_only: error(),
+  db_read_only_ended: info(),
   db_listen_lost: warn("error"),
   db_listen_restored: info(),
   db_job_leases_reclaimed: advisory("rows_updated"),

@@ -26,7 +26,7 @@ const latestMillis = 5000
  */
 type CountedName = Exclude<
   SampledName,
-  keyof typeof engineSeries | `${string}_not_after_seconds` | "acme_svc_database_up"
+  keyof typeof engineSeries | `${string}_not_after_seconds` | "acme_svc_database_up" | "acme_svc_database_read_only"
 >
 
 type Sampling = Effect.Effect<ReadonlyArray<Sample>, StorageFailed, Database>

@@ -24,7 +24,8 @@ import { header, unmatched, withHeaders } from "../../engine/http/Message.ts"
 import type { FairSemaphore } from "../../engine/net/FairSemaphore.ts"
 import { ReverseNames } from "../../engine/net/ReverseNames.ts"
 import { Waits } from "../../engine/queue/Waits.ts"
-import type { StorageFailed } from "../../engine/sql/Database.ts"
+import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
+import { isReadOnly } from "../../engine/sql/Database.ts"
 import { keyAuthorization } from "../../operations/acme/RelayTokens.ts"
 import { admitConnection } from "../../operations/PolicyGate.ts"
 import { Nonces } from "../../services/nonce/Nonces.ts"
@@ -226,7 +227,7 @@ export const make = (
   /** Returns the route of a path outside every profile. */
   const elsewhere = (path: string): Pick<Routed<Needs | Nonces>, "pattern" | "handle"> => {
     const root = rootRoutes.get(path)
-    if (root !== undefined) return { pattern: path, handle: (request) => Effect.succeed(root(request)) }
+    if (root !== undefined) return { pattern: path, handle: (request) => onlyRead(request, () => root) }
     if (respondsForRelay && path.startsWith(tokenPrefix)) {
       const token = path.slice(tokenPrefix.length)
       const pattern = `${tokenPrefix}{token}`
@@ -274,8 +275,6 @@ const isRead = ({ method }: Request): boolean => method === "GET" || method === 
 
 const notRead: Answer = problemAnswer(new MethodNotAllowed({ allow: "GET, HEAD" }))
 
-const onlyGet = (answer: Answer) => (request: Request): Answer => isRead(request) ? answer : notRead
-
 const onlyRead = <R>(
   request: Request,
   answer: () => Effect.Effect<Answer, never, R>
@@ -301,8 +300,15 @@ const tokenAnswer = <R>(
     })
   })
 
-/** The routes outside every profile. They use no policy, nonce, Link or database. */
-const rootRoutes: ReadonlyMap<string, (request: Request) => Answer> = new Map([
-  ["/health", onlyGet({ status: 200, headers: { "content-type": "application/json" }, body: `{"healthy":true}` })],
-  ["/", onlyGet({ status: 302, headers: { location: "/health" } })]
+/** The routes outside every profile. They use no policy, nonce or Link, and ask no database. */
+const rootRoutes: ReadonlyMap<string, Effect.Effect<Answer, never, Database>> = new Map([
+  [
+    "/health",
+    Effect.map(isReadOnly, (readOnly): Answer => ({
+      status: 200,
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ healthy: true, ...readOnly ? { database: "read-only" } : {} })
+    }))
+  ],
+  ["/", Effect.succeed<Answer>({ status: 302, headers: { location: "/health" } })]
 ])

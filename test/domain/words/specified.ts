@@ -101,7 +101,11 @@ export const own = words(`
   certificate_served
   challenge_validation_postponed
   db_job_times_corrected
-  db_migration_waiting db_rights_missing db_row_unreadable
+  db_migration_waiting
+  db_read_only
+  db_read_only_ended
+  db_rights_missing
+  db_row_unreadable
   job_periodic_delayed
   key_burnt
   key_certificates_revoked

@@ -3,8 +3,11 @@ import { Deferred, Effect, Exit, Fiber, Layer, Option, Redacted, Schedule } from
 import { afterAll, assert, beforeAll, describe } from "vitest"
 import type { Driver } from "../../../src/engine/sql/Driver.ts"
 import * as Postgres from "../../../src/engine/sql/Postgres.ts"
+import type { Record } from "../../../src/engine/telemetry/EventLog.ts"
+import { layerMemory } from "../../../src/engine/telemetry/EventLog.ts"
 import type { Forwarder } from "../../support/Forwarder.ts"
 import { startForwarder, through } from "../../support/Forwarder.ts"
+import { eventsOf } from "../../support/Graph.ts"
 import { openDriver, sqlAt } from "../../support/OpenDatabase.ts"
 import { freePort } from "../../support/Ports.ts"
 import type { PostgresCluster, PostgresFollower } from "../../support/Postgres.ts"
@@ -149,6 +152,28 @@ describe("an address that leads to another server, while the former stays and is
       const rows = yield* Effect.promise(() => sqlAt(at.follower, "SELECT name FROM things WHERE name <> 'refused'"))
       assert.lengthOf(rows, 8)
     }).pipe(Effect.scoped))
+
+  it.live("says that it takes no writes, and that it does again, without a restart", () => {
+    const records: Array<Record> = []
+    return Effect.gen(function*() {
+      const { follower } = servers.at
+      const driver = yield* openDriver(follower, 2)
+      yield* insert(driver, "refused")
+      assert.isFalse(driver.isReadOnly())
+      for (const statement of readsOnly) yield* Effect.promise(() => sqlAt(follower, statement))
+      yield* untilRefused(driver)
+      assert.isTrue(driver.isReadOnly())
+      yield* single(driver, "SELECT 1")
+      for (const statement of ["ALTER SYSTEM RESET default_transaction_read_only", "SELECT pg_reload_conf()"]) {
+        yield* Effect.promise(() => sqlAt(follower, statement))
+      }
+      // What only reads finds it out too.
+      const read = Effect.map(single(driver, "SELECT 1"), () => driver.isReadOnly())
+      yield* Effect.repeat(Effect.delay(read, 20), { while: (readOnly) => readOnly })
+      yield* insert(driver, "refused")
+      assert.deepStrictEqual(eventsOf(records), ["db_read_only", "db_read_only_ended"])
+    }).pipe(Effect.scoped, Effect.provide(layerMemory(records)))
+  })
 
   it.live("a session that an administrator ends takes the idle ones with it", () =>
     Effect.gen(function*() {

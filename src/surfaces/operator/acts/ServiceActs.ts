@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { isReadOnly } from "../../../engine/sql/Database.ts"
 import { Activity } from "../../../operations/operator/Activity.ts"
 import * as operators from "../../../operations/operator/identity/Operators.ts"
 import { trendObject } from "../../../operations/operator/objects/AuditObjects.ts"
@@ -82,10 +83,14 @@ const readHealth = act({
   does: "Say whether this process serves",
   access: "public",
   input: {},
-  output: Schema.Struct({ healthy: Schema.Literal(true) }),
+  output: Schema.Struct({ healthy: Schema.Literal(true), database: Schema.optionalKey(Schema.Literal("read-only")) }),
   errors: [],
-  // It checks nothing else, so that a load balancer learns only about this process.
-  run: () => Effect.succeed({ healthy: true } as const),
+  // It asks nobody, so that a load balancer learns only what this process knows.
+  run: () =>
+    Effect.map(
+      isReadOnly,
+      (readOnly) => readOnly ? { healthy: true, database: "read-only" } as const : { healthy: true } as const
+    ),
   http: { route: "GET /health" }
 })
 
