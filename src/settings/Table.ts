@@ -129,6 +129,18 @@ export const Table = Schema.Struct({
       "Connections of one process. Two at most read for listings and metrics; on SQLite only one writes."
     ),
     acquire_timeout_ms: milliseconds(5000, "Time a request waits for a connection before it fails."),
+    statement_timeout_ms: milliseconds(
+      30000,
+      "PostgreSQL: time limit of one statement. A lower one of the server, the role or the database counts."
+    ),
+    lock_timeout_ms: milliseconds(
+      10000,
+      "PostgreSQL: how long a statement waits for a lock. A lower one of the server, the role or the database counts."
+    ),
+    idle_in_transaction_timeout_ms: milliseconds(
+      30000,
+      "PostgreSQL: how long a transaction may wait for its next statement. A lower one of the server, the role or the database counts."
+    ),
     pooling: word(
       "session",
       { offered: ["session", "transaction"] },

@@ -108,6 +108,9 @@ const inBoth = <A>(keys: Record<string, A>): Record<string, A> => ({
 export const integers: Record<string, { readonly initial: number; readonly range: readonly [number, number] }> = {
   "database.pool_max": { initial: 10, range: [1, 1000] },
   "database.acquire_timeout_ms": { initial: 5000, range: milliseconds },
+  "database.statement_timeout_ms": { initial: 30000, range: milliseconds },
+  "database.lock_timeout_ms": { initial: 10000, range: milliseconds },
+  "database.idle_in_transaction_timeout_ms": { initial: 30000, range: milliseconds },
   "server.max_concurrent_requests": { initial: 100, range: atLeast(1) },
   "server.admission_wait_ms": { initial: 50, range: [0, 2147483647] },
   "server.request_timeout_ms": { initial: 60000, range: milliseconds },

@@ -6,21 +6,12 @@ import { Database, rollback } from "./Database.ts"
 import type { Connection, Driver, Row } from "./Driver.ts"
 import { askSession, giveUp, sessionOf, wanted } from "./PostgresCancel.ts"
 import type { PostgresClient } from "./PostgresClient.ts"
-import {
-  boundsOfTransaction,
-  codeOf,
-  connectionOf,
-  patiently,
-  pipelineOf,
-  rowsOf,
-  send,
-  statementTimeoutMillis
-} from "./PostgresClient.ts"
+import { codeOf, connectionOf, limitsOfTransaction, patiently, pipelineOf, rowsOf, send } from "./PostgresClient.ts"
 import { listen } from "./PostgresListen.ts"
 import type { Lent } from "./PostgresPool.ts"
 import { Pool } from "./PostgresPool.ts"
 import type { PostgresOptions } from "./PostgresServer.ts"
-import { connector, readUrl } from "./PostgresServer.ts"
+import { Connector, readUrl } from "./PostgresServer.ts"
 import { makeReaderSemaphore, readersOf } from "./ReaderSemaphore.ts"
 import { causeOf, withRemedy } from "./Remedies.ts"
 import { Late, SqlError } from "./SqlError.ts"
@@ -49,7 +40,7 @@ const describe: Driver["describe"] = (error) => {
   }
 }
 
-const make = (options: PostgresOptions, connect: () => Promise<PostgresClient>, pool: Pool) =>
+const make = (options: PostgresOptions, connector: Connector, pool: Pool) =>
   Effect.gen(function*() {
     let listening = 0
     const keepsSession = options.pooling !== "transaction"
@@ -81,7 +72,7 @@ const make = (options: PostgresOptions, connect: () => Promise<PostgresClient>, 
         })
       )))
     const begin: Driver["begin"] = (connection) =>
-      connection.executeRaw(keepsSession ? "BEGIN" : `BEGIN; ${boundsOfTransaction}`, [])
+      connection.executeRaw(keepsSession ? "BEGIN" : `BEGIN; ${limitsOfTransaction(connector.limits)}`, [])
     // If the failure of a statement was swallowed, the transaction is aborted: COMMIT then returns ROLLBACK without an
     // error.
     const commit: Driver["commit"] = (connection) =>
@@ -102,9 +93,10 @@ const make = (options: PostgresOptions, connect: () => Promise<PostgresClient>, 
             exit
           ))
       })
-    const beginReading = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${readModestly}${
-      keepsSession ? "" : `; ${boundsOfTransaction}`
-    }`
+    const beginReading = () =>
+      `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${readModestly}${
+        keepsSession ? "" : `; ${limitsOfTransaction(connector.limits)}`
+      }`
     // With only one connection there is one reader, which uses that connection. Then there is no other connection over
     // which a read could be cancelled.
     const readers = makeReaderSemaphore(Math.max(1, readersOf(options.pool_max)), options.acquire_timeout_ms)
@@ -118,7 +110,7 @@ const make = (options: PostgresOptions, connect: () => Promise<PostgresClient>, 
           const message = `not done within ${patienceMillis} ms`
           const late = new SqlError({ cause: new Late(message), message })
           const bound = (millis: number) =>
-            `SET LOCAL statement_timeout = ${Math.min(Math.ceil(millis), statementTimeoutMillis)}`
+            `SET LOCAL statement_timeout = ${Math.min(Math.ceil(millis), connector.limits.statement_timeout)}`
           let told = patienceMillis
           // The server enforces the time limit. It is set again when a tenth of the last limit has passed, because
           // setting it before each statement would double the round trips.
@@ -141,7 +133,7 @@ const make = (options: PostgresOptions, connect: () => Promise<PostgresClient>, 
             })
           // A proxy that pools transactions may use another session for each transaction, so the session is queried
           // within this transaction.
-          const opening = `${beginReading}; ${bound(patienceMillis)}; ${askSession}`
+          const opening = `${beginReading()}; ${bound(patienceMillis)}; ${askSession}`
           const opened = Effect.map(Effect.uninterruptible(connection.executeRaw(opening, [])), sessionOf)
           return Effect.ensuring(
             Effect.flatMap(opened, (session) =>
@@ -161,7 +153,7 @@ const make = (options: PostgresOptions, connect: () => Promise<PostgresClient>, 
       commit,
       listen: keepsSession
         ? listen(
-          connect,
+          connector,
           pool,
           Effect.acquireRelease(
             Effect.sync(() => listening++),
@@ -184,19 +176,19 @@ const make = (options: PostgresOptions, connect: () => Promise<PostgresClient>, 
 /** Provides PostgreSQL through a bounded pool. Every wait for a slot ends after `acquire_timeout_ms`. */
 export const layer = (options: PostgresOptions): Layer.Layer<Database, SqlError> =>
   Layer.unwrap(Effect.gen(function*() {
-    const connect = connector(yield* readUrl(options), options.pooling !== "transaction")
+    const connector = new Connector(yield* readUrl(options))
     const pool = yield* Effect.acquireRelease(
       Effect.withFiber((fiber) =>
         Effect.succeed(
           new Pool({
             max: options.pool_max,
             acquireMillis: options.acquire_timeout_ms,
-            connect,
+            connect: () => connector.connect(),
             onReadOnly: (isReadOnly) => emitIn(fiber, isReadOnly ? "db_read_only" : "db_read_only_ended", {})
           })
         )
       ),
       (made) => Effect.promise(() => made.end())
     )
-    return Layer.effect(Database, make(options, connect, pool))
+    return Layer.effect(Database, make(options, connector, pool))
   }))

@@ -10,27 +10,25 @@ import { SqlError } from "./SqlError.ts"
 
 /* A connection to PostgreSQL, and the statements that are sent over it. */
 
-// The server itself enforces these limits. This process cancels only reads that run beside the service, and keeps their
-// connection until the cancellation is done (`PostgresCancel.ts`).
-export const statementTimeoutMillis = 30_000
-const lockTimeoutMillis = 10_000
-// This process has a limit too, in case the server is frozen or behind a dead network path.
-const lostAfterMillis = statementTimeoutMillis + 2000
-const idleInTransactionMillis = 30_000
-
-const bounds = {
-  statement_timeout: statementTimeoutMillis,
-  lock_timeout: lockTimeoutMillis,
-  idle_in_transaction_session_timeout: idleInTransactionMillis
+/**
+ * Time limits in milliseconds, by their names at the server, which enforces them. This process cancels only reads that
+ * run beside the service, and keeps their connection until the cancellation is done (`PostgresCancel.ts`).
+ */
+export interface Limits {
+  readonly statement_timeout: number
+  readonly lock_timeout: number
+  readonly idle_in_transaction_session_timeout: number
 }
 
+// This process has a limit too, in case the server is frozen or behind a dead network path.
+const lostMillis = 2000
+
 /**
- * The same limits for each transaction, if a proxy pools transactions: such a proxy accepts no parameters at the start
- * of a connection.
+ * Returns the statements that set the limits of a transaction, if a proxy pools transactions: such a proxy accepts no
+ * parameters at the start of a connection.
  */
-export const boundsOfTransaction = Object.entries(bounds).map(([name, millis]) => `SET LOCAL ${name} = ${millis}`).join(
-  "; "
-)
+export const limitsOfTransaction = (limits: Limits): string =>
+  Object.entries(limits).map(([name, millis]) => `SET LOCAL ${name} = ${millis}`).join("; ")
 
 /** Returns the code of a failure, of PostgreSQL or of the system. */
 export const codeOf = (failure: unknown): string =>
@@ -69,6 +67,8 @@ export class PostgresClient extends Client {
   isOver = false
   /** Whether the server took no writes when the connection was made. */
   isReadOnly = false
+  /** After how long without use it is not to be lent any more. */
+  idleMillis = Infinity
   /** Called with each failure of a statement and of the connection itself. */
   judge: ((failure: unknown) => void) | undefined
 
@@ -138,13 +138,15 @@ interface ClientSettings extends ClientConfig {
   readonly pipeline: boolean
 }
 
-/** Makes a connection for statements. It is not open yet. */
-export const makeClient = (server: ClientConfig, keepsSession: boolean): PostgresClient => {
+/**
+ * Makes a connection for statements. It is not open yet. It states the limits when it opens, if the session is its own.
+ */
+export const makeClient = (server: ClientConfig, keepsSession: boolean, limits?: Limits): PostgresClient => {
   const settings: ClientSettings = {
     ...server,
     pipeline: true, // for statements that are sent ahead
-    query_timeout: lostAfterMillis,
-    ...(keepsSession ? bounds : {}),
+    query_timeout: limits === undefined ? undefined : limits.statement_timeout + lostMillis,
+    ...(keepsSession ? limits : undefined),
     types
   }
   return keepsSession ? new PreparingClient(settings) : new PostgresClient(settings)

@@ -102,9 +102,12 @@ export class Pool {
   lend(heard: (result: Exit.Exit<Lent, SqlError>) => void): void {
     if (this.#isClosed) return heard(noConnection(new Error("the pool is closed")))
     for (let held = this.#idle.pop(); held !== undefined; held = this.#idle.pop()) {
+      if (this.#isStale(held)) {
+        this.#drop(held)
+        continue
+      }
       held.idleSince = undefined
-      if (!this.#isStale(held)) return heard(Exit.succeed(held.lent))
-      this.#drop(held)
+      return heard(Exit.succeed(held.lent))
     }
     const timer = setTimeout(() => this.#fail(waiter, this.#late()), this.#options.acquireMillis)
     const waiter: Waiter = { heard, timer }
@@ -148,7 +151,8 @@ export class Pool {
     const now = performance.now()
     return held.isRetired || held.client.isOver || this.#isClosed || held.generation < this.#generation ||
       // Only a new connection tells that the server takes writes again.
-      this.#isReadOnly && now - held.since >= renewalMillis || now >= held.until
+      this.#isReadOnly && now - held.since >= renewalMillis || now >= held.until ||
+      now - (held.idleSince ?? now) >= held.client.idleMillis
   }
 
   #close(client: PostgresClient): void {

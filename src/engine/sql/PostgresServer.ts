@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { ClientConfig } from "pg"
 import { Client } from "pg"
-import type { PostgresClient } from "./PostgresClient.ts"
+import type { Limits, PostgresClient } from "./PostgresClient.ts"
 import { codeOf, makeClient } from "./PostgresClient.ts"
 import type { SessionAttributes } from "./PostgresUrl.ts"
 import { sessionAttributesOf, urlsOfServers } from "./PostgresUrl.ts"
@@ -20,12 +20,24 @@ export interface PostgresOptions {
    * in a session.
    */
   readonly pooling?: "session" | "transaction"
+  /** The server's own limits count where they are lower. */
+  readonly statement_timeout_ms?: number
+  readonly lock_timeout_ms?: number
+  readonly idle_in_transaction_timeout_ms?: number
 }
+
+const limitsOf = (options: PostgresOptions): Limits => ({
+  statement_timeout: options.statement_timeout_ms ?? 30_000,
+  lock_timeout: options.lock_timeout_ms ?? 10_000,
+  idle_in_transaction_session_timeout: options.idle_in_transaction_timeout_ms ?? 30_000
+})
 
 /** The servers of the URL, and which of them are taken. */
 export interface Servers {
   readonly servers: ReadonlyArray<ClientConfig>
   readonly attributes: SessionAttributes
+  readonly keepsSession: boolean
+  readonly limits: Limits
 }
 
 const serverOf = (connectionString: string, connectionTimeoutMillis: number): ClientConfig => {
@@ -55,7 +67,12 @@ export const readUrl = (options: PostgresOptions): Effect.Effect<Servers, SqlErr
       const url = Redacted.value(options.url)
       const urls = urlsOfServers(url)
       const patience = Math.ceil(options.acquire_timeout_ms / urls.length)
-      return { servers: urls.map((one) => serverOf(one, patience)), attributes: sessionAttributesOf(url) ?? "any" }
+      return {
+        servers: urls.map((one) => serverOf(one, patience)),
+        attributes: sessionAttributesOf(url) ?? "any",
+        keepsSession: options.pooling !== "transaction",
+        limits: limitsOf(options)
+      }
     },
     catch: (cause) => new SqlError({ cause, message: "the URL cannot be used" })
   })
@@ -97,6 +114,13 @@ export const isPassing = (cause: unknown): boolean =>
 const askState =
   `SELECT pg_is_in_recovery() AS "isStandby", current_setting('transaction_read_only') = 'on' AS "isReadOnly"`
 
+// What the server, the database and the role say, whatever this session has set.
+const askLimits = `SELECT json_object_agg(name, reset_val::bigint) AS "limits" FROM pg_settings
+  WHERE name IN ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'idle_session_timeout')`
+
+/** The lower one of two limits. 0 is none. */
+const lower = (ours: number, theirs = 0): number => theirs > 0 ? Math.min(ours, theirs) : ours
+
 interface State {
   readonly isStandby: boolean
   readonly isReadOnly: boolean
@@ -115,42 +139,34 @@ const fits: { readonly [A in SessionAttributes]: (state: State) => boolean } = {
  */
 const planning = "SET enable_seqscan = off; SET jit = off"
 
-const connectTo = async (
-  server: ClientConfig,
-  attributes: SessionAttributes,
-  keepsSession: boolean
-): Promise<PostgresClient> => {
-  const client = makeClient(server, keepsSession)
-  try {
-    await (client.connect() as Promise<unknown>)
-    const asked = { text: askState, query_timeout: server.connectionTimeoutMillis }
-    const { rows: [state] } = await (client.query(asked) as Promise<{ readonly rows: readonly [State] }>)
-    if (!fits[attributes](state)) throw new Unfit(attributes, state.isReadOnly)
-    client.isReadOnly = state.isReadOnly
-    if (keepsSession) client.query(planning, () => {}) // sent ahead of the first statement
-    return client
-  } catch (cause) {
-    void (client.end() as Promise<void>).catch(() => {})
-    throw cause
-  }
-}
-
 /**
- * Makes a function that connects to the first server that fits. Among servers of which one takes writes, it begins with
- * the one that did last.
+ * Connects to the first server that fits. Among servers of which one takes writes, it begins with the one that did last.
  */
-export const connector = (
-  { attributes, servers }: Servers,
-  keepsSession: boolean
-): () => Promise<PostgresClient> => {
-  let last = 0
-  return async () => {
-    const first = attributes === "any" ? 0 : last
+export class Connector {
+  readonly #from: Servers
+  #last = 0
+  #limits: Limits | undefined
+  /** How long the server lets a session be idle. */
+  #idleMillis = Infinity
+
+  constructor(servers: Servers) {
+    this.#from = servers
+  }
+
+  /** The limits in force: the configured ones, or those of the server where they are lower. */
+  get limits(): Limits {
+    return this.#limits ?? this.#from.limits
+  }
+
+  /** Opens a connection. Rejects with the reason if no server fits. */
+  async connect(): Promise<PostgresClient> {
+    const { attributes, servers } = this.#from
+    const first = attributes === "any" ? 0 : this.#last
     const refusals: Array<readonly [ClientConfig, unknown]> = []
     for (const server of [...servers.slice(first), ...servers.slice(0, first)]) {
       try {
-        const client = await connectTo(server, attributes, keepsSession)
-        last = servers.indexOf(server)
+        const client = await this.#connectTo(server)
+        this.#last = servers.indexOf(server)
         return client
       } catch (cause) {
         refusals.push([server, cause])
@@ -158,4 +174,58 @@ export const connector = (
     }
     throw refusals.length === 1 ? refusals[0]?.[1] : new NoneFits(refusals)
   }
+
+  async #connectTo(server: ClientConfig): Promise<PostgresClient> {
+    const { attributes, keepsSession } = this.#from
+    if (this.#limits === undefined) await this.#readLimits(server)
+    const client = makeClient(server, keepsSession, this.limits)
+    try {
+      const state = await opened<State>(client, server, askState)
+      if (!fits[attributes](state)) throw new Unfit(attributes, state.isReadOnly)
+      client.isReadOnly = state.isReadOnly
+      // A session that the server is about to end must not be lent.
+      client.idleMillis = this.#idleMillis / 2
+      if (keepsSession) client.query(planning, () => {}) // sent ahead of the first statement
+      return client
+    } catch (cause) {
+      void end(client)
+      throw cause
+    }
+  }
+
+  /** Reads the limits of the server. A session that states its own when it opens cannot see them. */
+  async #readLimits(server: ClientConfig): Promise<void> {
+    const client = makeClient(server, false)
+    try {
+      const { limits } = await opened<
+        { readonly limits: Partial<Limits> & { readonly idle_session_timeout?: number } }
+      >(
+        client,
+        server,
+        askLimits
+      )
+      const { idle_in_transaction_session_timeout, lock_timeout, statement_timeout } = this.#from.limits
+      this.#idleMillis = lower(Infinity, limits.idle_session_timeout)
+      this.#limits = {
+        statement_timeout: lower(statement_timeout, limits.statement_timeout),
+        lock_timeout: lower(lock_timeout, limits.lock_timeout),
+        idle_in_transaction_session_timeout: lower(
+          idle_in_transaction_session_timeout,
+          limits.idle_in_transaction_session_timeout
+        )
+      }
+    } finally {
+      await end(client)
+    }
+  }
 }
+
+/** Opens a connection and returns the row of its first statement. */
+const opened = async <Row>(client: PostgresClient, server: ClientConfig, text: string): Promise<Row> => {
+  await (client.connect() as Promise<unknown>)
+  const asked = { text, query_timeout: server.connectionTimeoutMillis }
+  const { rows: [row] } = await (client.query(asked) as Promise<{ readonly rows: readonly [Row] }>)
+  return row
+}
+
+const end = (client: PostgresClient): Promise<void> => (client.end() as Promise<void>).catch(() => {})

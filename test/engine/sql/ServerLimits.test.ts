@@ -1,0 +1,106 @@
+import { it } from "@effect/vitest"
+import { Context, Deferred, Effect, Fiber, Layer, Redacted } from "effect"
+import { Client } from "pg"
+import { assert, describe } from "vitest"
+import { Database } from "../../../src/engine/sql/Database.ts"
+import type { Executor } from "../../../src/engine/sql/Driver.ts"
+import * as Postgres from "../../../src/engine/sql/Postgres.ts"
+import type { PostgresOptions } from "../../../src/engine/sql/PostgresServer.ts"
+import { freshPostgresUrl } from "../../support/Databases.ts"
+import { sqlAt } from "../../support/OpenDatabase.ts"
+import { patienceMs } from "../../support/Patience.ts"
+
+/* Time limits of an administrator, by ALTER DATABASE, and those of the configuration. */
+
+const names = ["idle_in_transaction_session_timeout", "lock_timeout", "statement_timeout"]
+
+const databaseWith = (limits: Readonly<Record<string, string>>): Effect.Effect<string> =>
+  Effect.promise(async () => {
+    const url = await freshPostgresUrl()
+    const database = new URL(url).pathname.slice(1)
+    for (const [name, value] of Object.entries(limits)) {
+      await sqlAt(url, `ALTER DATABASE ${database} SET ${name} = '${value}'`)
+    }
+    return url
+  })
+
+const open = (url: string, options: Partial<PostgresOptions> = {}) =>
+  Effect.orDie(Effect.map(
+    Layer.build(Postgres.layer({
+      url: Redacted.make(url),
+      pool_max: 2,
+      acquire_timeout_ms: patienceMs,
+      ...options
+    })),
+    Context.get(Database)
+  ))
+
+const inForce = (connection: Executor) =>
+  Effect.map(
+    connection.execute(`SELECT ${names.map((name) => `current_setting('${name}') AS ${name}`).join(", ")}`, []),
+    ([row]) => names.map((name) => row?.[name])
+  )
+
+describe("time limits of PostgreSQL", () => {
+  const cases = [
+    ["those of the administrator where they are lower", { lock_timeout: "2s", statement_timeout: "1h" }, {}, [
+      "30s",
+      "2s",
+      "30s"
+    ]],
+    ["the configured ones where the administrator has none", {}, {
+      statement_timeout_ms: 4000,
+      lock_timeout_ms: 3000,
+      idle_in_transaction_timeout_ms: 2000
+    }, ["2s", "3s", "4s"]],
+    ["the lower ones of both", { idle_in_transaction_session_timeout: "1s", lock_timeout: "9s" }, {
+      lock_timeout_ms: 3000
+    }, ["1s", "3s", "30s"]]
+  ] as const
+
+  it.live.each(cases)(
+    "are %s, in sessions and behind a proxy that pools transactions",
+    ([, theirs, ours, expected]) =>
+      Effect.gen(function*() {
+        const url = yield* databaseWith(theirs)
+        for (const pooling of ["session", "transaction"] as const) {
+          const driver = yield* open(url, { ...ours, pooling })
+          const found = yield* driver.transact((connection) => Effect.exit(inForce(connection)))
+          assert.deepStrictEqual(yield* found, [...expected], pooling)
+        }
+      })
+  )
+
+  it.live("bound reads beside the service too", () =>
+    Effect.gen(function*() {
+      const driver = yield* open(yield* databaseWith({ statement_timeout: "3s" }))
+      const aside = driver.aside ?? assert.fail("nothing runs beside")
+      const found = yield* aside(25_000, (connection) => Effect.exit(inForce(connection)))
+      assert.deepStrictEqual(yield* found, ["30s", "10s", "3s"])
+    }))
+
+  it.live("on idle sessions end neither the listening connection nor a request", () =>
+    Effect.gen(function*() {
+      const url = yield* databaseWith({ idle_session_timeout: "1s" })
+      const driver = yield* open(url)
+      const listen = driver.listen ?? assert.fail("nobody listens")
+      const [listening, heard] = [yield* Deferred.make<void>(), yield* Deferred.make<string>()]
+      const ear = {
+        heard: (payload: string) => void Deferred.doneUnsafe(heard, Effect.succeed(payload)),
+        listening: Effect.asVoid(Deferred.succeed(listening, undefined))
+      }
+      const ended = yield* Effect.forkChild(listen("things", ear))
+      yield* Deferred.await(listening)
+      // A session that began later is the clock: the server ends it for being idle.
+      yield* Effect.promise(async () => {
+        const clock = new Client({ connectionString: url })
+        const over = new Promise((resolve) => clock.on("error", resolve))
+        await clock.connect()
+        assert.deepInclude(await over, { code: "57P05" })
+      })
+      assert.isUndefined(ended.pollUnsafe())
+      yield* driver.single({ text: "NOTIFY things, 'told'", order: [], reads: false }, [])
+      assert.strictEqual(yield* Deferred.await(heard), "told")
+      yield* Fiber.interrupt(ended)
+    }))
+})
