@@ -66,10 +66,11 @@ const tableExists = statement({
   name: "schema_table_exists",
   params: {},
   row: { count: int },
+  // This reads the catalog itself: to_regclass answers from a cache that may be older than the wait for the lock.
   sql: ({ dialect }) =>
     dialect === "postgres"
-      ? `SELECT CASE WHEN current_schema() IS NULL THEN -1 WHEN to_regclass('schema_migrations') IS NULL THEN 0
-         ELSE 1 END AS "count"`
+      ? `SELECT CASE WHEN current_schema() IS NULL THEN -1 ELSE count(*) END AS "count" FROM pg_tables
+         WHERE schemaname = ANY (current_schemas(FALSE)) AND tablename = 'schema_migrations'`
       : `SELECT count(*) AS "count" FROM sqlite_master WHERE type = 'table' AND name = 'schema_migrations'`
 })
 
