@@ -192,6 +192,10 @@ export const decided: ReadonlyArray<Decided> = [
     reason: "Every list has the same four members."
   },
   {
+    plays: /^configuration\.(?:cli: config show: (?:good|--json)$|panel: GET \/ui\/configuration )/,
+    reason: "The limits of a session of PostgreSQL have keys."
+  },
+  {
     plays: /^(?:configuration|service)\.(?:api|panel): GET .*"x{30}/,
     reason: "A text that is too long is refused with its bound, before it is looked for."
   },

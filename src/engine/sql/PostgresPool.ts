@@ -152,7 +152,7 @@ export class Pool {
     return held.isRetired || held.client.isOver || this.#isClosed || held.generation < this.#generation ||
       // Only a new connection tells that the server takes writes again.
       this.#isReadOnly && now - held.since >= renewalMillis || now >= held.until ||
-      now - (held.idleSince ?? now) >= held.client.idleMillis
+      held.idleSince !== undefined && now - held.idleSince >= held.client.idleMillis
   }
 
   #close(client: PostgresClient): void {

@@ -5,67 +5,13 @@ import type { Driver } from "../../../src/engine/sql/Driver.ts"
 import * as Postgres from "../../../src/engine/sql/Postgres.ts"
 import type { Record } from "../../../src/engine/telemetry/EventLog.ts"
 import { layerMemory } from "../../../src/engine/telemetry/EventLog.ts"
-import type { Forwarder } from "../../support/Forwarder.ts"
-import { startForwarder, through } from "../../support/Forwarder.ts"
 import { eventsOf } from "../../support/Graph.ts"
 import { openDriver, sqlAt } from "../../support/OpenDatabase.ts"
 import { freePort } from "../../support/Ports.ts"
-import type { PostgresCluster, PostgresFollower } from "../../support/Postgres.ts"
-import { startPostgres } from "../../support/Postgres.ts"
+import type { TwoServers } from "../../support/TwoServers.ts"
+import { connectionsAt, readsOnly, startTwoServers, switchOver } from "../../support/TwoServers.ts"
 
 /* Two servers, one of which follows the other: connections leave the one that has become read-only. */
-
-const portOf = (url: string, port: number): string => through(url, { port })
-
-const readsOnly = ["ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()"]
-
-/** One server that takes writes, one that follows it, and an address that leads to the first. */
-interface Servers {
-  readonly primary: PostgresCluster
-  readonly follower: PostgresFollower
-  readonly address: Forwarder
-  /** The database through the address. */
-  readonly url: string
-  /** The database at each server. */
-  readonly at: { readonly primary: string; readonly follower: string }
-  readonly dispose: () => Promise<void>
-}
-
-const startServers = async (): Promise<Servers> => {
-  const primary = await startPostgres({ followed: true })
-  const database = await primary.createDatabase()
-  await sqlAt(database, "CREATE TABLE things (name text)")
-  const follower = await primary.follower()
-  const address = await startForwarder(primary.port)
-  return {
-    primary,
-    follower,
-    address,
-    url: through(database, address),
-    at: { primary: database, follower: portOf(database, follower.port) },
-    dispose: async () => {
-      await address.stop()
-      await follower.stop()
-      await primary.stop()
-    }
-  }
-}
-
-/** Makes the first server read-only and the second one take writes. No connection is cut. */
-const switchOver = async ({ at, follower }: Servers): Promise<void> => {
-  await sqlAt(at.primary, "ALTER SYSTEM SET synchronous_standby_names = ''")
-  for (const statement of readsOnly) await sqlAt(at.primary, statement)
-  await follower.promote()
-}
-
-/** How many of the service's connections a server has. */
-const connectionsAt = async (url: string): Promise<number> => {
-  const rows = await sqlAt(
-    url,
-    "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
-  )
-  return rows.length
-}
 
 const untilNoneAt = (url: string) =>
   Effect.map(
@@ -101,10 +47,11 @@ const warm = (driver: Driver, count: number) =>
   })
 
 describe("an address that leads to another server, while the former stays and is read-only", () => {
-  let servers: Servers
+  let servers: TwoServers
 
   beforeAll(async () => {
-    servers = await startServers()
+    servers = await startTwoServers()
+    await sqlAt(servers.at.primary, "CREATE TABLE things (name text)")
   })
 
   afterAll(() => servers?.dispose())
@@ -188,10 +135,11 @@ describe("an address that leads to another server, while the former stays and is
 })
 
 describe("a URL that names several servers", () => {
-  let servers: Servers
+  let servers: TwoServers
 
   beforeAll(async () => {
-    servers = await startServers()
+    servers = await startTwoServers()
+    await sqlAt(servers.at.primary, "CREATE TABLE things (name text)")
   })
 
   afterAll(() => servers?.dispose())

@@ -7,13 +7,14 @@ import { keptFor, Pool } from "../../../src/engine/sql/PostgresPool.ts"
 import { freshPostgresUrl } from "../../support/Databases.ts"
 import { patienceMs } from "../../support/Patience.ts"
 
-const poolOf = (url: string, kept: Partial<KeptFor>): Pool =>
+const poolOf = (url: string, kept: Partial<KeptFor>, idleMillis = Infinity): Pool =>
   new Pool({
     max: 3,
     acquireMillis: patienceMs,
     connect: async () => {
       const client = makeClient({ connectionString: url }, true)
       await (client.connect() as Promise<unknown>)
+      client.idleMillis = idleMillis
       return client
     },
     keptFor: { ...keptFor, ...kept }
@@ -79,6 +80,13 @@ describe("a pool of connections to PostgreSQL", () => {
     }
     assert.deepStrictEqual(idle.counts(), { idle: 0, busy: 0 })
     await idle.end()
+  })
+
+  it("lends no connection that the server is about to end for being idle", async () => {
+    const pool = poolOf(await freshPostgresUrl(), {}, 0)
+    const sessions = new Set([await useOnce(pool), await useOnce(pool)])
+    assert.strictEqual(sessions.size, 2)
+    await pool.end()
   })
 
   it("ends when every connection has been given back, and lends none any more", async () => {
