@@ -366,6 +366,7 @@ describe("src", () => {
         "services/signing/relay/AcmeClient.ts",
         "services/signing/relay/Relay.ts",
         "settings/PolicyRules.ts",
+        "settings/Table.ts",
         "store/orders/OrderRows.ts",
         "store/orders/OrderSearch.ts",
         "surfaces/acme/AcmeApp.ts",

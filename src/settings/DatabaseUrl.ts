@@ -50,6 +50,15 @@ export const databaseUrl: Form = {
   }
 }
 
+/** Like {@link databaseUrl}, for PostgreSQL alone. */
+export const postgresUrl: Form = {
+  says: "`postgres://…` or `postgresql://…`",
+  fault: (text) => {
+    if (unprintable.test(text)) return "must not contain control characters"
+    return isPostgres(text) ? postgresFault(text) : "must begin with postgres:// or postgresql://"
+  }
+}
+
 /** The URL with `***` as its password, for logs and pages. A URL that cannot be read becomes `***`. */
 export const maskedDatabaseUrl = (url: Redacted.Redacted<string>): string => {
   const text = Redacted.value(url)

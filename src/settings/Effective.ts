@@ -35,7 +35,9 @@ const masked = (key: string, secret: Redacted.Redacted<unknown>): string | Reado
   const value = Redacted.value(secret)
   if (Array.isArray(value)) return value.map(() => "***")
   const text = String(value)
-  if (key === "database.url") return maskedDatabaseUrl(Redacted.make(text))
+  if (key === "database.url" || (key === "database.listen_url" && text !== "")) {
+    return maskedDatabaseUrl(Redacted.make(text))
+  }
   if (isWebhookUrl(key) && URL.canParse(text)) return new URL(text).host
   return text === "" ? "" : "***"
 }

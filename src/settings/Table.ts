@@ -31,7 +31,7 @@ import {
 import { metadataServices } from "../engine/net/MetadataServices.ts"
 import { account, eab, limits } from "./AccountTable.ts"
 import { admin } from "./AdminTable.ts"
-import { databaseUrl } from "./DatabaseUrl.ts"
+import { databaseUrl, postgresUrl } from "./DatabaseUrl.ts"
 import { logFilter } from "./LogFilterForm.ts"
 import { notify } from "./NotifyTable.ts"
 import { filter, ipam } from "./PolicyTable.ts"
@@ -145,6 +145,11 @@ export const Table = Schema.Struct({
       "session",
       { offered: ["session", "transaction"] },
       "transaction is for a proxy that assigns a connection to each transaction; no effect on SQLite."
+    ),
+    listen_url: secret(
+      "",
+      orEmpty(postgresUrl),
+      "PostgreSQL: the same database, past a proxy that pools transactions, for the connection of a worker that hears of new jobs. Empty: database.url, or polling with pooling = \"transaction\"."
     ),
     sqlite: Schema.Struct({
       synchronous: word(

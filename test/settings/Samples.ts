@@ -310,6 +310,11 @@ export const others: Record<string, TextSamples> = {
       "postgres://h,i/d?target_session_attrs=read-only"
     ]
   },
+  "database.listen_url": {
+    initial: "",
+    good: ["", "postgres://u:p@h/d", "postgresql://u@h1,h2:5433/d?target_session_attrs=primary"],
+    bad: ["sqlite://a.db", "h/d", "postgres://h/d?password=x", "postgres://h,/d"]
+  },
   "database.pooling": oneOf("session", ["session", "transaction"]),
   "database.sqlite.synchronous": oneOf("full", ["full", "normal"]),
   "metrics.bind_address": {

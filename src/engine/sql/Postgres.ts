@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
 import { emit, emitIn } from "../telemetry/EngineLog.ts"
 import { Database, rollback } from "./Database.ts"
 import type { Connection, Driver, Row } from "./Driver.ts"
@@ -40,7 +41,14 @@ const describe: Driver["describe"] = (error) => {
   }
 }
 
-const make = (options: PostgresOptions, connector: Connector, pool: Pool) =>
+interface Parts {
+  readonly connector: Connector
+  /** Connects to listen; `undefined` if this process may not listen. */
+  readonly listener: Connector | undefined
+  readonly pool: Pool
+}
+
+const make = (options: PostgresOptions, { connector, listener, pool }: Parts) =>
   Effect.gen(function*() {
     let listening = 0
     const keepsSession = options.pooling !== "transaction"
@@ -151,16 +159,16 @@ const make = (options: PostgresOptions, connector: Connector, pool: Pool) =>
       aside,
       begin,
       commit,
-      listen: keepsSession
-        ? listen(
-          connector,
+      listen: listener === undefined
+        ? undefined
+        : listen(
+          listener,
           pool,
           Effect.acquireRelease(
             Effect.sync(() => listening++),
             () => Effect.sync(() => listening--)
           )
-        )
-        : undefined,
+        ),
       lost: undefined,
       keepsSession,
       describe,
@@ -190,5 +198,11 @@ export const layer = (options: PostgresOptions): Layer.Layer<Database, SqlError>
       ),
       (made) => Effect.promise(() => made.end())
     )
-    return Layer.effect(Database, make(options, connector, pool))
+    const { listen_url: listenUrl, pooling } = options
+    const listener = listenUrl !== undefined && Redacted.value(listenUrl) !== ""
+      ? new Connector(yield* readUrl({ ...options, url: listenUrl, pooling: "session" }))
+      : pooling === "transaction"
+      ? undefined
+      : connector
+    return Layer.effect(Database, make(options, { connector, listener, pool }))
   }))

@@ -14,17 +14,32 @@ const noIdleLimit = "SELECT set_config(name, '0', false) FROM pg_settings WHERE 
 // Proxies and firewalls forget connections that are silent for a minute, and a server may be gone without a word.
 const pingMillis = 20_000
 
+/** How many sessions of a database may listen to a channel, and when one that found no place tries again. */
+export interface Places {
+  readonly most: number
+  readonly retryMillis: number
+}
+
+// PostgreSQL wakes every session that listens for each commit with notifications, whatever they listen to. So their
+// number is limited; processes without a place poll.
+const places: Places = { most: 16, retryMillis: 30_000 }
+
+/** Takes a place, for as long as the session lasts. */
+const takePlace = (channel: string, { most }: Places) =>
+  `SELECT place FROM generate_series(1, ${most}) AS place WHERE pg_try_advisory_lock(hashtext('${channel}'), place) LIMIT 1`
+
 /**
  * Listens for notifications on its own connection, which ends when the connections of the pool are renewed. `counted`
- * counts that connection while it is open.
+ * counts that connection while it is open. If all places are taken, it waits without a connection and tries again.
  */
 export const listen = (
   connector: Connector,
   pool: Pool,
-  counted: Effect.Effect<unknown, never, Scope.Scope>
+  counted: Effect.Effect<unknown, never, Scope.Scope>,
+  of = places
 ): NonNullable<Driver["listen"]> =>
-(channel, { heard, listening }) =>
-  Effect.scoped(Effect.gen(function*() {
+(channel, { heard, listening }) => {
+  const listenOnce = Effect.scoped(Effect.gen(function*() {
     const over = yield* Deferred.make<never, SqlError>()
     const fail = (cause: unknown) => Deferred.doneUnsafe(over, Effect.fail(lost(cause)))
     yield* Effect.acquireRelease(
@@ -39,15 +54,16 @@ export const listen = (
       ),
       counted
     )
+    const ask = (text: string) =>
+      Effect.tryPromise({
+        try: () => client.query(text) as Promise<{ readonly rows: ReadonlyArray<unknown> }>,
+        catch: lost
+      })
     client.on("notification", ({ payload }) => heard(payload ?? ""))
     client.on("error", fail).on("end", () => fail("ended"))
-    yield* Effect.tryPromise({
-      try: async () => {
-        await (client.query(noIdleLimit) as Promise<unknown>)
-        await (client.query(`LISTEN ${channel}`) as Promise<unknown>)
-      },
-      catch: lost
-    })
+    if ((yield* ask(takePlace(channel, of))).rows.length === 0) return
+    yield* ask(noIdleLimit)
+    yield* ask(`LISTEN ${channel}`)
     const ping = () => void (client.query("SELECT 1") as Promise<unknown>).catch(fail)
     yield* Effect.acquireRelease(
       Effect.sync(() => setInterval(ping, pingMillis).unref()),
@@ -56,3 +72,7 @@ export const listen = (
     yield* listening
     return yield* Deferred.await(over)
   }))
+  // The wait differs for each process, so that not all of them ask at once.
+  const later = Effect.suspend(() => Effect.sleep(of.retryMillis * (0.75 + Math.random() / 2)))
+  return Effect.forever(Effect.andThen(listenOnce, later))
+}

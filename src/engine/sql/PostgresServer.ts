@@ -20,6 +20,8 @@ export interface PostgresOptions {
    * in a session.
    */
   readonly pooling?: "session" | "transaction"
+  /** Leads to the same database with sessions of its own, for the connection that listens. Empty means `url`. */
+  readonly listen_url?: Redacted.Redacted
   /** The server's own limits count where they are lower. */
   readonly statement_timeout_ms?: number
   readonly lock_timeout_ms?: number

@@ -21,10 +21,16 @@ import { column, migrationsOf, openDriver, sql } from "../../support/Graph.ts"
  * session. The test checks that on the server itself.
  */
 
-const pooled = (url: string) =>
+const pooled = (url: string, more: { readonly listen_url?: Redacted.Redacted } = {}) =>
   Effect.orDie(Effect.map(
     Layer.build(
-      Postgres.layer({ url: Redacted.make(url), pool_max: 1, acquire_timeout_ms: 5000, pooling: "transaction" })
+      Postgres.layer({
+        url: Redacted.make(url),
+        pool_max: 1,
+        acquire_timeout_ms: 5000,
+        pooling: "transaction",
+        ...more
+      })
     ),
     Context.get(Database)
   ))
@@ -86,48 +92,57 @@ describe("transaction pooling on PostgreSQL", () => {
       )
     }))
 
-  it.live("says that it polls, and finds by it what another process enqueued", () =>
-    Effect.gen(function*() {
-      const records: Array<Record> = []
-      const url = yield* Effect.promise(freshPostgresUrl)
-      const own = yield* openDriver(url)
-      yield* Effect.provideService(Effect.flatMap(migrationsOf("postgres"), Migrations.migrate), Database, own)
-      const driver = yield* pooled(url)
-      const queueOn = (on: typeof driver) =>
-        Effect.map(
-          Layer.build(Layer.provide(
-            Layer.fresh(Queue.layer({ kinds: knownKinds, maxAttempts: () => 3 })),
-            Layer.merge(Layer.succeed(Database, on), Entropy.layer)
-          )),
-          Context.get(Queue)
+  for (const listens of [false, true]) {
+    it.live(`finds what another process enqueued by ${listens ? "listening at listen_url" : "polling"}`, () =>
+      Effect.gen(function*() {
+        const records: Array<Record> = []
+        const url = yield* Effect.promise(freshPostgresUrl)
+        const own = yield* openDriver(url)
+        yield* Effect.provideService(Effect.flatMap(migrationsOf("postgres"), Migrations.migrate), Database, own)
+        const more = listens ? { listen_url: Redacted.make(url) } : {}
+        const driver = yield* pooled(url, more)
+        const queueOn = (on: typeof driver) =>
+          Effect.map(
+            Layer.build(Layer.provide(
+              Layer.fresh(Queue.layer({ kinds: knownKinds, maxAttempts: () => 3 })),
+              Layer.merge(Layer.succeed(Database, on), Entropy.layer)
+            )),
+            Context.get(Queue)
+          )
+        const ran = yield* Deferred.make<void>()
+        const regenerate = handler<"local_ca_crl_regenerate", Database>({
+          kind: "local_ca_crl_regenerate",
+          budgetMillis: () => 10_000,
+          run: () => Effect.as(Deferred.succeed(ran, undefined), Done()),
+          abandon: () => Effect.void
+        })
+        const options = {
+          poll_interval_ms: listens ? 3_600_000 : 50,
+          max_concurrent: 1,
+          lease_seconds: 300,
+          retry_base_seconds: 1,
+          retry_max_seconds: 1,
+          owner: "host:1:a"
+        }
+        yield* start(options, [regenerate]).pipe(
+          Effect.provideService(Queue, yield* queueOn(driver)),
+          Effect.provideService(Database, driver),
+          Effect.provide(Layer.mergeAll(Entropy.layer, Loops.layer, layerMemory(records)))
         )
-      const ran = yield* Deferred.make<void>()
-      const regenerate = handler<"local_ca_crl_regenerate", Database>({
-        kind: "local_ca_crl_regenerate",
-        budgetMillis: () => 10_000,
-        run: () => Effect.as(Deferred.succeed(ran, undefined), Done()),
-        abandon: () => Effect.void
-      })
-      const options = {
-        poll_interval_ms: 50,
-        max_concurrent: 1,
-        lease_seconds: 300,
-        retry_base_seconds: 1,
-        retry_max_seconds: 1,
-        owner: "host:1:a"
-      }
-      yield* start(options, [regenerate]).pipe(
-        Effect.provideService(Queue, yield* queueOn(driver)),
-        Effect.provideService(Database, driver),
-        Effect.provide(Layer.mergeAll(Entropy.layer, Loops.layer, layerMemory(records)))
-      )
-      const elsewhere = yield* queueOn(own)
-      yield* Effect.provideService(
-        enqueueJob({ kind: "local_ca_crl_regenerate", dedupKey: "x", payload: { issuer: "x" } }),
-        Queue,
-        elsewhere
-      )
-      yield* Deferred.await(ran)
-      assert.isUndefined(driver.listen)
-    }))
+        const listeners = Effect.provideService(
+          column("SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN %'"),
+          Database,
+          own
+        )
+        if (listens) yield* Effect.repeat(Effect.delay(listeners, 20), { until: (pids) => pids.length === 1 })
+        else assert.deepStrictEqual([driver.listen, yield* listeners], [undefined, []])
+        const elsewhere = yield* queueOn(yield* pooled(url, more))
+        yield* Effect.provideService(
+          enqueueJob({ kind: "local_ca_crl_regenerate", dedupKey: "x", payload: { issuer: "x" } }),
+          Queue,
+          elsewhere
+        )
+        yield* Deferred.await(ran)
+      }))
+  }
 })
