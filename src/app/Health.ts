@@ -7,8 +7,8 @@ import type { Role } from "../domain/Role.ts"
 import { parseAddress } from "../engine/net/Address.ts"
 import { HttpGet } from "../engine/net/HttpGet.ts"
 import { parseBindAddress } from "../engine/net/SocketAddress.ts"
+import { clocks } from "../engine/queue/Clocks.ts"
 import * as workers from "../engine/queue/Workers.ts"
-import { currentSeconds } from "../engine/Time.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import type { Host } from "./Host.ts"
@@ -102,7 +102,10 @@ const readiness = ({ metrics: { bind_address, enabled } }: Config, version: stri
 
 /** Returns whether a process of this host with the worker role was seen within half a minute. */
 const wasSeen = (config: Config): Effect.Effect<boolean, CommandFailed, Host> =>
-  Effect.flatMap(currentSeconds, (now) => workers.wasSeen(hostname(), "worker", now - freshSeconds, now + freshSeconds))
+  Effect.flatMap(
+    clocks,
+    ({ later }) => workers.wasSeen(hostname(), "worker", later - freshSeconds, later + freshSeconds)
+  )
     .pipe(
       Effect.mapError(({ message }) => new CommandFailed({ code: 1, message })),
       (seen) => Effect.provide(seen, Layer.fresh(database(config)))

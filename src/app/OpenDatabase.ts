@@ -39,7 +39,7 @@ const absentRemedy =
  * Provides the database of a URL, by default `database.url`. Only the scheme selects the engine, and only that engine
  * is loaded. `name` is the setting that has the URL. A missing file is created only with `creates`: a command that
  * reads records in the wrong directory, or as another user, must not leave a file behind. `serving` means that listings
- * must not delay requests and jobs.
+ * must not delay requests and jobs, and that no command may be alone with the database meanwhile.
  */
 export const database = (
   { database: settings }: Pick<Config, "database">,
@@ -62,7 +62,7 @@ export const database = (
             readers: serving ? readersOf(settings.pool_max) : 0,
             mustExist: !creates
           })
-          : (await import("../engine/sql/Postgres.ts")).layer(settings)
+          : (await import("../engine/sql/Postgres.ts")).layer({ ...settings, isServing: serving })
       ))
   )
   return engine.pipe(

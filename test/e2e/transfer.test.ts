@@ -4,11 +4,13 @@ import { spawn } from "node:child_process"
 import { statSync, writeFileSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { setTimeout as delay } from "node:timers/promises"
+import { pathToFileURL } from "node:url"
 import { Client } from "pg"
 import { assert, beforeAll, describe, it } from "vitest"
 import { AcmeSession } from "../support/AcmeSession.ts"
 import { commandLine } from "../support/CommandLine.ts"
-import { builtServer, databases, freshDirectory, freshPostgresUrl } from "../support/Databases.ts"
+import { bothDatabases, builtServer, databases, freshDirectory, freshPostgresUrl } from "../support/Databases.ts"
+import { sqlAt } from "../support/OpenDatabase.ts"
 import { leafOf, renewalIdOf } from "../support/Openssl.ts"
 import { freePort } from "../support/Ports.ts"
 import { runtime, runToEnd, startServer } from "../support/Server.ts"
@@ -188,7 +190,42 @@ describe("transfer", () => {
     const target = sqliteUrl()
     await ends(0, target, "migrate")
     const served = await ends(3, from, "transfer", "--to", target, "--yes")
-    assert.match(served, new RegExp(`^Stop every server first: \\S+:${server.pid()}:\\S+ was seen`))
+    assert.match(served, new RegExp(`^Stop every server first: \\S+:${server.pid()}:\\S+ runs, or was seen`))
+    await server.dispose()
+  })
+})
+
+describe.each(bothDatabases)("transfer beside a server whose clock is behind, from $name", ({ dialect, freshUrl }) => {
+  beforeAll(builtServer)
+
+  it.each(dialect === "postgres" ? ["acme", "admin"] : ["acme"])("refuses while %s is served", async (role) => {
+    const { directory, ends } = place()
+    const [from, to] = [await freshUrl(), await freshPostgresUrl()]
+    await ends(0, from, "init")
+    await ends(0, to, "migrate")
+    const clock = join(freshDirectory(), "clock")
+    writeFileSync(clock, "-40000")
+    const shim = pathToFileURL(resolve(import.meta.dirname, "../support/ShiftedClock.ts")).href
+    const api = `127.0.0.1:${await freePort()}`
+    const server = await startServer({
+      config: `${config}[admin]\nenabled = true\nbind_address = "${api}"\nbase_url = "http://${api}"\n`,
+      directory,
+      databaseUrl: from,
+      flags: ["--role", role],
+      env: { NODE_OPTIONS: `--import=${shim}`, ACME_TEST_CLOCK: clock },
+      startedBy: role === "admin" ? "admin_listening" : "server_listening"
+    })
+    // On PostgreSQL, as if the row were from another host: nothing is known of a process there.
+    if (dialect === "postgres") await sqlAt(from, "UPDATE workers SET owner = 'elsewhere:1:a:'")
+    const said = await ends(3, from, "transfer", "--to", to, "--yes")
+    assert.match(said, dialect === "postgres" ? /elsewhere:1:a: runs, or was seen/ : /first: \S+ runs, or was seen/)
+    if (dialect === "postgres" && role === "acme") {
+      const locks = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND objid = 473821902"
+      while ((await sqlAt(from, locks)).length === 0) await delay(20)
+    }
+    await server.stop()
+    await sqlAt(from, "DELETE FROM workers")
+    await ends(0, from, "transfer", "--to", to, "--yes")
     await server.dispose()
   })
 })

@@ -9,7 +9,8 @@ import { Database } from "../../engine/sql/Database.ts"
 import * as Migrations from "../../engine/sql/Migrations.ts"
 import * as transfer from "../../operations/operator/Transfer.ts"
 import { databaseUrl, maskedDatabaseUrl } from "../../settings/DatabaseUrl.ts"
-import type { Counted, TransferRefused } from "../../store/transfer/RowTransfer.ts"
+import type { Counted } from "../../store/transfer/RowTransfer.ts"
+import type { TransferRefused } from "../../store/transfer/Sides.ts"
 import { stacked } from "../../surfaces/cli/Rendered.ts"
 import { renderTable } from "../../surfaces/cli/TextTable.ts"
 import { CommandFailed } from "../CommandFailed.ts"
@@ -30,7 +31,7 @@ const refused = {
   StillServed: ({ owners }: transfer.StillServed) =>
     new CommandFailed({
       code: 3,
-      message: `Stop every server first: ${owners.join(", ")} was seen within the last 30 seconds.`
+      message: `Stop every server first: ${owners.join(", ")} runs, or was seen within the last 30 seconds.`
     }),
   SchemasDiffer: ({ isBehind, source, target }: transfer.SchemasDiffer) =>
     new CommandFailed({

@@ -6,12 +6,14 @@ import type { Loops } from "../Loops.ts"
 import { int, nullable, text } from "../sql/Column.ts"
 import type { Database, StorageFailed } from "../sql/Database.ts"
 import { all, first, lenient, run } from "../sql/Query.ts"
+import { refuseCopied } from "../sql/ServedLock.ts"
 import { statement } from "../sql/Statement.ts"
 import { supervised } from "../Supervised.ts"
 import { emit } from "../telemetry/EngineLog.ts"
 import { currentMillis, currentSeconds } from "../Time.ts"
+import { clocks, databaseClock } from "./Clocks.ts"
 
-/* The processes that share a queue: their names, their rows in `workers`, and their clocks. */
+/* The processes that share a queue: their names and their rows in `workers`. */
 
 /*
  * The name of a process, as the owner of a row: `<host>:<pid>:<uuid>:<place>.<begun>`. The last two come from the
@@ -92,6 +94,12 @@ export const isGone = ({ begun, place }: Machine) => (owner: string): boolean =>
   return now === undefined || (now !== hidden && now !== itsBegun)
 }
 
+/** Returns whether an owner is a process of this machine that runs, so that no clock is needed to know it. */
+export const isRunning = ({ begun, place }: Machine) => (owner: string): boolean => {
+  const [, pid, itsPlace, itsBegun] = parts.exec(owner) ?? []
+  return place !== undefined && itsPlace === place && itsBegun !== hidden && begun(Number(pid)) === itsBegun
+}
+
 /* The rows with which processes report that they are present. */
 
 const upsert = statement({
@@ -133,15 +141,6 @@ const aheadStatement = statement({
   sql: () =>
     `SELECT owner AS "owner", last_seen_at AS "lastSeenAt" FROM workers
      WHERE last_seen_at > :after AND owner <> :owner ORDER BY last_seen_at DESC LIMIT 1`
-})
-
-const clockStatement = statement({
-  name: "database_clock",
-  params: {},
-  row: { millis: nullable(int) },
-  // An embedded database uses the clock of this process.
-  sql: ({ dialect }) =>
-    `SELECT ${dialect === "postgres" ? "(extract(epoch FROM clock_timestamp()) * 1000)::bigint" : "NULL"} AS "millis"`
 })
 
 const seenStatement = statement({
@@ -187,37 +186,12 @@ export const sweep = (before: number, after: number) =>
 /** Returns the process that was seen latest among the processes seen after an epoch second, without `owner` itself. */
 const ahead = (owner: string, after: number) => first(aheadStatement, { owner, after })
 
-/** Returns the epoch milliseconds of the database server's clock, or `undefined` if there is no server. */
-const databaseClock = Effect.map(first(clockStatement, {}), (row) => row?.millis)
-
 /** Returns whether a process of this host with this role was seen between two epoch seconds. */
 export const wasSeen = (host: string, role: string, since: number, until: number) =>
   Effect.map(first(seenStatement, { prefix: `${host}:`, role, since, until }), (row) => row !== undefined)
 
 /** Returns the latest time at which any process was seen. This query is very cheap. */
 export const latest = first(latestStatement, {})
-
-/* The clocks of processes and of the database server. */
-
-/** Two readings in epoch seconds. They are equal if there is only one clock. */
-export interface Clocks {
-  /** Rows that are deleted as old must be old by this reading. */
-  readonly earlier: number
-  /** Rows that are deleted as future rows must be later than this reading. */
-  readonly later: number
-}
-
-/**
- * Reads the clock of this process and the clock of the database server, if there is a server. Rows are deleted as too
- * old by the earlier reading, and as written in the future by the later reading. So one wrong clock deletes nothing
- * that is still needed (docs/decisions/clocks.md, "What is deleted").
- */
-export const clocks: Effect.Effect<Clocks, StorageFailed, Database> = Effect.gen(function*() {
-  const millis = yield* databaseClock
-  const now = yield* currentSeconds
-  const theirs = millis === undefined ? now : Math.floor(millis / 1000)
-  return { earlier: Math.min(now, theirs), later: Math.max(now, theirs) }
-})
 
 /** What operators see of a process. The queue itself depends on leases only. */
 export interface PresenceOptions {
@@ -247,23 +221,25 @@ const measure = Effect.fnUntraced(function*(owner: string) {
   // difference.
   if (theirs !== undefined && theirs < before) offsets.push(["database", theirs - before])
   if (theirs !== undefined && theirs > after) offsets.push(["database", theirs - after])
-  const other = yield* ahead(owner, Math.floor(after / 1000))
+  // Rows have the time of the server if that is later, which says nothing about the clock of their process.
+  const other = yield* ahead(owner, Math.floor(Math.max(after, theirs ?? after) / 1000))
   if (other !== undefined) offsets.push([other.owner, other.lastSeenAt * 1000 - after])
   return offsets.filter(([, millis]) => Math.abs(millis) >= noticedMillis)
 })
 
 /**
- * Keeps a row in `workers` until the scope closes, refreshes it every ten seconds, and removes rows of processes that
+ * Keeps a row in `workers` until the scope closes, with the later of the two clocks, so that a process whose clock is
+ * behind does not look as if it were gone. It refreshes it every ten seconds, and removes rows of processes that
  * are long gone. It reports clocks that differ from this process's clock, and reports again when the difference has
  * changed by ten seconds.
  */
 export const presence = (options: PresenceOptions): Layer.Layer<never, StorageFailed, Database | Loops> =>
   Layer.effectDiscard(
     Effect.gen(function*() {
-      const seconds = currentSeconds
-      const startedAt = yield* seconds
+      const startedAt = yield* currentSeconds
+      yield* refuseCopied
       yield* Effect.acquireRelease(
-        present({ ...options, startedAt, now: startedAt }),
+        Effect.flatMap(clocks, ({ later }) => present({ ...options, startedAt, now: later })),
         () => Effect.ignore(remove(options.owner)) // the row expires after ten minutes anyway
       )
       yield* emit("worker_registered", options)
@@ -279,9 +255,8 @@ export const presence = (options: PresenceOptions): Layer.Layer<never, StorageFa
         told = now
       })
       const refresh = Effect.gen(function*() {
-        const now = yield* seconds
-        yield* present({ ...options, startedAt, now })
         const { earlier, later } = yield* clocks
+        yield* present({ ...options, startedAt, now: later })
         const rows_removed = yield* sweep(earlier - forgottenAfterSeconds, later + forgottenAfterSeconds)
         if (rows_removed > 0) yield* emit("worker_presence_swept", { rows_removed })
         yield* compare

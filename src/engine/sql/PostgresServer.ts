@@ -6,6 +6,7 @@ import type { Limits, PostgresClient } from "./PostgresClient.ts"
 import { codeOf, makeClient } from "./PostgresClient.ts"
 import type { SessionAttributes } from "./PostgresUrl.ts"
 import { sessionAttributesOf, urlsOfServers } from "./PostgresUrl.ts"
+import { copied, shareLock } from "./ServedLock.ts"
 import { SqlError } from "./SqlError.ts"
 
 /* Finds a PostgreSQL server among those of the URL, and connects to it. */
@@ -22,6 +23,8 @@ export interface PostgresOptions {
   readonly pooling?: "session" | "transaction"
   /** Leads to the same database with sessions of its own, for the connection that listens. Empty means `url`. */
   readonly listen_url?: Redacted.Redacted
+  /** Whether this process serves, so that each of its sessions shares the lock of `ServedLock.ts`. */
+  readonly isServing?: boolean
   /** The server's own limits count where they are lower. */
   readonly statement_timeout_ms?: number
   readonly lock_timeout_ms?: number
@@ -39,6 +42,7 @@ export interface Servers {
   readonly servers: ReadonlyArray<ClientConfig>
   readonly attributes: SessionAttributes
   readonly keepsSession: boolean
+  readonly sharesLock: boolean
   readonly limits: Limits
 }
 
@@ -73,6 +77,7 @@ export const readUrl = (options: PostgresOptions): Effect.Effect<Servers, SqlErr
         servers: urls.map((one) => serverOf(one, patience)),
         attributes: sessionAttributesOf(url) ?? "any",
         keepsSession: options.pooling !== "transaction",
+        sharesLock: options.isServing === true && options.pooling !== "transaction",
         limits: limitsOf(options)
       }
     },
@@ -126,6 +131,8 @@ const lower = (ours: number, theirs = 0): number => theirs > 0 ? Math.min(ours, 
 interface State {
   readonly isStandby: boolean
   readonly isReadOnly: boolean
+  /** Whether no command is alone with the database. */
+  readonly isFree?: boolean
 }
 
 const fits: { readonly [A in SessionAttributes]: (state: State) => boolean } = {
@@ -178,12 +185,13 @@ export class Connector {
   }
 
   async #connectTo(server: ClientConfig): Promise<PostgresClient> {
-    const { attributes, keepsSession } = this.#from
+    const { attributes, keepsSession, sharesLock } = this.#from
     if (this.#limits === undefined) await this.#readLimits(server)
     const client = makeClient(server, keepsSession, this.limits)
     try {
-      const state = await opened<State>(client, server, askState)
+      const state = await opened<State>(client, server, sharesLock ? `${askState}, ${shareLock} AS "isFree"` : askState)
       if (!fits[attributes](state)) throw new Unfit(attributes, state.isReadOnly)
+      if (state.isFree === false) throw new Error(copied)
       client.isReadOnly = state.isReadOnly
       // A session that the server is about to end must not be lent.
       client.idleMillis = this.#idleMillis / 2

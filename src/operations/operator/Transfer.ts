@@ -1,10 +1,10 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import { clocks } from "../../engine/queue/Clocks.ts"
 import * as workers from "../../engine/queue/Workers.ts"
 import { Database } from "../../engine/sql/Database.ts"
 import type { Driver } from "../../engine/sql/Driver.ts"
 import * as Migrations from "../../engine/sql/Migrations.ts"
-import { currentSeconds } from "../../engine/Time.ts"
 import * as audit from "../../store/AuditRows.ts"
 import type { Counted } from "../../store/transfer/RowTransfer.ts"
 import * as Transfer from "../../store/transfer/RowTransfer.ts"
@@ -25,9 +25,12 @@ export class SchemasDiffer extends Data.TaggedError("SchemasDiffer")<{
 
 const seenWithinSeconds = 30
 
+// By the earlier of two clocks, because that of this host may be ahead. What runs on this host needs no clock.
 const refuseServed = Effect.gen(function*() {
-  const since = (yield* currentSeconds) - seenWithinSeconds
-  const owners = (yield* workers.list).filter(({ lastSeenAt }) => lastSeenAt >= since).map(({ owner }) => owner)
+  const since = (yield* clocks).earlier - seenWithinSeconds
+  const isRunning = workers.isRunning(workers.here())
+  const owners = (yield* workers.list).filter(({ lastSeenAt, owner }) => lastSeenAt >= since || isRunning(owner))
+    .map(({ owner }) => owner)
   if (owners.length > 0) return yield* new StillServed({ owners })
 })
 

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { emit } from "../../domain/words/Log.ts"
-import { clocks } from "../../engine/queue/Workers.ts"
+import { clocks } from "../../engine/queue/Clocks.ts"
 import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
 import { inBatches } from "../../engine/sql/Pages.ts"
 import type { Config } from "../../settings/AppConfig.ts"

@@ -1,22 +1,14 @@
-import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Random from "effect/Random"
 import * as Stream from "effect/Stream"
 import { runningSha256 } from "../../crypto/Digest.ts"
-import { rollback, StorageFailed } from "../../engine/sql/Database.ts"
-import type { Connection, Driver } from "../../engine/sql/Driver.ts"
+import type { Driver } from "../../engine/sql/Driver.ts"
 import { pages } from "../../engine/sql/Pages.ts"
-import { SqlError } from "../../engine/sql/SqlError.ts"
 import type { Canonical, Table } from "./CopiedTable.ts"
 import { decodeRow, encodeRow, insertText, keyOf, pageText } from "./CopiedTable.ts"
+import type { Failure, Side } from "./Sides.ts"
+import { alone, beginReading, beginWriting, keepAway, query, TransferRefused, within } from "./Sides.ts"
 import { tables } from "./Tables.ts"
-
-/** The databases are not suitable for a copy, or the copy differs from what was read. `detail` is a sentence. */
-export class TransferRefused extends Data.TaggedError("TransferRefused")<{
-  readonly reason: "same" | "occupied" | "value" | "differs"
-  readonly detail: string
-}> {}
 
 /** One table of a copy. */
 export interface Copied {
@@ -29,63 +21,8 @@ export interface Copied {
 /** How many rows a table has. */
 export type Counted = Pick<Copied, "table" | "rows">
 
-/** One of the two databases and its open transaction. */
-interface Side {
-  readonly driver: Driver
-  readonly connection: Connection
-}
-
-type Failure = StorageFailed | TransferRefused
-
 const pageSize = 1000
 const mostParameters = 500
-
-const storageFailed = (driver: Driver, statement: string) => (error: SqlError) =>
-  new StorageFailed({ statement, ...driver.describe(error) })
-
-const query = (
-  { connection, driver }: Side,
-  statement: string,
-  text: string,
-  params: ReadonlyArray<unknown> = []
-) => Effect.mapError(connection.execute(text, params), storageFailed(driver, statement))
-
-/** Runs `body` in a transaction on a separate connection. The transaction is committed when `body` succeeds. */
-const within = <A>(
-  driver: Driver,
-  begin: (connection: Connection) => Effect.Effect<unknown, SqlError>,
-  body: (side: Side) => Effect.Effect<A, Failure>
-): Effect.Effect<A, Failure> =>
-  driver.exclusive((connection) =>
-    Effect.gen(function*() {
-      yield* begin(connection)
-      const exit = yield* Effect.exit(body({ driver, connection }))
-      if (Exit.isFailure(exit)) yield* rollback(connection)
-      else yield* Effect.tapError(driver.commit(connection), () => rollback(connection))
-      return yield* exit
-    })
-  ).pipe(Effect.mapError((error) => error instanceof SqlError ? storageFailed(driver, "transaction")(error) : error))
-
-// One side may wait for the other longer than the service allows a transaction to be idle.
-const waits = "SET LOCAL idle_in_transaction_session_timeout = 0"
-
-/** Begins a transaction that sees a snapshot of the database. */
-const beginReading = ({ dialect }: Driver) => (connection: Connection) =>
-  dialect === "sqlite"
-    ? connection.executeRaw("BEGIN", [])
-    : Effect.andThen(
-      connection.executeRaw("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", []),
-      connection.executeRaw(waits, [])
-    )
-
-/** Begins a transaction that excludes all other writers. */
-const beginWriting = (driver: Driver) => (connection: Connection) =>
-  driver.dialect === "sqlite"
-    ? driver.begin(connection)
-    : Effect.andThen(
-      driver.begin(connection),
-      connection.executeRaw(`${waits}; LOCK TABLE ${tables.map(({ name }) => name).join(", ")} IN EXCLUSIVE MODE`, [])
-    )
 
 const fileOf = (side: Side) =>
   Effect.map(
@@ -138,7 +75,13 @@ const both = <A>(
   within(
     source,
     beginReading(source),
-    (from) => within(target, beginWriting(target), (to) => Effect.andThen(refuseUnfit(from, to), body(from, to)))
+    (from) =>
+      within(
+        target,
+        beginWriting(target),
+        (to) => Effect.andThen(Effect.andThen(refuseUnfit(from, to), keepAway(from)), body(from, to))
+      ),
+    alone
   )
 
 /** Counts what would be copied. Fails if {@link copy} would refuse to begin. */

@@ -8,9 +8,11 @@ import { Loops } from "../../../src/engine/Loops.ts"
 import type { Machine } from "../../../src/engine/queue/Workers.ts"
 import * as workers from "../../../src/engine/queue/Workers.ts"
 import { here, isGone, ownerOf, renews } from "../../../src/engine/queue/Workers.ts"
+import { giveBackText, takeText } from "../../../src/engine/sql/ServedLock.ts"
 import type { Record } from "../../../src/engine/telemetry/EventLog.ts"
 import { layerMemory } from "../../../src/engine/telemetry/EventLog.ts"
 import { databases, useDatabase } from "../../support/Databases.ts"
+import { withServerClock } from "../../support/ServerClock.ts"
 import { sleeps, watched } from "../../support/Watched.ts"
 
 const machine = (processes: { readonly [pid: number]: string }, place = "boot-1"): Machine => ({
@@ -71,6 +73,42 @@ const refreshed = Effect.gen(function*() {
 describe.each(databases)("the presence of a process on $name", (backend) => {
   const database = useDatabase(backend)
 
+  it.effect("has the later of its clock and the server's, so that a clock that is behind hides nobody", () =>
+    database.use(
+      Effect.gen(function*() {
+        const mine = { owner: "here:1:b", roles: "acme", version: "1" }
+        for (const [own, server, seen] of [[1000, 1040, 1040], [2000, 1960, 2000]] as const) {
+          yield* TestClock.setTime(own * 1000)
+          yield* Effect.scoped(withServerClock(
+            Effect.gen(function*() {
+              yield* Layer.build(workers.presence(mine))
+              assert.deepStrictEqual((yield* workers.list).map(({ lastSeenAt }) => lastSeenAt), [seen])
+            }),
+            server
+          ))
+        }
+      }).pipe(Effect.provide(Loops.layer))
+    ).pipe(watched))
+
+  if (backend.dialect === "postgres") {
+    it.effect("does not begin while a transfer is alone with the database", () =>
+      Effect.scoped(database.use(
+        Effect.gen(function*() {
+          const other = yield* database.another
+          const build = Effect.scoped(Layer.build(workers.presence({ owner: "here:1:b", roles: "acme", version: "1" })))
+          const refused = yield* other.exclusive((connection) =>
+            Effect.andThen(
+              connection.executeRaw(takeText(true), []),
+              Effect.ensuring(Effect.flip(build), Effect.orDie(connection.executeRaw(giveBackText, [])))
+            )
+          )
+          assert.include("detail" in refused ? refused.detail : "", "a transfer copies this database")
+          assert.deepStrictEqual(yield* workers.list, [])
+          yield* build
+        }).pipe(Effect.provide(Loops.layer))
+      )).pipe(watched))
+  }
+
   it.effect("is told of once, and takes the rows of the long dead away", () =>
     database.use(
       Effect.gen(function*() {
@@ -104,11 +142,11 @@ describe.each(databases)("the presence of a process on $name", (backend) => {
           yield* workers.present({ ...others, owner, now })
         }
         const layer = workers.presence({ owner: "here:1:a", roles: "acme", version: "1" })
-        yield* Layer.build(layer).pipe(Effect.provide(layerMemory(records)))
+        // Its clock is five seconds ahead too.
+        yield* withServerClock(Layer.build(layer), 1005).pipe(Effect.provide(layerMemory(records)))
         assert.deepStrictEqual(skews(), [["ahead:1:d", 40_000]])
-        // The time of the database server is always reported, because it is the real one.
-        const databases = records.filter(({ fields }) => fields["against"] === "database").map(({ fields }) => fields)
-        assert.strictEqual(databases.length, backend.dialect === "postgres" ? 1 : 0)
+        const databases = records.filter(({ fields }) => fields["against"] === "database")
+        assert.deepStrictEqual(databases.map(({ fields }) => fields["offset_ms"]), [5000])
         const seen = (now: number) => Effect.andThen(workers.present({ ...others, owner: "ahead:1:d", now }), refreshed)
         yield* seen(1051)
         assert.strictEqual(skews().length, 1, "about the same")

@@ -1,8 +1,13 @@
 import { it } from "@effect/vitest"
-import { Effect, Random } from "effect"
+import Sqlite from "better-sqlite3"
+import { Effect, Exit, Layer, Random, Redacted, Result, Scope } from "effect"
+import { TestClock } from "effect/testing"
 import { createHash } from "node:crypto"
 import { assert, describe } from "vitest"
+import * as workers from "../../../src/engine/queue/Workers.ts"
 import { Database } from "../../../src/engine/sql/Database.ts"
+import * as Postgres from "../../../src/engine/sql/Postgres.ts"
+import { refuseCopied } from "../../../src/engine/sql/ServedLock.ts"
 import * as transfer from "../../../src/operations/operator/Transfer.ts"
 import * as audit from "../../../src/store/AuditRows.ts"
 import type { Counted } from "../../../src/store/transfer/RowTransfer.ts"
@@ -13,6 +18,7 @@ import { breakWrites, killedAfter, mend } from "../../support/Faults.ts"
 import { isFull } from "../../support/Full.ts"
 import { count, migrationsOf, sql } from "../../support/Graph.ts"
 import { dump, orders, populate, populatedRows } from "../../support/Populated.ts"
+import { withServerClock } from "../../support/ServerClock.ts"
 import { useStore } from "../../support/UseTests.ts"
 
 const olga = { kind: "cli", id: "olga" } as const
@@ -118,12 +124,76 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
           `INSERT INTO workers (owner, roles, version, started_at, last_seen_at) VALUES ('w${at}', 'acme', '1', 1, ${at})`
         )
       yield* seen(now - 31)
-      yield* run()
+      yield* withServerClock(run())
       yield* to.use(sql("DELETE FROM audit_log"))
       yield* to.use(sql("DELETE FROM workers"))
       yield* seen(now - 30)
-      assert.deepInclude(yield* refused, { _tag: "StillServed", owners: [`w${now - 30}`] })
+      assert.deepInclude(yield* withServerClock(refused), { _tag: "StillServed", owners: [`w${now - 30}`] })
+      // The clock of this host is ahead by a minute.
+      if (source.dialect === "postgres") {
+        yield* TestClock.setTime((now + 60) * 1000)
+        assert.deepInclude(yield* withServerClock(refused, now), { _tag: "StillServed" })
+      }
     }))
+
+  test("refuses while a process of this host is there, whatever its clock reads", () =>
+    Effect.gen(function*() {
+      const owner = workers.ownerOf(workers.here(), { host: "here", pid: process.pid, uuid: "a" })
+      yield* sql(
+        `INSERT INTO workers (owner, roles, version, started_at, last_seen_at) VALUES ('${owner}', 'acme', '1', 1, 1)`
+      )
+      assert.deepInclude(yield* refused, { _tag: "StillServed", owners: [owner] })
+    }))
+
+  test("keeps everybody else from writing to the source, or from serving it, until it is done", () =>
+    Effect.scoped(Effect.gen(function*() {
+      yield* populate
+      const attempt: Effect.Effect<unknown, unknown> = source.dialect === "sqlite"
+        ? Effect.try(() => {
+          const file = new Sqlite(from.url().slice("sqlite://".length), { timeout: 0 })
+          try {
+            file.exec("DELETE FROM nonces")
+          } finally {
+            file.close()
+          }
+        })
+        : Effect.provideService(refuseCopied, Database, yield* from.another)
+      const tried = yield* Effect.cached(Effect.exit(attempt))
+      yield* run(() => Effect.asVoid(tried))
+      assert.strictEqual((yield* tried)._tag, "Failure")
+      yield* attempt
+    })))
+
+  if (source.dialect === "postgres") {
+    const serving = Layer.build(
+      Layer.suspend(() =>
+        Postgres.layer({ url: Redacted.make(from.url()), pool_max: 1, acquire_timeout_ms: 200, isServing: true })
+      )
+    )
+
+    test("refuses while a process serves, though nobody was seen", () =>
+      Effect.scoped(Effect.gen(function*() {
+        const scope = yield* Scope.make()
+        yield* Scope.provide(serving, scope)
+        const error = yield* refused
+        assert.include(error, { _tag: "TransferRefused", reason: "served" })
+        assert.match(
+          "detail" in error ? error.detail : "",
+          /^Stop every server first: one is connected to the source, from \S+ \(pid \d+ of PostgreSQL\)\.$/
+        )
+        yield* Scope.close(scope, Exit.void)
+        yield* Effect.retry(run(), { times: 100 })
+      })))
+
+    test("lets no process begin to serve while it copies", () =>
+      Effect.scoped(Effect.gen(function*() {
+        const tried = yield* Effect.cached(Effect.scoped(Effect.result(serving)))
+        yield* run(() => Effect.asVoid(tried))
+        const result = yield* tried
+        assert.include(Result.isFailure(result) ? String(result.failure.cause) : "", "a transfer copies this database")
+        yield* serving
+      })))
+  }
 
   test("refuses schemas that differ, naming both", () =>
     Effect.gen(function*() {
