@@ -4,8 +4,10 @@ import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import { sameBytes } from "../../crypto/asn1/DerReader.ts"
 import { Entropy, tokenLength } from "../../crypto/Entropy.ts"
 import type { Account } from "../../domain/Account.ts"
+import type { AccountId } from "../../domain/Id.ts"
 import type { StorageFailed } from "../../engine/sql/Database.ts"
 import { Database, transaction } from "../../engine/sql/Database.ts"
 import { currentMillis, millisOf } from "../../engine/Time.ts"
@@ -67,6 +69,12 @@ interface Waiting {
 interface Verdict {
   readonly account: Account | undefined
   readonly spent: Spent
+}
+
+/** Returns the account of a request. Others in the batch may name the same account with another profile or key. */
+const signerIn = (found: ReadonlyMap<AccountId, Account>, { accountId, profile, pubkey }: SignedNonce) => {
+  const account = found.get(accountId)
+  return account?.profile === profile && sameBytes(account.pubkey, pubkey) ? account : undefined
 }
 
 const make = (ttlSeconds: () => number) =>
@@ -181,15 +189,15 @@ const make = (ttlSeconds: () => number) =>
         onSuccess: Effect.fnUntraced(function*({ rows, signers }) {
           const oldest = (yield* currentMillis) - ttlSeconds() * 1000
           const found = new Map<string, Spent>()
-          const accounts = new Map<string, Account>()
+          const accounts = new Map<AccountId, Account>()
           for (const { madeAt, value } of rows) found.set(value, madeAt < oldest ? "expired" : "fresh")
           for (const { account, madeAt, nonce } of signers) {
-            accounts.set(nonce + account.id, account)
+            accounts.set(account.id, account)
             if (madeAt !== undefined) found.set(nonce, madeAt < oldest ? "expired" : "fresh")
           }
           if (found.size < group.length) yield* Effect.ignore(dropIfGone)
           for (const { answer, nonce, signed } of group) {
-            const account = signed === undefined ? undefined : accounts.get(nonce + signed.accountId)
+            const account = signed === undefined ? undefined : signerIn(accounts, signed)
             const isJudged = signed === undefined || account !== undefined
             answer(Effect.succeed({ account, spent: isJudged ? found.get(nonce) ?? "unknown" : "unknown" }))
             if (isJudged) found.delete(nonce)

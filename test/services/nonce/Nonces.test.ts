@@ -262,6 +262,27 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.strictEqual((yield* nonces.spendSigned(of(shared)))?.spent, "unknown")
       }))
 
+    test("judges each of those who share a nonce and an account in one batch by its own profile and key", (nonces) =>
+      Effect.gen(function*() {
+        const pubkey = Buffer.from("key of one")
+        const accountId = yield* addAccount("p", "key of one")
+        for (const changed of [{ profile: "q" }, { pubkey: Buffer.from("former key") }]) {
+          const [nonce, first] = [yield* issued(nonces), yield* issued(nonces)]
+          const mine = { nonce, profile: "p", accountId, pubkey }
+          // The statement for the first one is on its way when the others come, so they are one batch.
+          const verdicts = yield* Effect.forEach(
+            [{ ...mine, nonce: first }, { ...mine, ...changed }, mine],
+            nonces.spendSigned,
+            together
+          )
+          assert.deepStrictEqual(
+            verdicts.map((one) => one?.spent),
+            ["fresh", undefined, "fresh"],
+            JSON.stringify(changed)
+          )
+        }
+      }))
+
     test("leaves a signer whose row cannot be read to its own look-up, and answers the others", (nonces) =>
       Effect.gen(function*() {
         const [good, bad] = [yield* addAccount("p", "good"), yield* addAccount("p", "bad")]

@@ -413,6 +413,27 @@ describe.each(databases)("signed requests on $name", (backend) => {
       }
     }))
 
+  test("an account gets nothing at another profile by a nonce that it uses at its own at the same time", () =>
+    Effect.gen(function*() {
+      const kid = yield* registered
+      const sent = (target: string, nonce: string) => {
+        const header = { kid: kid.replace("default", target.split("/")[2] ?? ""), url: urlOf(target), nonce }
+        return handle(posted(target, signed(key, header, { identifiers: [{ type: "dns", value: "a.example" }] })))
+      }
+      yield* sent(at("/newOrder"), yield* freshNonce) // the key is known here now
+      const shared = yield* freshNonce
+      // The nonce of the first one is being spent when the others come, so they are one batch.
+      const answers = yield* Effect.all([
+        sent(at("/newOrder"), yield* freshNonce),
+        sent("/profile/other/newOrder", shared),
+        sent(at("/newOrder"), shared)
+      ], { concurrency: "unbounded" })
+      const foreign = answers[1]
+      assert.strictEqual(bodyOf(foreign).type?.split(":").at(-1), "accountDoesNotExist", String(foreign.body))
+      assert.deepStrictEqual(answers.map(({ status }) => status), [201, 400, 201])
+      assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE profile = 'other'"), 0)
+    }))
+
   test("a nonce made for one profile is taken at another: the url binds the request", () =>
     Effect.gen(function*() {
       const app = yield* surface
