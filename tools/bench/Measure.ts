@@ -1,4 +1,5 @@
 import { resolve } from "node:path"
+import { setTimeout as delay } from "node:timers/promises"
 import { startPostgres } from "../../test/support/Postgres.ts"
 import type { Floor } from "./FloorRig.ts"
 import { between, layFloor } from "./FloorRig.ts"
@@ -36,6 +37,10 @@ export interface Cell {
 export interface Statements {
   readonly perIssuance: number
   readonly writingTransactions: number
+  /** The clients at once while it was counted. */
+  readonly concurrency: number
+  /** Of PostgreSQL: syncs of the WAL, and octets that were written to it. */
+  readonly wal: { readonly bytes: number; readonly syncs: number } | undefined
   readonly list: ReadonlyArray<{ readonly text: string; readonly perIssuance: number }>
 }
 
@@ -114,6 +119,12 @@ const warmUp = async (
   return issuances / elapsedMs * 1000
 }
 
+/** Sessions report what they have done once they have been idle for a moment. */
+const settledWal = async (postmaster: Postmaster | undefined) => {
+  await delay(1500)
+  return postmaster?.wal()
+}
+
 const countStatements = async (
   dialect: Dialect,
   databaseUrl: string,
@@ -125,17 +136,25 @@ const countStatements = async (
   const service = await startService({ databaseUrl, synchronous: options.synchronous, nodeWords: probe.nodeWords })
   await loader.call("target", service.directoryUrl)
   await loader.call("prepare", 2 * countedIssuances)
-  await loader.call("run", { concurrency: 8, issuances: countedIssuances })
+  const [concurrency = 1] = options.concurrency
+  await loader.call("run", { concurrency, issuances: countedIssuances })
   await probe.read(service.pid)
   const before = await postmaster?.nextTransaction()
-  const { issuances } = await loader.call("run", { concurrency: 8, issuances: countedIssuances })
+  const walBefore = await settledWal(postmaster)
+  const { issuances } = await loader.call("run", { concurrency, issuances: countedIssuances })
   const after = await postmaster?.nextTransaction()
+  const walAfter = await settledWal(postmaster)
   const { statements, writes } = await probe.read(service.pid)
   await service.stop()
   const written = dialect === "sqlite" ? writes : (after ?? 0) - (before ?? 0)
   return {
     perIssuance: statements.reduce((sum, [, count]) => sum + count, 0) / issuances,
     writingTransactions: written / issuances,
+    concurrency,
+    wal: walBefore === undefined || walAfter === undefined ? undefined : {
+      bytes: (walAfter.bytes - walBefore.bytes) / issuances,
+      syncs: (walAfter.syncs - walBefore.syncs) / issuances
+    },
     list: statements
       .map(([text, count]) => ({ text: text.replaceAll(/\s+/g, " ").trim(), perIssuance: count / issuances }))
       .sort((one, other) => other.perIssuance - one.perIssuance)

@@ -7,6 +7,8 @@ export interface Postmaster {
   readonly pid: number
   /** The number of the next transaction that writes. */
   readonly nextTransaction: () => Promise<number>
+  /** What has been written to the WAL so far, and how often it was synced. */
+  readonly wal: () => Promise<{ readonly bytes: number; readonly syncs: number }>
   readonly leave: () => Promise<void>
 }
 
@@ -22,6 +24,11 @@ export const postmasterOf = async (cluster: PostgresCluster): Promise<Postmaster
   return {
     pid,
     nextTransaction: () => one("SELECT pg_snapshot_xmax(pg_current_snapshot())::text AS value"),
+    // The counts of other sessions arrive when these are idle.
+    wal: async () => ({
+      bytes: await one("SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') AS value"),
+      syncs: await one("SELECT sum(fsyncs) AS value FROM pg_stat_io WHERE object = 'wal'")
+    }),
     leave: () => client.end()
   }
 }

@@ -153,7 +153,11 @@ const statementsOf = (paint: Paint, { statements }: Measured, isListed: boolean)
   if (statements === undefined) return undefined
   const line =
     `  ${paint.strong(statements.perIssuance.toFixed(1))} statements per issuance (BEGIN and COMMIT included), `
-    + `${paint.strong(statements.writingTransactions.toFixed(1))} transactions that write, at 8 clients`
+    + `${paint.strong(statements.writingTransactions.toFixed(1))} transactions that write, `
+    + (statements.wal === undefined
+      ? ""
+      : `${statements.wal.syncs.toFixed(1)} syncs and ${(statements.wal.bytes / 1000).toFixed(1)} kB of WAL, `)
+    + `at ${statements.concurrency} clients`
   if (!isListed) return line
   const rows = statements.list
     .filter(({ perIssuance }) => perIssuance >= 0.01)
