@@ -21,6 +21,7 @@ export const fields = {
   code: "int",
   failures: "int",
   crl_number: "text",
+  served_number: "text",
   database_url: "text",
   delivery_id: "text",
   detail: "text",

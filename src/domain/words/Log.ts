@@ -185,6 +185,7 @@ export const events = {
   local_ca_crl_export_failed: error("issuer", "error"),
   local_ca_crl_not_stored: warn("issuer", "crl_number"),
   local_ca_crl_stale: error("issuer", "next_update"),
+  local_ca_crl_went_back: error("issuer", "crl_number", "served_number"),
   local_ca_revocations_restored: advisory("issuer", "path", "crl_number", "entries", "rows_imported"),
   local_ca_ledger_imported: info("issuer", "crl_number", "entries", "rows_imported"),
   local_ca_orphaned_crl: advisory("issuer"),

@@ -8,13 +8,18 @@ import { makeRecorder } from "../../engine/sql/Unreadable.ts"
 import { currentMillis } from "../../engine/Time.ts"
 import * as crls from "../../store/revocation/Crls.ts"
 
-const staleEveryMillis = 3_600_000
+const loggedEveryMillis = 3_600_000
 
-/** The stored revocation lists that this process serves. A list is read again only after a new list was stored. */
+/**
+ * The stored revocation lists that this process serves. A list is read again only after a new list was stored. Once this process
+ * has served a list, it serves no older one of that issuer: a database that went back would make revoked certificates good again
+ * (docs/decisions/issued-lists.md).
+ */
 export class PublishedCrls extends Context.Service<PublishedCrls, {
   /**
    * Returns the DER list of an issuer, or `undefined` while no worker has signed a list. A list past its next update is
-   * returned too, and this is logged at most once an hour. Fails if the stored octets are not a list.
+   * returned too, and this is logged at most once an hour. So is it if the stored list is older than the one that was
+   * returned before. Fails if the stored octets are not a list.
    */
   readonly of: (issuer: string) => Effect.Effect<Uint8Array | undefined, StorageFailed>
 }>()("acme/services/signing/PublishedCrls") {
@@ -22,13 +27,18 @@ export class PublishedCrls extends Context.Service<PublishedCrls, {
     this,
     Effect.map(Database, (database) => {
       const kept = new Map<string, NonNullable<Effect.Success<ReturnType<typeof crls.find>>>>()
-      const toldStale = new Map<string, number>()
+      const told = new Map<string, number>()
+      /** Logs something about an issuer at most once an hour. */
+      const hourly = (about: string, log: Effect.Effect<void>) =>
+        Effect.flatMap(currentMillis, (now) => {
+          if (now - (told.get(about) ?? Number.NEGATIVE_INFINITY) < loggedEveryMillis) return Effect.void
+          told.set(about, now)
+          return log
+        })
       const tellStale = Effect.fnUntraced(function*(issuer: string, nextUpdate: number) {
-        const now = yield* currentMillis
-        const told = toldStale.get(issuer) ?? Number.NEGATIVE_INFINITY
-        if (now <= nextUpdate * 1000 || now - told < staleEveryMillis) return
-        toldStale.set(issuer, now)
-        yield* emit("local_ca_crl_stale", { issuer, next_update: new Date(nextUpdate * 1000).toISOString() })
+        if ((yield* currentMillis) <= nextUpdate * 1000) return
+        const next_update = new Date(nextUpdate * 1000).toISOString()
+        yield* hourly(`stale ${issuer}`, emit("local_ca_crl_stale", { issuer, next_update }))
       })
       const record = makeRecorder()
       /**
@@ -45,9 +55,14 @@ export class PublishedCrls extends Context.Service<PublishedCrls, {
       }
       const of = Effect.fnUntraced(function*(issuer: string) {
         const head = yield* crls.findHead(issuer)
+        const known = kept.get(issuer)
+        if (known !== undefined && (head === undefined || head.crlNumber < known.crlNumber)) {
+          const facts = { issuer, crl_number: String(head?.crlNumber ?? 0), served_number: String(known.crlNumber) }
+          yield* hourly(`older ${issuer}`, emit("local_ca_crl_went_back", facts))
+          return known.der
+        }
         if (head === undefined) return undefined
         yield* tellStale(issuer, head.nextUpdate)
-        const known = kept.get(issuer)
         if (known?.crlNumber === head.crlNumber && known.thisUpdate === head.thisUpdate) return known.der
         const stored = yield* crls.find(issuer)
         if (stored !== undefined && !isRevocationList(stored.der)) return yield* spoilt(issuer)

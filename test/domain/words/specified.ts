@@ -112,6 +112,7 @@ export const own = words(`
   local_ca_crl_exported
   local_ca_incomplete
   local_ca_leaf_discarded
+  local_ca_crl_went_back
   local_ca_revocations_restored
   notify_expiry_gap
   notify_expiry_reminder_dropped

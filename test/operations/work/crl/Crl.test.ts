@@ -1247,6 +1247,31 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.strictEqual(happened("local_ca_crl_stale"), 2)
       }))
 
+    test("is never older than what this process has served, whatever became of the database, until a newer one is stored", () =>
+      Effect.gen(function*() {
+        const [old] = yield* sql("SELECT * FROM crls")
+        yield* row("41")
+        yield* regenerate
+        const newer = Buffer.from((yield* get("/crl")).body ?? "")
+        const served = (list: Buffer) =>
+          Effect.map(get("/crl"), (answer) => assert.isTrue(Buffer.from(answer.body ?? "").equals(list)))
+        // As a standby that lacked the last commits, or a backup, leaves it.
+        yield* sql(
+          `UPDATE crls SET crl_number = ${String(old?.["crl_number"])}, this_update = ${String(old?.["this_update"])}`
+        )
+        yield* served(newer)
+        yield* served(newer)
+        const issuer = yield* issuerId
+        assert.deepStrictEqual(said("local_ca_crl_went_back"), [{ issuer, crl_number: "1", served_number: "2" }])
+        yield* sql("DELETE FROM crls")
+        yield* TestClock.adjust("1 hour")
+        yield* served(newer)
+        assert.strictEqual(happened("local_ca_crl_went_back"), 2)
+        yield* regenerate
+        const answer = Buffer.from((yield* get("/crl")).body ?? "")
+        assert.deepStrictEqual([...Result.getOrThrow(listedSerials(answer))], ["41"])
+      }))
+
     test("has a new list as soon as another process has stored it", () =>
       Effect.gen(function*() {
         const first = yield* get("/crl")
