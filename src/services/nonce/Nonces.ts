@@ -162,22 +162,26 @@ const make = (ttlSeconds: () => number) =>
     })
 
     /**
-     * Spends the nonces of all requests that are waiting when the statement runs: on SQLite at the end of this turn of
-     * the event loop, on PostgreSQL now. If a batch has a nonce twice, the first request gets the row, and the second
-     * finds none.
+     * Spends the nonces of the requests that are waiting when the statement runs, of those with a signer or of those
+     * without, as the first one is: on SQLite at the end of this turn of the event loop, on PostgreSQL now. If a batch
+     * has a nonce twice, the first request gets the row, and the second finds none.
      */
     const consumeWaiting = () => {
       const group: Array<Waiting> = []
-      const gather = () => void group.push(...waiting.splice(0, largestSpend - group.length))
-      const consume = Effect.suspend(() => {
+      // With both sorts in one transaction, two processes could each hold a nonce for which the other one waits.
+      const gather = () => {
+        const isSigned = (group[0] ?? waiting[0])?.signed !== undefined
+        for (const one of waiting.splice(0)) {
+          const fits = group.length < largestSpend && (one.signed !== undefined) === isSigned
+          ;(fits ? group : waiting).push(one)
+        }
+      }
+      const consume = Effect.gen(function*() {
         gather()
-        const plain = [...new Set(group.flatMap(({ nonce, signed }) => signed === undefined ? [nonce] : []))]
         const signed = group.flatMap((one) => one.signed ?? [])
-        return signed.length === 0
-          ? Effect.map(nonces.consume(plain), (rows) => ({ rows, signers: [] }))
-          : plain.length === 0
-          ? Effect.map(nonces.consumeWithSigners(signed), (signers) => ({ rows: [], signers }))
-          : transaction(Effect.all({ rows: nonces.consume(plain), signers: nonces.consumeWithSigners(signed) }))
+        return signed.length > 0
+          ? { rows: [], signers: yield* nonces.consumeWithSigners(signed) }
+          : { rows: yield* nonces.consume([...new Set(group.map(({ nonce }) => nonce))]), signers: [] }
       })
       // A batch of another process, or the sweep, may lock the same rows in another order.
       const patient = Effect.retry(consume, { times: deadlocksBorne, while: ({ transient }) => transient })

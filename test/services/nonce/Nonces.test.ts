@@ -12,6 +12,7 @@ import * as accounts from "../../../src/store/AccountRows.ts"
 import * as rows from "../../../src/store/NonceRows.ts"
 import { databases } from "../../support/Databases.ts"
 import { column, count, sql } from "../../support/Graph.ts"
+import { someoneWaits } from "../../support/Meanwhile.ts"
 import { useStore } from "../../support/UseTests.ts"
 
 const ttlSeconds = 300
@@ -282,6 +283,34 @@ describe.each(databases)("nonces on $name", (backend) => {
           )
         }
       }))
+
+    if (backend.dialect === "postgres") {
+      test("holds no nonce while it waits for another, with a signer or without", (nonces) =>
+        Effect.gen(function*() {
+          const pubkey = Buffer.from("key of one")
+          const accountId = yield* addAccount("p", "key of one")
+          const given = yield* Effect.replicateEffect(issued(nonces), 3)
+          const [first = "", plain = "", signed = ""] = given
+          const other = yield* database.another
+          yield* other.exclusive((connection) =>
+            Effect.gen(function*() {
+              yield* other.begin(connection)
+              yield* connection.executeRaw(`SELECT 1 FROM nonces WHERE value = '${signed}' FOR UPDATE`, [])
+              // The statement for the first one is on its way when the others come.
+              const spending = yield* Effect.forkChild(Effect.all([
+                nonces.spend(first),
+                nonces.spend(plain),
+                nonces.spendSigned({ nonce: signed, profile: "p", accountId, pubkey })
+              ], together))
+              yield* someoneWaits(connection)
+              yield* connection.executeRaw(`SELECT 1 FROM nonces WHERE value = '${plain}' FOR UPDATE NOWAIT`, [])
+              yield* other.commit(connection)
+              const [one, two, three] = yield* Fiber.join(spending)
+              assert.deepStrictEqual([one, two, three?.spent], ["fresh", "fresh", "fresh"])
+            })
+          )
+        }))
+    }
 
     test("leaves a signer whose row cannot be read to its own look-up, and answers the others", (nonces) =>
       Effect.gen(function*() {
