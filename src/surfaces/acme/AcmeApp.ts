@@ -103,13 +103,13 @@ const allowed = (route: NonNullable<ReturnType<typeof match>>["route"]): Readonl
 const cors = { exposed: "Replay-Nonce, Link, Location, Retry-After", accepted: "Content-Type" }
 
 /**
- * Makes the ACME surface of the mounted profiles: the layers of docs/decisions/acme-surface.md, "Layers of a request",
- * from the second on.
+ * Makes the ACME surface of the mounted profiles. These are the layers of docs/decisions/acme-surface.md, "Layers of a
+ * request", except the first layer.
  */
 export const make = (
   endpoints: ReadonlyMap<string, Endpoint>,
   { corsOrigins = [], policies, proxies, respondsForRelay = false, slots, waitMillis }: {
-    /** Limits the requests that are handled at once. */
+    /** Limits how many requests are handled at the same time. */
     readonly slots: FairSemaphore
     /** How long a request waits for a slot. */
     readonly waitMillis: number
@@ -144,7 +144,10 @@ export const make = (
       : new MethodNotAllowed({ allow: methods })
   }
 
-  /** Makes the answer, within a slot: it applies the policy of the connection, then the resource. */
+  /**
+   * Makes the answer while the request holds a slot. Applies the policy of the connection first, then calls the
+   * resource.
+   */
   const reply = (
     request: Request,
     at: Place | undefined,
@@ -162,8 +165,8 @@ export const make = (
   }
 
   /**
-   * Waits outside the slots for the job that will soon change an answer, and makes the answer again. If that fails, the
-   * first answer is still correct.
+   * Waits, without a slot, for the job that will soon change an answer. Then makes the answer again. If no new answer
+   * can be made, the first answer is still correct.
    */
   const settled = (pending: PendingAnswer<Failure, Needs>): Effect.Effect<Answer, never, Needs> =>
     Waits.use((waits) =>
@@ -183,7 +186,9 @@ export const make = (
         )
     )
 
-  /** Adds what every answer of a profile has: links, a nonce, and the headers for scripts of other origins. */
+  /**
+   * Adds the headers that every answer of a profile has: links, a nonce, and the headers for scripts of other origins.
+   */
   const completed = (
     request: Request,
     at: Place | undefined,
@@ -300,7 +305,10 @@ const tokenAnswer = <R>(
     })
   })
 
-/** The routes outside every profile. They use no policy, nonce or Link, and ask no database. */
+/**
+ * The routes outside every profile. Their answers have no nonce and no Link. No policy is applied, and no statement is
+ * sent to the database.
+ */
 const rootRoutes: ReadonlyMap<string, Effect.Effect<Answer, never, Database>> = new Map([
   [
     "/health",

@@ -22,17 +22,17 @@ export type Failure = AcmeError | StorageFailed
 /** The answer to a signed request, or an answer that may soon change. */
 export type Reply<R> = Answer | PendingAnswer<Failure, R>
 
-/** The target of an unsigned request. */
+/** What an unsigned request is for: the profile, and the id in the path. */
 interface Reached {
   readonly endpoint: Endpoint
   /** The id as received in the path. */
   readonly id: string
 }
 
-/** The handlers of a path, by method. */
+/** The handlers of the requests for a path, by method. */
 export interface Route<R> {
   readonly get?: (reached: Reached) => Effect.Effect<Answer, Failure, R>
-  /** The handler of HEAD, only if it differs from a GET without its body. */
+  /** The handler of HEAD. Present only if the answer differs from that of GET by more than the absent body. */
   readonly head?: (reached: Reached) => Effect.Effect<Answer, Failure, R>
   readonly post?: (posted: Posted) => Effect.Effect<Reply<R>, Failure, R>
 }
@@ -107,7 +107,8 @@ export const signedPatterns: ReadonlyArray<string> = [...routes].flatMap(([patte
 )
 
 /**
- * Returns the route of a path below `/profile/<name>`, exactly as received, with its pattern and the id in the path.
+ * Returns the route of a path below `/profile/<name>`, with its pattern and the id in the path. The path must be given
+ * exactly as it was received.
  */
 export const match = (
   path: string

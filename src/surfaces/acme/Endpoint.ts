@@ -4,13 +4,13 @@ import type { ProfileConfig } from "../../settings/AppConfig.ts"
 /** A profile as clients reach it. Every URL for clients is made here, from `server.base_url`. */
 export class Endpoint {
   readonly profile: ProfileConfig
-  /** `server.base_url`, the beginning of the URL of every request. */
+  /** `server.base_url`. Every URL of a request begins with it. */
   readonly origin: string
   /** `<base_url>/profile/<name>` */
   readonly base: string
   /** `Link: rel="index"`, on every ACME answer but the directory itself (RFC 8555 section 7.1). */
   readonly indexLink: string
-  /** The directory object (RFC 8555 section 7.1.1), rendered once: UTF-8. */
+  /** The directory object (RFC 8555 section 7.1.1) as UTF-8. It is rendered only once. */
   readonly directory: Uint8Array
   /** Returns the address of the client that sent a request for this profile. */
   readonly clientAddress: ReturnType<typeof clientAddress>
@@ -41,8 +41,8 @@ export class Endpoint {
   challenge = (id: string): string => `${this.base}/chall/${id}`
 }
 
-// This has only configured members: an unset member is omitted, never sent empty. The object itself is always present,
-// because some clients read it without a check.
+// The object has only the configured members: an unset member is omitted, never sent empty. The object itself is always
+// present, because some clients read it without a check.
 const meta = ({ eab, meta }: ProfileConfig): { readonly meta: object } => ({
   meta: {
     ...(eab.enabled ? { externalAccountRequired: true } : {}),

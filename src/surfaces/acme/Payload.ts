@@ -9,8 +9,8 @@ import { formOf, pathText } from "../../engine/JsonForm.ts"
 import type { Checked, Payload } from "../../operations/acme/JwsChecks.ts"
 
 /**
- * Describes the fault of the first member of a payload that does not fit its schema. It names the member and the
- * required form, and never quotes the request.
+ * Describes what is wrong with the first member of a payload that does not fit its schema. The sentence names the
+ * member and the required form, and never quotes the request.
  */
 const misfit = (
   issue: SchemaIssue.Issue,
@@ -39,14 +39,14 @@ const misfit = (
   }
 }
 
-/* Readers of payloads, for the shapes that resources require. */
+/* The functions that read payloads. Each accepts the shape that its resources require. */
 
 /** Returns the bytes unchanged, for an operation that reads them itself. */
 export const raw: Payload<Buffer> = Result.succeed
 
 const misshapen = (detail: string): Checked<never> => Result.fail({ error: new Malformed({ detail }) })
 
-/** Returns the optional members of a payload. Its nested objects have no optional members. */
+/** Returns the names of the optional members of a payload. Its nested objects have no optional members. */
 const optionalMembers = ({ ast }: Schema.Top): ReadonlyArray<string> =>
   SchemaAST.isObjects(ast)
     ? ast.propertySignatures.flatMap(({ name, type }) => SchemaAST.isOptional(type) ? [String(name)] : [])

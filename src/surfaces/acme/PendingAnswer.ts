@@ -6,11 +6,13 @@ import { Waits } from "../../engine/queue/Waits.ts"
 
 /** The job that will soon change an answer. */
 export interface Awaited extends Subject {
-  /** The longest wait between two polls that a client is asked for while the job runs. */
+  /** The longest time that a client is asked to wait between two polls while the job runs. */
   readonly pauseSeconds: number
 }
 
-/** What a client polls for: the answer, and the job that will soon change it, if there is such a job. */
+/**
+ * What a client reads when it polls: the answer, and the job that will soon change this answer, if there is such a job.
+ */
 export interface Polled {
   readonly answer: Answer
   readonly awaits: Awaited | undefined
@@ -25,13 +27,13 @@ export interface PendingAnswer<E, R> {
   readonly awaits: Awaited
   /** When the answer was made. */
   readonly since: Moment
-  /** Makes the answer again. It says when to ask again if the job has still not ended. */
+  /** Makes the answer again. If the job still has not ended, the answer says when the client should poll again. */
   readonly again: Effect.Effect<Answer, E, R>
 }
 
 const inSeconds = (answer: Answer, seconds: number): Answer => withHeaders(answer, { "retry-after": String(seconds) })
 
-/** Returns the answer for a client that cannot be held. */
+/** Returns the answer for a client whose request cannot be held. */
 export const notHeld = ({ answer, awaits }: Pick<PendingAnswer<never, never>, "answer" | "awaits">): Answer =>
   inSeconds(answer, awaits.pauseSeconds)
 
@@ -52,8 +54,8 @@ export const polled = <E, R>(
   })
 
 /**
- * Answers the request that began a job. A client that obeys `Retry-After` should poll at once if its first poll would
- * be held until the job ends.
+ * Answers the request that began a job. If the first poll would be held until the job ends, `Retry-After` tells the
+ * client to poll at once.
  */
 export const begun = (answer: Answer, awaits: Awaited): Effect.Effect<Answer, never, Waits> =>
   Waits.use(({ mayHold }) =>

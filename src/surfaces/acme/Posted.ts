@@ -8,7 +8,7 @@ import type { Endpoint } from "./Endpoint.ts"
 /** A POST whose body has been read. */
 export interface Posted extends SignedRequest {
   readonly endpoint: Endpoint
-  /** The record id of the path, if the route has one. It is not yet known to be a UUID. */
+  /** The record id in the path, if the route has one. The id has not been checked to be a UUID. */
   readonly id: string
   /** The query with its question mark; empty if the URL has no query. */
   readonly query: string
@@ -41,7 +41,7 @@ export const postedOf = (
 })
 
 /**
- * Returns the id in the path as an id of this service. Any other text gets the answer for a record that does not exist.
+ * Returns the id in the path as an id of this service. For any other text, fails as for a record that does not exist.
  */
 export const recordId = <Id>(make: (id: string) => Id, id: string): Effect.Effect<Id, NotFound> =>
   isId(id) ? Effect.succeed(make(id)) : new NotFound()

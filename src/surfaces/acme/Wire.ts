@@ -27,8 +27,8 @@ export const accountObject = (endpoint: Endpoint, account: Account) => ({
 })
 
 /**
- * Returns the error of an order. For an order that was not finalized in time, the error is that it has expired, which
- * no row stores.
+ * Returns the error of an order. No row stores the error of an order that expired because it was not finalized in time,
+ * so this function makes that error.
  */
 const errorOf = (order: OrderView, validity: number, now: number): ProblemDocument | undefined =>
   order.error === undefined && isLapsed(order, validity, now)

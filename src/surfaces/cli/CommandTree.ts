@@ -1,25 +1,28 @@
-/** A flag of a command, or an argument. */
+/** A flag or an argument of a command. */
 export interface Flag {
-  /** `--limit`, or `<id>`. */
+  /** The name: `--limit`, or `<id>`. */
   readonly name: string
   /** Other names of the flag: `-y`. */
   readonly aliases: ReadonlyArray<string>
   /** The placeholder of the value in the help. Undefined if the flag takes no value. */
   readonly value: string | undefined
-  /** The words that are valid values, as far as they are known. Completions offer them. */
+  /** The known valid values. Completions offer them. */
   readonly words: ReadonlyArray<string>
-  /** Whether a word outside {@link words} is refused when the command line is read. If not, the operation checks it. */
+  /**
+   * Whether a word that is not in {@link words} is refused when the command line is read. If not, the operation checks
+   * the word.
+   */
   readonly isClosed: boolean
   readonly isNeeded: boolean
   readonly isRepeated: boolean
-  /** The value if the flag is not given. */
+  /** The value that is used if the flag is not given. */
   readonly fallback: string | undefined
   readonly text: string
 }
 
 /**
- * Returns the description of a flag: its sentence, its words if `listsWords`, and whether it may be given several
- * times.
+ * Returns the description of a flag: its sentence, its words if `listsWords` is set, and whether the flag may be given
+ * several times.
  */
 export const saidOf = ({ isRepeated, text, words }: Flag, listsWords: boolean): string =>
   [
@@ -61,7 +64,7 @@ export const childOf = (node: CommandNode, word: string): CommandNode | undefine
 export const leavesOf = (node: CommandNode): ReadonlyArray<CommandNode> =>
   node.children.length === 0 ? [node] : node.children.flatMap(leavesOf)
 
-/** The meaning of each code. A command may describe a code in its own words. */
+/** The usual meaning of each exit code. A command may describe a code in its own words. */
 export const usualExits: ReadonlyArray<Exit> = [
   { code: 0, meaning: "done, also if there was nothing to do" },
   { code: 1, meaning: "the host could not do it: database, file, network; another try may help" },
@@ -86,8 +89,8 @@ const exitsOf = (written: string): ReadonlyArray<Exit> => {
 const notation = /^(.*?)\s*Example: (.*?)\.\s+Exit codes: (.*?)\.?$/s
 
 /**
- * Splits a description into its parts. It is written as one string beside its command: what the command does, `Example:
- * <command line>.` and `Exit codes: 0, 3 behind.` A code without words has its usual meaning.
+ * Splits the description of a command into its parts. The description is one string beside the command: what the
+ * command does, `Example: <command line>.` and `Exit codes: 0, 3 behind.` A code without words has its usual meaning.
  */
 export const describedBy = (description: string): Pick<CommandNode, "text" | "example" | "exits"> => {
   const [, text, example, exits] = notation.exec(description) ?? []

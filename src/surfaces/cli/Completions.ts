@@ -6,7 +6,7 @@ import { globalFlags } from "./Globals.ts"
 export const shells = ["bash", "elvish", "fish", "powershell", "zsh"] as const
 
 /*
- * Each script contains the whole tree, so that a completion runs no program. `place` is the words of the current
+ * Each script contains the whole tree, so that a completion runs no program. `place` holds the words of the current
  * command, each with a space before it. The possible next words depend on the place and on the previous word.
  */
 
@@ -182,16 +182,19 @@ const fish = (places: ReadonlyArray<Place>): ReadonlyArray<string> => [
   })
 ]
 
-/** Quotes a text for PowerShell and Elvish, which both write an apostrophe twice. */
+/** Quotes a text for PowerShell or Elvish. In both, an apostrophe within quotes is written twice. */
 const doubled = (text: string): string => `'${text.replaceAll("'", "''")}'`
 
-/** Returns the values of flags that have words, by place and flag. A global flag is at every place. */
+/** Returns the words of each flag that has words, by place and flag. A global flag is listed at every place. */
 const wordsAt = (places: ReadonlyArray<Place>): ReadonlyArray<readonly [at: string, words: ReadonlyArray<string>]> =>
   places.flatMap(({ flags, name }) =>
     flags.flatMap((flag) => flag.words.length === 0 ? [] : [[`${name} ${flag.name}`, flag.words] as const])
   )
 
-/** Returns the flags with any other value, by place and flag. PowerShell and Elvish themselves offer files. */
+/**
+ * Returns the flags with other values, by place and flag. PowerShell and Elvish offer files for these flags without
+ * help from the script.
+ */
 const freeAt = (places: ReadonlyArray<Place>): ReadonlyArray<string> =>
   places.flatMap(({ flags, name }) =>
     flags.filter(({ value, words }) => value !== undefined && words.length === 0).map((flag) => `${name} ${flag.name}`)

@@ -11,7 +11,7 @@ const labelOf = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => 
 const isState = (label: string): boolean => /(?:^|\s)(?:status|state|outcome)$/.test(label)
 
 /**
- * Renders one padded `label value` line for each present member, in the given order. On a terminal, a time also shows
+ * Renders each present member as one padded `label value` line, in the given order. On a terminal, a time also shows
  * how long ago it was, and a word for a state is coloured.
  */
 export const renderDetail = (members: { readonly [name: string]: Shown | undefined }): Rendered => {

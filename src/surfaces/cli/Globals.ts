@@ -13,11 +13,11 @@ export class Globals extends Context.Service<Globals, {
   readonly logLevel: LevelWord | undefined
   readonly color: (typeof colours)[number]
   readonly yes: boolean
-  /** Whether to print times in RFC 3339 on a terminal too. */
+  /** Whether to print times in RFC 3339 even on a terminal. */
   readonly utc: boolean
-  /** Whether to print errors as JSON too. Commands that list this flag also read it themselves. */
+  /** Whether to print errors as JSON. Commands that list this flag also read it themselves, for their output. */
   readonly json: boolean
-  /** Set if the help or the version is wanted, not the command itself. */
+  /** Set if the help or the version was requested instead of the command itself. */
   readonly asks: "help" | "version" | undefined
   /** The arguments that are left for the command tree. */
   readonly rest: ReadonlyArray<string>
@@ -53,7 +53,7 @@ export const globalFlags: ReadonlyArray<Flag> = [
 const wordOf = <W extends string>(words: ReadonlyArray<W>, flag: string, word: W | undefined) =>
   word === undefined ? Result.fail(`${flag} takes one of ${words.join(", ")}.`) : Result.succeed(word)
 
-/** Separates the global flags from the other arguments. The fault is a sentence that names the wrong flag. */
+/** Separates the global flags from the other arguments. Fails with a sentence that names the wrong flag. */
 export const readGlobals = (argv: ReadonlyArray<string>): Result.Result<Globals["Service"], string> =>
   Result.gen(function*() {
     let logLevel: Globals["Service"]["logLevel"]

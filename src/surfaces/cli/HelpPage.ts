@@ -6,7 +6,7 @@ import type { View } from "./Paint.ts"
 /** The commands of the program by purpose, in the order of the help page. */
 export type Sections = ReadonlyArray<readonly [title: string, words: ReadonlyArray<string>]>
 
-/** Returns the commands of each section. A command without a section is listed in the last section. */
+/** Returns the sections with their commands. A command that no section names is in the last section. */
 export const sectioned = (
   sections: Sections,
   nodes: ReadonlyArray<CommandNode>
@@ -21,7 +21,7 @@ export const sectioned = (
 
 const [narrowest, usual, widest] = [40, 80, 100]
 
-/** Returns the length of lines: not longer than the terminal, and never too long to read easily. */
+/** Returns the length of lines: at most the width of the terminal, and never so long that a line is hard to read. */
 const widthOf = ({ columns = usual }: View): number => Math.min(Math.max(columns, narrowest), widest)
 
 /** Breaks a text into lines. A word that is longer than a line stays whole. */
@@ -59,7 +59,8 @@ const bracketed = (text: string, isNeeded: boolean): string => isNeeded ? text :
 const widestChoice = 24
 
 /**
- * Returns whether the words of a set are shown as the value. If they are too long for that, the sentence lists them.
+ * Returns whether the words of a flag are shown as its value. If they are too long for that, the sentence of the flag
+ * lists them.
  */
 const isSpelt = ({ value = "", words }: Flag): boolean => words.length > 0 && value.length > widestChoice
 
@@ -96,7 +97,10 @@ export const usageOf = (node: CommandNode): string => {
 
 const heading = (view: View, text: string): string => view.paint("bold", `${text}:`)
 
-/** Renders the usage. The second and later lines begin below the first word. A flag and its value stay together. */
+/**
+ * Renders the usage. The second and all later lines begin below the first word. A flag and its value stay on the same
+ * line.
+ */
 const usageLines = (view: View, node: CommandNode, more = ""): string => {
   const label = "Usage: "
   const kept = `${usageOf(node)}${more}`.replaceAll(" <", "\u0000<")

@@ -5,7 +5,8 @@ import type { Sections } from "./HelpPage.ts"
 import { sectioned, usageOf } from "./HelpPage.ts"
 
 /**
- * Escapes a text for roff, in which a backslash, and a dot or an apostrophe at the beginning of a line, are commands.
+ * Escapes a text for roff. In roff, a backslash begins a command, and so does a dot or an apostrophe at the beginning
+ * of a line.
  */
 const roff = (text: string): string =>
   text.replaceAll("\\", "\\e").replaceAll("-", "\\-").replaceAll(/^([.'])/gm, "\\&$1").replaceAll("…", "...")
@@ -33,7 +34,7 @@ const commandPart = (node: CommandNode): ReadonlyArray<string> =>
     ...node.example === undefined ? [] : [".PP", "Example:", ".PP", ".RS", ".nf", roff(node.example), ".fi", ".RE"]
   ])
 
-/** What a page says about the place where the program runs. */
+/** What a manual page says about the installation. */
 export interface Setting {
   /** Paragraphs of the description. */
   readonly description: ReadonlyArray<string>
@@ -53,8 +54,8 @@ const anywhere: Setting = {
 }
 
 /**
- * Renders `acme-svc.1` from the tree that the parser and the help use. `day` is the day of a package as `YYYY-MM-DD`,
- * or empty. A package states where its files are.
+ * Renders `acme-svc.1` from the tree that the parser and the help use. `day` is the day of the package as `YYYY-MM-DD`,
+ * or empty. The page of a package states where the files of the package are.
  */
 export const renderManPage = (
   { children }: CommandNode,

@@ -1,4 +1,4 @@
-/** Highlights words. On a stream without colours it changes nothing. */
+/** Highlights words. Returns the text unchanged for a stream without colours. */
 export type Paint = (style: Style, text: string) => string
 
 const codes = { bold: [1, 22], dim: [2, 22], red: [31, 39], green: [32, 39], yellow: [33, 39], cyan: [36, 39] } as const
@@ -6,7 +6,7 @@ const codes = { bold: [1, 22], dim: [2, 22], red: [31, 39], green: [32, 39], yel
 /** The styles of {@link Paint}. */
 export type Style = keyof typeof codes
 
-/** Changes nothing. */
+/** Returns every text unchanged. */
 export const unpainted: Paint = (_, text) => text
 
 /** Paints with the escape sequences that every terminal supports. */
@@ -15,7 +15,7 @@ export const painted: Paint = (style, text) => {
   return text === "" ? text : `\u001b[${on}m${text}\u001b[${off}m`
 }
 
-/** The place where a text is printed. */
+/** What is known about the place where a text is printed. */
 export interface View {
   /** The columns of the terminal. Undefined if the reader is a program or a file. */
   readonly columns: number | undefined

@@ -31,7 +31,7 @@ const askedLine = ({ check, error, reason, type, verdict }: Stage["asked"][numbe
 const decisions = { allow: "allowed", deny: "refused" }
 
 /**
- * Returns a line about the result of a stage: what decided and what answer the client gets, or the reason why the stage
+ * Returns a line about the result of a stage: either what decided and which answer the client gets, or why the stage
  * did not run.
  */
 const outcomeLine = ({ at, because, detail, outcome, rule, status, type }: Stage): string => {
@@ -57,7 +57,8 @@ const requestLine = ({ accountId, clientIp, commonNames, identifiers, method, pa
   ].join("; ")
 
 /**
- * Renders `filter explain`: every stage, the checks that ran and did not run, and the scripts and look-ups that ran.
+ * Renders `filter explain`: every stage, the checks that ran, the checks that did not run, and the scripts and look-ups
+ * that ran.
  */
 export const renderExplanation = ({ outcome, profile, ran, request, stages }: PolicyExplanation): string => {
   const once = new Set(ran.map(({ check, type }) => `${check} (${type})`))

@@ -14,7 +14,7 @@ const counted = (count: number): string => count.toLocaleString("en-US").replace
 
 const shareOf = (done: number, total: number): number => total <= 0 ? 1 : Math.min(1, done / total)
 
-/** Returns `1 200 of 5 000, 24 %, 400/s, 9 s left`, or the known parts of it. */
+/** Returns `1 200 of 5 000, 24 %, 400/s, 9 s left`, or only the parts of it that are known. */
 const numbersOf = ({ done, elapsedMs, total }: Progressed): string => {
   const rate = elapsedMs > 0 ? done * 1000 / elapsedMs : 0
   const left = total === undefined || rate === 0 || done >= total ? undefined : Math.ceil((total - done) / rate)

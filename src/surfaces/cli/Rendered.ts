@@ -1,12 +1,12 @@
 import type { View } from "./Paint.ts"
 import { unpainted } from "./Paint.ts"
 
-/** The view of a program or a file. */
+/** The view for a text that a program reads or that is written to a file. */
 const plain: View = { columns: undefined, isTerminal: false, paint: unpainted, utc: true, now: 0 }
 
 /**
- * A text that depends on the place where it is printed. The code that prints it calls `on` with that place. As a part
- * of another text, it has the form for programs.
+ * A text that depends on the place where it is printed. The code that prints the text calls `on` with that place. If it
+ * is inserted into another text, it has the form for programs.
  */
 export class Rendered {
   readonly on: (view: View) => string

@@ -26,7 +26,7 @@ const units = [["d", 86_400], ["h", 3600], ["min", 60], ["s", 1]] as const
 
 /**
  * Returns a span of time in its largest unit: `3 h`. If the number would be less than two, the next smaller unit is
- * used.
+ * used instead.
  */
 export const span = (seconds: number): string => {
   const [unit, size] = units.find(([, size]) => seconds >= 2 * size) ?? ["s", 1]
@@ -42,7 +42,10 @@ export const timeShown = ({ isTerminal, now, utc }: View, time: string): string 
   })
 }
 
-/** Returns a client as people read it: its address, and its reverse name, which the owner of the reverse zone chose. */
+/**
+ * Returns a client in the form for people: its address, and its reverse name. The owner of the reverse zone chose that
+ * name.
+ */
 export const clientText = (address: string | undefined, name: string | undefined): string | undefined =>
   address === undefined || name === undefined ? address ?? name : `${address} (${name})`
 
@@ -70,7 +73,7 @@ const styles: { readonly [word: string]: Style } = Object.fromEntries(
   ).flatMap(([style, words]) => words.map((word) => [word, style as Style]))
 )
 
-/** Returns the style of a word for a state, or undefined for other words. In `valid, revoked` the last word counts. */
+/** Returns the style of a word for a state, or undefined for other words. In `valid, revoked` the last word decides. */
 export const stateStyle = (text: string): Style | undefined => {
   const word = text.split(", ").at(-1) ?? ""
   return Object.hasOwn(styles, word) ? styles[word] : undefined

@@ -3,18 +3,18 @@ import type { Style, View } from "./Paint.ts"
 import { Rendered } from "./Rendered.ts"
 import { columnsOf, isTime, padded, shortened, stateStyle, timeShown } from "./Text.ts"
 
-/** A cell that needs attention although the other cells of its column do not. */
+/** A cell that needs attention, while the other cells of its column may not. */
 export interface Marked {
   readonly text: string
   readonly style: Style
 }
 
-/** What a table shows in one place. */
+/** The content of one cell of a table. */
 export type Cell = string | Marked
 
 const textOf = (cell: Cell): string => typeof cell === "string" ? cell : cell.text
 
-/** A column, and what all of its cells have in common. */
+/** A column, and the properties that all of its cells share. */
 interface Column {
   readonly cells: ReadonlyArray<string>
   readonly styles: ReadonlyArray<Style | undefined>
@@ -27,7 +27,7 @@ const isId = (cell: string): boolean => /^[0-9a-f][0-9a-f-]{31,}$/.test(cell)
 
 /**
  * Makes a column. If every cell of a column is a time, the times are shown as relative times. If every cell is a state,
- * the states are coloured. Values that other commands take are never shortened.
+ * the states are coloured. Values that can be given to other commands are never shortened.
  */
 const columnOf = (view: View, name: string, given: ReadonlyArray<Cell>, isFirst: boolean): Column => {
   const cells = given.map(textOf)
@@ -64,9 +64,9 @@ const fitted = (columns: ReadonlyArray<Column>, { columns: room = Infinity }: Vi
 }
 
 /**
- * Renders a list as a table: padded columns, then how many of all rows are shown. An empty list has only this footer.
- * On a terminal the table fits the width, times show how long ago they were, and states are coloured. A program reads
- * every value unchanged.
+ * Renders a list as a table: padded columns, then a footer that says how many of all rows are shown. For an empty list
+ * only the footer is rendered. On a terminal the table fits the width, times show how long ago they were, and states
+ * are coloured. A program reads every value unchanged.
  */
 export const renderTable = (
   names: ReadonlyArray<string>,

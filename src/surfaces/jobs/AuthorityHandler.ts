@@ -14,8 +14,8 @@ import type { Config } from "../../settings/AppConfig.ts"
 const daySeconds = 86_400
 
 /**
- * Makes the job that checks how long the CAs of the profiles are still valid. It runs each day, and at each start and
- * reload, because the CA or the receivers may have changed then.
+ * Makes the job that checks how long the CAs of the profiles are still valid. The job runs each day, and at each start
+ * and reload, because the CAs or the receivers may have changed then.
  */
 export const authorityHandler = (
   { jobs, profiles }: Pick<Config, "jobs" | "profiles">,

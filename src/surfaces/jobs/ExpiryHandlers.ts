@@ -14,7 +14,7 @@ import type { Notifier } from "../../services/notify/Notifier.ts"
 import { hasDigest, hasReminders } from "../../services/notify/NotifyRoutes.ts"
 import type { Config, ProfileConfig } from "../../settings/AppConfig.ts"
 
-/* The periodic jobs of each profile that reports certificates that expire soon. */
+/* The periodic jobs of each profile that reports expiring certificates. */
 
 type Needs = Database | Notifier
 
@@ -23,7 +23,7 @@ interface Kind {
   readonly retired: "notify_expiry_digest_retired" | "notify_expiry_reminders_retired"
   readonly isWanted: (section: ProfileConfig["notify"]) => boolean
   readonly look: (profile: ProfileConfig) => Effect.Effect<Outcome<Needs, JobFailure>, StorageFailed, Needs>
-  /** The longest time until the next run. */
+  /** The longest time between two runs. */
   readonly reachSeconds: (profile: ProfileConfig) => number
 }
 
@@ -47,8 +47,8 @@ const kinds: ReadonlyArray<Kind> = [
 ]
 
 /**
- * After this number of checks, which is most of a day, no process serves the profile, and its row ends. Until then,
- * another process with another configuration may serve it.
+ * After this many checks by processes that do not serve the profile, which take most of a day, no process counts as
+ * serving it, and its row ends. Until then, another process with another configuration may still serve the profile.
  */
 const mostLooks = 20
 

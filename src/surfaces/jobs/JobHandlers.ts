@@ -60,15 +60,15 @@ interface Sweep {
     | "job_retention_sweep"
     | "local_ca_crl_sweep"
   readonly everySeconds: number
-  /** The event for a failed pass, unless the operation emits a more precise one itself. */
+  /** The event that is emitted for a failed pass. Absent if the operation itself emits a more precise event. */
   readonly failure?: ReaperFailed
   readonly run: Effect.Effect<void, StorageFailed, Database | Queue>
 }
 
 /**
- * Makes a sweep at a fixed interval. An error is logged and stored in the row, and never ends the schedule: the sweep
- * runs again after a backoff, or at the interval if that is sooner. If there is nothing to sweep, the job ends without
- * a successor and no job is enqueued.
+ * Makes the handler of a sweep that runs at a fixed interval. An error is logged and stored in the row, and never ends
+ * the schedule: the sweep runs again after a backoff, or at the interval if that is sooner. If there is nothing to
+ * sweep, the job ends without a successor, and no job is enqueued.
  */
 const sweep = (
   budgetSeconds: number,
@@ -93,13 +93,15 @@ const sweep = (
   })
 }
 
-/** Returns the milliseconds for one attempt at an upstream. The attempt itself ends a little earlier. */
+/**
+ * Returns the time budget, in milliseconds, for one attempt at an upstream. The attempt itself stops a little earlier.
+ */
 const relayBudget = (profile: ProfileConfig | undefined): number =>
   (profile?.signer.relay.poll_timeout_secs ?? 0) * 1000 + scriptMarginMillis
 
 /**
- * The milliseconds for one request to the signer of a profile, by its backend. A revocation at an upstream takes as
- * long as a signature here.
+ * The time budget, in milliseconds, for one request to the signer of a profile, by its backend. A revocation at an
+ * upstream takes as long as a signature by a local CA.
  */
 const signingBudgets: { readonly [B in ProfileConfig["signer"]["backend"]]: (profile: ProfileConfig) => number } = {
   custom: ({ signer }) => signer.custom.timeout_ms + scriptMarginMillis,
@@ -111,12 +113,12 @@ const signingBudget = (profile: ProfileConfig | undefined): number =>
   profile === undefined ? localCaBudgetMillis : signingBudgets[profile.signer.backend](profile)
 
 /**
- * Makes the handlers of every kind that this build runs, with its operation. The signers and the validator come from
- * its configuration.
+ * Makes the handlers of all job kinds of this build. Each handler runs the operation of its kind. The signers and the
+ * validator come from the configuration of these handlers.
  */
 export const handlers = Effect.fnUntraced(function*(config: Config) {
   const deliveries = yield* Deliveries
-  // Only these services are needed: the runner provides everything else to an attempt.
+  // Only these services are provided here: the runner provides all others to an attempt.
   const services = Context.make(Signers, yield* Signers).pipe(
     Context.add(Validator, yield* Validator),
     Context.add(Deliveries, deliveries)
@@ -220,7 +222,7 @@ export const handlers = Effect.fnUntraced(function*(config: Config) {
       kind: "local_ca_crl_regenerate",
       budgetMillis: () => localCaBudgetMillis,
       run: (payload) => within(crl.regenerate(payload)),
-      abandon: () => Effect.void // the daily sweep and the next revocation enqueue again
+      abandon: () => Effect.void // the daily sweep and the next revocation enqueue this job again
     }),
     ...expiryHandlers(config),
     authorityHandler(config, yield* Issuers),

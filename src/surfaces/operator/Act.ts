@@ -16,7 +16,7 @@ import type { Access } from "./gate/OperatorChecks.ts"
  * form (docs/decisions/acts.md).
  */
 
-/** A schema without services. It describes the output of an act for the document, and encodes the output. */
+/** A schema without services. It describes the output of an act in the document, and it encodes the output. */
 export type Output = Schema.Codec<unknown, unknown>
 
 /** The names in the braces of a route: `kid` of `POST /api/eab/{kid}/revoke`. */
@@ -29,15 +29,15 @@ type RouteOver<In extends Fields, Route extends string> = HolesOf<Route> extends
 /** The HTTP form of an act. */
 export interface Http<In extends Fields, Route extends string> {
   /**
-   * Method and path. The members in braces are the path. The others are the query of GET and DELETE, and the body of
-   * every other method. If one of them is a secret, they are the body of DELETE too.
+   * Method and path. The members in braces are in the path. The other members are in the query of GET and DELETE, and
+   * in the body of every other method. If one of the other members is a secret, they are in the body of DELETE too.
    */
   readonly route: RouteOver<In, Route>
-  /** The status, by default 200. With 204 the output is not sent. */
+  /** The status of the answer; 200 by default. With 204 the output is not sent. */
   readonly status?: 201 | 202 | 204
   /**
-   * Whether the request needs the caller's password, in the member `password` in addition to the act's own members. So
-   * a token cannot send the request. The password is compared before the act runs.
+   * Whether the request must contain the caller's password. It is in the member `password`, in addition to the act's
+   * own members, and is compared before the act runs. A token has no password, so it cannot be used for such a request.
    */
   readonly isStepUp?: boolean
   /** Whether the request needs no CSRF token. Sign-in has no token yet, and the check of the origin protects it. */
@@ -57,17 +57,17 @@ export interface Flagged {
   readonly help?: string
 }
 
-/** What failed in a command although its act was done, and the exit code for it. */
+/** A part of a command that failed although its act was done, and the exit code for that failure. */
 export interface Fault {
   /** The exit code; 1 if another try may succeed. */
   readonly code: 1 | 3
   readonly message: string
 }
 
-/** Flags and work that only the command has. */
+/** The flags and the work that a command has in addition to its act. */
 export interface Also<Out, R> {
   readonly flags: Fields
-  /** The work after the output. `say` prints a line. */
+  /** The work to do after the output was printed. `say` prints a line. */
   after(
     given: { readonly [member: string]: unknown },
     output: Out,
@@ -75,7 +75,7 @@ export interface Also<Out, R> {
   ): Effect.Effect<ReadonlyArray<Fault>, StorageFailed, R>
 }
 
-/** Declares flags and work that only the command has. */
+/** Declares the flags and the work that a command has in addition to its act. */
 export const also = <const F extends Fields, Out, R>(declared: {
   readonly flags: F
   after(
@@ -87,25 +87,29 @@ export const also = <const F extends Fields, Out, R>(declared: {
 
 /**
  * The command-line form of an act. Every command also accepts `--json`. A secret is read from a file that a flag names,
- * from a terminal without showing it, or from standard input.
+ * from a terminal without echo, or from standard input.
  */
 export interface Cli<In extends Fields, Out, R> {
   /** The words of the command: `eab create`. */
   readonly command: string
-  /** What the command does, in sentences. The default is the act's own description. */
+  /** What the command does, in sentences. By default it is the act's own description. */
   readonly help?: string
   /** An example, without the name of the program. */
   readonly example: string
-  /** The members that are arguments, in order. By default these are the members of the path. */
+  /** The members that are written as arguments, in order. By default these are the members in the path. */
   readonly args?: ReadonlyArray<keyof In & string>
   readonly flags?: { readonly [M in keyof In]?: Flagged }
   /**
-   * Words of a member that are flags without a value, each with its help. The flags of one member exclude each other.
+   * The words of a member that are written as flags without a value, each with its help. The flags of one member
+   * exclude each other.
    */
   readonly spelt?: { readonly [M in keyof In]?: { readonly [word: string]: readonly [flag: string, help: string] } }
-  /** Members that the command requires, because there is no signed-in operator from whom they could be taken. */
+  /**
+   * The members that the command requires although the act does not. Over HTTP, their values can be taken from the
+   * signed-in operator.
+   */
   readonly needs?: ReadonlyArray<keyof In & string>
-  /** Members that the command does not accept. They are absent. */
+  /** The members that the command does not accept. The act runs without them. */
   readonly omits?: ReadonlyArray<keyof In & string>
   /**
    * Whether the act reads more of the configuration than `database`, so that it cannot run with a refused
@@ -113,26 +117,26 @@ export interface Cli<In extends Fields, Out, R> {
    */
   needsConfig?(input: InputOf<In>): boolean
   /**
-   * The question before the act runs, unless there is nothing to ask. If the question finds a refusal, the command ends
-   * with that refusal.
+   * Returns the question to ask before the act runs, or undefined if there is nothing to ask. If this effect fails, the
+   * command ends with that refusal.
    */
   confirm?(input: InputOf<In>): Effect.Effect<string | undefined, OperatorError | StorageFailed, R>
-  /** Returns a row of the table of a list, by its headings. */
+  /** Returns a row of the table that shows a list: its cells by their headings. */
   columns?(item: ItemOf<Out>): { readonly [heading: string]: Cell }
-  /** Returns the lines of one record, by their labels. By default the members of the output. */
+  /** Returns the lines that show one record, by their labels. By default these are the members of the output. */
   members?(output: Out): { readonly [label: string]: Shown | undefined }
   /** Returns the whole text for people. */
   text?(output: Out): string | Rendered
   /** Returns the object of `--json`, if its form differs from the API's object. */
   json?(output: Out): unknown
-  /** Returns a remark for standard error, after the output. */
+  /** Returns a remark that is printed to standard error after the output. */
   remark?(output: Out): string | undefined
-  /** Returns what failed in an act that was done in part. The command ends with these faults. */
+  /** Returns the failures of an act that was done only in part. The command ends with these faults. */
   faults?(output: Out): ReadonlyArray<Fault>
   readonly also?: Also<Out, R>
   /**
-   * Undoes an act whose output is shown only once, if the output could not be written. `taken` says so in the past
-   * tense.
+   * Undoes an act whose output is shown only once, if that output could not be written. `taken` describes what was
+   * undone, in the past tense.
    */
   readonly undo?: {
     readonly taken: string
@@ -155,13 +159,16 @@ export interface Act<
   readonly does: string
   readonly access: Access
   readonly input: In
-  /** The output. Each form of a union is sent with the status in its annotation. */
+  /** The output. If it is a union, each form is sent with the status in the form's annotation. */
   readonly output: Out
-  /** The codes of its refusals, in addition to the usual codes. Any other failure of `run` does not compile. */
+  /**
+   * The codes of the act's own refusals, in addition to the usual codes. If `run` can fail in any other way, the act
+   * does not compile.
+   */
   readonly errors: ReadonlyArray<C>
   /**
-   * Refuses members that do not go together, before the act runs. A command line is refused like any wrong command
-   * line, and in the sentence the flag replaces the name of the member.
+   * Refuses members that do not fit together, before the act runs. A command line with such members is refused like any
+   * other wrong command line; the sentence then names the flag instead of the member.
    */
   fits?(input: NoInfer<InputOf<In>>): Effect.Effect<void, RefusalWith<C | UsualCode>>
   run(
@@ -171,10 +178,10 @@ export interface Act<
   readonly cli?: Cli<In, Out["Type"], R>
 }
 
-/** Any act that needs no more than these services. */
+/** Any act that needs only these services. */
 export interface AnyAct<R> extends Omit<Act<string, Fields, Output, OperatorCode, R>, "http" | "cli"> {
   readonly http?: Omit<Http<Fields, string>, "route"> & { readonly route: string }
-  // The functions of an act take its own output.
+  // An act gives only its own output to these functions.
   // oxlint-disable-next-line typescript/no-explicit-any
   readonly cli?: Cli<any, any, R>
 }
@@ -189,7 +196,7 @@ export const act = <
   const Route extends string
 >(declared: Act<Id, In, Out, C, R, Route>): Act<Id, In, Out, C, R, Route> => declared
 
-/** Does an act, if its members go together. */
+/** Does an act, if its members fit together. */
 export const perform = <In extends Fields, A, E, F, R>(
   act: {
     fits?(input: InputOf<In>): Effect.Effect<void, E>
@@ -203,7 +210,7 @@ type ServicesOf<A extends AnyAct<unknown>> = Effect.Services<ReturnType<A["run"]
 
 /** The acts that concern one kind of thing. */
 export interface Noun<R> {
-  /** The tag of its routes in the OpenAPI document. */
+  /** The tag under which the OpenAPI document lists the routes of these acts. */
   readonly name: string
   readonly description: string
   /** The groups of commands, by their words, with the help text of each. */
@@ -216,7 +223,10 @@ export const noun = <A extends AnyAct<unknown>>(
   declared: Omit<Noun<unknown>, "acts"> & { readonly acts: ReadonlyArray<A> }
 ): Noun<ServicesOf<A>> => declared as Noun<ServicesOf<A>>
 
-/** A file that is sent or printed while it is read. The document calls it CSV; a JSON file is `{"items": […]}`. */
+/**
+ * A file that is sent or printed while its rows are read. In the document its schema stands for CSV; a JSON file is
+ * `{"items": […]}`.
+ */
 export const FileOutput: Schema.Codec<Exported, unknown> = Schema.String.pipe(
   HttpApiSchema.asText({ contentType: "text/csv" })
 ) as unknown as Schema.Codec<Exported, unknown>
@@ -226,7 +236,7 @@ export const isFile = (output: Schema.Top): boolean => output === (FileOutput as
 
 const ownStatus = (form: Schema.Top | undefined): unknown => form?.ast.annotations?.["httpApiStatus"]
 
-/** Returns the forms of an output, if it is a union and one of its forms has its own status. */
+/** Returns the forms of an output that is a union with a status for one of its forms. */
 export const formsOf = (output: Schema.Top): ReadonlyArray<Schema.Top> => {
   const forms = "members" in output ? output.members as ReadonlyArray<Schema.Top> : []
   return forms.some((form) => ownStatus(form) !== undefined) ? forms : []
@@ -239,8 +249,8 @@ export const statusOf = (output: Schema.Top, value: unknown): number | undefined
 }
 
 /**
- * Encodes the output of an act as JSON. A value that does not fit the declaration is a defect, and undeclared members
- * are left out.
+ * Encodes the output of an act as JSON. A value that does not fit the declaration is a defect. Members that are not
+ * declared are left out.
  */
 export const encoded = <R>({ output }: AnyAct<R>, value: unknown): Effect.Effect<unknown> =>
   Effect.orDie(Schema.encodeUnknownEffect(output)(value))

@@ -28,7 +28,9 @@ import { readJson } from "./Json.ts"
 import type { GivenMembers } from "./MemberInput.ts"
 import { inputOf, membersOfBody, membersOfTexts } from "./MemberInput.ts"
 
-/** Compares the caller's password before an act that needs it (docs/decisions/admin.md, "Operators"). */
+/**
+ * Compares the caller's password before an act that requires the password runs (docs/decisions/admin.md, "Operators").
+ */
 export const steppedUp = (
   { http }: Pick<AnyAct<never>, "http">,
   { password }: { readonly password?: unknown }
@@ -39,10 +41,10 @@ export const steppedUp = (
     yield* stepUp(admin, yield* ActingSession, Redacted.make(String(password)), yield* Asking.requester)
   })
 
-/** The services that the comparison needs. */
+/** The services that the comparison of the password needs. */
 export type StepUpServices = Effect.Services<ReturnType<typeof steppedUp>>
 
-/* Answers a request whose checks have passed: reads its members, runs the act, and writes the output. */
+/* Answers a request that has passed its checks: reads its members, runs the act, and writes the output. */
 
 /** Returns the query of a request. */
 const queryOf = ({ target }: Request): Result.Result<URLSearchParams, OperatorError> => {
@@ -72,7 +74,7 @@ const bodyOf = Effect.fnUntraced(function*(
     if (octets.length === 0 || (isPlain(request, jsonType) && isEmptyObject(octets))) return {}
     return yield* new BadRequest({ detail: "This route takes no body." })
   }
-  // An empty body counts as no body, whatever its media type: some clients give one media type to all their requests.
+  // An empty body counts as no body, whatever media type it has: some clients set the same media type on all requests.
   if (octets.length === 0) return {}
   if (!isPlain(request, jsonType)) return yield* new MediaTypeRefused()
   const value = yield* Effect.fromResult(
@@ -97,7 +99,7 @@ const inputOfRequest = Effect.fnUntraced(function*(
   return { ...ofPath, ...ofQuery, ...ofBody }
 })
 
-/** Returns whether this sender may request an act. The checks have refused all other senders. */
+/** Returns whether the act is meant for this kind of sender. The checks have already refused every other sender. */
 const isMeant = ({ access }: ActRoute<never>, sender: Sender): boolean => {
   if (access === "public") return true
   if (access === "half") return sender?.kind === "half"
@@ -105,8 +107,8 @@ const isMeant = ({ access }: ActRoute<never>, sender: Sender): boolean => {
 }
 
 /**
- * Returns the services that a request gives to an act: the sender in each of its forms, and the way to set the cookie
- * of the answer. An act that needs more than its access provides is a defect.
+ * Returns the services that a request provides to an act: the forms of the sender, and the means to set the cookie of
+ * the answer. It is a defect if an act needs a service that its access does not provide.
  */
 export const contextOf = (sender: Sender, requester: Requester, setCookie: (cookie: string) => void = () => {}) => {
   const asking = Context.make(Asking, {
@@ -114,7 +116,7 @@ export const contextOf = (sender: Sender, requester: Requester, setCookie: (cook
     begin: (token) => Effect.sync(() => setCookie(setSession(Redacted.value(token)))),
     end: Effect.sync(() => setCookie(clearSession))
   })
-  // Only the sender's own forms are provided, so that nobody can act as somebody else.
+  // Only the forms of this sender are provided, so that no act can run in the name of somebody else.
   const given = sender === undefined
     ? asking
     : sender.kind === "half"
@@ -123,7 +125,7 @@ export const contextOf = (sender: Sender, requester: Requester, setCookie: (cook
   return (sender?.kind === "session" ? Context.add(given, ActingSession, sender) : given) as Context.Context<OfRequest>
 }
 
-/** Answers with a file that is sent while it is read. It is logged when the whole file was sent. */
+/** Answers with a file that is sent while its rows are read. The export is logged after the whole file was sent. */
 export const fileAnswer = ({ fileName, format, list, mediaType, text }: Exported, username: string | undefined) =>
   Effect.map(Effect.context<Database>(), (context): Answer => {
     let octets = 0
@@ -136,11 +138,11 @@ export const fileAnswer = ({ fileName, format, list, mediaType, text }: Exported
     }
   })
 
-/** Runs an act with its input. A failure that operators cannot fix becomes an internal error. */
+/** Runs an act with its input. A failure that operators cannot fix is turned into an internal error. */
 const ran = <R>(act: AnyAct<R>, input: { readonly [member: string]: unknown }) =>
   Effect.catch(perform(act, input), (failure) => Effect.flatMap(shownFailure(failure), (error) => Effect.fail(error)))
 
-/** Returns the answer of an act to a request that has passed the checks. */
+/** Returns the act's answer to a request that has passed the checks. */
 export const answerOf = Effect.fnUntraced(function*<R>(
   request: Request,
   { held, client, parameters, route, sender }: Entered<ActRoute<R>> & { readonly parameters: GivenMembers },

@@ -16,8 +16,8 @@ import { Int, intOf, optionalMember } from "./schemas/Common.ts"
 import { segment, text, whole, word } from "./schemas/Parameters.ts"
 
 /*
- * Declares acts as endpoints of the platform. The OpenAPI document is made from this declaration, but it does not serve
- * any endpoint.
+ * Declares the acts as endpoints of the platform. The OpenAPI document is made from this declaration. The declared
+ * endpoints are not served by the platform.
  */
 
 const described = ({ description, document: { default: byDefault }, form, words }: Field<unknown>): Schema.Top => {
@@ -67,7 +67,7 @@ const withStatus = (output: Schema.Top, status: number): Schema.Top => {
   return known
 }
 
-/** Returns the schema of the answer. */
+/** Returns the schema of the answer that a successful act gives. */
 const successOf = <R>({ http, output }: AnyAct<R>): Schema.Top | ReadonlyArray<Schema.Top> => {
   const forms = formsOf(output)
   if (forms.length > 0) return forms
@@ -96,7 +96,7 @@ const groupOf = ({ acts, description, name }: Noun<unknown>) => {
   return first === undefined ? empty : empty.add(first, ...rest)
 }
 
-/** Every act that has a route, as the platform declares them. */
+/** All acts with a route, in the form in which the platform declares endpoints. */
 export const declaration = nouns.map(groupOf).reduce(
   (api, group) => api.add(group) as unknown as typeof api,
   HttpApi.make("acme-svc")

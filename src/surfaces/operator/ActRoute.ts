@@ -18,7 +18,7 @@ export interface ActRoute<R> extends Guarded {
   readonly status: number
 }
 
-/** The caller's own password. It is not a member of an act, because a command line has no session. */
+/** The member for the caller's own password. It is not a member of an act, because a command line has no session. */
 export const ofStepUp = { password: secret("The caller's own password.") }
 
 const isOfQuery = (method: string): boolean => method === "GET" || method === "DELETE"

@@ -17,24 +17,24 @@ import type { Resolved } from "../../settings/Resolve.ts"
 /** The caller of an act. */
 export class Acting extends Context.Service<Acting, {
   readonly operator: Operator
-  /** A person at the command line may do everything. */
+  /** The role of the caller. A person at the command line may do everything. */
   readonly role: OperatorRole
 }>()("acme/surfaces/operator/Acting") {
   /** The operator, in the form of operations and audit rows. */
   static readonly operator: Effect.Effect<Operator, never, Acting> = Effect.map(this, ({ operator }) => operator)
-  /** The most rows of a file. The command line has no limit. */
+  /** The highest number of rows in a file. The command line has no limit. */
   static readonly mostExported: Effect.Effect<number | undefined, never, Acting> = Effect.map(
     this,
     ({ operator }) => operator.kind === "cli" ? undefined : mostOverApi
   )
 }
 
-/** The person at the command line. Only acts without a route may use it. */
+/** The person at the command line. Only acts without a route may use this service. */
 export class ActingAtKeyboard extends Context.Service<ActingAtKeyboard, AtKeyboard>()(
   "acme/surfaces/operator/ActingAtKeyboard"
 ) {}
 
-/** The session of the caller. Only acts without a command may use it. */
+/** The session of the caller. Only acts without a command may use this service. */
 export class ActingSession extends Context.Service<ActingSession, SessionIdentity>()(
   "acme/surfaces/operator/ActingSession"
 ) {}
@@ -44,13 +44,13 @@ export class ActingHalf extends Context.Service<ActingHalf, HalfIdentity>()("acm
 
 /**
  * The facts about the sender of a request, and the session cookie of its answer. Only acts without a command may use
- * it.
+ * this service.
  */
 export class Asking extends Context.Service<Asking, {
   readonly requester: Requester
-  /** Sets the session in the browser. */
+  /** Sets the session cookie in the browser. */
   readonly begin: (token: SessionToken) => Effect.Effect<void>
-  /** Removes the session from the browser. */
+  /** Removes the session cookie from the browser. */
   readonly end: Effect.Effect<void>
 }>()("acme/surfaces/operator/Asking") {
   /** See {@link Requester}. */
@@ -64,10 +64,10 @@ export type OfRequest = Acting | ActingHalf | ActingSession | Asking
 export class Configured extends Context.Service<Configured, {
   readonly resolved: Pick<Resolved, "config" | "sources">
   readonly version: string
-  /** The most rows of one page. */
+  /** The highest number of rows on one page. */
   readonly mostRows: number
   /**
-   * Whether the configuration on the disk is refused, and is therefore not the served configuration. Only its database
+   * Whether the configuration on the disk is refused. Then it is not the served configuration, and only its database
    * section can be trusted.
    */
   readonly isRefused?: boolean
@@ -81,7 +81,10 @@ export class Configured extends Context.Service<Configured, {
   static readonly config = Effect.map(this, ({ resolved }) => resolved.config)
 }
 
-/** The OpenAPI document of the API, which is made from the acts themselves. Only acts without a command may use it. */
+/**
+ * The OpenAPI document of the API, which is made from the acts themselves. Only acts without a command may use this
+ * service.
+ */
 export class ApiDocument extends Context.Service<ApiDocument, {
   readonly document: Effect.Effect<{ readonly [member: string]: unknown }>
 }>()("acme/surfaces/operator/ApiDocument") {}
@@ -94,8 +97,8 @@ interface FoundPage<A> {
 }
 
 /**
- * Returns a page of a list, in the form in which every surface shows it. `list` gets the number of rows that the
- * surface may show at once. Other members of its result are kept.
+ * Returns a page of a list, in the form in which every surface shows pages. `list` is called with the number of rows
+ * that the surface may show at once. All other members of the result of `list` are kept.
  */
 export const paged = <A, B, M extends object, E, R>(
   { limit, offset }: { readonly limit: number; readonly offset: number },
@@ -108,7 +111,7 @@ export const paged = <A, B, M extends object, E, R>(
     return { items: items.map(shown), ...more, ...window, ...truncated ? { truncated: true as const } : {} }
   })
 
-/** Refuses a period that ends before it begins, for `fits` of an act. */
+/** Refuses a period that ends before it begins. Acts use this function for `fits`. */
 export const periodFits = (
   { since, until }: { readonly since: number | undefined; readonly until: number | undefined }
 ): Effect.Effect<void, BadRequest> =>

@@ -22,7 +22,7 @@ import { nouns } from "./Nouns.ts"
 import { documentOf } from "./OpenApiDocument.ts"
 
 /*
- * The API of operators. It makes the checks that are common to all requests. Then an act answers
+ * The API of operators. It first makes the checks that are common to all requests. Then an act answers
  * (docs/decisions/admin.md).
  */
 

@@ -11,7 +11,7 @@ import { AccessRule } from "./ReachedBy.ts"
 /** A schema that reads a part of a request. */
 export type Reader = Schema.ConstraintDecoder<unknown>
 
-/** One route: its endpoint, who may use it, and what it decodes. */
+/** One route: its endpoint, who may use the route, and which parts of a request it decodes. */
 export interface Route extends Guarded {
   readonly name: string
   readonly payload: Reader | undefined
@@ -24,7 +24,7 @@ export interface Route extends Guarded {
  */
 const readerOf = (schema: Schema.Top | undefined): Reader | undefined => schema as Reader | undefined
 
-/** Returns every route of a declaration. An endpoint that does not state who may use it is an error in our code. */
+/** Returns every route of a declaration. An endpoint that does not state who may use it is a defect. */
 export const routesOf = <Id extends string, Groups extends HttpApiGroup.Constraint>(
   api: HttpApi.HttpApi<Id, Groups>
 ): ReadonlyArray<Route> => {

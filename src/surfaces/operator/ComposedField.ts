@@ -2,7 +2,7 @@ import type { Field, Written } from "./Field.ts"
 
 /* Fields that are made from another field. */
 
-/** Makes a field for several values. On a command line, its flag or argument is given several times. */
+/** Makes a field for several values. On a command line, the flag or argument is given several times. */
 export const each = <A>(field: Field<A>): Field<ReadonlyArray<A>> => {
   const valuesOf = (written: Written) => Array.isArray(written) ? written.map((one: string) => field.read(one)) : []
   return {
@@ -24,7 +24,7 @@ export const each = <A>(field: Field<A>): Field<ReadonlyArray<A>> => {
   }
 }
 
-/** Makes a field that maps the value of another field. */
+/** Makes a field whose value is made from the value of another field. */
 export const mapped = <A, B>(field: Field<A>, map: (value: A) => B | undefined): Field<B> => ({
   ...field,
   absent: undefined,

@@ -2,7 +2,8 @@ import type { OperatorCode } from "../../domain/OperatorProblem.ts"
 import { operatorCodes } from "../../domain/OperatorProblem.ts"
 
 /*
- * The errors of the document. Each set of codes is one response, and every route that may answer with it refers to it.
+ * The error responses of the document. Each set of codes is one response, and every route that may answer with these
+ * codes refers to that response.
  */
 
 const titles: { readonly [status: string]: string } = {
@@ -58,7 +59,7 @@ const responseOf = (status: string, codes: ReadonlyArray<OperatorCode>) => ({
 export const makeErrorResponses = () => {
   const known = new Map<string, ReturnType<typeof responseOf>>()
   return {
-    /** Returns the reference to a response. `usual` are the codes that every route may answer with this status. */
+    /** Returns the reference to a response. `usual` lists the codes that every route may send with this status. */
     referTo: (status: string, schema: unknown, usual: ReadonlyArray<OperatorCode>): { readonly $ref: string } => {
       const codes = [...new Set(codesIn(schema))].sort()
       const own = codes.filter((code) => !usual.includes(code))

@@ -4,14 +4,14 @@ import { hiddenIn } from "../../engine/HiddenText.ts"
 import { parseMoment } from "../../engine/Time.ts"
 
 /*
- * The members that operators' acts accept. A member is declared once. It is read from the body, the query and the path
- * of a request, from a flag or an argument of a command line, and from a field of a form, and the same function checks
- * it each time (docs/decisions/acts.md).
+ * The members that operators' acts accept. A member is declared once. Its value can come from the body, the query or
+ * the path of a request, from a flag or an argument of a command line, or from a field of a form. In every case the
+ * same function checks the value (docs/decisions/acts.md).
  */
 
 /**
- * How a member is written in JSON; a code is a number or its name. A query, a form and a command line write each form
- * as a text.
+ * How a member is written in JSON. A `code` is a number or the name of that number. In a query, a form or a command
+ * line, every member is written as a text.
  */
 export type Form = "text" | "integer" | "boolean" | "texts" | "code"
 
@@ -27,23 +27,28 @@ export interface FieldDocument {
 /** A member of the input of an act. */
 export interface Field<A> {
   readonly form: Form
-  /** A sentence for the OpenAPI document and, unless there is another one, for the help. */
+  /** A sentence for the OpenAPI document. The help uses the same sentence if `help` is undefined. */
   readonly description: string
-  /** The sentence of the help, if it differs. */
+  /** The sentence for the help, if it differs from the description. */
   readonly help: string | undefined
   readonly isNeeded: boolean
-  /** The closed set of its words, if it is one. A word outside the set is refused with the code `invalid_status`. */
+  /**
+   * The words of a closed set, if the member has one. A word outside the set is refused with the code `invalid_status`.
+   */
   readonly words: ReadonlyArray<string>
   /** The placeholder of the value in the help. */
   readonly shown: string
-  /** The end of a sentence that begins with the name of the member and "takes". */
+  /** What the member accepts: the end of a sentence that begins with the name of the member and the word "takes". */
   readonly takes: string
-  /** The end of a sentence that begins with the name of the member, if more can be said than what it takes. */
+  /**
+   * Returns what is wrong with a text: the end of a sentence that begins with the name of the member. Present if that
+   * says more than `takes`.
+   */
   readonly fault: ((written: Written) => string | undefined) | undefined
   readonly document: FieldDocument
   /** Returns the value, or undefined if the written text is not a value of this field. */
   readonly read: (written: Written) => A | undefined
-  /** The value if the member was left out. Undefined for a required member. */
+  /** The value that is used if the member was left out. Undefined for a required member. */
   readonly absent: A | undefined
   /** What null in a body means, if it differs from leaving the member out. */
   readonly ofNull?: Written
@@ -58,7 +63,7 @@ export interface Fields {
   readonly [member: string]: Field<unknown>
 }
 
-/** The input that an act gets. */
+/** The input with which an act runs. */
 export type InputOf<In extends Fields> = { readonly [M in keyof In]: In[M] extends Field<infer A> ? A : never }
 
 const needed = {
@@ -76,7 +81,10 @@ export interface Said {
   readonly help?: string
 }
 
-/** A text that `read` checks. `takes` ends the sentence of the refusal, `shown` is the placeholder in the help. */
+/**
+ * Makes a text that `read` checks. `takes` ends the sentence of the refusal, and `shown` is the placeholder in the
+ * help.
+ */
 export const textOf = <A>(
   { read, ...told }: Said & {
     readonly shown: string
@@ -90,7 +98,7 @@ export const textOf = <A>(
   read: (written) => typeof written === "string" ? read(written) : undefined
 })
 
-/** The segment of a path that names a record, and the argument of the command. Blanks around it are ignored. */
+/** The segment of a path that names a record. On a command line it is an argument. Blanks around it are ignored. */
 export const key = (description: string, more: Partial<Said> = {}): Field<string> =>
   textOf({ description, ...more, shown: "text", takes: "a text", read: (text) => text.trim() || undefined })
 
@@ -142,8 +150,8 @@ export const word = <const W extends string>(
 })
 
 /**
- * A word of a set to which other versions of the service may add. The help lists the words of this version. An act
- * refuses an unknown word that no record has.
+ * A word of a set that other versions of the service may extend. The help lists the words of this version. If a word is
+ * unknown and no record has it, the act refuses it.
  */
 export const openWord = (known: ReadonlyArray<string>, description: string): Field<string> => ({
   ...name(description, { help: `${description} One of ${known.join(", ")}.` }),
@@ -170,7 +178,7 @@ export const serial = (description: string, more: Partial<Said> = {}): Field<str
     read: parseSerial
   })
 
-/** A time in RFC 3339, or a day, which means its first second in UTC. The value is in epoch seconds. */
+/** A time in RFC 3339, or a day. A day means its first second in UTC. The value is in epoch seconds. */
 export const time = (description: string, more: Partial<Said> = {}): Field<number> =>
   textOf({
     description,
@@ -216,7 +224,7 @@ export const clamped = (
 ): Field<number> =>
   integer({ description, ...more, takes: "a whole number" }, (value) => Math.min(Math.max(value, least), most))
 
-/** A number of a list, or its name. The value is the number. */
+/** A number of a list, or the name of that number. The value is the number. */
 export const code = (
   { read, ...told }: Said & {
     readonly shown: string
@@ -242,7 +250,8 @@ export const flag = (description: string, more: Partial<Said> = {}): Field<boole
 })
 
 /**
- * Several texts of one line. On a command line the flag is given several times. In a form each text has its own line.
+ * Several texts of one line each. On a command line the flag is given several times. In a form each text has its own
+ * line.
  */
 export const texts = (
   description: string,
@@ -264,7 +273,7 @@ export const texts = (
 /** A member that may be left out. */
 export const optional = <A>(field: Field<A>): Field<A | undefined> => ({ ...field, isNeeded: false })
 
-/** A member that may be left out, with its default. */
+/** A member that may be left out. Then its value is the default. */
 export const or = <A extends string | number | boolean>(field: Field<A>, absent: NoInfer<A>): Field<A> => ({
   ...field,
   isNeeded: false,
@@ -287,7 +296,7 @@ export const paging = {
   )
 }
 
-/** Filters that several lists have. */
+/** The filters that several lists share. */
 export const ofProfile = { profile: optional(name("The name of a profile.")) }
 
 /** The period in which the rows were written. `Acting.ts` refuses an end that is not after the start. */

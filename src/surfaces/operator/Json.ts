@@ -1,9 +1,9 @@
 import * as Result from "effect/Result"
 
-/* Reads bodies as JSON. Each member of an object may occur once. */
+/* Reads bodies as JSON. An object with two members of the same name is refused. */
 
 /**
- * Matches strings and punctuation. If the text is not JSON, a string may have no end, and searching for the end from
+ * Matches strings and punctuation. In a text that is not JSON, a string may have no end. Then a search for the end from
  * each quote would take too long.
  */
 const token = /"(?:[^"\\]|\\.)*"|[{}[\]:,]/g
@@ -13,7 +13,7 @@ const deepest = 32
 
 /** Returns the fault in the nesting or the members of a text that is valid JSON. */
 const faultOf = (json: string): string | undefined => {
-  // The names seen so far in each open object. An array has no names.
+  // The names seen so far in each open object. For an array the set stays empty.
   const open: Array<Set<string>> = []
   let last = ""
   for (const [found] of json.matchAll(token)) {
@@ -33,11 +33,13 @@ const faultOf = (json: string): string | undefined => {
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false })
 
-/** Reads a body. The failure is a sentence that says what is wrong. It quotes only the name of a member. */
+/**
+ * Reads a body. Fails with a sentence that says what is wrong. The sentence quotes nothing but the name of a member.
+ */
 export const readJson = (octets: Uint8Array): Result.Result<unknown, string> =>
   Result.gen(function*() {
     const text = yield* Result.try({ try: () => utf8.decode(octets), catch: () => "The body is not UTF-8 text." })
-    // This comes first: everything after it needs a text that is JSON.
+    // This comes first: all later steps need a text that is JSON.
     const value = yield* Result.try({ try: (): unknown => JSON.parse(text), catch: () => "The body is not JSON." })
     const fault = faultOf(text)
     return fault === undefined ? value : yield* Result.fail(fault)

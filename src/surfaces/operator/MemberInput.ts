@@ -7,16 +7,16 @@ import { nameOf, storable } from "./Storable.ts"
 
 /*
  * Reads the members of an act from JSON, from a query or from a form. Each value is converted to the form that its
- * field checks, so the same values are accepted and refused everywhere. A refusal names the member. It quotes no value,
- * except a word that is not in its set.
+ * field checks, so the same values are accepted and refused everywhere. A refusal names the member. The only value that
+ * a refusal quotes is a word that is not in its set.
  */
 
-/** The given value of each member, without the members that were left out. */
+/** The given values by the names of their members. Members that were left out are absent. */
 export type GivenMembers = { readonly [member: string]: Written }
 
 const wrong = (detail: string): Result.Result<never, OperatorError> => Result.fail(new BadRequest({ detail }))
 
-/** Returns the value of a member, checked by its field. `name` is the surface's spelling of the member. */
+/** Returns the value of a member after its field has checked it. `name` is the surface's spelling of the member. */
 export const judged = <A>(field: Field<A>, name: string, written: Written): Result.Result<A, OperatorError> => {
   const value = field.read(written)
   if (value !== undefined) return Result.succeed(value)
@@ -128,7 +128,7 @@ const mostMembers = 64
 
 /**
  * Returns the members of a query or of a form. A blank value counts as absent, because a form sends every field.
- * `passed` are names that belong to the page, not to the act.
+ * `passed` lists names that belong to the page, not to the act.
  */
 export const membersOfTexts = (
   fields: Fields,

@@ -45,5 +45,5 @@ type ServicesOf<N> = N extends Noun<infer R> ? R : never
 /** The services that the acts need. */
 export type ActServices = ServicesOf<(typeof all)[number]>
 
-/** Every act that operators have over the API, grouped by what it concerns. */
+/** All acts of operators, grouped by the kind of thing that they concern. */
 export const nouns: ReadonlyArray<Noun<ActServices>> = all

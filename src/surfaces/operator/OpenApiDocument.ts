@@ -54,17 +54,17 @@ const successes: { readonly [status: string]: string } = {
   204: "It was done."
 }
 
-/** Returns whether a route can send an error that the declaration gives to every route. */
+/** Returns whether a route can send one of the errors that the declaration lists for every route. */
 const mayAnswer = ({ access, method, payload }: Route, status: string): boolean => {
   if (status === "413") return isChange(method)
   if (status === "415") return payload !== undefined
-  // A health probe needs no sign-in, and the sign-in itself has its own 401.
+  // A health probe needs no sign-in, and the route for signing in declares its own 401.
   return status !== "401" || access !== "public" || payload !== undefined
 }
 
 type Content = OpenApi.OpenApiSpecResponse["content"]
 
-/** Returns the content of a list's file. It has the rows of its pages. */
+/** Returns the content of the file for a list. Its rows have the same schema as the rows of the list's pages. */
 const asJsonFile = (page: Content) => {
   const properties = page?.["application/json"]?.schema["properties"] as { readonly items?: unknown } | undefined
   return {
@@ -79,7 +79,10 @@ const asJsonFile = (page: Content) => {
   }
 }
 
-/** Returns the parameters of a query as handlers get them. The platform would describe their text forms. */
+/**
+ * Returns the parameters of a query with the schemas of the values that handlers get. The platform would describe the
+ * texts in the query instead.
+ */
 const queryOf = ({ query }: Route): { readonly [name: string]: JsonSchema.JsonSchema } => {
   if (query === undefined) return {}
   const { schema } = Schema.toJsonSchemaDocument(Schema.toType(query))

@@ -4,7 +4,7 @@ import type { Access, Guard } from "./gate/OperatorChecks.ts"
 /** Who may use an endpoint. */
 export class AccessRule extends Context.Service<AccessRule, Guard>()("acme/surfaces/operator/AccessRule") {}
 
-/** States who may use an endpoint. The surface cannot be built if an endpoint lacks this. */
+/** States who may use an endpoint. The surface cannot be built if an endpoint lacks this statement. */
 export const reachedBy = (
   access: Access,
   rest: { readonly isWithoutCsrf?: boolean; readonly isStepUp?: boolean } = {}

@@ -2,7 +2,10 @@ import * as Schema from "effect/Schema"
 import type { OperatorCode } from "../../domain/OperatorProblem.ts"
 import { operatorCodes, usualCodes } from "../../domain/OperatorProblem.ts"
 
-/* Errors of the API as the document has them: `{"error": "<code>", "message": "<sentence>"}` (docs/decisions/admin.md, "Errors"). */
+/*
+ * The errors of the API, in the form of the document: `{"error": "<code>", "message": "<sentence>"}`
+ * (docs/decisions/admin.md, "Errors").
+ */
 
 const statusOf = (code: OperatorCode): number => operatorCodes.find((row) => row.code === code)?.status ?? 500
 
@@ -13,8 +16,8 @@ const ofStatus = (status: number, codes: ReadonlyArray<OperatorCode>) =>
   }).annotate({ httpApiStatus: status, description: codes.join(", ") })
 
 /**
- * Returns the schemas of the errors with these codes, one for each status. An endpoint states which of them it may
- * send.
+ * Returns the schemas of the errors with these codes, one schema for each status. An endpoint lists the schemas of the
+ * errors that it may send.
  */
 export const refusals = (...codes: ReadonlyArray<OperatorCode>) => {
   const statuses = [...new Set(codes.map(statusOf))]

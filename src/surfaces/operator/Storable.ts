@@ -7,7 +7,7 @@ import { isStorable } from "./gate/OperatorBody.ts"
 /** Returns the name of a member in a sentence. */
 export const nameOf = (path: ReadonlyArray<PropertyKey>): string => pathText(path).slice(0, 128)
 
-/** Returns the place of a text in a value that not every database can store. */
+/** Returns the path to a text that not every database can store, if the value contains such a text. */
 const unstorable = (value: unknown, path: ReadonlyArray<PropertyKey>): ReadonlyArray<PropertyKey> | undefined => {
   if (typeof value === "string") return isStorable(value) ? undefined : path
   if (typeof value !== "object" || value === null) return undefined

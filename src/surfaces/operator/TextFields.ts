@@ -6,8 +6,8 @@ import { name, textOf, texts } from "./Field.ts"
 /* Members that are special texts: names of operators, mail addresses, and lists of one kind of text. */
 
 /**
- * The name of an operator, for a look-up. Other notations of it mean the same name. A text that is not a name finds no
- * operator.
+ * The name of an operator by which a record is looked up. Its other spellings mean the same name. A text that cannot be
+ * a name finds no operator.
  */
 export const username = (description: string, more: Partial<Said> = {}): Field<string> => {
   const field = name(description, more)
@@ -35,7 +35,7 @@ export const mail = (description: string, more: Partial<Said> = {}): Field<strin
   isBlankAbsent: true
 })
 
-/** Several texts of one kind. `read` checks each of them. `of` names the kind, in the plural. */
+/** Several texts of one kind. `read` checks each text. `of` names the kind, in the plural. */
 export const several = (
   description: string,
   { most, of, read, ...more }: Partial<Said> & {

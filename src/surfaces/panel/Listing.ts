@@ -2,33 +2,33 @@ import { readWhole } from "../../domain/WholeNumber.ts"
 import { rfc3339 } from "../../engine/Time.ts"
 import type { Config } from "../../settings/AppConfig.ts"
 
-/* Lists. The filters, the page and the export are in the URL. One description is the source of all links of a list. */
+/* Lists. Their filters, page and export are all part of the URL. All links of a list are made from one description. */
 
 /** A filter of a list, as its form shows it. */
 export interface Filter {
   readonly name: string
   readonly label: string
   readonly kind: "text" | "choice" | "date"
-  /** The words of a choice, without the empty one. */
+  /** The words of a choice, without the empty choice. */
   readonly words?: ReadonlyArray<string>
   /** The label of the empty choice; `any` by default. */
   readonly none?: string
   readonly hint?: string
 }
 
-/** The most rows on a page. */
+/** The highest number of rows on a page. */
 const pageRows = 50
 
-/** The last page that can be requested. Filters find the rows after it. */
+/** The last page that can be requested. Filters help to find the rows on later pages. */
 const lastPage = 100_000
 
-/** Returns the page that a query asks for, counted from 1. */
+/** Returns the page that a query names. The first page is 1. */
 const pageOf = (query: URLSearchParams): number => {
   return Math.min(Math.max(readWhole(query.get("page") ?? "") ?? 1, 1), lastPage)
 }
 
 /**
- * Returns the window of rows that a query asks for, in the form that operations use. A page has at most
+ * Returns the window of rows that a query names, in the form that operations use. A page has at most
  * `admin.page_size_max` rows.
  */
 export const windowOf = (
@@ -59,7 +59,8 @@ export const filtersIn = <N extends string>(
   })) as { readonly [_ in N]?: string }
 
 /**
- * Returns a filter with its value. A choice with an unknown value gets it as a further word, so that its form shows it.
+ * Returns a filter with its value. An unknown value of a choice is added to the words of the choice, so that the form
+ * shows it.
  */
 const shownFilter = ({ none = "any", words = [], ...filter }: Filter, value: string) => ({
   ...filter,
@@ -71,7 +72,8 @@ const shownFilter = ({ none = "any", words = [], ...filter }: Filter, value: str
 const daySeconds = 86_400
 
 /**
- * Returns links for the last day, week and month. They set `since`, drop `until` and keep the other filters of a list.
+ * Returns links for the last day, week and month. The links set `since`, drop `until` and keep the other filters of a
+ * list.
  */
 export const periodsOf = (path: string, query: URLSearchParams, filters: ReadonlyArray<Filter>, now: number) => {
   const { until: _, ...given } = filtersIn(query, filters.map(({ name }) => name)) as { readonly until?: string }
@@ -85,7 +87,7 @@ export const periodsOf = (path: string, query: URLSearchParams, filters: Readonl
 /** The counts of a list and of its current page. */
 export interface Counted {
   readonly total: number
-  /** The rows of a whole page. */
+  /** The number of rows on a full page. */
   readonly limit: number
   /** How many rows are on this page. */
   readonly shown: number
@@ -93,7 +95,7 @@ export interface Counted {
   readonly isCut?: boolean
 }
 
-/** Returns a list in the form for its template. */
+/** Returns a list in the form that its template shows. */
 export const listView = (
   path: string,
   query: URLSearchParams,
@@ -115,7 +117,7 @@ export const listView = (
     to: first + shown,
     page,
     ...(page > 1 ? { previous: to(page - 1) } : {}),
-    // The rows of this page are gone, or somebody typed its number.
+    // The rows of this page have gone, or somebody typed a page number that is too high.
     ...(shown === 0 && page > 1 ? { last: to(Math.min(page - 1, Math.max(1, Math.ceil(total / limit)))) } : {}),
     ...(first + shown < total ? { next: to(page + 1) } : {}),
     ...(exports === undefined ? {} : {

@@ -45,7 +45,10 @@ const groups: ReadonlyArray<{ readonly name: string; readonly places: ReadonlyAr
 const isAt = (place: string, path: string): boolean =>
   place === "/ui/" ? path === place : path === place || path.startsWith(`${place}/`)
 
-/** Returns the entries of the navigation for a role. `isCurrent` marks the entry to which a path belongs. */
+/**
+ * Returns the navigation entries that a role may see. `isCurrent` marks the entry of the section to which `path`
+ * belongs.
+ */
 export const placesFor = (role: OperatorRole, path: string) =>
   groups.map(({ name, places }) => ({
     name,

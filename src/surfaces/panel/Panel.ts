@@ -10,8 +10,8 @@ import type { PanelFiles } from "./Statics.ts"
 import { readStatics } from "./Statics.ts"
 
 /**
- * Makes the panel of a configuration, and compiles every template. It serves until its scope closes. A warning names
- * each of the operator's files that replaces no template.
+ * Makes the panel of a configuration, and compiles every template. The panel serves until its scope closes. For each
+ * file of the operator that replaces no template, a warning names the file.
  */
 export const makePanel = (
   resolved: Pick<Resolved, "config" | "sources">,

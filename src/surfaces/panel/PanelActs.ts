@@ -20,8 +20,8 @@ import type { Given, Sent } from "./Route.ts"
 /* Runs acts for pages with the input of a browser. The input is checked in the same way as for the API. */
 
 /**
- * Runs an act with the fields of a form and the parameters of its path. If the act needs the password, the form's
- * password is checked first. `passed` are fields that belong only to the page.
+ * Runs an act with the fields of a form and the parameters of its path. If the act requires the password, the password
+ * in the form is checked first. `passed` lists the fields that belong only to the page.
  */
 export const submitted = <Id extends string, In extends Fields, Out extends Output, C extends OperatorCode, R>(
   act: Act<Id, In, Out, C, R>,
@@ -37,8 +37,8 @@ export const submitted = <Id extends string, In extends Fields, Out extends Outp
   })
 
 /**
- * Returns the members of an act in the query of a page. A page ignores unknown parameters, because people keep links to
- * it for a long time.
+ * Returns the members of an act that the query of a page contains. A page ignores unknown parameters, because people
+ * keep links to it for a long time.
  */
 export const askedOf = <In extends Fields>(
   fields: In,
@@ -55,7 +55,7 @@ export const askedOf = <In extends Fields>(
     return yield* Effect.fromResult(inputOf(fields, { ...members, ...window, ...parameters }, "parameter"))
   })
 
-/** Reads a list, or one record, for a page: its filters and the number of the page are in the query. */
+/** Reads a list or one record for a page. The filters and the number of the page are in the query. */
 export const looked = <Id extends string, In extends Fields, Out extends Output, C extends OperatorCode, R>(
   act: Act<Id, In, Out, C, R>,
   given: Pick<Given, "parameters" | "query">
@@ -76,7 +76,10 @@ export const downloaded = <Id extends string, In extends Fields, C extends Opera
     return { _tag: "Sent" as const, answer: yield* fileAnswer(file, id) }
   })
 
-/** Separates the refusals that a page shows itself from the failures that every page shows alike. */
+/**
+ * Returns refusals as values, because the page itself shows them. All other failures stay failures, and are shown the
+ * same way on every page.
+ */
 export const orRefusal = <A, E extends Failure, R>(
   self: Effect.Effect<A, E, R>
 ): Effect.Effect<Result.Result<A, OperatorError>, E, R> =>

@@ -77,7 +77,10 @@ export const make = <R>(
     }).pipe(Effect.provideContext(context), askedBy(sender))
   }
 
-  /** Returns the current page of a form, with the refusal above it. Returns undefined if that page no longer exists. */
+  /**
+   * Returns the current page of a form, with the refusal above the form. Returns undefined if that page no longer
+   * exists.
+   */
   const conflicted = (page: Request, error: OperatorError): Effect.Effect<Answer | undefined, never, Needed<R>> =>
     Effect.matchEffect(
       Effect.flatMap(
@@ -112,7 +115,7 @@ export const make = <R>(
     })
 
   /**
-   * Returns the redirect for a page that was requested under another name of loopback, or by a link from another site.
+   * Returns the redirect for a page that was requested under another name of loopback or by a link on another site.
    * Returns undefined for every other request.
    */
   const led = (request: Request): Effect.Effect<Answer> | undefined => {

@@ -13,7 +13,7 @@ const unstorable = (what: string, name: string) =>
   new BadRequest({ detail: `The ${what} ${JSON.stringify(name.slice(0, 64))} has a character that cannot be stored.` })
 
 /**
- * Returns the parameters of a request target with this path. It refuses a parameter that not every database can store.
+ * Returns the parameters of a request target that has this path. Refuses a parameter that not every database can store.
  */
 export const readQuery = (target: string, path: string): Effect.Effect<URLSearchParams, BadRequest> => {
   const query = readFields(target.slice(path.length))
@@ -22,7 +22,7 @@ export const readQuery = (target: string, path: string): Effect.Effect<URLSearch
   return refused === undefined ? Effect.succeed(query) : unstorable("parameter", refused[0])
 }
 
-/** Reads the form of a request, of at most `maxBytes`. A field that occurs twice is refused. */
+/** Reads the form of a request. The form may have at most `maxBytes`. A field that occurs twice is refused. */
 export const readForm = (request: Request, maxBytes: number): Effect.Effect<URLSearchParams, OperatorError> =>
   Effect.gen(function*() {
     const octets = yield* octetsOf(request, maxBytes, "form")

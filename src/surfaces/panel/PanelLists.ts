@@ -15,8 +15,8 @@ interface Found<A> {
 }
 
 /**
- * Returns the rows of a list. If the operation refuses, there are no rows, and the list shows the refusal beside its
- * filters.
+ * Returns the rows of a list. If the operation refuses the filters, there are no rows, and the list shows the refusal
+ * beside the filters.
  */
 export const orRefused = <A, E extends Failure, R>(self: Effect.Effect<Found<A>, E, R>) =>
   Effect.map(orRefusal(self), (found) => {
@@ -35,20 +35,23 @@ export const directoriesOf = ({ profiles, server }: Config): ReadonlyArray<strin
 export const profilesOf = ({ profiles }: Config): ReadonlyArray<string> =>
   profiles.filter(({ enabled }) => enabled).map(({ name }) => name)
 
-/* Makes templates compact: they are laid out for people, but a page need not be (docs/decisions/panel.md, "Weight"). */
+/*
+ * Makes templates compact. Their files have a layout for people, but the sent page needs none (docs/decisions/panel.md,
+ * "Weight").
+ */
 
-/** End tags that are optional in HTML wherever these templates have them. */
+/** Matches end tags that these templates may omit everywhere, because they are optional in HTML. */
 const optional = /<\/(?:td|th|tr|li|dt|dd|option)>/g
 
 /**
- * Line breaks around cells and rows, where a browser ignores them. The stylesheet shows a dash in a cell only if
- * nothing is in it, not even a line break.
+ * Matches line breaks around cells and rows, where a browser ignores them. The stylesheet shows a dash in a cell only
+ * if the cell contains nothing, not even a line break.
  */
 const between = /(?<=<\/tr>)\n|(?<=>)\n(?=<\/?(?:td|th|tr)\b)/g
 
 /**
- * Removes indentation and optional end tags from a template, which HTML does not need. A removed line break becomes a
- * comment, so that faults are still reported with the right line.
+ * Removes the indentation and the optional end tags of a template, because HTML does not need them. Each removed line
+ * break becomes a comment, so that faults are still reported with the right line number.
  */
 export const lean = (template: string): string =>
   template.replaceAll(/^[ \t]+/gm, "").replaceAll(between, "{#\n#}").replaceAll(optional, "")

@@ -51,5 +51,5 @@ type Needs<T> = T extends Route<infer R> ? R : never
 /** The services that the pages need. */
 export type PanelServices = Needs<ReturnType<typeof all>[number]>
 
-/** Returns every route of the panel, for a configuration. */
+/** Returns every route of the panel that serves a configuration. */
 export const routesOf: (...given: Parameters<typeof all>) => ReadonlyArray<Route<PanelServices>> = all

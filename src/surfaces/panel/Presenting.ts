@@ -40,8 +40,8 @@ const pollOf = (query: URLSearchParams): Poll | undefined => {
 const tagOf = (data: unknown): string => sha256(JSON.stringify(data)).slice(0, 16)
 
 /**
- * Returns the next poll of a fragment: its URL, and the seconds until then. With `isOver`, the page shows a button
- * instead.
+ * Returns the next poll of a fragment: its URL, and the number of seconds until then. With `isOver`, the page shows a
+ * button instead.
  */
 const nextPoll = (path: string, query: URLSearchParams, tag: string) => {
   const count = pollOf(query)?.count ?? 0
@@ -55,17 +55,20 @@ const nextPoll = (path: string, query: URLSearchParams, tag: string) => {
 }
 
 /*
- * Turns replies into answers: whole pages, fragments of them, and refusals at the place where the reader expects them.
+ * Turns replies into answers: whole pages, fragments of pages, and refusals at the place where the reader expects them.
  */
 
-/** Returns whether only the fragment is requested. A browser that goes back needs the whole page again. */
+/**
+ * Returns whether only the fragment is requested. A browser that goes back to an earlier page needs the whole page
+ * again.
+ */
 const isFragment = (request: Request): boolean =>
   header(request, "hx-request") === "true" && header(request, "hx-history-restore-request") !== "true"
 
-/** Returns whether a form or link of a page was used with the page's script. */
+/** Returns whether the script of a page sent the request, for a form or a link. */
 const isScripted = (request: Request): boolean => header(request, "hx-request") === "true"
 
-/** Returns whether a fragment reloads itself. */
+/** Returns whether a fragment sent the request to reload itself. */
 const isRefresh = (request: Request): boolean => header(request, "x-panel-refresh") === "1"
 
 const html = (status: number, body: string, headers: Answer["headers"] = {}): Answer => ({
@@ -96,7 +99,7 @@ const goTo = (request: Request, to: string, headers: Answer["headers"] = {}): An
     : { status: 303, headers: { ...headers, location: to } }
 
 /**
- * Redirects a sender without a complete session to the sign-in. Returns undefined if a sign-in does not help against
+ * Redirects a sender without a complete session to the sign-in page. Returns undefined if signing in would not resolve
  * the error.
  */
 export const bounce = (request: Request, error: OperatorError): Answer | undefined => {
@@ -124,7 +127,10 @@ export const isConflict = (error: OperatorError): boolean => operatorProblemOf(e
 /** The parameters for messages that a page shows only once. */
 const saidOnce = ["done", "removed"]
 
-/** Returns the request for the page from which a form was sent, or undefined if no script names that page. */
+/**
+ * Returns a request for the page from which a form was sent. Returns undefined if no script sent the form, because then
+ * the page is not known.
+ */
 export const pageOfForm = (request: Request): Request | undefined => {
   const shown = isScripted(request) && isChange(request.method) ? ownPath(currentPath(request)) : undefined
   if (shown === undefined) return undefined
@@ -139,14 +145,14 @@ export const pageOfForm = (request: Request): Request | undefined => {
   }
 }
 
-/** Returns the last page of a list, if a later page was requested. */
+/** Returns the path of the last page of a list, if a later page was requested. */
 const lastPageOf = ({ data: { list } }: Page): string | undefined =>
   typeof list === "object" && list !== null && "last" in list && typeof list.last === "string" ? list.last : undefined
 
 /** Turns replies and refusals into answers. */
 export interface Presenting {
   /**
-   * Makes the answer of a reply. `unreadable` are rows that the reply should show but that cannot be read correctly.
+   * Makes the answer from a reply. `unreadable` lists rows that the page should show but that cannot be read correctly.
    */
   readonly answer: (
     request: Request,
@@ -154,10 +160,15 @@ export interface Presenting {
     sender: Sender,
     unreadable: ReadonlyArray<Unreadable>
   ) => Effect.Effect<Answer>
-  /** Makes the answer to a refused form: the page of the form in its present state, below the refusal. */
+  /**
+   * Makes the answer to a refused form: the page with the form in its present state, and the refusal above the form.
+   */
   readonly conflict: (request: Request, page: Page, error: OperatorError, sender: Sender) => Effect.Effect<Answer>
   readonly refusal: (request: Request, error: OperatorError, sender: Sender) => Effect.Effect<Answer>
-  /** Makes a page that reloads itself once, so that the second request comes from this site and has the cookie. */
+  /**
+   * Makes a page that reloads itself once. The second request then comes from this site, so the browser sends the
+   * cookie with it.
+   */
   readonly arrival: (request: Request) => Effect.Effect<Answer>
 }
 
@@ -177,7 +188,7 @@ const shellOf = (request: Request, sender: Sender, statics: Statics, version: st
     : {})
 })
 
-/** Makes answers from these templates. Pages show `version`, the version of the service. */
+/** Makes answers from these templates. Pages show the version of the service, `version`. */
 export const makePresenting = (rendering: Rendering, statics: Statics, version: string): Presenting => {
   const plainly = (status: number, message: string) =>
     html(status, `<!doctype html><html lang="en"><title>acme-svc</title><p>${message}</p></html>`)
@@ -227,7 +238,7 @@ export const makePresenting = (rendering: Rendering, statics: Statics, version: 
     const link = error._tag === "ForeignOrigin" ? { link: error.panel } : {}
     const problem = { status, code, message, requestId: request.id, ...link }
     // A refusal is shown beside its form. A link or a filter has no place for a refusal, and a failure of the service
-    // takes the whole page.
+    // replaces the whole page.
     const isBeside = isScripted(request) && isChange(request.method) && status < 500
     const place = isBeside ? "find .refusal" : status < 500 ? "#main" : "body"
     const placed = isScripted(request) ? { "hx-retarget": place, "hx-reswap": "innerHTML" } : {}

@@ -12,8 +12,8 @@ import type { PanelFiles } from "./Statics.ts"
 import { wordsAt } from "./Words.ts"
 
 /*
- * Text from outside on a page. It must not change the meaning of the text beside it, and must not hide a part of
- * itself.
+ * Text from outside on a page. Such a text must not change the meaning of the text beside it, and must not hide a part
+ * of itself.
  */
 
 /** Replaces every hidden character of a text with its name. Tabs and line ends stay. */
@@ -30,10 +30,13 @@ export const shownValue = (value: unknown): unknown => {
 
 /* The templates of the panel. */
 
-/** The most instructions of one rendering. They end an endless loop in an operator's template. A page of fifty rows takes a hundredth. */
+/**
+ * The highest number of instructions for one rendering. This limit ends an endless loop in an operator's template. A
+ * page of fifty rows needs a hundredth of it.
+ */
 const fuel = 5_000_000
 
-/** The operator's folder of templates cannot be read. The message has the key that names it. */
+/** The operator's folder of templates cannot be read. The message names the key that sets the folder. */
 export class TemplateFolderUnusable extends Data.TaggedError("TemplateFolderUnusable")<{ readonly message: string }> {}
 
 /** Renders a template of the panel with these values. */
@@ -57,7 +60,9 @@ export const renderingOf = (
   { template_dir }: { readonly template_dir: string }
 ) => makeRendering(`${folder}/templates`, template_dir === "" ? undefined : template_dir)
 
-/** Compiles the built-in templates. A file in the folder `own` replaces the template with the same name. */
+/**
+ * Compiles the built-in templates. A file in the operator's folder, `own`, replaces the template with the same name.
+ */
 export const makeRendering = (
   builtIn: string,
   own: string | undefined

@@ -17,17 +17,17 @@ import type { Guarded } from "../operator/gate/RouteMatcher.ts"
 export interface Given<S = Sender> {
   readonly request: Request
   readonly query: URLSearchParams
-  /** The fields of the form. A GET has none. */
+  /** The fields of the form. A GET has no fields. */
   readonly form: URLSearchParams
   /** The parameters of the path, by name. */
   readonly parameters: { readonly [name: string]: string }
   readonly sender: S
   readonly client: ClientFacts
-  /** The session cookie of the request. */
+  /** The value of the session cookie of the request. */
   readonly held?: SessionToken | undefined
 }
 
-/** A page from a template. If the request asks for a fragment, only the fragment is sent. */
+/** A page that is made from a template. If the request asks for a fragment, only the fragment is sent. */
 export interface Page {
   readonly _tag: "Page"
   /** The file below `templates/`, without its ending. */
@@ -84,7 +84,7 @@ const guard = (method: "GET" | "POST", pattern: string, access: Access): Guarded
   isForPeople: true
 })
 
-/** Makes a route without a session. The check of the origin protects its forms. */
+/** Makes a route that needs no session. The check of the origin protects its forms. */
 export const open = <R>(method: "GET" | "POST", pattern: string, handle: Handle<Sender, R>): Route<R> => ({
   ...guard(method, pattern, "public"),
   isWithoutCsrf: true,
@@ -99,7 +99,7 @@ export const halfway = <R>(method: "GET" | "POST", pattern: string, handle: Hand
   handle: (given) => handle(given as Given<HalfIdentity>)
 })
 
-/** Makes a route for operators with this role or a higher role. `own` is for every operator. */
+/** Makes a route for operators with this role or a higher role. With `own`, every operator may use the route. */
 export const forRole =
   (access: "own" | "viewer" | "operator" | "admin") =>
   <R>(method: "GET" | "POST", pattern: string, handle: Handle<SessionIdentity, R>): Route<R> => ({

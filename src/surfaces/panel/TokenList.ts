@@ -13,13 +13,14 @@ import { submitted } from "./PanelActs.ts"
 import type { Given } from "./Route.ts"
 import { page } from "./Route.ts"
 
-/* The tokens of an operator, for the operator's own page and for the page that admins see. */
+/* The tokens of an operator. Both the operator's own page and the page that admins see show them. */
 
 /** The most tokens that a page shows, newest first. */
 const most = 25
 
 /**
- * Returns the tokens of an operator, and the choices in the form for a new token. Forms are sent to paths below `base`.
+ * Returns the tokens of an operator, and the choices in the form for a new token. The forms are sent to paths below
+ * `base`.
  */
 export const tokensView = Effect.fnUntraced(function*(username: string, role: OperatorRole, base: string) {
   const now = yield* currentSeconds
@@ -36,7 +37,7 @@ export const tokensView = Effect.fnUntraced(function*(username: string, role: Op
   }
 })
 
-/** Returns a form with one address per line, because people also write several addresses on a line. */
+/** Returns a form with one address on each line, because people also write several addresses on one line. */
 const withLines = (form: URLSearchParams): URLSearchParams => {
   const lined = new URLSearchParams(form)
   const addresses = form.get("allowedAddresses")
@@ -51,7 +52,10 @@ export const mint = (given: Given<SessionIdentity>, user: string, back: string) 
     ({ token, ...made }) => page("token", "Token", { token, made, back })
   )
 
-/** Revokes a token on the page of its owner. The form of an operator's own template may still ask for the password. */
+/**
+ * Revokes a token on the page of its owner. The password may be in the form, because an operator's own template may
+ * still ask for it.
+ */
 export const revoked = Effect.fnUntraced(function*(given: Given<SessionIdentity>, owner: string) {
   const { id = "" } = given.parameters
   const { username } = yield* tokens.find(id)

@@ -1,7 +1,7 @@
 import type { Filter } from "../../engine/template/TemplateFilters.ts"
 import { parseRfc3339 } from "../../engine/Time.ts"
 
-/* The filters of the panel's templates. They write times, counts and ids for people. */
+/* The filters of the panel's templates. They turn times, counts and ids into texts for people. */
 
 const units: ReadonlyArray<readonly [seconds: number, one: string, many: string]> = [
   [86_400, "day", "days"],
@@ -32,7 +32,7 @@ const idOf = (text: string): string =>
 
 const spaced = (value: unknown): string => String(value ?? "").replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f")
 
-/** Every filter. `now` returns the current epoch second. */
+/** Returns all filters by name. `now` returns the current epoch second. */
 export const wordsAt = (now: () => number): { readonly [name: string]: Filter } => ({
   /** How long ago an RFC 3339 time was, or how long until then. */
   ago: (value) => {
@@ -43,7 +43,7 @@ export const wordsAt = (now: () => number): { readonly [name: string]: Filter } 
   utc: (value) => typeof value === "string" ? value.replace("T", " ").replace("Z", " UTC") : "",
   /** Seconds as a length of time. */
   span: (value) => typeof value === "number" ? lengthOf(value) : "",
-  /** An id, a serial number or a fingerprint, shortened. */
+  /** An id, a serial number or a fingerprint in a shortened form. */
   short: (value) => idOf(String(value ?? "")),
   /** A count with thin spaces between its thousands. */
   number: (value) => spaced(value),
@@ -54,11 +54,11 @@ export const wordsAt = (now: () => number): { readonly [name: string]: Filter } 
     const characters = [...String(value ?? "")]
     return characters.length > Number(most) ? `${characters.slice(0, Number(most)).join("")}…` : characters.join("")
   },
-  /** A text in the form for a part of a URL. */
+  /** A text escaped for a part of a URL. */
   urlencode: (value) => encodeURIComponent(String(value ?? "").replace(/\p{Surrogate}/gu, "\ufffd")),
-  /** The address of a `mailto` URI; any other text unchanged. */
+  /** The mail address in a `mailto` URI. Any other text stays unchanged. */
   mailbox: (value) => String(value ?? "").replace(/^mailto:/i, ""),
-  /** A key in groups of four. */
+  /** A key in groups of four characters. */
   grouped: (value) => String(value ?? "").replace(/(.{4})(?=.)/g, "$1 "),
   /** A value as indented JSON. */
   pretty: (value) => JSON.stringify(plain(value), undefined, 2),

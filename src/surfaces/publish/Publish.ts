@@ -19,7 +19,9 @@ type Failure = Effect.Error<ReturnType<Publication["of"]>> | MethodNotAllowed | 
 
 const known = new Map<string, Publication>(Object.entries(publications))
 
-/** Returns the target of a path: `/profile/<name>` of a served profile, and what the profile publishes there. */
+/**
+ * Returns what a path names: a served profile, from `/profile/<name>`, and the object that the profile publishes there.
+ */
 const placeOf = (profiles: ReadonlySet<string>, path: string) => {
   const [, profile, pattern] = /^\/profile\/([^/]+)(\/.+)$/.exec(path) ?? []
   if (profile === undefined || pattern === undefined || !profiles.has(profile)) return undefined
@@ -43,12 +45,12 @@ const refusal = (error: AcmeError): Answer => {
 }
 
 /**
- * Serves GET and HEAD of what profiles publish about their CAs, and nothing else. It requires no credential and applies
- * no policy, because access to the port is the permission.
+ * Serves GET and HEAD of the objects that profiles publish about their CAs, and nothing else. No credential is required
+ * and no policy is applied, because access to the port is the permission.
  */
 export const make = (profiles: ReadonlySet<string>, { proxies, slots, waitMillis }: {
   readonly proxies: ProxySettings
-  /** Limits the requests that are handled at once. */
+  /** Limits how many requests are handled at the same time. */
   readonly slots: FairSemaphore
   /** How long a request waits for a slot. */
   readonly waitMillis: number

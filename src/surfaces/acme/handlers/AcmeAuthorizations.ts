@@ -14,7 +14,10 @@ import type { BySomeAccount } from "../Posted.ts"
 import { recordId } from "../Posted.ts"
 import { authorizationObject, challengeObject } from "../Wire.ts"
 
-/** A validation takes milliseconds. If a validation has not begun, the client itself knows when it will begin it. */
+/**
+ * A validation takes milliseconds. If a validation has not begun, only the client knows when it will request the
+ * validation.
+ */
 const pauseSeconds = 1
 
 export const AuthorizationUpdate = Schema.Struct({ status: Schema.Literal("deactivated") })
@@ -42,7 +45,7 @@ export const authorization = Effect.fnUntraced(function*(
   })))
 })
 
-/** Any JSON object triggers the validation. */
+/** The payload that starts the validation: any JSON object. */
 export const Trigger = Schema.Struct({})
 
 const challengeAnswer = (endpoint: Endpoint, found: Challenge): Answer =>
@@ -59,7 +62,7 @@ export const challenge = Effect.fnUntraced(function*(
     const triggered = yield* challenges.trigger(caller, challengeId)
     const [answer, awaits] = [challengeAnswer(endpoint, triggered), validationOf(triggered)]
     if (awaits === undefined) return answer
-    // A client may poll with this request, which is not held.
+    // A client may also poll with this request. Such a poll is not held.
     return triggered.isBegun ? yield* begun(answer, awaits) : notHeld({ answer, awaits })
   }
   return yield* polled(Effect.map(challenges.find(caller, challengeId), (found) => ({

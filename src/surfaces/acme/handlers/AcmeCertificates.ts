@@ -45,12 +45,12 @@ export const published =
 const revokedRetrySeconds = 60
 
 /**
- * Returns six hours, plus or minus a fifth, so that clients that asked at the same time do not ask at the same time
- * again.
+ * Returns six hours, plus or minus a fifth, so that clients that asked at the same time do not all ask again at the
+ * same time.
  */
 const usualRetrySeconds = (fraction: number): number => Math.round(21_600 * (0.8 + 0.4 * fraction))
 
-/** RFC 9773 section 4: public, for anyone who knows the certificate. */
+/** RFC 9773 section 4. The answer is public: anyone who knows the certificate may read it. */
 export const renewalInformation = ({ endpoint, id }: { readonly endpoint: Endpoint; readonly id: string }) =>
   Effect.zipWith(
     renewalInfo(endpoint.profile.name, id),

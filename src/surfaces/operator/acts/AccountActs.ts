@@ -57,11 +57,11 @@ const filters = {
   eabKid: optional(id("The key identifier of the credential that bound the account."))
 }
 
-/** Returns the URI of a contact as people write it. A text without a scheme is a mail address. */
+/** Returns the URI of a contact that a person has typed. A text without a scheme is a mail address. */
 const uriOf = (contact: string): string =>
   contact === "" || /^[a-z][a-z0-9+.-]*:/i.test(contact) ? contact : `mailto:${contact}`
 
-/** The contacts of an account, under the rules that clients have. */
+/** The contacts of an account. The same rules apply as for contacts that clients send. */
 const contacts: Field<ReadonlyArray<string>> = {
   ...several("Mail addresses, with or without mailto: before them. An empty list or null clears the contacts.", {
     shown: "uri",

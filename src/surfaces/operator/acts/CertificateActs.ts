@@ -13,7 +13,7 @@ import { Id } from "../schemas/Common.ts"
 import type { Begun } from "./Revoking.ts"
 import { begin, begunText, reason, waitingFor } from "./Revoking.ts"
 
-/* Certificates by their serial numbers. An operator who looks at a certificate sees its serial number. */
+/* Certificates by their serial numbers, because that is what an operator who looks at a certificate sees. */
 
 /** Finds the order of each serial number. If one order cannot be found, nothing is revoked. */
 const ordersOf = Effect.fnUntraced(function*(serials: ReadonlyArray<string>) {
@@ -30,7 +30,7 @@ const ordersOf = Effect.fnUntraced(function*(serials: ReadonlyArray<string>) {
   return yield* new BadRequest({ detail: [...sentences, "No certificate was revoked."].join("\n") })
 })
 
-/** Revokes one certificate. If it is refused or fails, the others still continue. */
+/** Revokes one certificate. A refusal or failure does not stop the revocation of the other certificates. */
 const revokeOne = ({ id, serial }: { readonly id: string; readonly serial: string }, reason: number | undefined) =>
   Effect.match(begin(id, reason), {
     onSuccess: ({ isRevoked, job }) =>
@@ -93,7 +93,7 @@ const revokeCertificates = act({
   }
 })
 
-/** Certificates by their serial numbers. They have no route. */
+/** Certificates by their serial numbers. These acts have no route. */
 export const certificateActs = noun({
   name: "certificates",
   description: "Certificates by their serial numbers.",

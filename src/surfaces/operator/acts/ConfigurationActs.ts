@@ -8,7 +8,10 @@ import { Configured } from "../Acting.ts"
 import { ofProfile } from "../Field.ts"
 import { pageOf } from "../schemas/Common.ts"
 
-/* The configuration in force. The command `config show` reads what is on the disk, without a database. */
+/*
+ * The configuration in force. Unlike these acts, the command `config show` reads the configuration on the disk, and
+ * needs no database.
+ */
 
 const Setting = Schema.Struct({
   key: Schema.String,

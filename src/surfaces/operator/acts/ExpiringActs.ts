@@ -12,7 +12,7 @@ import { Id, Int, intOf, pageOf, Time } from "../schemas/Common.ts"
 
 /* Certificates that expire soon (docs/decisions/expiring.md). */
 
-/** What is done with certificates that were replaced. */
+/** The choices whether a list shows certificates that have been replaced. */
 export const supersededWords = ["show", "hide"] as const
 
 const ofWindow = "The default is notify.expiry.lead_days, or 30 where that is 0."
@@ -32,7 +32,7 @@ const filters = {
   superseded: or(word(supersededWords, "hide leaves out certificates that were replaced."), "show")
 }
 
-/** A certificate that expires soon, and the certificate that replaced it. */
+/** A certificate that expires soon, and the certificate that replaces it, if there is one. */
 const Expiring = Schema.Struct({
   orderId: Id,
   profile: Schema.String,

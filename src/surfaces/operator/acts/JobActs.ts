@@ -171,7 +171,8 @@ const readQueue = act({
   cli: {
     command: "jobs queue",
     example: "jobs queue --json",
-    // The members of a list are kept from an earlier form of this command. The next release removes them.
+    // `items`, `total`, `limit` and `offset` are kept from an earlier form of this command, which printed a list. The
+    // next release removes them.
     json: (queue) => ({
       ...queue,
       items: queue.kinds,

@@ -14,7 +14,7 @@ import { JobStatus } from "../schemas/OrderSchemas.ts"
 
 const backend = Schema.Literals(["email", "webhook", "custom"])
 
-/** Returns the name of a receiver. If it cannot be read from the job, the receiver has no name. */
+/** Returns the name of a receiver, or no name if it cannot be read from the job. */
 export const receiverOf = (backend: string | undefined, entry: string | undefined): string =>
   [backend, entry === onlyEntry ? undefined : entry].filter((part) => part !== undefined).join(" ")
 

@@ -21,7 +21,7 @@ import {
   revokeSessionsOf
 } from "./OperatorSessionActs.ts"
 
-/* Operators (docs/decisions/admin.md, "Operators"). Each change over HTTP needs the password of the caller. */
+/* Operators (docs/decisions/admin.md, "Operators"). Each change over HTTP requires the caller's password. */
 
 const operator = {
   id: Id,
@@ -122,7 +122,7 @@ const createOperator = act({
     command: "admin user create",
     example: "admin user create olga --role operator",
     args: ["username"],
-    // A new password keeps the rules of the configuration, so all of it is needed.
+    // A new password must follow the rules of the configuration, so the whole configuration is needed.
     needsConfig: () => true,
     text: ({ role, username }) => `Operator ${username} was created with the role ${role}.`
   }
@@ -144,7 +144,7 @@ const setPassword = act({
     command: "admin user passwd",
     example: "admin user passwd olga",
     args: ["username"],
-    // A new password keeps the rules of the configuration, so all of it is needed.
+    // A new password must follow the rules of the configuration, so the whole configuration is needed.
     needsConfig: () => true,
     text: ({ sessionsEnded }) => `The password was changed, and ${sessionsEnded} session(s) ended.`
   }

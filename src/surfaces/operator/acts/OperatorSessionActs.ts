@@ -37,7 +37,7 @@ export const listSessionsOf = act({
   http: { route: "GET /api/operators/{username}/sessions" }
 })
 
-/** A page of the sessions of all operators, or of one. */
+/** A page of the sessions of all operators or of one operator. */
 export const listEverySession = act({
   id: "listEverySession",
   does: "List live sessions, newest first",
@@ -95,7 +95,7 @@ export const revokeSessionsOf = act({
   http: { route: "POST /api/operators/{username}/sessions/revoke", status: 204, isStepUp: true }
 })
 
-/** Ends one session of an operator, all sessions of an operator, or the sessions of all operators. */
+/** Ends one session of an operator, all sessions of an operator, or all sessions of all operators. */
 export const revokeSessions = act({
   id: "revokeSessions",
   does: "End sessions; tokens remain",

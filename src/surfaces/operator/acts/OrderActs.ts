@@ -70,7 +70,7 @@ const filters = {
   ...period
 }
 
-/** Refuses several filters for names, and a period that ends before it begins. */
+/** Refuses more than one filter for names, and a period that ends before it begins. */
 const filtersFit = (given: InputOf<typeof filters>) => {
   const names = [given.identifier, given.identifierSuffix, given.identifierContains]
   return names.filter((one) => one !== undefined).length > 1 ? new ConflictingIdentifierFilter() : periodFits(given)
@@ -171,7 +171,7 @@ const readCertificate = act({
   http: { route: "GET /api/orders/{id}/certificate" }
 })
 
-/** A request is answered this long before its deadline, even if the signer has not answered. */
+/** A request is answered this many milliseconds before its deadline, even if the signer has not answered by then. */
 const marginMillis = 1000
 
 const begunOf = ({ job, status }: { readonly job: string; readonly status: string }): Begun => ({
@@ -204,7 +204,7 @@ export const revokeOrder = act({
       }))
       if (isRevoked) return yield* revoked
       const { surface } = yield* Acting.operator
-      // A page shows the job, and a command itself waits.
+      // The page of a browser shows the job, but a command itself waits for the job.
       const ended = surface === "api"
         ? yield* settledJob(job, config.server.request_timeout_ms - marginMillis)
         : undefined

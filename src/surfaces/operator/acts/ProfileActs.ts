@@ -9,8 +9,8 @@ import { key } from "../Field.ts"
 import { pageOf } from "../schemas/Common.ts"
 
 /*
- * The endpoints that are served, and their policies. The commands `profile list` and `filter show` read what is on the disk, without a
- * database.
+ * The served endpoints and their policies. Unlike these acts, the commands `profile list` and `filter show` read the
+ * configuration on the disk, and need no database.
  */
 
 const Profile = Schema.Struct({

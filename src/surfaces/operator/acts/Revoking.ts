@@ -13,7 +13,7 @@ import { Acting, Configured } from "../Acting.ts"
 import { code, optional, whole } from "../Field.ts"
 import { Id } from "../schemas/Common.ts"
 
-/* The common parts of acts that revoke: the reason, the sentences, and how their commands wait. */
+/* What the acts that revoke have in common: the reason, the sentences, and the way in which their commands wait. */
 
 const numbers = "0 to 6 and 8 to 10"
 const names = revocationReasons.map(({ name }) => name).join(", ")
@@ -29,18 +29,21 @@ export const reason = optional(
   })
 )
 
-/** A revocation that is recorded or was requested from a signer. `job` signs the list, or asks the signer. */
+/**
+ * A revocation that has been recorded here or requested from a signer. `job` signs the list of this CA, or sends the
+ * request to the signer.
+ */
 export interface Begun {
   readonly isRevoked: boolean
   readonly job: JobId
 }
 
-/** The answer while an external signer has not answered yet. */
+/** The answer if an external signer has not answered yet. */
 export const Queued = Schema.Struct({ status: Schema.Literal("queued"), job: Id }).annotate({ httpApiStatus: 202 })
 
 /**
- * Begins to revoke the certificate of an order. A refused configuration does not reliably show who signs for a profile,
- * so it is not used.
+ * Begins to revoke the certificate of an order. If the configuration is refused, it does not reliably show who signs
+ * for a profile, so it is not used.
  */
 export const begin = Effect.fnUntraced(function*(id: string, reason: number | undefined) {
   const operator = yield* Acting.operator
@@ -71,7 +74,7 @@ const wayOf = ({ isRevoked }: Begun) => isRevoked ? ways.list : ways.signer
 /** Returns a sentence about what a revocation has begun. */
 export const begunText = (begun: Begun): string => wayOf(begun).begun(begun.job)
 
-/** Waits for one job until a time in epoch milliseconds, says how it ended, and returns what failed. */
+/** Waits for a job until a time in epoch milliseconds, says how the job ended, and returns what failed. */
 const waited = Effect.fnUntraced(function*(
   begun: Begun,
   until: number,
@@ -91,8 +94,8 @@ const waited = Effect.fnUntraced(function*(
 })
 
 /**
- * `--wait`: waits for the jobs of revocations, for all of them together. A job that failed or was cancelled is a fault,
- * but the wait for the other jobs continues.
+ * `--wait`: waits for the jobs of all revocations together. A job that failed or was cancelled is a fault, but the wait
+ * for the other jobs continues.
  */
 export const waitingFor = <Out>(begunOf: (output: Out) => ReadonlyArray<Begun>) =>
   also({

@@ -11,7 +11,7 @@ import { Acting, ApiDocument } from "../Acting.ts"
 import { line, ofProfile, or, word } from "../Field.ts"
 import { Int, Members, Time } from "../schemas/Common.ts"
 
-/* The service as a whole: what the search box finds, its activity, and what it offers. They have no commands. */
+/* The service as a whole: what the search box finds, its activity, and what it offers. These acts have no commands. */
 
 const Found = Schema.Struct({
   query: Schema.String,
@@ -36,7 +36,7 @@ const Trends = Schema.Struct({
   bucketSeconds: Int
 }).annotate({ identifier: "Trends" })
 
-/** Finds what a text in the search box means for the caller. Only admins find operators. */
+/** Finds the records that a text in the search box may mean. Operators are found only if the caller is an admin. */
 export const found = (text: string) =>
   Effect.flatMap(
     Acting,
@@ -55,7 +55,7 @@ export const searchRecords = act({
   http: { route: "GET /api/search" }
 })
 
-/** Counts over time, for a profile or for all profiles. */
+/** Counts over time, for one profile or for all profiles. */
 export const readTrends = act({
   id: "readTrends",
   does: "Count issuances, refusals and revocations over time",
@@ -85,7 +85,7 @@ const readHealth = act({
   input: {},
   output: Schema.Struct({ healthy: Schema.Literal(true), database: Schema.optionalKey(Schema.Literal("read-only")) }),
   errors: [],
-  // It asks nobody, so that a load balancer learns only what this process knows.
+  // Nothing outside this process is asked, so that a load balancer learns only the state of this process.
   run: () =>
     Effect.map(
       isReadOnly,

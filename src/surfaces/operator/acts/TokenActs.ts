@@ -80,8 +80,8 @@ const listTokens = act({
 })
 
 /**
- * Makes a token. Over HTTP this needs the password, because a stolen session must not become a token that is valid for
- * a year.
+ * Makes a token. Over HTTP this requires the password, because otherwise a stolen session could make a token that is
+ * valid for a year.
  */
 export const createToken = act({
   id: "createToken",
@@ -135,7 +135,7 @@ export const createToken = act({
   }
 })
 
-/** Revokes a token. It needs no password, because ending an access must be quick. */
+/** Revokes a token. This requires no password, because it must be quick to end an access. */
 export const revokeToken = act({
   id: "revokeToken",
   does: "Revoke a token, at once and for good",

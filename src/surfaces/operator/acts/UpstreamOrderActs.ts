@@ -55,7 +55,7 @@ export const listUpstreamOrders = act({
   }
 })
 
-/** One relayed order, with its job if the queue has it. */
+/** One relayed order, with its job if that is still in the queue. */
 export const readUpstreamOrder = act({
   id: "readUpstreamOrder",
   does: "Show a relayed order, by the id of the local order",

@@ -6,7 +6,8 @@ import type { Request } from "../../../engine/http/Message.ts"
 /* Reads the cookie and the token of a request. */
 
 /**
- * The session cookie. The prefix `__Host-` binds it to this host, so no other host below the same domain can set it.
+ * The name of the session cookie. The prefix `__Host-` binds the cookie to this host, so no other host below the same
+ * domain can set it.
  */
 export const sessionCookie = "__Host-acme_admin_session"
 
@@ -20,7 +21,7 @@ const refused = (detail: string) => Result.fail(new BadRequest({ detail }))
 
 /**
  * Reads both headers. The value of a cookie may be in double quotes (RFC 6265 section 4.1.1). A request with both a
- * session and a token is refused, because the result would depend on which of them is used.
+ * session and a token is refused, because the result would depend on which of the two is used.
  */
 export const shownBy = ({ headers }: Request): Result.Result<Shown, OperatorError> => {
   const cookies = [headers["cookie"] ?? []].flat().flatMap((line) => line.split(";"))

@@ -30,7 +30,7 @@ export interface CheckServices {
   readonly admit: (request: Request) => Effect.Effect<void, OperatorError>
   /** Returns a client with its reverse name, if the name is found in time. */
   readonly named: (client: ClientFacts & { readonly ip: string }) => Effect.Effect<ClientFacts>
-  /** Returns the sender for a session or a token, or undefined if the request has neither. */
+  /** Returns the sender to whom a session or a token belongs, or undefined if the request has neither. */
   readonly identify: (
     shown: Shown,
     client: ClientFacts,
@@ -66,12 +66,12 @@ export const checkServicesOf = (
   }
 }
 
-/** The share of all clients that are not signed in. */
+/** The name of the share that all clients without a sign-in use together. */
 const strangers = ""
 
 /**
- * Counts the reads of a request in the share of its operator. All sessions and tokens of one operator share it,
- * whatever their addresses.
+ * Counts the database reads of a request in the share of its operator. All sessions and tokens of one operator use the
+ * same share, whatever their addresses are.
  */
 export const askedBy = (sender: Sender) => {
   const name = sender?.userId ?? strangers
@@ -79,11 +79,11 @@ export const askedBy = (sender: Sender) => {
 }
 
 /*
- * The checks of every request of operators, before its route handles it (docs/decisions/admin.md, "Order of the
- * checks").
+ * The checks of every request of operators. They run before the route of the request handles it
+ * (docs/decisions/admin.md, "Order of the checks").
  */
 
-/** Returns the reason of a refusal by a check, for the log. Operations log their own refusals. */
+/** Returns why a check refused a request, for the log. Operations log their own refusals. */
 const reasonOf = (error: OperatorError): "csrf" | "role" | "session_state" | undefined => {
   switch (error._tag) {
     case "CsrfFailed":
@@ -123,19 +123,19 @@ export interface Entered<R> {
   readonly parameters: { readonly [name: string]: string }
   readonly sender: Sender
   readonly client: ClientFacts
-  /** The session cookie of the request. On an open route, the session of the cookie was not looked up. */
+  /** The session cookie of the request. On an open route, nobody has looked up the session of this cookie. */
   readonly held?: SessionToken | undefined
 }
 
-/** A check refused a request. The error has the sender if it was known by then. */
+/** A check refused a request. `sender` is set if the sender was known by then. */
 export class TurnedAway extends Data.TaggedError("TurnedAway")<{
   readonly error: OperatorError
   readonly sender: Sender
 }> {}
 
 /**
- * Checks a request against the routes that it matched, if any. `isOurs` says whether a stranger must not learn that the
- * path exists.
+ * Checks a request against the routes that its path matches, if there are any. If `isOurs` is set, a stranger must not
+ * learn whether the path exists.
  */
 export type Entrance = <R extends Guarded>(
   request: Request,
@@ -158,7 +158,7 @@ export const entranceOf = (baseUrl: string, checkServices: CheckServices): Entra
       }
       const isOpen = isReachedByAnybody(matched, request.method)
       const shown = yield* Effect.fromResult(shownBy(request))
-      // For an open route, the sender is not looked up, so that a health probe needs no database access.
+      // On an open route the sender is not looked up, so that a health probe needs no database access.
       const sender = isOpen ? undefined : yield* Effect.catch(
         checkServices.identify(shown, clientOf(request), { touch: request.headers["x-panel-refresh"] !== "1" }),
         (error) => refusing(error)
@@ -172,7 +172,8 @@ export const entranceOf = (baseUrl: string, checkServices: CheckServices): Entra
         roleFits(route, sender, shown)
       ])
       if (Result.isFailure(fits)) return yield* refusing(fits.failure, sender)
-      // The name server is queried only for changes, because their audit rows name the client.
+      // The name server is queried only if the request may change something, because then an audit row names the
+      // client.
       const client = isChange(request.method) ? yield* checkServices.named(clientOf(request)) : clientOf(request)
       return {
         route,

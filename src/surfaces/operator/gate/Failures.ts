@@ -4,15 +4,15 @@ import { Internal } from "../../../domain/OperatorError.ts"
 import { isOperatorError } from "../../../domain/OperatorProblem.ts"
 import { emit } from "../../../domain/words/Log.ts"
 
-/** A failure of an operation. If it is not an `OperatorError`, operators cannot fix it. */
+/** A failure of an operation. If it is not an `OperatorError`, an operator cannot fix it. */
 export interface Failure {
   readonly _tag: string
   readonly message: string
 }
 
 /**
- * Returns the error that an operator sees for a failure: the failure itself, or an internal error. It logs a failure
- * that is not yet in the log. A failed statement is already logged.
+ * Returns the error that an operator sees for a failure: the failure itself, or an internal error. Logs the failure if
+ * it is not in the log yet. A failed statement is already in the log.
  */
 export const shownFailure = (failure: Failure): Effect.Effect<OperatorError> => {
   if (isOperatorError(failure)) return Effect.succeed(failure)

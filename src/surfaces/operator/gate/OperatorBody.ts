@@ -11,7 +11,7 @@ export const isStorable = (text: string): boolean => !text.includes("\u0000") &&
 
 /**
  * Returns the fields of a form, or the parameters of a query. Returns undefined if the percent-encoded octets are not
- * UTF-8: nobody typed such a name, and a replacement character would make it another name.
+ * UTF-8. Nobody typed such a name, and with a replacement character it would become another name.
  */
 export const readFields = (text: string): URLSearchParams | undefined => {
   try {
@@ -23,8 +23,8 @@ export const readFields = (text: string): URLSearchParams | undefined => {
 }
 
 /**
- * Returns the octets of a body. The refusal of a longer body names the limit `maxBytes`; `noun` is the word for the
- * body.
+ * Returns the octets of a body. If the body is longer than `maxBytes`, the refusal names that limit. `noun` is the word
+ * for the body.
  */
 export const octetsOf = (
   { body }: Request,

@@ -9,8 +9,9 @@ import { hasCsrfToken } from "../../../operations/operator/identity/Identity.ts"
 import type { Shown } from "./Credentials.ts"
 
 /**
- * Who may use a route (docs/decisions/admin.md, "Roles"): anyone; a session that lacks its second factor; every
- * operator, for their own account and only with a session; or a role, with a session or a token.
+ * Who may use a route (docs/decisions/admin.md, "Roles"). `public`: anyone. `half`: a session that lacks its second
+ * factor. `own`: every operator, for their own account and only with a session. A role: operators with this role, with
+ * a session or a token.
  */
 export type Access = "public" | "half" | "own" | "viewer" | "operator" | "admin"
 
@@ -19,9 +20,9 @@ export interface Guard {
   readonly access: Access
   /** Whether a request needs no CSRF token. Sign-in has no token yet, and the check of the origin protects it. */
   readonly isWithoutCsrf: boolean
-  /** Whether the request needs the caller's password. A token has no password. */
+  /** Whether the request must contain the caller's password. A token has no password. */
   readonly isStepUp: boolean
-  /** Whether the route is a page. No token may use a page. */
+  /** Whether the route is a page for people. No token may use such a route. */
   readonly isForPeople?: boolean
 }
 
@@ -48,8 +49,8 @@ export const stateFits = ({ access }: Guard, sender: Sender): Result.Result<void
 export const isChange = (method: string): boolean => method !== "GET" && method !== "HEAD"
 
 /**
- * Checks that a change has the CSRF token of its session. A request with a token for programs needs no CSRF token,
- * because a browser does not send the former by itself.
+ * Checks that a change has the CSRF token of its session. A request with an API token needs no CSRF token, because no
+ * browser sends an API token by itself.
  */
 export const csrfFits = (
   request: Request,
@@ -61,8 +62,8 @@ export const csrfFits = (
 }
 
 /**
- * Returns whether the role permits the route. A token may use neither sign-in, nor its owner's own account, nor a route
- * that needs a password.
+ * Returns whether the role of the sender permits the route. A token cannot be used for sign-in, for its owner's
+ * account, or for a route that requires a password.
  */
 export const roleFits = (
   { access, isForPeople = false, isStepUp, isWithoutCsrf }: Guard,

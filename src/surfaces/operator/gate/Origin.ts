@@ -8,28 +8,29 @@ import { isLoopbackHost } from "../../../engine/net/SocketAddress.ts"
 export const originOf = (baseUrl: string): string => new URL(baseUrl).origin
 
 /**
- * Whether a request may come from another site. An absent header does not show that, because programs send neither
- * header. A header that was sent twice is refused.
+ * Returns whether a request may come from another site. An absent header is no sign of that, because programs send
+ * neither header. A header that was sent twice counts as foreign.
  */
 export const isForeign = ({ headers }: Request, origin: string): boolean => {
   const { origin: sent, "sec-fetch-site": site } = headers
   return (sent !== undefined && sent !== origin) || site === "cross-site" || typeof site === "object"
 }
 
-const longestOrigin = 300 // a host name has 253 characters at most
+const longestOrigin = 300 // a host name has at most 253 characters
 
-/** Returns the origin that a request names, if it has the form of an origin. */
+/** Returns the origin in the header of a request, if the header has the form of an origin. */
 export const sentOrigin = (request: Request): string | undefined => {
   const sent = header(request, "origin")
   return sent !== undefined && sent.length <= longestOrigin && /^https?:\/\/[^\s/?#@]+$/.test(sent) ? sent : undefined
 }
 
-/** Returns whether a request is for a page of the panel, and not for a change, an answer for programs or a probe. */
+/** Returns whether a request is for a page of the panel. Changes, answers for programs and probes are not pages. */
 const isPage = ({ method, path }: Request): boolean => method === "GET" && /^\/(?:ui(?:\/.*)?)?$/.test(path)
 
 /**
- * Returns whether a browser follows a link on another site, such as a ticket or a wiki, to a page of the panel. Such a
- * request has no `SameSite=Strict` cookie, so it cannot be judged by its cookies.
+ * Returns whether a browser follows a link on another site, such as a ticket or a wiki, to a page of the panel. The
+ * browser sends no `SameSite=Strict` cookie with such a request, so the missing cookie does not show that nobody is
+ * signed in.
  */
 export const isLinkFromElsewhere = (request: Request): boolean => {
   const { origin, "sec-fetch-mode": mode, "sec-fetch-site": site } = request.headers
@@ -37,9 +38,9 @@ export const isLinkFromElsewhere = (request: Request): boolean => {
 }
 
 /**
- * For a page that was requested under another name of loopback, such as `http://127.0.0.1:3001`, where nobody could
- * sign in, returns its URL with the host of the base URL. Returns undefined for every other request. A proxy may name
- * any host, so both names must be loopback with the same port, because there can be no proxy between them.
+ * Returns the URL of a page with the host of the base URL, if the page was requested under another name of loopback,
+ * such as `http://127.0.0.1:3001`, where nobody could sign in. Returns undefined for every other request. A proxy may
+ * name any host, so both names must be loopback with the same port: between these there can be no proxy.
  */
 export const samePageAt = (request: Request, baseUrl: string, isTls: boolean): string | undefined => {
   const base = new URL(baseUrl)

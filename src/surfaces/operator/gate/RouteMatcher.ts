@@ -22,12 +22,12 @@ export interface Matched<R> {
 
 const isParameter = (segment: string): boolean => segment.startsWith("{")
 
-/** A segment of a path that can be an id or a name. No id and no name needs an escape. */
+/** Matches a segment of a path that can be an id or a name. No id and no name needs an escape. */
 const plainSegment = /^[A-Za-z0-9._~:@-]{1,100}$/
 
 /**
- * Finds the routes of a path exactly as it was received: no trailing slash, no doubled slash, no escape, no other case.
- * A fixed segment wins over a parameter.
+ * Returns a function that finds the routes of a path. The path is compared exactly as it was received: without a
+ * trailing slash, a doubled slash, an escape or a change of case. A fixed segment wins over a parameter.
  */
 export const matcherOf = <R extends Guarded>(routes: ReadonlyArray<R>): (path: string) => Matched<R> | undefined => {
   const patterns = new Map<string, Map<string, R>>()
@@ -56,8 +56,8 @@ export const matcherOf = <R extends Guarded>(routes: ReadonlyArray<R>): (path: s
 }
 
 /**
- * Returns whether a request needs no session: its route is open, or there is no route and all other routes of its path
- * are open.
+ * Returns whether a request needs no session. This is so if its route is open, or if it has no route and all routes of
+ * its path are open.
  */
 export const isReachedByAnybody = (matched: Matched<Guarded> | undefined, method: string): boolean => {
   const routes = [...matched?.methods.values() ?? []]
@@ -67,8 +67,8 @@ export const isReachedByAnybody = (matched: Matched<Guarded> | undefined, method
 }
 
 /**
- * Returns the route of a request. This happens after the sender is known, so that a stranger does not learn which
- * routes exist.
+ * Returns the route of a request. Call this function only when the sender is known, so that a stranger does not learn
+ * which routes exist.
  */
 export const routeOf = <R>(matched: Matched<R> | undefined, method: string): Result.Result<R, OperatorError> => {
   if (matched === undefined) return Result.fail(new NoSuchRoute())

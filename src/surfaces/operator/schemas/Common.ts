@@ -2,13 +2,13 @@ import * as Schema from "effect/Schema"
 
 /* Forms that many routes share (docs/decisions/admin.md, "Conventions"). */
 
-/** The id of a record, hyphenated and in lower case. No record has a text in another form as its id. */
+/** The id of a record, with hyphens and in lower case. No record has an id in another form. */
 export const Id = Schema.String.annotate({ examples: ["01890a5d-ac96-774b-bcce-b302099a8057"] })
 
 /** A time in RFC 3339, in UTC and whole seconds. */
 export const Time = Schema.String.annotate({ format: "date-time" })
 
-/** The document leaves out the bounds, because our numbers are far below them. */
+/** The document omits the bounds, because our numbers are far within them. */
 const integer = Schema.Number.check(Schema.isInt({ title: "int", toJsonSchema: () => ({ type: "integer" }) }))
 
 /** A whole number. */
@@ -18,8 +18,8 @@ export const Int = integer.annotate({ identifier: "Int", description: "an intege
 export const intOf = (description: string) => integer.annotate({ description })
 
 /**
- * An object with any members. The document says so explicitly, because some readers otherwise assume an object without
- * members.
+ * An object with any members. The document states this explicitly, because some readers would otherwise assume an
+ * object without members.
  */
 export const Members = Schema.Record(Schema.String, Schema.Unknown).annotate({ additionalProperties: true })
 
@@ -35,7 +35,7 @@ export const pageOf = <S extends Schema.Constraint>(item: S) =>
     offset: Int
   })
 
-/** A page of a list whose search may end early. */
+/** A page of a list whose search may end before all rows were read. */
 export const walkedPageOf = <S extends Schema.Constraint>(item: S) =>
   Schema.Struct({
     ...pageOf(item).fields,

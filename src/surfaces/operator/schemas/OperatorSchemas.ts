@@ -48,7 +48,7 @@ export const RecoveryCodes = Schema.Struct({ recoveryCodes: Schema.Array(Schema.
   identifier: "RecoveryCodes"
 })
 
-/** A session, with the recovery codes of the factor that was just enrolled. */
+/** A session, with the recovery codes of its newly enrolled factor. */
 export const EnrolledSession = Schema.Struct({ ...Session.fields, ...RecoveryCodes.fields }).annotate({
   identifier: "EnrolledSession"
 })

@@ -31,7 +31,7 @@ const order = {
 /** An order as lists show it. */
 export const Order = Schema.Struct(order).annotate({ identifier: "Order" })
 
-/** An order whose certificate has just been revoked, and the job that makes it known. */
+/** An order whose certificate has just been revoked, and the job that publishes the revocation. */
 export const RevokedOrder = Schema.Struct({ ...order, job: Id }).annotate({
   identifier: "RevokedOrder"
 })

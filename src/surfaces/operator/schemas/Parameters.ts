@@ -10,7 +10,7 @@ const digits = Schema.String.check(
 
 const read = SchemaTransformation.transform<number, string>({ decode: (text) => readWhole(text) ?? 0, encode: String })
 
-/** An integer in a query; `default` is its value if it is left out. Only the document has `minimum`. */
+/** An integer in a query; `default` is the value of an omitted parameter. Only the document has `minimum`. */
 export const whole = (
   description: string,
   { minimum, ...more }: { readonly default?: number; readonly minimum?: number } = {}

@@ -1,20 +1,20 @@
 import { bucketLabel, countTicks, labelEvery, startLabel } from "./Ticks.ts"
 
 /*
- * Trends as stacked bars, in SVG that needs neither a script nor a style attribute. Colours and patterns come from the
- * stylesheet by class.
+ * Trends as stacked bars, in SVG that needs neither a script nor a style attribute. The stylesheet sets colours and
+ * patterns by class.
  */
 
-/** A bucket in the form in which it is drawn. */
+/** A bucket in the form that the chart draws. */
 export interface Bar {
-  /** Epoch seconds. */
+  /** The first second of the bucket, in epoch seconds. */
   readonly start: number
   readonly issued: number
   readonly refused: number
   readonly revoked: number
   /**
-   * Whether its rows are still in the audit trail. If not, the bucket is marked, because its counts are unknown, not
-   * zero.
+   * Whether the rows of the bucket are still in the audit trail. If not, the bucket is marked, because its counts are
+   * unknown, not zero.
    */
   readonly isKept: boolean
 }
@@ -34,7 +34,10 @@ const left = 46
 const top = 22
 const bottom = 22
 const labelWidth = 46
-/** The smallest height of a count above zero. It makes one refusal beside a thousand certificates visible. */
+/**
+ * The smallest height that is drawn for a count above zero. Without it, one refusal beside a thousand certificates
+ * would be invisible.
+ */
 const leastHeight = 2
 
 const kinds = ["issued", "refused", "revoked"] as const
@@ -42,7 +45,8 @@ const spaced = (value: number): string => String(value).replace(/\B(?=(\d{3})+$)
 const at = (value: number): string => String(Math.round(value * 10) / 10)
 
 /**
- * The patterns of both sizes. The page has them once and outside the charts, because a hidden chart draws no patterns.
+ * The patterns for both sizes of the chart. The page contains them once and outside the charts, because a hidden chart
+ * draws no patterns.
  */
 export const barPatterns = `<svg class="off" width="0" height="0" aria-hidden="true" focusable="false"><defs>` +
   `<pattern id="bar-refused" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">` +
@@ -115,12 +119,12 @@ const drawn = (bars: ReadonlyArray<Bar>, bucketSeconds: number, name: keyof type
   const every = labelEvery(bucketSeconds, band, labelWidth)
   const labels = bars.flatMap(({ start }, index) => {
     const x = left + (index + 0.5) * band
-    // A label that would be cut off at the end is left out.
+    // A label that the edge of the chart would cut off is left out.
     if (Math.floor(start / bucketSeconds) % every !== 0 || x > width - labelWidth / 3) return []
     return [`<text x="${at(x)}" y="${height - 6}" text-anchor="middle">${startLabel(start)}</text>`]
   })
-  // Each bucket gets a pointer target over its whole height, so that low bars can be pointed at too. In a narrow window
-  // people use a finger, which shows no title.
+  // Each bucket has an area over its whole height that shows the bucket's title, so that a pointer also finds low bars.
+  // A narrow window has no such areas, because people use a finger there, and a finger shows no title.
   const targets = name === "narrow" ?
     [] :
     bars.map((bar, index) =>
@@ -133,7 +137,7 @@ const drawn = (bars: ReadonlyArray<Bar>, bucketSeconds: number, name: keyof type
     `${gone}${rules.join("")}${paths.join("")}${labels.join("")}<g class="hits">${targets.join("")}</g></svg>`
 }
 
-/** Returns the chart in two sizes (the stylesheet shows one of them), and its numbers as rows of a table. */
+/** Returns the chart in two sizes, and its numbers as rows of a table. The stylesheet shows one of the two sizes. */
 export const trendChart = (bars: ReadonlyArray<Bar>, bucketSeconds: number) => ({
   svg: `${drawn(bars, bucketSeconds, "wide")}${drawn(bars, bucketSeconds, "narrow")}`,
   rows: bars.map((bar, index) => ({

@@ -1,8 +1,8 @@
 /* The axes of charts. */
 
 /**
- * Returns round numbers from 0 to at least `most`, with at most `intervals` between them. Counts are whole, so steps
- * are too.
+ * Returns round numbers from 0 to at least `most`, with at most `intervals` between them. Counts are whole numbers, so
+ * the steps are whole numbers too.
  */
 export const countTicks = (most: number, intervals: number): ReadonlyArray<number> => {
   const least = Math.max(1, most / intervals)
@@ -32,11 +32,11 @@ const daySeconds = 86_400
 /** Returns the label of a bucket on the axis: its hour, or its day if a day begins there. */
 export const startLabel = (start: number): string => start % daySeconds === 0 ? dayOf(start) : hourOf(start)
 
-/** Returns a bucket in words, in UTC. */
+/** Returns the times of a bucket in words, in UTC. */
 export const bucketLabel = (start: number, seconds: number): string =>
   seconds >= daySeconds ? dayOf(start) : `${dayOf(start)}, ${hourOf(start)}–${hourOf(start + seconds)}`
 
-/** Returns the number of buckets from one label to the next, so that labels of this width do not overlap. */
+/** Returns how many buckets lie between two labels, so that labels of this width do not overlap. */
 export const labelEvery = (bucketSeconds: number, band: number, width: number): number => {
   const perDay = Math.max(1, daySeconds / bucketSeconds)
   // A step within a day must divide the day, so that each new day has a label.

@@ -22,7 +22,7 @@ import { mint, revoked, tokensView } from "../TokenList.ts"
 /* The sender's own account. */
 
 const path = "/ui/account"
-/** The most sessions that are shown. The command line lists older sessions. */
+/** The highest number of sessions that the page shows. The command line lists older sessions. */
 const mostSessions = 25
 const done = (code: string) => moved(`${path}?done=${code}`)
 const signedOut = moved("/ui/login?why=out", { "set-cookie": clearSession })

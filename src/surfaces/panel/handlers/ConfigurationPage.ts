@@ -12,22 +12,22 @@ import { forRole, page } from "../Route.ts"
 
 const shownText = ({ isSecret, value }: EffectiveKey): string => {
   if (isSecret && (value === "" || value === "***")) return value === "" ? "not set" : "set"
-  // The type allows keys without a default. Today only secret keys have none.
+  // The type allows a key without a default. Today only secret keys are without a default.
   if (value === undefined) return "not set"
   if (typeof value === "object") return value.join(", ")
   return String(value)
 }
 
 /**
- * Returns the table of a key, as the file names it: the first table below the prefix, or the prefix itself. Every key
- * has a table.
+ * Returns the table in which the file sets a key: the first table below the prefix, or the prefix itself. Every key has
+ * a table.
  */
 const tableOf = (key: string, prefix: string): string => {
   const [first = "", ...rest] = key.slice(prefix.length).split(".")
   return rest.length === 0 ? prefix.slice(0, -1) : `${prefix}${first}`
 }
 
-/** The words for sources. A default needs no word, because the key is not set anywhere. */
+/** The words for the source of a value. A default needs no word, because the key is not set anywhere. */
 const sourceWords = { default: "", file: "file", env: "environment" } as const
 
 const grouped = (keys: ReadonlyArray<EffectiveKey>, prefix: string) => {

@@ -20,7 +20,7 @@ import { forRole, moved, page } from "../Route.ts"
 
 const filters: ReadonlyArray<Filter> = [{ name: "status", label: "Status", kind: "choice", words: eab.eabStatuses }]
 
-/** Returns the command-line flags of clients that use a credential, at a profile that accepts it. */
+/** Returns the flags that clients need on their command lines to use a credential, at a profile that accepts it. */
 const clientsOf = (
   { profiles, server }: Config,
   { hmacKey: key, kid, profile }: { readonly hmacKey: string; readonly kid: string; readonly profile?: string }

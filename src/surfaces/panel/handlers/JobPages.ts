@@ -25,8 +25,8 @@ const filters: ReadonlyArray<Filter> = [
 const isLive = ({ status }: { readonly status: string }): boolean => status === "ready" || status === "running"
 
 /**
- * Returns the queue by kind. It says since when the oldest job is due, not for how long, because an age would differ at
- * each poll.
+ * Returns the queue by kind. The page says since when the oldest job is due, not for how long, because an age would
+ * differ at each poll.
  */
 const queue = (now: number) =>
   Effect.map(jobs.queue, (kinds) => {

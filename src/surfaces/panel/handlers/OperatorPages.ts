@@ -25,13 +25,13 @@ import type { Given } from "../Route.ts"
 import { forRole, moved, page } from "../Route.ts"
 import { mint, revoked, tokensView } from "../TokenList.ts"
 
-/* Operators, for admins. Every change asks for the password of the sender. */
+/* Operators, for admins. Every change requires the sender's password. */
 
 const filters: ReadonlyArray<Filter> = [
   { name: "status", label: "Status", kind: "choice", words: operatorStatuses },
   { name: "role", label: "Role", kind: "choice", words: operatorRoles }
 ]
-/** The most sessions that are shown. The command line lists older sessions. */
+/** The highest number of sessions that the page shows. The command line lists older sessions. */
 const mostSessions = 25
 
 /** Makes the route of a form on the page of an operator. */

@@ -20,7 +20,7 @@ import { askedOf, orRefusal } from "../PanelActs.ts"
 import { profilesOf } from "../PanelLists.ts"
 import { forRole, page } from "../Route.ts"
 
-/* The first page: a list of what needs attention, and trends. */
+/* The first page: a list of what needs attention, and the trends. */
 
 const daySeconds = 86_400
 /** How many seconds the oldest job may be due before the page shows a warning, and before it shows an alarm. */
@@ -29,7 +29,7 @@ const late = { warning: 60, alarm: 600 }
 const ageState = (seconds: number): "good" | "wait" | "bad" =>
   seconds > late.alarm ? "bad" : seconds > late.warning ? "wait" : "good"
 
-/** Returns the trend of a profile, or of all profiles, as a chart, with links to other ranges and profiles. */
+/** Returns the trend of one profile or of all profiles as a chart, with links to other ranges and profiles. */
 const charted = Effect.fnUntraced(function*(config: Config, { profile, range }: InputOf<typeof readTrends.input>) {
   const names = profilesOf(config)
   const { buckets, bucketSeconds } = yield* (yield* Activity).trend(profile, range)
@@ -58,8 +58,8 @@ const charted = Effect.fnUntraced(function*(config: Config, { profile, range }: 
 const orUnknown = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.map(Effect.option(self), Option.getOrUndefined)
 
 /**
- * Returns the sweeps without a waiting or running row. Somebody cancelled them, and they come back at the next start of
- * a worker.
+ * Returns the sweeps that have no waiting or running row. Somebody cancelled them. They are enqueued again at the next
+ * start of a worker.
  */
 const stoppedIn = (config: Config, counted: Effect.Success<Activity["Service"]["queue"]> | undefined) => {
   const live = new Set((counted ?? []).filter(({ ready, running }) => ready + running > 0).map(({ kind }) => kind))
@@ -110,7 +110,8 @@ const attention = Effect.fnUntraced(function*(config: Config) {
 export const overviewRoutes = (config: Config) => [
   forRole("viewer")("GET", "/ui/", (given) =>
     Effect.gen(function*() {
-      // Only the chart is refused, because an operator needs the rest of the page first.
+      // If the query is refused, only the chart shows the refusal, because an operator still needs the rest of the
+      // page.
       const asked = yield* orRefusal(askedOf(readTrends.input, given))
       const problem = Result.isFailure(asked) ? operatorProblemOf(asked.failure) : undefined
       const profiles = yield* profilesShown(config)

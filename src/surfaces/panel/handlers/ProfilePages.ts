@@ -13,7 +13,8 @@ import { forRole, page } from "../Route.ts"
 /* The endpoints that are served, and the policy of each. */
 
 /**
- * Returns the words of a condition. Names of checks are links to the checks. `gap` says that a space precedes the word.
+ * Returns the words of a condition. Each name of a check is a link to that check. `gap` says that a space precedes the
+ * word.
  */
 const wordsOf = (when: string) =>
   (when.match(/[()]|[^() ]+/g) ?? []).map((text, index, all) => ({
@@ -22,7 +23,7 @@ const wordsOf = (when: string) =>
     isCheck: text !== "(" && text !== ")" && !reservedNames.includes(text)
   }))
 
-/** Returns the keys of a check that have a value, as the file writes them. */
+/** Returns the keys of a check that have a value, in the form of the file. */
 const settingsOf = (check: ProfileConfig["filter"]["check"][string] | undefined) => {
   if (check === undefined || check.type === "") return []
   const values: { readonly [key: string]: unknown } = { ...check }

@@ -25,7 +25,8 @@ const wrongCode = "The code is wrong or was used before."
 /** Shows the form again, with the error. */
 const again = (template: string, title: string, data: object, error: OperatorError) => {
   const { code, message: usual, retryAfter, status } = operatorProblemOf(error)
-  // An operator who has reached the code step has given the right password, so only the code can be wrong.
+  // An operator who has reached the step for the code has already given the right password, so only the code can be
+  // wrong.
   const message = error._tag === "InvalidCredentials" && template !== "login" ? wrongCode : usual
   const headers = retryAfter === undefined ? {} : { "retry-after": String(retryAfter) }
   return page(template, title, { ...data, problem: { code, message, status } }, { status, headers })
