@@ -2,7 +2,9 @@ import type { AccountId } from "../domain/Id.ts"
 import type { ClientFacts } from "../domain/words/JobKind.ts"
 import type { ProfileConfig } from "../settings/AppConfig.ts"
 
-/** The sender of a request: the profile, an account that has proved control of its key, and the facts of the client. */
+/**
+ * The sender of a request: the profile, an account that has proved control of its key, and the facts about the client.
+ */
 export interface Caller {
   readonly profile: ProfileConfig
   readonly accountId: AccountId
@@ -13,7 +15,7 @@ export interface Caller {
   readonly client: ClientFacts
 }
 
-/** Returns the scope of the caller's record look-ups. Every look-up names the profile and the account. */
+/** Returns the scope in which the caller's records are looked up. Every look-up names the profile and the account. */
 export const scopeOf = (caller: Caller) => ({ profile: caller.profile.name, accountId: caller.accountId })
 
 /** Returns what an audit row records about the request that caused it. */

@@ -4,24 +4,24 @@ import * as expiring from "../store/orders/ExpiringRows.ts"
 import { leavesOf } from "./Leaves.ts"
 
 /**
- * How a certificate was replaced: the order of the other certificate names it, or the other certificate has all its
- * names.
+ * How it is known that a certificate was replaced. `replaces`: the order of another certificate names it.
+ * `identifiers`: another certificate has all its names.
  */
 export type Via = "replaces" | "identifiers"
 
-/** A certificate that expires soon, and the certificate that replaced it. */
+/** A certificate that expires soon, and the certificate that replaces it, if there is one. */
 export interface Expiring {
   readonly order: expiring.Living
   /** Epoch seconds. */
   readonly notAfter: number
-  /** Whole days until it expires, rounded down. */
+  /** The number of whole days until the certificate expires, rounded down. */
   readonly daysRemaining: number
   readonly supersededBy: { readonly order: expiring.Living; readonly via: Via } | undefined
 }
 
 const daySeconds = 86_400
 
-/** Returns the orders that name the certificates of these orders as replaced, by the id of the replaced order. */
+/** Returns the orders that claim to replace the certificates of the given orders, by the id of the replaced order. */
 const replacementsOf = Effect.fnUntraced(function*(orders: ReadonlyArray<expiring.Living>) {
   const leaves = yield* leavesOf(orders.map(({ certificate }) => certificate))
   const replaceable = orders.flatMap(({ accountId, certNotAfter, profile }, number) => {
@@ -42,8 +42,8 @@ const replacementsOf = Effect.fnUntraced(function*(orders: ReadonlyArray<expirin
 })
 
 /**
- * Shows certificates, each with the certificate that replaced it. It leaves out certificates that were revoked in the
- * meantime. If `isCovered` is 0, it does not search for another certificate with the same names.
+ * Shows certificates, each with the certificate that replaces it. Certificates that were revoked in the meantime are
+ * left out. If `isCovered` is 0, there is no search for another certificate with the same names.
  */
 export const shown = Effect.fnUntraced(function*(
   places: ReadonlyArray<Pick<expiring.Place, "id" | "isCovered">>,

@@ -8,7 +8,7 @@ import { pages } from "../engine/sql/Pages.ts"
 import * as expiring from "../store/orders/ExpiringRows.ts"
 
 /*
- * Reads the certificates that expire in a window of time, and finds out which of them were replaced
+ * Reads the certificates that expire in a window of time, and finds out which of these certificates were replaced
  * (docs/decisions/expiring.md).
  */
 
@@ -19,8 +19,9 @@ const beforeAll = { notAfter: 0, id: OrderId("00000000-0000-0000-0000-0000000000
 
 /**
  * Returns which certificates of a page were replaced, by their index in the page. A certificate was replaced if another
- * certificate has all its names, or if the order of another certificate names it. `known` keeps the authority part of
- * each profile's certIDs for the next pages. No chain is parsed, because there may be very many.
+ * certificate has all its names, or if the order of another certificate names it. `known` keeps the first part of each
+ * profile's certIDs, which names the authority key, for the next pages. No chain is parsed, because there may be very
+ * many.
  */
 const followed = Effect.fnUntraced(
   function*(page: ReadonlyArray<expiring.Place>, known: Map<string, ReadonlyArray<string>>) {
@@ -56,8 +57,9 @@ const placesOf = (
   })
 
 /**
- * Passes every certificate of the window to `use`, page by page, until `hasEnough`. With `isFollowedWanted` it also
- * finds out whether each certificate was replaced. Without it, no certificate counts as replaced.
+ * Passes every certificate of the window to `use`, page by page, until `hasEnough` returns true. With
+ * `isFollowedWanted`, also finds out whether each certificate was replaced. Otherwise no certificate counts as
+ * replaced.
  */
 export const walk = Effect.fnUntraced(function*(
   window: expiring.Window,
@@ -78,8 +80,8 @@ export const walk = Effect.fnUntraced(function*(
 })
 
 /**
- * Reads all certificates of a window, one page at a time. Each page has the indexes of replaced certificates, if that
- * is wanted. Pages are read beside the service, and no transaction spans several pages.
+ * Reads all certificates of a window, one page at a time. On request, each page also has the indexes of its replaced
+ * certificates. Pages are read beside the service, and no transaction spans several pages.
  */
 export const judged = (window: expiring.Window, size: number, isFollowedWanted: boolean) => {
   const known = new Map<string, ReadonlyArray<string>>()

@@ -3,11 +3,11 @@ import * as Effect from "effect/Effect"
 import type { NamedLeaf } from "../crypto/x509/CertId.ts"
 import { namedLeafOf } from "../crypto/x509/CertId.ts"
 
-/** How many chains are parsed before other fibers run. It takes some milliseconds. */
+/** How many chains are parsed before other fibers run. Parsing this many takes some milliseconds. */
 const parsedAtOnce = 50
 
 /**
- * Returns the leaves of chains, with `undefined` for a chain that cannot be read. Other fibers can run while many
+ * Returns the leaves of chains. A chain that cannot be read has `undefined` instead. Other fibers can run while many
  * chains are parsed.
  */
 export const leavesOf = Effect.fnUntraced(function*(chains: ReadonlyArray<string | undefined>) {

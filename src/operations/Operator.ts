@@ -5,15 +5,18 @@ import { emit } from "../domain/words/Log.ts"
 /** The surfaces that an operator can use. */
 export type OperatorSurface = "api" | "ui" | "cli"
 
-/** Who acts for the organisation: a person at the command line or in the panel. `id` is a claim, not a proof. */
+/**
+ * Who acts for the organisation: a person at the command line or in the panel. `id` is what this person claims to be,
+ * not a proof.
+ */
 export interface Operator {
   readonly kind: "cli" | "admin"
   readonly id: string | undefined
-  /** The facts about the sender of the request. The command line has none. */
+  /** The facts about the sender of the request. At the command line there is no request. */
   readonly client?: ClientFacts
   /** The name of the API token of the request. */
   readonly token?: string
-  /** The surface; if it is absent, the command line. */
+  /** The surface that the operator uses. Absent at the command line. */
   readonly surface?: OperatorSurface
 }
 
@@ -26,8 +29,8 @@ export interface AtKeyboard extends Operator {
 export type Actor = ReturnType<typeof actorOf<Operator>>
 
 /**
- * Returns the {@link Actor}. Without a request, the request's members are left out, so that other facts of the row are
- * kept.
+ * Returns the {@link Actor}. If there is no request, its members are left out, so that they do not overwrite other
+ * facts of the row.
  */
 export const actorOf = <O extends Operator>({ client, id, kind, token }: O) => ({
   actorKind: kind as O["kind"],
@@ -51,7 +54,7 @@ interface Deletable {
   readonly order_id?: string
 }
 
-/** Makes a deletion log its refusal because of certificates that can still be used. */
+/** Makes a deletion log its refusal if it is refused because of certificates that can still be used. */
 export const tellingRefusal =
   (operator: Operator, { account_id, kid, order_id }: Deletable) =>
   <A, E extends { readonly _tag: string }, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>

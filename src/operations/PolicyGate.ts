@@ -22,7 +22,7 @@ import type { Caller } from "./Caller.ts"
 
 const nothing = Effect.succeed(undefined)
 
-/** The owner of the policy: a profile, or the operators' listener. */
+/** Whose policy is applied: that of a profile, or that of the operators' listener. */
 interface Of {
   readonly profile: string | undefined
   readonly listener: "admin" | undefined
@@ -30,7 +30,7 @@ interface Of {
 
 const ofProfile = (profile: string): Of => ({ profile, listener: undefined })
 
-/** Logs the result of a stage, and returns the refusal if there is one. */
+/** Logs the result of a stage. Returns the refusal, if the result is a refusal. */
 const told = (
   of: Of,
   stage: "connection" | "identifiers",
@@ -62,14 +62,14 @@ interface Sent {
   readonly path: string
 }
 
-/** Returns the decision of the connection stage about a request, if it refuses the request. It logs the decision. */
+/** Logs the decision of the connection stage about a request, and returns the decision if it is a refusal. */
 const refusalOf = (of: Of, connection: Connection, { clientIp, method, path }: Sent) =>
   Effect.flatMap(
     connection({ stage: "connection", client: comparable(clientIp), method, path }),
     (decision) => told(of, "connection", decision)
   )
 
-/** Returns the problem for a request that the connection stage refuses. */
+/** Returns the problem document for a request that the connection stage refused. */
 export const connectionProblem = (refusal: Denied | Undecided): ClientRefused | ServerInternal =>
   refusal._tag === "Denied" ? new ClientRefused({ detail: refusal.detail }) : new ServerInternal({})
 
@@ -98,7 +98,7 @@ export const admitOperator = (
     }
   )
 
-/** Applies the identifiers stage. It logs and returns a refusal, and the caller turns it into a problem. */
+/** Applies the identifiers stage. Logs a refusal and returns it. The caller turns the refusal into a problem. */
 export const judgeNames = Effect.fnUntraced(function*(
   caller: Caller,
   at: NameRequest,
@@ -122,14 +122,14 @@ export const judgeNames = Effect.fnUntraced(function*(
 const isConfusing = (name: string): boolean => name.includes(",") || hiddenIn(name) !== undefined
 
 /**
- * The most octets of names that reach a script: the system does not start a program with a longer variable (128 KiB,
- * its name included).
+ * The highest number of octets in the names that are passed to a script. The system does not start a program with a
+ * longer variable (128 KiB, including the variable's name).
  */
 const mostOctets = 130_000
 
 /**
- * Returns whether the names would mislead a script of this profile: the script would read one name as two names or as
- * no name, or all names together are too long for the script to start.
+ * Returns whether the names would mislead a script of this profile: either the script would read one name as two names
+ * or as no name, or all names together are too long for the script to start.
  */
 export const confusesScripts = (profile: string, names: ReadonlyArray<string>) =>
   Effect.map(

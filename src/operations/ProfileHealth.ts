@@ -11,10 +11,13 @@ import * as states from "../store/ProfileStateRows.ts"
 
 /* Finds profiles for which no worker can sign (docs/decisions/degraded-profiles.md). */
 
-/** The reports of a worker that was not seen for this long do not count. */
+/**
+ * The age, in seconds, up to which a worker counts as seen. Reports of workers that were last seen earlier do not
+ * count.
+ */
 const seenWithinSeconds = 30
 
-/** Makes an effect that stores what has changed in a worker's state for its profiles since the last call. */
+/** Makes an effect that stores those states of the worker's profiles that have changed since the last call. */
 export const makeReport = (owner: string) => {
   const written = new Map<string, string | undefined>()
   return Effect.gen(function*() {
@@ -37,7 +40,9 @@ export const makeReport = (owner: string) => {
   })
 }
 
-/** Returns the profiles for which every recently seen worker has trouble, with the latest trouble. */
+/**
+ * Returns the profiles for which every recently seen worker reports trouble, with the latest trouble of each profile.
+ */
 const degradedOf = (
   words: ReadonlyArray<Pick<states.ProfileState, "profile" | "since" | "trouble">>
 ): ReadonlyMap<string, Degraded> => {
@@ -46,7 +51,7 @@ const degradedOf = (
   for (const { profile, since, trouble } of words) {
     const known = degraded.get(profile)
     if (trouble === undefined) well.add(profile)
-    // Any time counts, even the time of a row that cannot be read, which is the end of the range.
+    // Any time counts, even the time of a row that cannot be read. That time is the end of the range.
     else if (known === undefined || since >= known.since) degraded.set(profile, { trouble, since })
   }
   for (const profile of well) degraded.delete(profile)
@@ -60,8 +65,8 @@ const degradedOf = (
 class ListsStopped extends Data.TaggedError("ListsStopped")<{ readonly issuer: string; readonly trouble: string }> {}
 
 /**
- * Returns the CAs whose lists no worker signs, with the reasons. A CA is among them if every worker that serves its
- * profile reports this.
+ * Returns the CAs whose lists no worker signs, and the reasons. These are the CAs about which every worker that serves
+ * their profile reports such trouble.
  */
 const stoppedIssuers = (
   words: ReadonlyArray<Pick<states.ProfileState, "profile" | "stoppedIssuer" | "trouble">>
@@ -76,18 +81,18 @@ const stoppedIssuers = (
   return stopped
 }
 
-/** Refuses a revocation that no list would contain. */
+/** Refuses a revocation if no list would ever contain it. */
 export const refuseStopped = Effect.fnUntraced(function*(issuer: string) {
   const trouble = stoppedIssuers(yield* states.verdicts((yield* currentSeconds) - seenWithinSeconds)).get(issuer)
   if (trouble !== undefined) return yield* new ListsStopped({ issuer, trouble })
 })
 
-/** Returns the CAs whose lists no worker signs, for lists and pages. */
+/** Returns the CAs whose lists no worker signs, for the lists and pages that operators see. */
 export const stoppedShown = Effect.gen(function*() {
   return stoppedIssuers(yield* states.list((yield* currentSeconds) - seenWithinSeconds))
 })
 
-/** Reads the states that workers stored. While the database is unavailable, the last known states stay. */
+/** Reads the states that workers have stored. While the database is unavailable, the last known states are kept. */
 export const refresh: Effect.Effect<void, StorageFailed, Database | ProfileStates> = Effect.gen(function*() {
   const { set } = yield* ProfileStates
   set(degradedOf(yield* states.list((yield* currentSeconds) - seenWithinSeconds)))

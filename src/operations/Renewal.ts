@@ -10,7 +10,7 @@ import { ReadHooks } from "../services/signing/ReadHooks.ts"
 import * as certificates from "../store/orders/CertificateRows.ts"
 import { isReadable, refuseChain } from "./StoredCertificate.ts"
 
-/** When to renew a certificate, in epoch seconds. `isRevoked` means that the renewal is urgent. */
+/** When a certificate should be renewed, in epoch seconds. `isRevoked` means that the renewal is urgent. */
 export interface RenewalWindow {
   readonly start: number
   readonly end: number
@@ -19,14 +19,18 @@ export interface RenewalWindow {
   readonly explanationUrl?: string | undefined
 }
 
-/** Certificates that have the serial of a certID, but another authority key identifier, with their owners. */
+/**
+ * Certificates that have the serial of a certID but another authority key identifier, with the owners of these
+ * certificates.
+ */
 interface OtherKey {
   readonly otherKeyOf: ReadonlyArray<AccountId>
 }
 
 /**
- * Finds the certificate that a certID names at a profile. If there is no such certificate, returns a text, which is
- * "malformed" if the given text is not a certID. Fails if the only certificates with that serial cannot be read.
+ * Finds the certificate that a certID names at a profile. If there is no such certificate, returns a text. The text is
+ * "malformed" if the given text is not a certID. Fails if there are certificates with that serial but none of them can
+ * be read.
  */
 export const locate = Effect.fnUntraced(function*(profile: string, text: string) {
   const certId = parseCertId(text)
@@ -44,14 +48,14 @@ export const locate = Effect.fnUntraced(function*(profile: string, text: string)
 
 const daySeconds = 86_400
 
-/** Returns the window from two thirds to three quarters of the validity. It is at least a second long. */
+/** Returns the window from two thirds to three quarters of the validity. The window lasts at least one second. */
 const estimate = ({ notAfter, notBefore }: NamedLeaf): RenewalWindow => {
   const lifetime = notAfter - notBefore
   const start = notBefore + Math.floor(lifetime * 2 / 3)
   return { start, end: Math.max(start + 1, notBefore + Math.floor(lifetime * 3 / 4)), isRevoked: false }
 }
 
-/** Returns a window that has passed, which means to renew at once. */
+/** Returns a window that has already passed. It tells the client to renew at once. */
 const over = (now: number): RenewalWindow => ({ start: now - daySeconds, end: now, isRevoked: true })
 
 /** Returns the window of a stored certificate without a request to the signer. */
@@ -69,9 +73,9 @@ const suggested = Effect.fnUntraced(function*(profile: string, chainPem: string)
 })
 
 /**
- * Returns renewal information (RFC 9773). A revoked certificate gets a window in the past. Any other certificate gets
- * the window that the signer suggests, or otherwise the estimate. The suggestion of an upstream is in the row, so that
- * a client's request never causes a request to the upstream.
+ * Returns renewal information (RFC 9773). For a revoked certificate, the window is in the past. For any other
+ * certificate, the window is the one that the signer suggests; without a suggestion it is estimated. The suggestion of
+ * an upstream is stored in the row, so that a client's request never causes a request to the upstream.
  */
 export const renewalInfo = Effect.fnUntraced(function*(profile: string, certId: string) {
   const found = yield* locate(profile, certId)

@@ -4,19 +4,22 @@ import { refuseUnreadable } from "../engine/sql/Query.ts"
 import type { Unreadable } from "../engine/sql/Unreadable.ts"
 
 /*
- * Certificates as orders store them. A certificate that cannot be read is distinguished from a missing certificate
+ * Certificates as orders store them. A certificate that cannot be read is not treated like a missing certificate
  * (docs/decisions/unreadable-rows.md).
  */
 
-/** Returns what is logged about an order whose chain cannot be read. `statement` found the order. */
+/**
+ * Returns the record that is logged about an order whose chain cannot be read. `statement` is the statement that found
+ * the order.
+ */
 export const unreadableChain = (statement: string, id: OrderId): Unreadable => ({
   statement,
   row: `id ${id}`,
   error: "certificate: is no PEM chain whose leaf can be read"
 })
 
-/** Returns whether a stored chain is PEM, leaf first. */
+/** Returns whether a stored chain is readable PEM that begins with a leaf. */
 export const isReadable = (chainPem: string): boolean => namedLeafOf(chainPem) !== undefined
 
-/** Fails, and logs the order. */
+/** Logs an order whose chain cannot be read, and fails. */
 export const refuseChain = (statement: string, id: OrderId) => refuseUnreadable(unreadableChain(statement, id))

@@ -40,7 +40,7 @@ export interface Registration {
   readonly client: ClientFacts
 }
 
-/** Refuses every account that is not valid: row 9 of docs/decisions/acme-surface.md, "Order of the checks". */
+/** Refuses an account that is not valid: row 9 of docs/decisions/acme-surface.md, "Order of the checks". */
 export const refuseUnlessValid = (account: Account): Effect.Effect<void, Unauthorized> =>
   account.status === "valid"
     ? Effect.void
@@ -50,8 +50,7 @@ export const refuseUnlessValid = (account: Account): Effect.Effect<void, Unautho
     )
 
 /**
- * Refuses a caller whose account was ended after its request was accepted. A program of a policy may have run in the
- * meantime.
+ * Refuses a caller whose account was ended after its request was accepted, for example while a program of a policy ran.
  */
 export const refuseIfEnded = ({ accountId, profile }: Caller) =>
   Effect.flatMap(
@@ -87,10 +86,10 @@ const refuseKey = (
     )
 
 /**
- * Handles newAccount (RFC 8555 section 7.3): finds or creates the account by its key. Order of checks: existing key,
- * onlyReturnExisting, terms of service, contacts, external account binding, key, insert. If another request inserts
- * first, the result is that request's account. A known key also needs the binding, but the account keeps its present
- * binding.
+ * Handles newAccount (RFC 8555 section 7.3): finds the account with this key, or creates one. Order of checks: existing
+ * key, onlyReturnExisting, terms of service, contacts, external account binding, key, insert. If another request
+ * inserts the account first, the result is the account of that request. A binding is also required for a known key, but
+ * the account keeps the binding that it already has.
  */
 export const register = Effect.fnUntraced(function*(registration: Registration) {
   const { key, onlyReturnExisting, profile, termsOfServiceAgreed } = registration
@@ -112,13 +111,13 @@ export const register = Effect.fnUntraced(function*(registration: Registration) 
   const winner = yield* accounts.findByKey(profile.name, key.spki)
   if (winner === undefined) {
     yield* refuseKey(key, yield* burntFault(key.spki))
-    if (kid !== undefined) yield* bind // reports if the credential was revoked in the meantime
+    if (kid !== undefined) yield* bind // fails if the credential was revoked in the meantime
     return yield* new AccountDoesNotExist() // the credential was deleted between the two statements
   }
   return { account: yield* foundBound(registration, winner, kid), created: false }
 })
 
-// This is uninterruptible: if a client disconnects after the insert, the insert must still be logged.
+// This cannot be interrupted: if a client disconnects after the insert, the insert must still be logged.
 const create = Effect.fnUntraced(function*(registration: Registration, eabKid: string | undefined) {
   const { client, contact, key, profile, termsOfServiceAgreed } = registration
   const entropy = yield* Entropy
@@ -126,7 +125,7 @@ const create = Effect.fnUntraced(function*(registration: Registration, eabKid: s
   const now = yield* currentSeconds
   const reached = yield* limits.ofNewAccount(profile, client, now)
   if (reached !== undefined) {
-    yield* refuseKey(key, yield* burntFault(key.spki)) // otherwise the client would come back with it in vain
+    yield* refuseKey(key, yield* burntFault(key.spki)) // otherwise the client would come back later with a key that is refused
     return yield* limits.refuse(profile.name, reached, { client })
   }
   const agreed = termsOfServiceAgreed ? true : undefined
@@ -153,7 +152,8 @@ const create = Effect.fnUntraced(function*(registration: Registration, eabKid: s
     network: limits.networkOf(client),
     ptr: client.ptr
   }
-  // While this waited for its turn to write, the credential may have been revoked and its accounts ended.
+  // While this request waited for its turn to write, the credential may have been revoked and its accounts may have
+  // been ended.
   const insert = eabKid === undefined
     ? accounts.insert(row)
     : transaction(

@@ -23,16 +23,16 @@ import type { Algorithms, Checked, Payload } from "./JwsChecks.ts"
 import { accountIdOfKid, algorithmFits, algorithmKnown, keyOfJwk, openJws, postAsGet } from "./JwsChecks.ts"
 
 /*
- * The checks of a signed request, in the order of docs/decisions/acme-surface.md, "Order of the checks": JwsChecks.ts
- * has the checks that need only the request. This file combines them with accounts and nonces.
+ * The checks of a signed request, in the order of docs/decisions/acme-surface.md, "Order of the checks". JwsChecks.ts
+ * has the checks that need only the request. This file combines those checks with accounts and nonces.
  */
 
-/** A POST to a resource of a profile, with the values against which its signature is checked. */
+/** A POST to a resource of a profile, with the values that its signed header must match. */
 export interface SignedRequest {
   readonly profile: ProfileConfig
-  /** The URL the request was sent to; the `url` header must equal it. */
+  /** The URL to which the request was sent. The `url` header must be equal to it. */
   readonly url: string
-  /** The beginning of the URL of each account of the profile. */
+  /** The text with which the URL of every account of the profile begins. */
   readonly accountPrefix: string
   readonly body: Uint8Array
   /** The facts about the sender: address, agent and request id. */
@@ -46,21 +46,21 @@ export interface ByAccount<P> {
   readonly payload: P
 }
 
-/** A request signed by the key it carries. */
+/** A request signed with the key in its header. */
 export interface ByKey<P> {
   readonly key: AccountKey
   readonly client: ClientFacts
   readonly payload: P
 }
 
-/** A request signed by an account, or by the key it carries. */
+/** A request signed by an account, or with the key in its header. */
 export interface ByEither<P> {
   readonly signer: { readonly account: Account } | { readonly key: AccountKey }
   readonly client: ClientFacts
   readonly payload: P
 }
 
-/** Returns what a check has found. Logs a refusal. */
+/** Returns what a check has found. If the check refuses the request, logs the refusal and fails. */
 const accepted = <A>(checked: Checked<A>): Effect.Effect<A, AcmeError> => {
   if (Result.isSuccess(checked)) return Effect.succeed(checked.success)
   const { error, reason } = checked.failure
@@ -69,7 +69,7 @@ const accepted = <A>(checked: Checked<A>): Effect.Effect<A, AcmeError> => {
     : Effect.andThen(emit("jws_rejected", { reason }), Effect.fail(error))
 }
 
-/** Makes checks 6 and 7: the key accepts such signatures, and this signature verifies. */
+/** Makes checks 6 and 7: the key may be used with this algorithm, and the signature is valid. */
 const verified = (
   jws: Jws,
   key: AccountKey,
@@ -94,7 +94,7 @@ const verifies = (jws: Jws, key: AccountKey, algorithms: Algorithms): boolean =>
 const refuseUnlessFresh = (nonce: string | undefined, verdict: Spent | "missing"): Effect.Effect<void, BadNonce> => {
   if (verdict === "fresh") return Effect.void
   const nonce_fp = nonce === undefined ? undefined : fingerprint(nonce)
-  // An unknown value in our own form was used before, or was swept.
+  // An unknown value that has the form of our nonces was used before, or was swept.
   return Effect.andThen(
     nonce_fp !== undefined && nonce?.length === tokenLength && verdict === "unknown"
       ? emit("nonce_replayed", { nonce_fp })
@@ -109,8 +109,8 @@ const nonceIsFresh = Effect.fnUntraced(function*(nonce: string | undefined) {
 })
 
 /**
- * Returns the facts of the client. Its reverse name is looked up only if the request may write something: a request
- * without a payload does not.
+ * Returns the facts about the client. The client's reverse name is looked up only if the request may write something. A
+ * request without a payload writes nothing.
  */
 const clientOf = ({ sender }: SignedRequest, writes: boolean): Effect.Effect<ClientFacts, never, ReverseNames> =>
   writes && sender.ip !== undefined
@@ -123,8 +123,8 @@ const clientOf = ({ sender }: SignedRequest, writes: boolean): Effect.Effect<Cli
 const seenEverySeconds = 60
 
 /**
- * Returns the facts of the client. It stores the time of the account's last authenticated request once a minute, or at
- * once if the address has changed.
+ * Returns the facts about the client. Stores the time of the account's latest authenticated request, at most once a
+ * minute, or at once if the address has changed.
  */
 const seen = (request: SignedRequest, jws: Jws, account: Account, now: number) => {
   const { lastSeenAt, lastSeenIp } = account
@@ -134,9 +134,10 @@ const seen = (request: SignedRequest, jws: Jws, account: Account, now: number) =
 }
 
 /**
- * Makes checks 6b to 8: the account that the kid names at this profile, whatever its status, the account's key and the nonce. If
- * the signature verifies with the key that the account had last, account and nonce need only one round trip. The statement
- * spends the nonce only if the account still has this key, so the order of the checks is the same.
+ * Makes checks 6b to 8: the account that the kid names at this profile, whatever its status, then the account's key,
+ * then the nonce. If the signature verifies with the last known key of the account, account and nonce need only one
+ * round trip. The statement of that round trip spends the nonce only if the account still has this key, so the order of
+ * the checks does not change.
  */
 const accountSigned = Effect.fnUntraced(function*(jws: Jws, { accountPrefix, profile }: SignedRequest) {
   const { kid, nonce } = jws.header
@@ -160,7 +161,7 @@ const accountSigned = Effect.fnUntraced(function*(jws: Jws, { accountPrefix, pro
   return { account, key }
 })
 
-/** Makes checks 6a to 8: the key of the jwk, and the nonce. */
+/** Makes checks 6a to 8: the key in the jwk, then the nonce. */
 const keySigned = (jws: Jws, algorithms: Algorithms) =>
   Effect.tap(
     Effect.flatMap(accepted(keyOfJwk(jws, algorithms)), (key) => verified(jws, key, algorithms, undefined)),
@@ -192,8 +193,8 @@ export const byJwk = Effect.fnUntraced(function*<P>(request: SignedRequest, read
 
 /**
  * Authenticates a request that was signed by an account of this profile, whatever its status, or with the key in its
- * header. Only revokeCert uses it. That key belongs to a certificate, so every kind of key that can be certified is
- * accepted (RFC 8555 section 7.6).
+ * header. Only revokeCert uses this function. The key in the header belongs to a certificate, so every kind of key that
+ * can be certified is accepted (RFC 8555 section 7.6).
  */
 export const byEither = Effect.fnUntraced(function*<P>(request: SignedRequest, read: Payload<P>) {
   const jws = yield* accepted(openJws(request.body, request.url, "either"))
@@ -208,7 +209,7 @@ export const byEither = Effect.fnUntraced(function*<P>(request: SignedRequest, r
 
 /**
  * Authenticates a POST-as-GET for a resource that anyone may also read without a signature. The request is signed by a
- * valid account of this profile, or with the key in its header. That key is not stored.
+ * valid account of this profile, or with the key in its header. A key in the header is not stored.
  */
 export const byAnybody = Effect.fnUntraced(function*(request: SignedRequest) {
   const jws = yield* accepted(openJws(request.body, request.url, "either"))

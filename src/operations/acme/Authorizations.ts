@@ -16,8 +16,8 @@ import type { Caller } from "../Caller.ts"
 import { scopeOf } from "../Caller.ts"
 
 /**
- * An authorization with its challenges in the order in which they were offered. `status` is the status that clients
- * see.
+ * An authorization with its challenges, in the order in which the challenges were offered. `status` is the status that
+ * clients see.
  */
 export interface AuthorizationView {
   readonly id: AuthorizationId
@@ -58,7 +58,10 @@ export const find = Effect.fnUntraced(function*(caller: Caller, id: Authorizatio
 const mayBeDeactivated = (view: AuthorizationView): boolean =>
   view.orderStatus !== "valid" && authorizationMoves.deactivate.from.some((status) => status === view.status)
 
-/** Refuses the deactivation, and says why and what the client can do. The authorization is in its present state. */
+/**
+ * Refuses the deactivation of an authorization. The refusal says why, and what the client can do. The given
+ * authorization is in its present state.
+ */
 const refuseDeactivation = ({ id, identifier, orderStatus, status }: AuthorizationView) => {
   const isIssued = orderStatus === "valid"
   const why = isIssued
@@ -71,9 +74,9 @@ const refuseDeactivation = ({ id, identifier, orderStatus, status }: Authorizati
 }
 
 /**
- * Deactivates an authorization (RFC 8555 section 7.5.2), even while the order is `processing`, but never once it is
- * `valid`. A `pending` order becomes `invalid` (section 7.1.6). A `ready` order goes back to `pending`, with an error
- * that says why it stays there. A second deactivation changes nothing.
+ * Deactivates an authorization (RFC 8555 section 7.5.2). This is possible even while the order is `processing`, but not
+ * once the order is `valid`. A `pending` order becomes `invalid` (section 7.1.6). A `ready` order goes back to
+ * `pending`, with an error that says why it stays there. A second deactivation changes nothing.
  */
 export const deactivate = Effect.fnUntraced(function*(caller: Caller, id: AuthorizationId) {
   const view = yield* find(caller, id)

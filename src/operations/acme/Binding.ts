@@ -14,12 +14,12 @@ import * as eabKeys from "../../store/eab/EabKeys.ts"
 /** The `reason` of `eab_rejected`. */
 type Reason = "missing" | "unknown_kid" | "revoked" | "other_profile" | "mac_mismatch" | "malformed"
 
-// A text that cannot be one of our kids may be anything, even a secret that was entered by mistake. So it is not
-// logged.
+// A text that cannot be one of our kids may be anything, even a secret that was entered by mistake. So such a text is
+// not logged.
 const rejected = (reason: Reason, kid: string | undefined) =>
   emit("eab_rejected", { kid: kid !== undefined && isId(kid) ? kid : undefined, reason })
 
-/** Reads the binding with its kid, or fails with the fault in its form. */
+/** Reads the binding and its kid. Fails if the form of the binding is wrong. */
 const readBinding = (
   binding: unknown,
   key: AccountKey,
@@ -43,12 +43,12 @@ const readBinding = (
       : yield* refuse("the payload is not the account key.")
   })
 
-// The check of an unknown kid takes as long as the check of a known kid.
+// The key with which the binding is checked if its kid is unknown. So the check takes as long as for a known kid.
 const nobodysSecret = Buffer.alloc(32)
 
 /**
- * Returns the kid of the credential that binds the account (RFC 8555 section 7.3.4). Credentials are read from the
- * database each time. Every fault of kid or MAC gets the same answer. The log distinguishes the faults.
+ * Returns the kid of the credential that binds the account (RFC 8555 section 7.3.4). The credential is read from the
+ * database each time. The answer is the same for every fault of kid or MAC, but the log distinguishes the faults.
  */
 export const verifyBinding = Effect.fnUntraced(function*(
   { binding, key, profile, url }: {

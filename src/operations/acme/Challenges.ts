@@ -29,8 +29,8 @@ export const find = Effect.fnUntraced(function*(caller: Caller, id: ChallengeId)
 })
 
 /**
- * Returns why nothing is validated any more. The caller adds the rest of the sentence, which tells the client how to
- * continue.
+ * Returns why nothing more is validated for this name. The caller adds the rest of the sentence, which tells the client
+ * how to continue.
  */
 const whyEnded = (name: string, status: AuthorizationStatus, expires: number): string => {
   const subject = `The authorization of ${shownName(name)}`
@@ -48,7 +48,7 @@ const whyEnded = (name: string, status: AuthorizationStatus, expires: number): s
   }
 }
 
-// This finds out from the current state why a claim changed no row.
+// Finds out from the present state why a claim changed no row.
 const explainLostClaim = Effect.fnUntraced(function*(caller: Caller, id: ChallengeId) {
   const challenge = yield* find(caller, id)
   if (challenge.status !== "pending" || challenge.authzStatus === "valid") return challenge
@@ -73,7 +73,9 @@ const explainLostClaim = Effect.fnUntraced(function*(caller: Caller, id: Challen
   })
 })
 
-/** Claims the challenge and queues its validation. If the profile bypasses validation, accepts it at once. */
+/**
+ * Claims the challenge and queues its validation. If the profile bypasses validation, accepts the challenge at once.
+ */
 const claimAndEnqueue = Effect.fnUntraced(function*(
   caller: Caller,
   challenge: Effect.Success<ReturnType<typeof find>>,
@@ -130,8 +132,8 @@ const claimAndEnqueue = Effect.fnUntraced(function*(
 
 /**
  * Handles the trigger of a challenge (RFC 8555 section 7.5.1): one transaction claims the challenge and queues its
- * validation. It returns a challenge unchanged if it is already processing or decided, or if its authorization is
- * valid. `isBegun` is true if this request queued the validation.
+ * validation. A challenge that is already processing or decided, or whose authorization is valid, is returned
+ * unchanged. `isBegun` is true if this request queued the validation.
  */
 export const trigger = Effect.fnUntraced(function*(caller: Caller, id: ChallengeId) {
   const challenge = yield* find(caller, id)

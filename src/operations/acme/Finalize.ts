@@ -80,8 +80,8 @@ const refused = Effect.fnUntraced(function*(caller: Caller, order: OrderView, er
 const ruleOf = ({ rule }: { readonly rule: string | undefined }) => rule === undefined ? {} : { rule }
 
 /**
- * Applies the profile's policy to the names of a CSR. At this point they equal the order's names. A refusal does not
- * change the order.
+ * Applies the profile's policy to the names of a CSR. At this point the names of the CSR and of the order are equal. A
+ * refusal does not change the order.
  */
 const filtered = Effect.fnUntraced(function*(caller: Caller, order: OrderView, { subjectNames }: Csr) {
   const refusal = yield* judgeNames(caller, "CSR", [
@@ -106,7 +106,7 @@ const filtered = Effect.fnUntraced(function*(caller: Caller, order: OrderView, {
   return yield* finalizeProblem(refusal)
 })
 
-/** Claims the order and queues its signing. It fails if another request has claimed the order. */
+/** Claims the order and queues its signing. Fails if another request has already claimed the order. */
 const claimAndEnqueue = Effect.fnUntraced(function*(caller: Caller, order: OrderView, csr: Csr, now: number) {
   const { profile } = caller
   const { id } = order
@@ -132,8 +132,8 @@ const claimAndEnqueue = Effect.fnUntraced(function*(caller: Caller, order: Order
 })
 
 /**
- * Handles finalize (RFC 8555 section 7.4): it checks the whole CSR, then one transaction claims the order and queues
- * its signing. A request that loses the claim gets orderNotReady.
+ * Handles finalize (RFC 8555 section 7.4). First the whole CSR is checked. Then one transaction claims the order and
+ * queues its signing. If another request has claimed the order, the request fails with orderNotReady.
  */
 export const finalize = Effect.fnUntraced(function*(caller: Caller, id: OrderId, csrText: string) {
   const { profile } = caller

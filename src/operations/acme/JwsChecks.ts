@@ -8,34 +8,34 @@ import { AccountDoesNotExist, Malformed } from "../../domain/AcmeError.ts"
 import { AccountId, isId } from "../../domain/Id.ts"
 
 /*
- * The checks of a signed request that need only the request. They are plain functions. Look-ups and nonces must wait,
- * so they are effects (Authenticate.ts). The numbers are rows of docs/decisions/acme-surface.md, "Order of the checks".
- * Row 1, the media type, is checked before the body is read.
+ * The checks of a signed request that need only the request. They are plain functions. The checks that need accounts or
+ * nonces have to wait, so they are effects (Authenticate.ts). The numbers of the checks are rows of
+ * docs/decisions/acme-surface.md, "Order of the checks". Row 1, the media type, is checked before the body is read.
  */
 
 /**
- * Why a request is refused. `reason` is the reason in the record jws_rejected. Without a reason, that record is not
- * written.
+ * Why a request is refused. `reason` is the reason in the record jws_rejected. If there is no reason, that record is
+ * not written.
  */
 export interface Refusal {
   readonly reason?: string
   readonly error: AcmeError
 }
 
-/** What was read from a request, or the refusal. */
+/** The values that a check has read from a request, or the refusal. */
 export type Checked<A> = Result.Result<A, Refusal>
 
 const refused = (reason: string, error: AcmeError): Checked<never> => Result.fail({ reason, error })
 
 const malformed = (reason: string, detail: string): Checked<never> => refused(reason, new Malformed({ detail }))
 
-/** The member of the header that names the key, as a resource requires it; `either` accepts both. */
+/** Which member of the header a resource requires to name the key. With `either`, both are accepted. */
 export type KeyMember = "jwk" | "kid" | "either"
 
 /**
  * Makes checks 2 to 5. 2: the flattened JWS and its protected header can be decoded. 3: there is no `crit`, because the
- * service implements no extension. 4: `url` equals the URL of the request, as a string. 5: there is exactly one of
- * `jwk` and `kid`, and it is the member that this resource requires.
+ * service implements no extension. 4: `url` and the URL of the request are equal strings. 5: the header has exactly one
+ * of `jwk` and `kid`, and this resource accepts that member.
  */
 export const openJws = (body: Uint8Array, url: string, wanted: KeyMember): Checked<Jws> => {
   const parsed = parseJws(body)
@@ -59,11 +59,11 @@ export const openJws = (body: Uint8Array, url: string, wanted: KeyMember): Check
 /** The algorithms that a resource accepts. */
 export type Algorithms = ReadonlyArray<SignatureAlgorithm>
 
-/** Makes the part of check 6 before the key is read: `alg` is supported. */
+/** Makes the part of check 6 that does not need the key: `alg` is supported. */
 export const algorithmKnown = ({ header }: Jws, algorithms: Algorithms): Checked<void> =>
   Result.mapError(checkAlgorithm(header.alg, algorithms), (error) => ({ reason: "algorithm_unsupported", error }))
 
-/** Makes check 6a: returns the key that the `jwk` describes, if `alg` is supported. */
+/** Makes check 6a: `alg` is supported. Returns the key that the `jwk` describes. */
 export const keyOfJwk = (jws: Jws, algorithms: Algorithms): Checked<AccountKey> =>
   Result.flatMap(
     algorithmKnown(jws, algorithms),
@@ -78,8 +78,9 @@ export const algorithmFits = ({ header }: Jws, key: AccountKey, algorithms: Algo
   }))
 
 /**
- * Makes check 6b: returns the id in a `kid`, which must be the URL of an account of this profile. Any other URL, even
- * of another profile or of a former base_url, has no account here. A client that gets this answer registers again.
+ * Makes check 6b: returns the id in a `kid`. The `kid` must be the URL of an account of this profile. For any other
+ * URL, even of another profile or of a former base_url, no account exists here. A client that gets this answer
+ * registers again.
  */
 export const accountIdOfKid = (kid: string, prefix: string): Checked<AccountId> => {
   const id = kid.slice(prefix.length)
@@ -89,10 +90,10 @@ export const accountIdOfKid = (kid: string, prefix: string): Checked<AccountId> 
     : malformed("kid_foreign", `The kid is not the URL of an account: ${prefix} and an id.`)
 }
 
-/** A reader of a payload; an empty payload is a POST-as-GET (RFC 8555 section 6.3). */
+/** A function that reads a payload. An empty payload means a POST-as-GET (RFC 8555 section 6.3). */
 export type Payload<P> = (bytes: Buffer) => Checked<P>
 
-/** The reader of a POST-as-GET: the payload must be empty. */
+/** Reads the payload of a POST-as-GET, which must be empty. */
 export const postAsGet: Payload<undefined> = (bytes) =>
   bytes.length === 0
     ? Result.succeed(undefined)

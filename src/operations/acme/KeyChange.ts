@@ -27,7 +27,7 @@ import { auditFacts } from "../Caller.ts"
 import { refuseUnlessValid } from "./Accounts.ts"
 import { faultOf } from "./NewKey.ts"
 
-/** keyChange as it was posted: the inner JWS, and the two URLs that it must contain. */
+/** A keyChange request as it was posted: the inner JWS, and the two URLs that the inner JWS must contain. */
 export interface KeyChange {
   readonly inner: Uint8Array
   readonly url: string
@@ -54,7 +54,10 @@ const Payload = Schema.decodeUnknownOption(Schema.Struct({
   oldKey: Schema.Record(Schema.String, Schema.Unknown)
 }))
 
-/** Returns the new key if the inner JWS proves that its holder wants it for this account (RFC 8555 section 7.3.5). */
+/**
+ * Returns the new key if the inner JWS proves that the holder of that key wants it for this account (RFC 8555 section
+ * 7.3.5).
+ */
 const provenKey = ({ accountUrl, inner, url }: KeyChange, caller: Caller): Result.Result<AccountKey, Refusal> => {
   const parsed = parseJws(inner)
   if (Result.isFailure(parsed)) return Result.fail(["bad_inner_jws", parsed.failure])
@@ -89,7 +92,7 @@ const provenKey = ({ accountUrl, inner, url }: KeyChange, caller: Caller): Resul
 }
 
 /**
- * Replaces the account's key. The write succeeds only while the old key is stored, so only one of two concurrent
+ * Replaces the account's key. The write succeeds only if the old key is still stored. So only one of two concurrent
  * rollovers succeeds.
  */
 export const rollOver = Effect.fnUntraced(function*(caller: Caller, account: Account, request: KeyChange) {
@@ -114,7 +117,8 @@ export const rollOver = Effect.fnUntraced(function*(caller: Caller, account: Acc
     accounts.changeKey({ id: account.id, profile: account.profile, oldKey: account.pubkey, newKey: key.spki }),
     row
   ).pipe(
-    // Another account took the key between the look-up and the write, or the write succeeded and its answer was lost.
+    // The write fails if another account took the key after the look-up. It also fails here if the write succeeded but
+    // its answer was lost.
     Effect.catchTag("StorageFailed", (error) =>
       Effect.flatMap(owner, (taken) => {
         if (taken === undefined) return error

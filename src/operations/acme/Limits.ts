@@ -11,13 +11,19 @@ import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import * as limits from "../../store/LimitRows.ts"
 import type { Caller } from "../Caller.ts"
 
-/** Retry-After in seconds for too many pending authorizations. The client itself decides when these end. */
+/**
+ * The Retry-After, in seconds, if there are too many pending authorizations. The client itself decides when its pending
+ * authorizations end.
+ */
 const pendingRetrySeconds = 60
 
 /** Returns the value of `created_network` for a new account. */
 export const networkOf = ({ ip }: ClientFacts): string | undefined => ip === undefined ? undefined : peerOf(ip).network
 
-/** Returns a limit over a window. There is room again when the oldest counted row leaves the window. */
+/**
+ * Returns that a limit over a window of time is reached. A request may succeed again when the oldest counted row leaves
+ * the window.
+ */
 const overWindow = (
   limit: Reached["limit"],
   { most, now, oldest, windowSeconds }: {
@@ -40,8 +46,8 @@ export const ofNewAccount = Effect.fnUntraced(function*(profile: ProfileConfig, 
 })
 
 /**
- * Returns the limit that another order for the replacement of this certificate would exceed, if any. Such orders count
- * in no other limit.
+ * Returns the limit that would be exceeded by another order to replace this certificate, if any. Orders that replace a
+ * certificate count in no other limit.
  */
 const ofReplacement = Effect.fnUntraced(function*({ accountId, profile }: Caller, replaces: string, now: number) {
   const { orders_per_replacement: most, window_seconds: windowSeconds } = profile.limits
@@ -51,7 +57,7 @@ const ofReplacement = Effect.fnUntraced(function*({ accountId, profile }: Caller
 
 /**
  * Returns the first limit that a new order with this number of names would exceed, if any. `replaces` is the
- * certificate that it replaces. The transaction has locked the account.
+ * certificate that the order replaces. The caller must have locked the account in this transaction.
  */
 export const ofNewOrder = Effect.fnUntraced(function*(
   caller: Caller,
@@ -79,7 +85,8 @@ export const ofNewOrder = Effect.fnUntraced(function*(
 })
 
 /**
- * Returns the most names that one order may have. A limit would refuse a larger order however long the client waits.
+ * Returns the highest number of names that one order may have. A larger order would exceed a limit, however long the
+ * client waits.
  */
 export const mostNames = ({ limits, order }: ProfileConfig): number =>
   [limits.names_per_account, limits.pending_authorizations_per_account].reduce(
@@ -91,7 +98,10 @@ export const mostNames = ({ limits, order }: ProfileConfig): number =>
 export const boundsOrders = ({ limits }: ProfileConfig): boolean =>
   limits.orders_per_account > 0 || limits.names_per_account > 0 || limits.pending_authorizations_per_account > 0
 
-/** Refuses a request that exceeds a limit: counts it, logs it and answers it. A replayed request is neither counted nor logged. */
+/**
+ * Refuses a request that exceeds a limit. Counts and logs the refusal. A replayed request is neither counted nor
+ * logged.
+ */
 export const refuse = (
   profile: string,
   reached: Reached,

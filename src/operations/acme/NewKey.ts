@@ -3,17 +3,20 @@ import type { AccountId } from "../../domain/Id.ts"
 import { PublicKeys } from "../../services/keys/PublicKeys.ts"
 import * as burntKeys from "../../store/revocation/BurntKeys.ts"
 
-/** Returns why a public key is refused for accounts and certificates in itself: it is weak, or on a list of the operator. */
+/**
+ * Returns what is wrong with a public key itself, for accounts and certificates alike: it is weak, or it is on a list
+ * of the operator.
+ */
 export const weaknessOf = (spki: Uint8Array) => PublicKeys.use(({ faultOf }) => faultOf(spki))
 
-/** Returns the refusal of a key that is burnt, either for everybody or for the account that presents it. */
+/** Returns the refusal of a burnt key. A key may be burnt for everybody, or only for the account that presents it. */
 export const burntFault = Effect.fnUntraced(function*(spki: Uint8Array, broughtBy?: AccountId) {
   return (yield* burntKeys.isBurnt(spki, broughtBy))
     ? { reason: "burnt_key" as const, detail: "A certificate for this key was revoked for key compromise." }
     : undefined
 })
 
-/** Returns why a public key is refused: one of the two reasons above. Stored keys are not checked again. */
+/** Returns why a public key is refused: it is weak, listed or burnt. Stored keys are not checked again. */
 export const faultOf = Effect.fnUntraced(function*(spki: Uint8Array, broughtBy: AccountId) {
   return (yield* weaknessOf(spki)) ?? (yield* burntFault(spki, broughtBy))
 })

@@ -33,10 +33,15 @@ const accept = (
     : Result.fail(new RejectedIdentifier({ detail, identifier }))
 }
 
-/** The most refusals that one answer lists. A client with more refusals must correct these first. */
+/**
+ * The highest number of refusals that one answer lists. A client with more refusals must correct the listed ones first.
+ */
 const mostRefusals = 10
 
-/** Checks all identifiers. It returns a single refusal unchanged, and several refusals as a compound. */
+/**
+ * Checks all identifiers. If one identifier is refused, fails with that refusal. If several are refused, fails with a
+ * compound of these refusals.
+ */
 export const acceptAll = (
   profile: ProfileConfig,
   identifiers: ReadonlyArray<{ readonly type: string; readonly value: string }>

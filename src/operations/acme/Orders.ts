@@ -34,14 +34,14 @@ import * as limits from "./Limits.ts"
 import { acceptAll } from "./OrderedNames.ts"
 import { unattainable } from "./Validity.ts"
 
-/** The decoded newOrder. Dates are epoch seconds. */
+/** A decoded newOrder request. Its dates are epoch seconds. */
 export interface OrderRequest {
   readonly identifiers: ReadonlyArray<{ readonly type: string; readonly value: string }>
   readonly notBefore: number | undefined
   readonly notAfter: number | undefined
-  /** A certID (RFC 9773). */
+  /** The certID of the certificate that the order replaces (RFC 9773). */
   readonly replaces?: string | undefined
-  /** The kind of certificate asked for (draft-ietf-acme-profiles), by its name. */
+  /** The name of the certificate profile that the client requests (draft-ietf-acme-profiles). */
   readonly certificateProfile?: string | undefined
 }
 
@@ -67,8 +67,8 @@ const checkRequest = (
   }
   const fault = unattainable(profile, issuer, request, now)
   if (fault !== undefined) return Result.fail(fault)
-  // The directory offers no certificate profiles. If the member were ignored, the client would believe that it got the
-  // profile that it asked for.
+  // The directory offers no certificate profiles. If the member were ignored, the client would believe that its
+  // certificate has the requested profile.
   if (certificateProfile !== undefined) return Result.fail(new InvalidProfile({ profile: certificateProfile }))
   return acceptAll(profile, identifiers)
 }
@@ -76,7 +76,7 @@ const checkRequest = (
 const challengesFor = ({ challenge }: ProfileConfig, name: DnsName): ReadonlyArray<ChallengeType> =>
   isWildcard(name) ? challenge.enabled.filter(provesDns) : challenge.enabled
 
-// A client must not learn whether another account's certificate exists, or whose it is.
+// A client must not learn whether another account has such a certificate, nor which account that is.
 const nobodys = "names no certificate of this account"
 const replacesFaults = {
   malformed: "is no certID: two base64url texts with a dot between them",
@@ -87,8 +87,8 @@ const replacesFaults = {
 }
 
 /**
- * Finds the certificate to be replaced. It must belong to the caller and have a name in common with the order (RFC 9773
- * section 5).
+ * Finds the certificate that the order replaces. It must belong to the caller, and have a name in common with the order
+ * (RFC 9773 section 5).
  */
 const replacedBy = Effect.fnUntraced(function*(caller: Caller, certId: string, names: ReadonlyArray<string>) {
   const found = yield* locate(caller.profile.name, certId)
@@ -108,7 +108,7 @@ const replacedBy = Effect.fnUntraced(function*(caller: Caller, certId: string, n
   return yield* new Malformed({ detail: `The member replaces ${fault}.` })
 })
 
-/** Refuses an order, with a record of it. */
+/** Refuses an order, and logs the refusal. */
 const rejected = (error: AcmeError, identifiers: ReadonlyArray<string>) =>
   Effect.andThen(emit("order_rejected", { reason: problemType(error), identifiers }), Effect.fail(error))
 
@@ -163,7 +163,8 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
     authorizations: wanted,
     challenges: offered
   }
-  // A claim that is already taken does not fail the transaction: the others in its group commit would have to run again.
+  // If the certificate to replace is already claimed, the transaction does not fail. Otherwise the other bodies in its
+  // group commit would have to run again.
   const insert = Effect.gen(function*() {
     if ((yield* orderCreation.create(row)) === undefined) return "lost"
     yield* afterCommit(emit("order_created", { order_id: id, identifiers: names }))
@@ -175,7 +176,7 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
   const outcome = yield* Effect.uninterruptible(
     isBounded || replaces !== undefined
       ? transaction(Effect.gen(function*() {
-        yield* accounts.lock(caller.accountId) // the account is the first lock, before the row of an order
+        yield* accounts.lock(caller.accountId) // the account is locked first, before the row of an order
         const reached = isBounded ? yield* limits.ofNewOrder(caller, { names: names.length, now, replaces }) : undefined
         if (reached !== undefined) return reached
         if (replaces !== undefined) {
@@ -221,8 +222,8 @@ const longestWalk = 500
 const beforeAll = makeOrderId("ffffffff-ffff-ffff-ffff-ffffffffffff")
 
 /**
- * Returns one page of the caller's orders, newest first, and the cursor of the next page if there may be more. A page
- * is short, or even empty, if many orders have failed.
+ * Returns one page of the caller's orders, newest first, and the cursor of the next page if there may be more. If many
+ * orders have failed, a page may be short or even empty.
  */
 export const list = Effect.fnUntraced(function*(caller: Caller, cursor: OrderId | undefined) {
   const now = yield* currentSeconds

@@ -6,7 +6,7 @@ import { readLedger } from "../../services/signing/Ledger.ts"
 import { PublishedCrls } from "../../services/signing/PublishedCrls.ts"
 import { ReadHooks } from "../../services/signing/ReadHooks.ts"
 
-/** Returns a part of the profile's own CA. */
+/** Returns a part of the CA that the profile itself has. */
 const ofIssuer = <A>(profile: string, part: (issuer: Issuer) => A): Effect.Effect<A, NotPublished, Issuers> =>
   Effect.flatMap(Issuers, (issuers) => {
     const issuer = issuers.of(profile)
@@ -22,8 +22,8 @@ export const anchor = (profile: string) => ofIssuer(profile, ({ anchorPem }) => 
 export const issuerCertificate = (profile: string) => ofIssuer(profile, ({ certificate }) => certificate)
 
 /**
- * Returns the stored DER revocation list of a profile's CA (docs/decisions/revocation-lists.md, "Serving"). Without a
- * local CA it is the list that the operator's script returns, if any.
+ * Returns the stored DER revocation list of a profile's CA (docs/decisions/revocation-lists.md, "Serving"). If the
+ * profile has no local CA, this is the list that the operator's script returns, if any.
  */
 const revocationList = Effect.fnUntraced(function*(profile: string) {
   const issuer = (yield* Issuers).of(profile)
@@ -38,8 +38,8 @@ const revocationList = Effect.fnUntraced(function*(profile: string) {
 })
 
 /**
- * Everything that a profile publishes about its CA, by the path below the profile, with the media type (RFC 2585
- * section 4 for DER).
+ * Everything that a profile publishes about its CA. Each object has its path below the profile and its media type (RFC
+ * 2585 section 4 for DER).
  */
 export const publications = {
   "/crl": { mediaType: "application/pkix-crl", of: revocationList },

@@ -40,11 +40,11 @@ export interface RevocationRequest {
   readonly profile: string
   /** The profile's signing backend. */
   readonly backend: ProfileConfig["signer"]["backend"]
-  /** The account that signed, whatever its status, or the key the request carries. */
+  /** The account that signed, whatever its status, or the key in the header of the request. */
   readonly signer: { readonly account: Account } | { readonly key: AccountKey }
-  /** base64url DER. */
+  /** The certificate as base64url DER. */
   readonly certificate: string
-  /** The RFC 5280 reason code. Without a code, no reason is stored. */
+  /** The reason code of RFC 5280. If it is undefined, no reason is stored. */
   readonly reason: number | undefined
   readonly client: ClientFacts
 }
@@ -67,8 +67,8 @@ const refused = Effect.fnUntraced(function*(
 ) {
   yield* emit("certificate_revoke_rejected", { cert_serial: certSerial, reason: problemType(error) })
   const account = accountOf(request)
-  // Anyone can generate a key and name a certificate, even a certificate that a server presented. So the number of such
-  // rows is limited.
+  // Anyone can generate a key and name a certificate, even a certificate that they only saw on a server. So the number
+  // of rows that such requests write is limited.
   const isOutsider = account === undefined && (found === undefined || !isAuthorized(request, found))
   if (isOutsider && !(yield* (yield* AuditAllowance).take)) return yield* error
   yield* audit.record({
@@ -87,16 +87,16 @@ const refused = Effect.fnUntraced(function*(
 }, Effect.uninterruptible)
 
 /**
- * The most hexadecimal digits of a serial that are looked up and recorded. No certificate of ours has more than forty
- * (RFC 5280 section 4.1.2.2).
+ * The highest number of hexadecimal digits in a serial that is looked up and recorded. No certificate of ours has more
+ * than forty (RFC 5280 section 4.1.2.2).
  */
 const longestSerial = 64
 
 /**
- * Handles revokeCert (RFC 8555 section 7.6; docs/protocol.md, "Revocation"). The stored leaf must equal the submitted
- * leaf, octet for octet. Authorization is checked before any answer that would show whether the certificate is revoked.
- * If another party must revoke it, the request waits for that. A key compromise burns the key even if the certificate
- * was revoked before.
+ * Handles revokeCert (RFC 8555 section 7.6; docs/protocol.md, "Revocation"). The stored leaf and the submitted leaf
+ * must be equal, octet for octet. The sender's right to revoke is checked before any answer that would show whether the
+ * certificate is revoked. If an external signer must revoke the certificate, the request waits for that signer. A key
+ * compromise burns the key even if the certificate was revoked before.
  */
 export const revokeCert = Effect.fnUntraced(function*(request: RevocationRequest) {
   const { client, profile, reason, signer } = request

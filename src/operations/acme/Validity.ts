@@ -15,12 +15,12 @@ import * as certificates from "../../store/orders/CertificateRows.ts"
 import { unreadableChain } from "../StoredCertificate.ts"
 
 /*
- * The validity that an order asks for, and the validity that its certificate gets (RFC 8555 section 7.4). The row keeps
- * the requested dates. Only the local CA knows in advance what it will grant. A relay passes the requested dates on,
- * and a program does not get them.
+ * The validity that an order requests, and the validity of its certificate (RFC 8555 section 7.4). The row keeps the
+ * requested dates. Only the local CA knows in advance which dates it will grant. A relay sends the requested dates to
+ * its upstream. A program does not receive them.
  */
 
-/** The dates that a client asks for, in epoch seconds. */
+/** The dates that a client requests, in epoch seconds. */
 export interface Wish {
   readonly notBefore: number | undefined
   readonly notAfter: number | undefined
@@ -28,7 +28,10 @@ export interface Wish {
 
 const isWish = ({ notAfter, notBefore }: Wish): boolean => notAfter !== undefined || notBefore !== undefined
 
-/** Returns what the local CA of a profile grants. `issuer` is absent if its certificate cannot be read at present. */
+/**
+ * Returns the validity that the local CA of a profile grants. `issuer` is absent if the certificate of the CA cannot be
+ * read at present.
+ */
 const windowOf = (
   { signer }: ProfileConfig,
   issuer: Issuer | undefined,
@@ -46,7 +49,7 @@ const windowOf = (
   })
 
 /**
- * Returns why no certificate of this profile can have the requested validity, if that is known: nothing of the
+ * Returns why no certificate of this profile can have the requested validity, if the reason is known: nothing of the
  * requested period would be left.
  */
 export const unattainable = (
@@ -72,8 +75,8 @@ export const unattainable = (
 const nothing: Wish = { notBefore: undefined, notAfter: undefined }
 
 /**
- * Returns the dates of the certificate of a valid order. If the certificate cannot be read, returns no dates and logs
- * that.
+ * Returns the dates of the certificate of a valid order. If the certificate cannot be read, logs that and returns no
+ * dates.
  */
 const issued = (order: Order): Effect.Effect<Wish, StorageFailed, Database> =>
   Effect.flatMap(certificates.certificate(order), (row) => {
@@ -85,8 +88,8 @@ const issued = (order: Order): Effect.Effect<Wish, StorageFailed, Database> =>
   })
 
 /**
- * Returns the dates that a client sees for the dates that it asked for: the dates of the certificate once it exists,
- * and before that the dates that the certificate will have, as far as they are known.
+ * Returns the dates that a client sees in its order. Once the certificate exists, these are the dates of the
+ * certificate. Before that, they are the dates that the certificate will have, as far as they are known.
  */
 export const datesOf = (
   profile: ProfileConfig,

@@ -22,7 +22,7 @@ import * as orphans from "../work/OrphanedCertificates.ts"
 import { readForOperator } from "./OperatorReads.ts"
 import * as orders from "./OrderRecords.ts"
 
-/* The operations of operators on accounts. */
+/* What operators can do with accounts. */
 
 interface Page {
   readonly limit: number
@@ -67,15 +67,15 @@ const rowOf = (operator: Operator, { id, profile }: Pick<Account, "id" | "profil
 const isSame = (one: ReadonlyArray<string>, other: ReadonlyArray<string>): boolean =>
   one.length === other.length && one.every((text, index) => text === other[index])
 
-/** Refuses to change an account that is not valid, because its contacts are no longer used. */
+/** Refuses to change an account that is not valid, because the contacts of such an account are no longer used. */
 const refuseUnlessValid = ({ status }: AccountRecord) =>
   status === "valid"
     ? Effect.void
     : new BadRequest({ detail: `The account is ${status}; contacts can be changed only while it is valid.` })
 
 /**
- * Replaces the contacts. The rules are the same as for clients. An empty list removes all contacts; equal contacts
- * change nothing.
+ * Replaces the contacts. The rules are the same as for clients. An empty list removes all contacts. If the contacts are
+ * the same as before, nothing changes.
  */
 export const updateContact = Effect.fn("AccountRecords.updateContact")(
   function*(operator: Operator, id: string, given: ReadonlyArray<string>) {
@@ -128,8 +128,8 @@ const refuseWhileLive = Effect.fnUntraced(function*(id: AccountId) {
 })
 
 /**
- * Returns what {@link remove} would delete, and refuses whatever {@link remove} would refuse. Commands call it before
- * they ask for confirmation.
+ * Returns what {@link remove} would delete, and refuses whatever {@link remove} would refuse. Commands call this
+ * function before they ask for confirmation.
  */
 export const preview = Effect.fn("AccountRecords.preview")(function*(id: string) {
   const found = yield* detail(id)
@@ -138,8 +138,8 @@ export const preview = Effect.fn("AccountRecords.preview")(function*(id: string)
 })
 
 /**
- * Deletes an account with its orders and everything that belongs to them. It is refused while a certificate may still
- * be in use.
+ * Deletes an account with its orders and everything that belongs to them. Refuses the deletion while a certificate of
+ * the account may still be in use.
  */
 export const remove = Effect.fn("AccountRecords.remove")(function*(operator: Operator, id: string) {
   const done = yield* transaction(Effect.gen(function*() {

@@ -22,38 +22,43 @@ const queueMillis = 5000
 const refusalMillis = 10_000
 const expiringMillis = 60_000
 const totalsMillis = 60_000
-/** A page waits no longer than this for values that are not essential. */
+/** How long, in milliseconds, a page waits for values that are not essential. */
 const totalsPatienceMillis = 2000
 
 /**
- * Runs a reading for which all viewers wait. If it counted in the share of the operator who asked first, it would wait
- * behind that operator's other reads. So all such readings have their own share.
+ * Runs a reading for which all viewers wait. If the reading counted in the share of the operator who asked first, it
+ * would wait behind that operator's other readings. So all such readings have a share of their own.
  */
 const forAll = <A, E, R>(reading: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.provideService(reading, currentAsker, { host: "activity", network: "activity" })
 
 const daySeconds = 86_400
 const soonDays = 7
-/** The most certificates that are checked. Each check costs a few look-ups, and there may be very many certificates. */
+/**
+ * The highest number of certificates that are checked. Each check needs a few look-ups, and there may be very many
+ * certificates.
+ */
 const mostSoon = 10_000
 
 /**
- * The state of the service, for the operators' first page and for monitoring programs. Everything here is kept for some
- * seconds, so that many viewers cost the database no more than a single one.
+ * The state of the service, for the operators' first page and for monitoring programs. Every value is kept for some
+ * seconds, so that many viewers cost the database no more than a single viewer.
  */
 export class Activity extends Context.Service<Activity, {
-  /** Counts over time, for one profile or for all. */
+  /** Counts over time, for one profile or for all profiles. */
   readonly trend: (profile: string | undefined, range: TrendRange) => Reading<Trend>
   /** The queue by kind. */
   readonly queue: Reading<Effect.Success<typeof jobs.queue>>
-  /** Failures in the audit trail of the last day. `since` is the start of that day in epoch seconds. */
+  /** The number of failures in the audit trail of the last day. `since` is the start of that day in epoch seconds. */
   readonly refusals: Reading<{ readonly count: number; readonly since: number }>
-  /** Certificates that expire within a week and have not been replaced. With `isCut` there may be more. */
+  /**
+   * The number of certificates that expire within a week and have not been replaced. With `isCut` there may be more.
+   */
   readonly expiring: Reading<{ readonly count: number; readonly isCut: boolean; readonly days: number }>
   /** The total numbers of records. */
   readonly totals: Reading<{ readonly accounts: number; readonly orders: number; readonly credentials: number }>
 }>()("acme/operations/Activity") {
-  /** Provides the counts of these profiles, and of all profiles together. */
+  /** Provides the counts of each of these profiles, and of all profiles together. */
   static readonly layer = (profiles: ReadonlyArray<string>): Layer.Layer<Activity> =>
     Layer.effect(
       this,
@@ -79,8 +84,8 @@ export class Activity extends Context.Service<Activity, {
           totalsPatienceMillis
         )
         return {
-          // If a name is not a profile of the configuration, the result is not kept, so that nobody can fill the
-          // memory.
+          // If a name is not a profile of the configuration, the result is not kept. Otherwise made-up names could fill
+          // the memory.
           trend: (profile, range) => trends.get(keyOf(profile, range)) ?? Effect.flatten(makeTrend(profile, range)),
           queue: forAll(yield* makeSharedReading(queueMillis, jobs.queue)),
           refusals: forAll(yield* makeSharedReading(refusalMillis, refusals)),

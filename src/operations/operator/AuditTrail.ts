@@ -10,7 +10,7 @@ import type { AtKeyboard } from "../Operator.ts"
 import { prune } from "../work/AuditSweep.ts"
 import { readForOperator } from "./OperatorReads.ts"
 
-/* The operations of operators on the audit trail: they read it, and they delete old rows. */
+/* What operators can do with the audit trail: read its rows, and delete its old rows. */
 
 interface Page {
   readonly limit: number
@@ -24,8 +24,8 @@ export const find = Effect.fn("AuditTrail.find")(function*(id: string) {
 })
 
 /**
- * Refuses an event that this version does not know and that no row has. An empty list would suggest that the event
- * never happened.
+ * Refuses an event that this version does not know and that no row has. An empty list would suggest that the event is
+ * possible but never happened.
  */
 export const checkEvent = Effect.fn("AuditTrail.checkEvent")(function*(event: string | undefined) {
   if (event === undefined || auditEvents.some((known) => known === event)) return
@@ -33,7 +33,7 @@ export const checkEvent = Effect.fn("AuditTrail.checkEvent")(function*(event: st
   return yield* new UnknownWord({ name: "event", word: event.slice(0, 64), known: auditEvents })
 })
 
-/** The filters of a list: the store's filters, and the request. */
+/** The filters of a list: the filters of the store, and the request of the rows. */
 export type TrailFilters = AuditFilters & { readonly requestId?: string | undefined }
 
 /** Returns whether a row meets all filters except the request. */
@@ -47,8 +47,8 @@ const batch = 1000
 const mostOfRequest = 10_000
 
 /**
- * Returns the rows of one request, up to a limit. A request has a few rows, but a proxy may give the same id to every
- * request (docs/decisions/audit-rows.md, "Reading").
+ * Returns the rows of one request, up to a limit. Usually a request has a few rows, but a proxy may give the same id to
+ * every request (docs/decisions/audit-rows.md, "Reading").
  */
 const ofRequest = Effect.fnUntraced(function*(filters: AuditFilters, requestId: string, { limit, offset }: Page) {
   const found: Array<AuditRecord> = []
@@ -68,8 +68,8 @@ const ofRequest = Effect.fnUntraced(function*(filters: AuditFilters, requestId: 
 })
 
 /**
- * Returns a page of the trail, newest first, and the number of matching rows. `truncated` says that a search for a
- * request ended early.
+ * Returns a page of the trail, newest first, and the number of matching rows. `truncated` is true if the search for the
+ * rows of a request ended early.
  */
 export const list = (filters: TrailFilters, page: Page) =>
   readForOperator(Effect.gen(function*() {
@@ -87,7 +87,7 @@ export const preview = (olderThanDays: number) =>
 
 /**
  * Deletes rows older than `olderThanDays` days, a thousand in each transaction ({@link prune}). An interruption takes
- * effect between two transactions. `told` gets the number of rows so far after each transaction.
+ * effect between two transactions. After each transaction, `told` is called with the number of rows deleted so far.
  */
 export const cleanup = Effect.fn("AuditTrail.cleanup")(function*(
   operator: AtKeyboard,

@@ -1,8 +1,8 @@
 import type { Issuer } from "../../services/signing/Issuers.ts"
 
 /**
- * How long the chain of a CA is still valid: `expiring` in its last ninety days, which is the validity of most leaves,
- * and `ended` after its expiry. The certificate of the chain that expires first counts.
+ * How long the chain of a CA is still valid. `expiring`: the last ninety days, because most leaves are valid that long.
+ * `ended`: after the expiry. What counts is the first expiry of a certificate in the chain.
  */
 export const caStates = ["ok", "expiring", "ended"] as const
 export type CaState = (typeof caStates)[number]

@@ -4,22 +4,22 @@ import { currentSeconds } from "../../engine/Time.ts"
 import type { Issuer } from "../../services/signing/Issuers.ts"
 import type { Samples } from "./Samples.ts"
 
-/** A listener with TLS, and when the first certificate of its chain expires, in epoch seconds. */
+/** A listener with TLS, and the time at which the first certificate of its chain expires, in epoch seconds. */
 export interface ListenerEnd {
   readonly listener: string
   readonly notAfter: number
 }
 
 /**
- * Returns, for a scrape, how many seconds the CAs and listeners of this process have left. The value is negative after
- * the expiry.
+ * Returns, for a scrape, how many seconds remain until the certificates of the CAs and listeners of this process
+ * expire. After the expiry, the value is negative.
  */
 export const certificateEnds = (
   issuers: Iterable<Pick<Issuer, "id" | "firstToEnd">>,
   listeners: ReadonlyArray<ListenerEnd>
 ): Effect.Effect<Samples> =>
   Effect.map(currentSeconds, (now) => {
-    // Two files may have certificates for the same key. The earliest expiry counts.
+    // Two files may have certificates for the same key. The earlier expiry counts.
     const ends = new Map<string, number>()
     for (const { firstToEnd, id } of issuers) {
       ends.set(id, Math.min(firstToEnd.notAfter, ends.get(id) ?? Number.POSITIVE_INFINITY))

@@ -5,7 +5,10 @@ import type { Config } from "../../settings/AppConfig.ts"
 import { windowOf } from "../Renewal.ts"
 import { issuedOrder } from "./OrderRecords.ts"
 
-/** Returns whether an operator's script decides when to renew. The script runs only for clients. */
+/**
+ * Returns whether an operator's script decides when a certificate should be renewed. Such a script is run only for
+ * requests of clients.
+ */
 const isAsked = ({ profiles }: Pick<Config, "profiles">, profile: string): boolean =>
   profiles.some(({ name, signer }) =>
     name === profile && signer.backend === "custom" && signer.custom.supports_renewal_info
@@ -13,7 +16,7 @@ const isAsked = ({ profiles }: Pick<Config, "profiles">, profile: string): boole
 
 /**
  * Returns the decoded certificates of an order, leaf first, with the certID and the time at which clients are told to
- * renew.
+ * renew the certificate.
  */
 export const decodedChain = Effect.fnUntraced(function*(config: Pick<Config, "profiles">, id: string) {
   const { certificate, profile, revokedAt } = yield* issuedOrder(id)

@@ -27,20 +27,20 @@ import { everyOfSerial } from "./Serials.ts"
 /** A CA with the state of its list. Times are epoch seconds. */
 export interface CrlView {
   readonly issuer: string
-  /** The CA. Absent if no served profile signs with it any more. */
+  /** The CA. Absent if no served profile signs with this CA any more. */
   readonly ca: Issuer | undefined
   readonly profiles: ReadonlyArray<string>
   /** The stored list. Absent until a worker has seen the CA. */
   readonly stored: Effect.Success<ReturnType<typeof crls.findHead>>
-  /** Certificates on the stored list. */
+  /** The number of certificates on the stored list. */
   readonly entries: number
-  /** Recorded revocations that are not on the list. */
+  /** The number of recorded revocations that are not on the list. */
   readonly unlisted: number
   /** The state of the list. A `stopped` list is not signed again, and the CA revokes nothing. */
   readonly state: "ok" | "due" | "expired" | "missing" | "stopped"
   /** Why the list is `stopped`. */
   readonly trouble?: string | undefined
-  /** The state of the CA. Absent if no served profile signs with the CA any more. */
+  /** The state of the CA itself. Absent if no served profile signs with this CA any more. */
   readonly caState: CaState | undefined
 }
 
@@ -55,7 +55,8 @@ interface Compared {
   readonly unlisted: number
 }
 
-// Reading and comparing one entry of a list takes as long as counting this number of rows.
+// One entry of a list costs as much time as this number of rows: reading and comparing the entry takes as long as
+// counting the rows.
 const rowsPerEntry = 100
 
 /** Compares the stored list with the recorded revocations. */
@@ -94,7 +95,7 @@ const view = Effect.fnUntraced(function*(
   return { ...known, entries, unlisted, state: isStopped ? "stopped" : stateOf(stored.nextUpdate, unlisted, now) }
 })
 
-/** Returns the CAs of these profiles, each once, with the names of its profiles. */
+/** Returns the CAs of these profiles. Each CA is listed once, with the names of its profiles. */
 export const signing = Effect.fnUntraced(function*(profiles: ReadonlyArray<string>) {
   const issuers = yield* Issuers
   const named = new Map<string, { readonly ca: Issuer; readonly profiles: Array<string> }>()
@@ -109,7 +110,8 @@ export const signing = Effect.fnUntraced(function*(profiles: ReadonlyArray<strin
 })
 
 /**
- * Returns the CAs of these profiles, with the states of their lists judged only by date. It reads one row for each CA.
+ * Returns the CAs of these profiles, with the states of their lists. Only the dates of a list determine its state here.
+ * One row is read for each CA.
  */
 export const heads = Effect.fn("CrlRecords.heads")(function*(profiles: ReadonlyArray<string>) {
   const named = yield* signing(profiles)
@@ -139,7 +141,7 @@ export const revocationList = Effect.fn("CrlRecords.revocationList")(function*(i
   return ((yield* crls.find(issuer)) ?? (yield* new NoSuch({ noun: "issuer", id: issuer }))).der
 })
 
-/** Returns, as PEM, the certificate of a CA with which a profile signs. */
+/** Returns the certificate of a CA as PEM. A profile must sign with this CA. */
 export const certificatePem = Effect.fn("CrlRecords.certificatePem")(
   function*(profiles: ReadonlyArray<string>, issuer: string) {
     const found = (yield* signing(profiles)).get(issuer) ?? (yield* new NoSuch({ noun: "issuer", id: issuer }))
@@ -180,8 +182,8 @@ export const raise = Effect.fn("CrlRecords.raise")(
 )
 
 /**
- * Puts a certificate that no order has any more on the list of its CA. Its expiry is unknown, so it stays on the list
- * forever. Operators use this after a restore.
+ * Adds a certificate that no order has any more to the list of its CA. The expiry of the certificate is unknown, so the
+ * entry stays on the list forever. Operators use this after a restore.
  */
 export const revokeUnknown = Effect.fn("CrlRecords.revokeUnknown")(
   function*(operator: AtKeyboard, issuer: string, serial: string, reason: number | undefined) {

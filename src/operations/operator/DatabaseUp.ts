@@ -9,9 +9,9 @@ import type { Samples } from "./Samples.ts"
 const keptMillis = 1000
 
 /**
- * Makes the sample of a scrape that says whether the database answers this process: 1 or 0, whatever the roles of the
- * process. The database is queried at most once a second, and concurrent scrapes get the same result. The reading uses
- * an ordinary connection like a request, because the readers for operators' lists may be busy while clients are served.
+ * Makes the sample that tells a scrape whether the database answers this process: 1 or 0, whatever the roles of the
+ * process. The database is queried at most once a second, and concurrent scrapes get the same result. The query uses an
+ * ordinary connection like a request, because the readers for operators' lists may be busy while clients are served.
  */
 export const make = (role: string): Effect.Effect<Samples, never, Database> => {
   const turns = Semaphore.makeUnsafe(1)

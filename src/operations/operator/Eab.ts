@@ -28,7 +28,7 @@ const scopeOf = (
 /** Every status of a credential. */
 export const eabStatuses: ReadonlyArray<EabStatus> = ["active", "revoked"]
 
-/** The most characters of a label. */
+/** The highest number of characters in a label. */
 export const longestLabel = 256
 
 /** Refuses a profile that is not served, because no client could use the credential. */
@@ -44,11 +44,11 @@ export const checkProfile = (
 
 const secretSize = 32
 
-// Such a secret begins with a hyphen in base64url. Clients pass it on the command line, where a hyphen begins an
-// option.
+// Such a secret begins with a hyphen in base64url. Clients write the secret on their command line, where a hyphen
+// begins an option.
 const isOption = ([first = 0]: Uint8Array): boolean => first >> 2 === 62
 
-/** Creates a credential. Only this result has its secret; no later result shows the secret again. */
+/** Creates a credential. Only this result contains the secret. */
 export const create = Effect.fn("Eab.create")(function*(
   operator: Operator,
   { label, profile }: { readonly label: string; readonly profile: string | undefined }
@@ -77,7 +77,7 @@ export const find = Effect.fn("Eab.find")(function*(kid: string) {
   return credential ?? (yield* new NoSuch({ noun: "credential", id: kid }))
 })
 
-/** Returns one credential, with the numbers of its accounts' orders and live certificates. */
+/** Returns one credential, with the number of orders and of live certificates of its accounts. */
 export const detail = (kid: string) =>
   readForOperator(Effect.gen(function*() {
     const credential = yield* find(kid)
@@ -112,7 +112,7 @@ export const revoke = Effect.fn("Eab.revoke")(function*(operator: Operator, kid:
   return yield* find(kid)
 }, Effect.uninterruptible)
 
-/** Counts what a deletion would affect, for the confirmation. It refuses whatever the deletion would refuse. */
+/** Counts what a deletion would affect, for the question before it. Refuses whatever the deletion would refuse. */
 export const preview = Effect.fn("Eab.preview")(function*(kid: string, mode: AccountsMode) {
   const credential = yield* find(kid)
   const accounts = yield* eabKeys.accountsOf(kid)
@@ -126,7 +126,7 @@ const refuseWhileLive = Effect.fnUntraced(function*(kid: string, accounts: Reado
   if (count > 0) return yield* new LiveCertificates({ noun: "credential", id: kid, count })
 })
 
-/** Writes the audit rows of a deletion, and returns its numbers. */
+/** Writes the audit rows of a deletion, and returns the numbers of what was deleted and changed. */
 const told = Effect.fnUntraced(function*(
   operator: Operator,
   kid: string,
@@ -180,8 +180,9 @@ const told = Effect.fnUntraced(function*(
 })
 
 /**
- * Deletes a credential and, as `mode` says, keeps, deactivates or deletes its accounts. It does all of this or nothing.
- * Accounts with a live certificate are never deleted (docs/eab.md, "Deleting, and what becomes of accounts").
+ * Deletes a credential. `mode` says whether its accounts are kept, deactivated or deleted. Either all of this is done
+ * or nothing. Accounts with a live certificate are never deleted (docs/eab.md, "Deleting, and what becomes of
+ * accounts").
  */
 export const remove = Effect.fn("Eab.remove")(function*(operator: Operator, kid: string, mode: AccountsMode) {
   const done = yield* transaction(Effect.gen(function*() {

@@ -11,8 +11,8 @@ import { batch, judged, walk } from "../ExpiringWindow.ts"
 import { readForOperator } from "./OperatorReads.ts"
 
 /**
- * Selects certificates of one profile, or of all profiles, that expire within `days` days, with or without replaced
- * certificates.
+ * Which certificates are wanted: those of one profile or of all profiles that expire within `days` days, with or
+ * without replaced certificates.
  */
 export interface Wanted {
   readonly profile?: string | undefined
@@ -26,8 +26,8 @@ export const mostDays = 100_000
 const usualDays = 30
 
 /**
- * Returns the default window of a list: the window of the digests of the profile, or of all profiles. Without a digest
- * it is thirty days.
+ * Returns the default window of a list: the window of the profile's digests, or the window of all profiles' digests. If
+ * there is no digest, it is thirty days.
  */
 export const usualDaysOf = ({ profiles }: Pick<Config, "profiles">, name?: string): number => {
   const asked = profiles.filter((profile) => profile.enabled && (name === undefined || profile.name === name))
@@ -35,8 +35,8 @@ export const usualDaysOf = ({ profiles }: Pick<Config, "profiles">, name?: strin
 }
 
 /**
- * Returns which certificates a request selects. A window that is out of bounds is limited to the bounds. Replaced
- * certificates are included unless the request hides them.
+ * Returns which certificates a request selects. A window that is out of bounds is replaced by the nearest bound.
+ * Replaced certificates are included unless the request hides them.
  */
 export const wantedOf = (
   config: Pick<Config, "profiles">,
@@ -54,8 +54,8 @@ const daySeconds = 86_400
 const hourSeconds = 3600
 
 /**
- * Counts, for each of these numbers of days, the certificates of a profile that expire within it and have not been
- * replaced.
+ * For each of these numbers of days, counts the certificates of a profile that expire within that time and have not
+ * been replaced.
  */
 export const countOpen = Effect.fnUntraced(function*(profile: string, days: ReadonlyArray<number>) {
   const now = yield* currentSeconds
@@ -73,7 +73,7 @@ export const countOpen = Effect.fnUntraced(function*(profile: string, days: Read
 const soonMillis = 2000
 
 /**
- * Counts the certificates of all profiles that expire within `days` days and have not been replaced. It checks at most
+ * Counts the certificates of all profiles that expire within `days` days and have not been replaced. Checks at most
  * `most` certificates, soonest first. `isCut` means that there may be more.
  */
 export const countSoon = Effect.fnUntraced(function*(days: number, most: number) {
@@ -98,9 +98,9 @@ interface Part {
 }
 
 const mostOfPart = 500
-// Finding out whether a certificate was replaced takes as long as counting this number of rows.
+// To find out whether one certificate was replaced takes as long as to count this number of rows.
 const rowsPerPlace = 500
-/** A page of the window can take a second for a thousand certificates if nothing is in memory. */
+/** If nothing is in memory, a page of a thousand certificates can take a second. */
 const partBatch = 500
 
 /**
@@ -137,7 +137,7 @@ const partOf = (
 
 const mostParts = 31
 
-/** Returns the ends of the parts of a window: whole days, the last full hour, and the end of the window. */
+/** Returns the times at which the parts of a window end: whole days, the last full hour, and the end of the window. */
 const endsOf = (now: number, until: number): ReadonlyArray<number> => {
   const step = Math.ceil((until - now) / daySeconds / mostParts) * daySeconds
   const ends: Array<number> = []
@@ -154,8 +154,8 @@ interface Paging {
 
 /**
  * Returns the open certificates of a window, part by part. The search for the page has no time limit. The rest of the
- * window is only counted, and this has a time limit, because on a large database that has not been read recently it
- * would take minutes. A finished part is kept for the next read. A part is read again if the page begins after the
+ * window is only counted. This counting has a time limit, because it would take minutes on a large database that has
+ * not been read recently. A finished part is kept for the next read. A part is read again if the page begins after the
  * first certificates of that part.
  */
 const openOf = Effect.fnUntraced(function*(window: expiring.Window, { limit, offset }: Paging, countMillis: number) {
@@ -212,8 +212,9 @@ const usualCountMillis = 400
 
 /**
  * Lists the certificates that expire within the wanted number of days and are neither revoked nor expired, soonest
- * first (docs/decisions/expiring.md). `total` counts the window. With `hideSuperseded`, replaced certificates are left
- * out, and `hidden` is their number, counted for at most `countMillis`. `truncated` means that there may be more.
+ * first (docs/decisions/expiring.md). `total` is the number of certificates in the window. With `hideSuperseded`,
+ * replaced certificates are left out, and `hidden` is their number. They are counted for at most `countMillis`.
+ * `truncated` means that there may be more.
  */
 export const list = (wanted: Wanted, paging: Paging, countMillis = usualCountMillis) =>
   readForOperator(Effect.gen(function*() {

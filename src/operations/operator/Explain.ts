@@ -16,23 +16,25 @@ export interface Supposed {
   readonly client: Comparable | undefined
   readonly method: string
   readonly path: string
-  /** The normalised names of an order. Without names, newOrder and finalize are not tried. */
+  /** The normalised names of an order. If there are no names, newOrder and finalize are not tried. */
   readonly names: ReadonlyArray<string>
-  /** Common names of the CSR, for finalize. */
+  /** The common names of the CSR, for finalize. */
   readonly commonNames: ReadonlyArray<string>
   readonly accountId: string | undefined
   readonly credential: IdentifiersQuestion["credential"]
 }
 
-/** Where a policy is applied. `CSR` is finalize, and scripts get that word too (docs/policy.md, "Programs"). */
+/**
+ * Where a policy is applied. `CSR` means finalize. Scripts also receive the word `CSR` (docs/policy.md, "Programs").
+ */
 export type AskedAt = "connection" | NameRequest
 
 const outcomes = { Allowed: "allowed", Denied: "refused", Undecided: "undecided" } as const
 
-/** The types of checks that use more than the request itself. */
+/** The types of checks that use more than the request itself: they query something else. */
 const looking: ReadonlyArray<string> = ["reverse_dns", "eab", "ipam", "custom"]
 
-/** The answer that a client gets to each refusal. */
+/** The problem that a client gets for each refusal. */
 const problems: {
   readonly [A in AskedAt]: (decision: Exclude<Decision, { readonly _tag: "Allowed" }>) => AcmeError
 } = { connection: connectionProblem, newOrder: orderProblem, CSR: finalizeProblem }
@@ -46,7 +48,7 @@ const answerOf = (at: AskedAt, decision: Decision) => {
 interface Place {
   readonly at: AskedAt
   readonly profile: ProfileConfig
-  /** Every rule in force. */
+  /** All rules in force. */
   readonly rules: ReadonlyArray<PlacedRule>
 }
 
@@ -94,7 +96,7 @@ const decided = (place: Place, decision: Decision) => {
   }
 }
 
-/** Returns the result for a stage at which no check ran. */
+/** Returns the result of a stage at which no check ran. */
 const unasked = (place: Place, outcome: "allowed" | "unasked", because: string) => ({
   stage: stageOf(place.at),
   at: place.at,
@@ -111,8 +113,8 @@ type ExplainedStage =
   & Omit<ReturnType<typeof decided> | ReturnType<typeof unasked>, "rule" | "detail">
 
 /**
- * Runs the policy of a profile as the requests of an issuance would, including scripts and look-ups. Each stage runs,
- * whatever the previous stage decides, so that all obstacles are shown at once.
+ * Runs the policy of a profile as the requests of an issuance would, including scripts and look-ups. Every stage runs,
+ * whatever the previous stage decided, so that all obstacles are shown at once.
  */
 export const explain = Effect.fn("Explain.explain")(function*(profile: ProfileConfig, supposed: Supposed) {
   const policies = yield* Policies
@@ -152,7 +154,7 @@ export const explain = Effect.fn("Explain.explain")(function*(profile: ProfileCo
       commonNames
     },
     stages,
-    /** The checks at each stage that ran a script or made a look-up. */
+    /** The checks of each stage that ran a script or made a look-up. */
     ran: stages.flatMap(({ asked, at }) =>
       asked.filter(({ type }) => looking.includes(type)).map(({ check, type }) => ({ check, type, at }))
     )

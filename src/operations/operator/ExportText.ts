@@ -5,10 +5,10 @@ import * as Stream from "effect/Stream"
 /** The format of an export. */
 export type Format = (typeof formats)[number]
 
-/** Every format. */
+/** All formats. */
 export const formats = ["csv", "json"] as const
 
-/** A row: the object that a list shows. */
+/** A row of an export: the object that a list shows. */
 type Row = { readonly [member: string]: unknown }
 
 const isNamed = (value: unknown): value is { readonly value: unknown } =>
@@ -22,14 +22,15 @@ const plainText = (value: unknown): string => {
   return typeof value === "object" ? JSON.stringify(value) : String(value)
 }
 
-// Blanks, quotes and invisible characters may be before a formula, and its first character may be full-width.
+// Blanks, quotes and invisible characters may precede a formula, and the first character of the formula may be
+// full-width.
 const formula = /(^|[;\t\r\n])(?=[\s"\p{Cc}\p{Cf}]*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20])|^(?=[\t\r])/gu
 const needsQuotes = /[",;\t\r\n]/
 
 /**
- * Returns a value as a CSV cell. A spreadsheet runs a cell that begins like a formula; an apostrophe in front makes it
- * text. In many countries the comma is the decimal mark, and spreadsheets use semicolons or tabs as separators. They
- * may then split one cell into several, and quotes do not help. So every such part is checked.
+ * Returns a value as a CSV cell. A spreadsheet evaluates a cell that begins like a formula; an apostrophe before the
+ * cell makes it text. Where the comma is the decimal mark, spreadsheets use semicolons or tabs as separators. They may
+ * then split one cell into several cells, even if it is quoted. So each part that could become a cell is checked.
  */
 const cell = (value: unknown): string => {
   const text = plainText(value).replaceAll(formula, "$1'")
@@ -54,8 +55,8 @@ const json = <E, R>(pages: Stream.Stream<ReadonlyArray<Row>, E, R>) => {
 }
 
 /**
- * Streams the text of an export, one page of rows at a time. `columns` are the members that the head of a CSV file
- * names.
+ * Streams the text of an export, one page of rows at a time. `columns` are the names in the head of a CSV file. Each
+ * names a member.
  */
 export const exportText = <E, R>(
   format: Format,

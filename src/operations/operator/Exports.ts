@@ -32,11 +32,11 @@ import * as orders from "./OrderRecords.ts"
 /** The properties of a wanted export. */
 export interface Wish {
   readonly format: Format
-  /** The most rows. If it is absent, any number is allowed. */
+  /** The highest number of rows. If it is absent, any number is allowed. */
   readonly most?: number | undefined
 }
 
-/** The most rows that the API exports. */
+/** The highest number of rows that the API exports. */
 export const mostOverApi = 100_000
 
 /** A file that is sent while its rows are read. */
@@ -59,8 +59,8 @@ const batch = 1000
 type Rows = Stream.Stream<ReadonlyArray<object>, StorageFailed, Database>
 
 /**
- * Makes the file of an export, with its name. Refuses if there are more rows than the request allows. No transaction
- * spans several pages.
+ * Makes the file of an export, with its name. Refuses the export if there are more rows than the request allows. No
+ * transaction spans several pages.
  */
 const exported = Effect.fnUntraced(function*<E, R>(
   { format, most }: Wish,
@@ -164,8 +164,8 @@ export const accountsFile = (filters: AccountFilters, wish: Wish) =>
 const tooMany = "Too many rows have this request; use `audit export` on the command line, which has no bound."
 
 /**
- * Exports the audit trail. Over the API, the rows of one request come from the bounded search, if that finds all of
- * them.
+ * Exports the audit trail. Over the API, the rows of one request come from the search with a limit, if this search
+ * finds all of them.
  */
 export const auditFile = Effect.fn("Exports.auditFile")(function*(filters: auditTrail.TrailFilters, wish: Wish) {
   const { requestId, ...indexed } = filters
@@ -208,7 +208,7 @@ export const expiringFile = (wanted: expiring.Wanted, wish: Wish) =>
     name: "expiring",
     columns: "orderId profile accountId certSerial identifiers notAfter daysRemaining supersededBy",
     rows: Streams.map(expiring.every(wanted), (page) => page.map(expiringObject)),
-    // The uncounted rows could be too many.
+    // Rows that were not counted could exceed the limit.
     total: Effect.map(
       expiring.list(wanted, { limit: 1, offset: 0 }, Number.POSITIVE_INFINITY),
       ({ hidden, total }) => total - hidden

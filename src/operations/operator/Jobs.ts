@@ -32,14 +32,14 @@ export const find = Effect.fn("Jobs.find")(function*(id: string) {
   return job ?? (yield* new NoSuch({ noun: "job", id }))
 })
 
-/** Returns the order that a job is about, directly or through a challenge of the order. */
+/** Returns the order of a job. The job is about the order itself or about a challenge of the order. */
 const orderIdOf = Effect.fnUntraced(function*({ dedupKey }: JobRecord) {
   if (!isId(dedupKey)) return undefined
   const order = yield* orderSearch.findRecord(OrderId(dedupKey))
   return order?.id ?? (yield* orderLookup.findByChallenge(dedupKey))?.orderId
 })
 
-/** Returns a job with the order that it is about, and with that order at its upstream, if they exist. */
+/** Returns a job with the order that it is about, and with the upstream's state of that order, if they exist. */
 export const detailOf = Effect.fn("Jobs.detailOf")(function*(job: JobRecord) {
   const orderId = yield* orderIdOf(job)
   const upstreamOrder = orderId === undefined ? undefined : yield* upstreamOrderRecords.find(orderId)
@@ -54,8 +54,8 @@ export const list = (filters: JobFilters, page: { readonly limit: number; readon
   readForOperator(Effect.all({ items: jobSearch.search(filters, page), total: jobSearch.countMatches(filters) }))
 
 /**
- * Refuses a kind that this version does not know and that no job has. An empty list would suggest that such jobs are
- * done.
+ * Refuses a kind that this version does not know and that no job has. An empty list would suggest that there are no
+ * open jobs of this kind.
  */
 export const checkKind = Effect.fn("Jobs.checkKind")(function*(kind: string | undefined) {
   if (kind === undefined || jobKinds.some((known) => known === kind)) return
@@ -63,13 +63,13 @@ export const checkKind = Effect.fn("Jobs.checkKind")(function*(kind: string | un
   return yield* new UnknownWord({ name: "kind", word: kind.slice(0, 64), known: jobKinds })
 })
 
-/** Returns whether cancelling this job also ends its order. This is true for a waiting job of one of these kinds. */
+/** Returns whether cancelling this job also ends its order. This is so for a waiting job of certain kinds. */
 export const endsOrder = ({ kind, status }: JobRecord): boolean =>
   status === "ready" && (kind === "signer_issue" || kind === "signer_relay_issue" || kind === "challenge_validate")
 
 const byOperator = new Cancelled()
 
-/** Runs the abandon step of a waiting job's kind, as the queue does when it gives a job up. */
+/** Runs the abandon step for the kind of a waiting job, as the queue does when it gives a job up. */
 const abandon = (job: JobRecord, operator: Operator) => {
   if (job.kind === "signer_issue") {
     const payload = decodePayload(job.kind, job.payload)
@@ -116,8 +116,8 @@ export const cancel = Effect.fn("Jobs.cancel")(function*(operator: Operator, id:
     }
     const now = yield* currentSeconds
     const orderId = yield* orderIdOf(job)
-    // The job row is written last, as everywhere. If a worker has claimed the job in the meantime, the earlier writes
-    // roll back.
+    // As everywhere, the job row is written last. If a worker has claimed the job in the meantime, the earlier writes
+    // are rolled back.
     const cancelled = yield* transaction(Effect.gen(function*() {
       if (job.status === "ready") yield* abandon(job, operator)
       yield* Effect.filterOrFail(
@@ -137,13 +137,16 @@ export const cancel = Effect.fn("Jobs.cancel")(function*(operator: Operator, id:
 
 class TakenUp extends Data.TaggedError("TakenUp") {}
 
-/** Forgets the last digest. Otherwise a digest that was sent in this interval would prevent the next digest. */
+/**
+ * Forgets when the last digest was sent. Otherwise a digest that was sent in this interval would prevent the next
+ * digest.
+ */
 const again = ({ dedupKey, kind }: JobRecord) =>
   kind === "notify_expiry_digest" ? digests.forget(dedupKey) : Effect.void
 
 /**
- * What a requested run of these kinds leaves out: something that was already reported is not immediately reported
- * again.
+ * What is left out if an operator makes a job of one of these kinds run: notices that were already sent are not sent
+ * again at once.
  */
 const leavesOut: { readonly [kind: string]: string } = {
   notify_expiry_reminders:
@@ -152,7 +155,7 @@ const leavesOut: { readonly [kind: string]: string } = {
   upstream_renewals: "An upstream is asked only about certificates for which the time is over that it named."
 }
 
-/** Returns a sentence about what an immediate run of this job leaves out, if there is anything. */
+/** Returns a sentence about what this job leaves out if it runs now, or undefined if it leaves out nothing. */
 export const leftOut = ({ kind }: { readonly kind: string }): string | undefined => leavesOut[kind]
 
 /** Makes a waiting job run at once, and gives a failed job one more attempt. A digest is sent again. */
@@ -174,8 +177,8 @@ export const runNow = Effect.fn("Jobs.runNow")(function*(operator: Operator, id:
 })
 
 /**
- * Returns the queue by kind: the numbers of waiting, running and failed rows, and the age in seconds of the oldest due
- * row.
+ * Returns the state of the queue for each kind: the numbers of waiting, running and failed rows, and the age in seconds
+ * of the oldest due row.
  */
 export const queue = readForOperator(Effect.gen(function*() {
   const now = yield* currentSeconds

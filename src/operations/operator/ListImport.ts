@@ -19,8 +19,8 @@ export interface Importable extends Source {
 }
 
 /**
- * Reads a list of a CA with which one of the profiles signs, and compares it with the database. It refuses everything
- * except a complete list that this CA signed.
+ * Reads a list of a CA with which one of the profiles signs, and compares the list with the database. Accepts only a
+ * complete list that this CA signed.
  */
 export const examine = Effect.fn("ListImport.examine")(
   function*(profiles: ReadonlyArray<string>, issuer: string, path: string, octets: Buffer) {
@@ -45,9 +45,8 @@ export const examine = Effect.fn("ListImport.examine")(
 )
 
 /**
- * Records the revocations that the database lacks, and makes sure that the next list has a higher number than the
- * imported list. If either changed something, it queues the signing of the next list. Returns how many revocations were
- * new.
+ * Records the revocations that the database lacks, and ensures that the next list has a higher number than the imported
+ * list. If either step changed something, queues the signing of the next list. Returns how many revocations were new.
  */
 export const importList = Effect.fn("ListImport.importList")(
   function*(operator: AtKeyboard, { compared, issuer, list, path }: Importable) {

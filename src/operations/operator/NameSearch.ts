@@ -13,9 +13,9 @@ const walkNames = 1_000_000
 const walkMillis = 3000
 const firstStretch = 10_000
 const longestStretch = 200_000
-/** The most orders of the settled names that are kept. */
+/** The highest number of orders with settled names that are kept. */
 const mostFirst = 500
-/** Names count as settled after this time, or after twice this time. */
+/** Names count as settled after this number of seconds, or after twice this number. */
 const settledSeconds = 900
 
 const zeroId = OrderId("00000000-0000-0000-0000-000000000000")
@@ -28,9 +28,9 @@ interface Page {
 }
 
 /**
- * Returns the ranges of a walk in order: new names, then settled names. Rows that were converted from another service
- * may have ids that do not begin with a time. For a while, all walks over names begin at the same places, so that the
- * ends of their stretches are the same.
+ * Returns the ranges of a walk in order: new names first, then settled names. Rows that were converted from another
+ * service may have ids that do not begin with a time. For a while, all walks over names begin at the same places, so
+ * that their stretches also end at the same places.
  */
 const waysOf = (sought: Sought, started: number) => {
   const now = Math.floor(started / 1000)
@@ -50,8 +50,8 @@ const waysOf = (sought: Sought, started: number) => {
 }
 
 /**
- * Returns the end of a stretch. Finding the end of a stretch of names takes as long as comparing them. The end stays
- * nearly the same, so it is kept for the longest time.
+ * Returns the end of a stretch. To find the end of a stretch of names takes as long as to compare these names. The end
+ * stays nearly the same, so it is kept for the longest time.
  */
 const endOf = (sought: Sought, rest: Stretch, size: number) => {
   const found = nameWalk.stretchBefore(sought, rest, size)
@@ -60,7 +60,7 @@ const endOf = (sought: Sought, rest: Stretch, size: number) => {
     : found
 }
 
-/** Returns the next stretch of a range, or the whole rest of the range if that is shorter. */
+/** Returns the next stretch of a range. If the rest of the range is shorter than a stretch, returns the whole rest. */
 const next = (sought: Sought, rest: Stretch, size: number) =>
   Effect.map(
     endOf(sought, rest, size),
@@ -68,8 +68,8 @@ const next = (sought: Sought, rest: Stretch, size: number) =>
   )
 
 /**
- * Returns a number of matching orders of a stretch, and how many match in all. If fewer orders are found than
- * requested, no separate count is needed.
+ * Returns up to the requested number of matching orders in a stretch, and how many orders match in total. If fewer
+ * orders are found than requested, no separate count is needed.
  */
 const lookedAt = Effect.fnUntraced(function*(sought: Sought, stretch: Stretch, page: Page) {
   const isFromStart = page.offset === 0 && page.limit > 0
@@ -80,16 +80,16 @@ const lookedAt = Effect.fnUntraced(function*(sought: Sought, stretch: Stretch, p
   return { ids: isBehind ? yield* nameWalk.matches(sought, stretch, page) : ids, count }
 })
 
-/** When the search began, in epoch milliseconds, and whether it continues when the page is full. */
+/** When the search began, in epoch milliseconds, and whether the search continues after the page is full. */
 interface Extent {
   readonly started: number
   readonly isTotalWanted?: boolean
 }
 
 /**
- * Returns a page of the matching orders, newest first, and how many were found within the limited number of names. A
- * walk for only a page ends when the page is full. `truncated` means that there may be more matches than were found,
- * `isLate` that the time was too short.
+ * Returns a page of the matching orders, newest first, and how many were found within the limited number of names. If
+ * only the page is needed, the walk ends when the page is full. `truncated` means that there may be more matches than
+ * were found. `isLate` means that the time was too short.
  */
 const walk = Effect.fnUntraced(function*(
   sought: Sought,
@@ -118,7 +118,7 @@ const walk = Effect.fnUntraced(function*(
   return { ids, names, total, truncated, isLate }
 })
 
-// Comparing a name takes as long as counting this number of rows.
+// To compare a name takes as long as to count this number of rows.
 const rowsPerName = 2
 
 type Walked = Effect.Success<ReturnType<typeof walk>>
@@ -126,16 +126,16 @@ type Walked = Effect.Success<ReturnType<typeof walk>>
 const nothing: Page = { limit: 0, offset: 0 }
 
 /**
- * Applies {@link kept} to a walk, by the number of names that were walked. If there was too little time, the result is
- * not kept, because the next walk may get further.
+ * Applies {@link kept} to a walk, with the number of walked names as its size. If there was too little time, the result
+ * is not kept, because the next walk may get further.
  */
 const keptWalk = (key: string, walked: ReturnType<typeof walk>) =>
   kept(key, ({ isLate, names }: Walked) => isLate ? 0 : names * rowsPerName, walked)
 
 /**
- * Reads a page of the first matching orders. Returns `undefined` if the page extends beyond these. The first matches
- * among the settled names are kept: if few orders match, all names must be walked to find them, and the next page or
- * search then walks only the new names. The status of an order changes, so it is read again each time.
+ * Reads a page of the first matching orders. Returns `undefined` if the page extends beyond these orders. The first
+ * matches among the settled names are kept. If few orders match, all names must be walked to find them, and then the
+ * next page or search walks only the new names. The status of an order changes, so it is read again each time.
  */
 const firstOf = Effect.fnUntraced(function*(
   { status, ...sought }: Sought,
@@ -161,7 +161,8 @@ const firstOf = Effect.fnUntraced(function*(
   const page = ids.slice(offset, offset + limit)
   const items = yield* orderSearch.findListed(page)
   const isWhole = items.length === page.length
-  // This forgets orders that were deleted in the meantime, so that no other page contains them.
+  // Some orders were deleted in the meantime. So the kept result is forgotten, so that no other page shows these
+  // orders.
   if (!isWhole) yield* forget(key)
   return { items, total: recent.total + settled.total, truncated, isWhole }
 })
@@ -181,7 +182,7 @@ export const search = Effect.fnUntraced(function*(sought: Sought, page: Page, is
   const started = yield* currentMillis
   const { recent, settled } = waysOf(sought, started)
   const ways = [...recent, ...settled]
-  // A caller that needs only a page gets it as soon as it is full.
+  // If the caller needs only a page, the search ends as soon as the page is full.
   const most = isTotalWanted ? mostFirst : page.offset + page.limit
   const first = yield* firstOf(sought, page, { most, started })
   const found = first?.isWhole === true ? first : yield* anew(sought, ways, page, started)
@@ -196,14 +197,17 @@ export const search = Effect.fnUntraced(function*(sought: Sought, page: Page, is
   return { items, total: Math.max(total, found.total), truncated }
 })
 
-/** If more names than this have the end, a search by the end of a name walks instead of reading all of them. */
+/**
+ * If more names than this end with the text, a search by the end of a name uses a walk. Otherwise all these names are
+ * read.
+ */
 const fewNames = 10_000
 
-/** Returns whether so many names have this end that collecting them would take longer than a walk. */
+/** Returns whether so many names end with this text that a walk would be faster than reading all of them. */
 export const isCommonEnd = (name: string) =>
   Effect.map(nameWalk.countEnding(name, fewNames + 1), (names) => names > fewNames)
 
-/** Returns whether an order has a name that matches. It is for orders that are read anyway. */
+/** Returns whether one of an order's names matches. This is for orders that are read anyway. */
 export const hasName =
   ({ comparison, text }: Pick<Sought, "comparison" | "text">) =>
   ({ identifiers }: Pick<orderSearch.ListedOrder, "identifiers">): boolean =>

@@ -11,7 +11,7 @@ import type { Operator } from "../Operator.ts"
 import { actorFields, actorOf } from "../Operator.ts"
 import { readForOperator } from "./OperatorReads.ts"
 
-/* The operations of operators on nonces. */
+/* What operators can do with nonces. */
 
 /** Counts the stored nonces, and returns how long each can be used. */
 export const count = ({ nonce }: Pick<Config, "nonce">) =>
@@ -21,7 +21,7 @@ const batch = 1000
 
 /**
  * Deletes nonces older than `ttlSeconds` seconds. The default is the age at which a nonce can no longer be used. Each
- * transaction deletes up to a thousand nonces and records how many it deleted.
+ * transaction deletes up to a thousand nonces, and records how many it deleted.
  */
 export const cleanup = Effect.fn("NonceRecords.cleanup")(function*(
   { nonce }: Pick<Config, "nonce">,

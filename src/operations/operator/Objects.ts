@@ -27,7 +27,7 @@ import { validityOf } from "./OrderRecords.ts"
  * every command keeps to").
  */
 
-/** An EAB credential. Only the result of its creation has the secret. */
+/** An EAB credential. It has its secret only in the result of its creation. */
 export const credentialObject = ({ accounts, createdAt, kid, label, profile, status }: Credential) => ({
   kid,
   ...member("label", label),
@@ -62,7 +62,7 @@ export const orderObject = (config: Config, order: ListedOrder, now: number) => 
   }
 }
 
-/** A certificate that expires soon, and the certificate that replaced it. */
+/** A certificate that expires soon, and the certificate that replaces it, if there is one. */
 export const expiringObject = ({ daysRemaining, notAfter, order, supersededBy }: Expiring) => ({
   orderId: order.id,
   profile: order.profile,
@@ -82,15 +82,15 @@ export const expiringObject = ({ daysRemaining, notAfter, order, supersededBy }:
   )
 })
 
-// This is made once, because making it for each row took most of the time of a page of jobs.
+// The decoder is made once, because making it for each row took most of the time of a page of jobs.
 const readPayload = Schema.decodeOption(
   Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown))
 )
 
 /**
- * The parts of a payload that are shown. The CSR is never shown, and a payload that cannot be read is not shown. A
- * notification about an operator contains the operator's address and the place of the sign-in, which viewers of jobs
- * must not see.
+ * Returns the parts of a payload that may be shown. The CSR is never shown, nor is a payload that cannot be read. A
+ * notification about an operator contains the operator's address and the place of the sign-in. Viewers of jobs must not
+ * see these.
  */
 const payloadShown = (payload: string): { readonly [member: string]: unknown } => {
   const read = readPayload(payload)
@@ -100,7 +100,10 @@ const payloadShown = (payload: string): { readonly [member: string]: unknown } =
   return others
 }
 
-/** Why an attempt failed. If a mail server refuses an operator's address, its answer repeats the address. */
+/**
+ * Returns why an attempt failed. If a mail server refuses an operator's address, its answer repeats the address, so
+ * that part is not shown.
+ */
 const lastErrorShown = (job: JobRecord): string | undefined => {
   if (job.lastError === undefined) return undefined
   const text = failureShown(job.lastError)
@@ -159,7 +162,7 @@ export const jobDetailObject = (config: Config, { job, orderId, upstreamOrder }:
 
 const staleAfterSeconds = 30
 
-/** A process that serves or has served. It is `stale` if it was not seen for half a minute. */
+/** A process that serves or has served. It is `stale` if it has not been seen for half a minute. */
 export const workerObject = (
   worker: Effect.Success<typeof workers.list>[number],
   now: number

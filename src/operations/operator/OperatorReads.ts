@@ -7,8 +7,9 @@ const mostMillis = 10_000
 const retrySeconds = 5
 
 /**
- * Reads a list, a count or the result of a search for operators, beside the service. The limit is ten seconds. After
- * that, or while too many others read, it fails with `Busy` (docs/decisions/admin.md, "Conventions").
+ * Reads a list, a count or the result of a search for operators, beside the service. The limit is ten seconds. If the
+ * reading takes longer, or if too many other readings are running, it fails with `Busy` (docs/decisions/admin.md,
+ * "Conventions").
  */
 export const readForOperator = <A, E, R>(
   body: Effect.Effect<A, E, R>,

@@ -31,8 +31,8 @@ import { readForOperator } from "./OperatorReads.ts"
 import { everyOfSerial, noSuchOrder } from "./Serials.ts"
 
 /**
- * Returns the lifetime of an order: the lifetime of its profile, or the process-wide lifetime if the profile no longer
- * exists.
+ * Returns the lifetime of an order: the lifetime that its profile sets, or the process-wide lifetime if the profile no
+ * longer exists.
  */
 export const validityOf = ({ order, profiles }: Pick<Config, "order" | "profiles">, profile: string): number =>
   (profiles.find(({ name }) => name === profile)?.order ?? order).validity_seconds
@@ -45,7 +45,7 @@ export const find = Effect.fnUntraced(function*(id: string) {
 
 const everyJob = { limit: 1000, offset: 0 }
 
-/** Returns an order with all its related records, and the reason of its failure if that is still kept. */
+/** Returns an order with all its related records, and the reason of its failure if that reason is still stored. */
 export const detail = Effect.fn("OrderRecords.detail")(
   function*(config: Pick<Config, "order" | "profiles">, id: string) {
     const order = yield* find(id)
@@ -77,12 +77,12 @@ export const detail = Effect.fn("OrderRecords.detail")(
   }
 )
 
-/** The filters of a list: the store's filters, and a part of a name. */
+/** The filters of a list: the filters of the store, and a part of a name. */
 export type ListFilters = OrderFilters & { readonly identifierContains?: string | undefined }
 
 /**
- * Returns what a search must walk for, or `undefined` if an index finds the orders. For the end of a name an index is
- * used, unless so many names have this end that most of the index would be read.
+ * Returns what a search must walk for, or `undefined` if an index finds the orders. An index finds the end of a name.
+ * It is not used if so many names have this end that most of the index would be read.
  */
 export const soughtBy = Effect.fn("OrderRecords.soughtBy")(function*({ identifierContains, ...filters }: ListFilters) {
   const { accountId, identifierSuffix, profile, since, status, until } = filters
@@ -97,7 +97,7 @@ export const soughtBy = Effect.fn("OrderRecords.soughtBy")(function*({ identifie
 
 /**
  * Returns a page of orders, newest first, and the number of matches. `truncated` means that a search for a part of a
- * name ended early. A caller that needs only the page should say so, because counting may take longer.
+ * name ended early. A caller that does not need the number should say so, because counting may take longer.
  */
 export const list = (
   filters: ListFilters,
@@ -128,8 +128,9 @@ export const issuedOrder = Effect.fn("OrderRecords.issuedOrder")(function*(id: s
 export const chain = (id: string) => Effect.map(issuedOrder(id), ({ certificate }) => certificate)
 
 /**
- * Revokes an order's certificate for the operator, or queues that. Returns the same as `revocation.revoke`. Without a
- * configuration, the CA that signed decides; for any other signer, the worker that runs the job decides.
+ * Revokes an order's certificate for the operator, or queues its revocation. Returns the result of `revocation.revoke`.
+ * If no configuration is given, the CA that signed the certificate decides how. For any other signer, the worker that
+ * runs the job decides.
  */
 export const revoke = Effect.fn("OrderRecords.revoke")(function*(
   config: Pick<Config, "profiles"> | undefined,

@@ -16,8 +16,8 @@ import { noSuchOrder } from "./Serials.ts"
 /* Deletes single orders for operators. */
 
 /**
- * Returns what {@link remove} would delete, and refuses whatever {@link remove} would refuse. Commands call it before
- * they ask for confirmation.
+ * Returns what {@link remove} would delete, and refuses whatever {@link remove} would refuse. Commands call this
+ * function before they ask for confirmation.
  */
 export const preview = Effect.fn("OrderRemoval.preview")(function*(id: string) {
   const found = isId(id) ? yield* deletions.findOrder(OrderId(id), yield* currentSeconds) : undefined
@@ -28,7 +28,8 @@ export const preview = Effect.fn("OrderRemoval.preview")(function*(id: string) {
 /** Deletes an order with its authorizations and challenges, unless its certificate can still be used. */
 export const remove = Effect.fn("OrderRemoval.remove")(function*(operator: Operator, id: string) {
   const done = yield* transaction(Effect.gen(function*() {
-    // An issuance locks this row while it stores a certificate, so the facts that are read below stay true.
+    // An issuance locks this row while it stores a certificate. So the facts that are read below cannot change before
+    // the deletion.
     if (isId(id)) yield* orders.lock(OrderId(id))
     const { accountId, authorizations, id: orderId, profile, status } = yield* preview(id)
     if (status === "processing") {

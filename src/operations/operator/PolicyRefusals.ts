@@ -7,9 +7,9 @@ const daySeconds = 86_400
 const most = 5000
 
 /**
- * Counts the signing requests that the filter of a profile refused within the last day, by rule. Refusals that no rule
- * decided are under the empty name. It reads only the newest failures, and `isCut` means that there are more. Refusals
- * of connections and of new orders are in the log, not in the trail (docs/decisions/audit-rows.md).
+ * Counts, by rule, the signing requests that the filter of a profile refused within the last day. Refusals that no rule
+ * decided are counted under the empty name. Only the newest failures are read; `isCut` means that there are more.
+ * Refusals of connections and of new orders are in the log, not in the trail (docs/decisions/audit-rows.md).
  */
 export const refusalsByRule = (profile: string) =>
   readForOperator(Effect.gen(function*() {

@@ -14,7 +14,10 @@ import type { AtKeyboard } from "../Operator.ts"
 const daySeconds = 86_400
 const batch = 500
 
-/** Selects orders of one profile, or of all profiles, whose certificates expired at least `expiredForDays` days ago. */
+/**
+ * Which orders are wanted: those of one profile or of all profiles whose certificates expired at least `expiredForDays`
+ * days ago.
+ */
 export interface Wanted {
   readonly profile: string | undefined
   readonly expiredForDays: number
@@ -27,13 +30,16 @@ const profilesOf = ({ profile }: Wanted) =>
     ? Effect.map(orders.profiles, (found) => found.map((row) => row.profile))
     : Effect.succeed([profile])
 
-/** Counts the orders whose certificate has an unknown expiry. Such a certificate counts as in use, so the purge leaves it. */
+/**
+ * Counts the orders whose certificate has an unknown expiry. Such a certificate counts as in use, so a purge keeps its
+ * order.
+ */
 const leftOf = (profiles: ReadonlyArray<string>) =>
   Effect.map(Effect.forEach(profiles, purge.left), (counts) => counts.reduce((sum, count) => sum + count, 0))
 
 /**
- * Returns what a purge would delete: for each profile, the number of orders, and when the first and the last of their
- * certificates expired. Times are epoch seconds.
+ * Returns what a purge would delete: the number of orders for each profile, and when the first and the last of the
+ * certificates of these orders expired. Times are epoch seconds.
  */
 export const preview = Effect.fn("Purge.preview")(function*(wanted: Wanted) {
   const cutoff = yield* cutoffOf(wanted)
@@ -55,7 +61,7 @@ export const preview = Effect.fn("Purge.preview")(function*(wanted: Wanted) {
   }
 })
 
-/** One pass of a purge, over orders of one profile and one kind. */
+/** One pass of a purge. It covers the orders of one profile and one kind. */
 interface Pass {
   readonly operator: AtKeyboard
   readonly ended: purge.Ended
@@ -72,8 +78,8 @@ const rowOf = ({ ended: { cutoff, profile }, operator }: Pass, gone: Gone) =>
   })
 
 /**
- * Deletes one page of orders, and writes the row about it, in one transaction. The delete repeats the whole condition, because a
- * row may have changed since it was read.
+ * In one transaction, deletes one page of orders and writes the audit row about that. The delete repeats the whole
+ * condition, because a row may have changed since it was read.
  */
 const pass = (of: Pass, gone: Ref.Ref<Gone>) => (limit: number) =>
   Effect.uninterruptible(Effect.gen(function*() {
@@ -99,8 +105,9 @@ interface Gone {
 }
 
 /**
- * Deletes orders whose certificate expired long ago, 500 in each transaction, which also records how many. An
- * interruption takes effect between two transactions. `told` gets the number of orders so far after each transaction.
+ * Deletes orders whose certificate expired long ago. Each transaction deletes 500 orders and records how many it
+ * deleted. An interruption takes effect between two transactions. After each transaction, `told` is called with the
+ * number of orders deleted so far.
  */
 export const run = Effect.fn("Purge.run")(function*(
   operator: AtKeyboard,

@@ -3,7 +3,7 @@ import type { JobRecord } from "../../engine/queue/JobRecords.ts"
 import * as jobs from "./Jobs.ts"
 import { jobObject } from "./Objects.ts"
 
-/** Returns a page of deliveries, newest first, and the number of all stored deliveries. */
+/** Returns a page of deliveries, newest first, and the total number of stored deliveries. */
 export const list = (page: { readonly limit: number; readonly offset: number }) =>
   jobs.list({ kind: "notify_deliver" }, page)
 

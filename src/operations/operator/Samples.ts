@@ -17,11 +17,14 @@ import { brief } from "./BriefReading.ts"
 import { countOpen } from "./ExpiringRecords.ts"
 
 const keptMillis = 10_000
-/** No sample begins later than this. A scrape that takes ten seconds is abandoned with everything that it has. */
+/**
+ * The latest time, in milliseconds, at which a sample begins. A scrape that takes ten seconds is abandoned with all its
+ * samples.
+ */
 const latestMillis = 5000
 
 /**
- * The gauges that a worker reads from the database. Every process has the other gauges (`CertificateEnds.ts`,
+ * The gauges that only a worker reads from the database. All processes report the other gauges (`CertificateEnds.ts`,
  * `DatabaseUp.ts`).
  */
 type CountedName = Exclude<
@@ -33,7 +36,7 @@ type Sampling = Effect.Effect<ReadonlyArray<Sample>, StorageFailed, Database>
 
 const statuses = ["ready", "running", "failed"] as const
 
-/** Counts the rows of the queue. A kind that this process knows and that has no rows is reported as 0. */
+/** Counts the rows of the queue. If a known kind has no rows, 0 is reported for the kind. */
 const jobs = (kinds: ReadonlyArray<JobKind>): Sampling =>
   Effect.map(jobRecords.counts, (rows) => {
     const every = new Set<string>([...kinds, ...rows.map(({ kind }) => kind)])
@@ -82,7 +85,7 @@ const undelivered: Sampling = Effect.gen(function*() {
   return [{ labels: {}, value: since === undefined ? 0 : Math.max(0, now - since) }]
 })
 
-/** The reasons that alerts use. They are reported as 0 if nothing was revoked for them. */
+/** The revocation reasons that alerts use. If nothing was revoked for one of these reasons, 0 is reported for it. */
 const watchedReasons = [1, 2]
 
 const hourSeconds = 3600
@@ -124,8 +127,8 @@ const lastRow: Sampling = Effect.map(
 )
 
 /**
- * Makes the database metrics that a worker reports at a scrape. They are counted at most once in ten seconds. A sample
- * that fails, takes longer than two seconds, or would begin after five seconds is left out and logged
+ * Makes the metrics that a worker reads from the database at a scrape. They are counted at most once in ten seconds. If
+ * a sample fails, takes longer than two seconds, or would begin after five seconds, it is left out, and that is logged
  * (docs/decisions/log-and-metrics.md, "Metrics").
  */
 export const make = (known: {

@@ -12,7 +12,10 @@ import * as auditTrail from "./AuditTrail.ts"
 import { readForOperator } from "./OperatorReads.ts"
 import * as orders from "./OrderRecords.ts"
 
-/* The search box: it takes one text and decides what the text may mean (docs/decisions/admin.md, "Names and searches"). */
+/*
+ * The search box. It accepts one text and decides what the text may mean (docs/decisions/admin.md, "Names and
+ * searches").
+ */
 
 /** The kind of a result. */
 export type ResultKind =
@@ -40,8 +43,8 @@ export interface FoundOperator {
 }
 
 /**
- * Whether the caller may see operators, and how operators are looked up. A caller who must not see operators finds
- * none.
+ * Whether the caller may see operators, and how operators are looked up. If the caller must not see operators, none are
+ * found.
  */
 export interface Searching<E, R> {
   readonly maySeeOperators: boolean
@@ -51,7 +54,7 @@ export interface Searching<E, R> {
 
 const most = 5
 
-/** The most characters that the search box accepts. */
+/** The highest number of characters that the search box accepts. */
 export const longestQuery = 253
 
 const orderResult = ({ id, identifiers, profile, revokedAt, status }: ListedOrder): SearchResult => ({
@@ -119,7 +122,7 @@ const byRequest = (requestId: string) =>
 
 /**
  * Finds orders with this name, then orders with names that end with it. Each order is listed once. Names that merely
- * contain the text are searched only if there is no such order, because that search walks over all names.
+ * contain the text are searched only if no such order exists, because that search walks over all names.
  */
 const byName = Effect.fnUntraced(function*(text: string) {
   const page = { limit: most, offset: 0 }
@@ -139,8 +142,8 @@ const byName = Effect.fnUntraced(function*(text: string) {
 const serialShape = /^(?:[0-9a-f][:\s]*){8,}$/i
 
 /**
- * Finds what a text may mean by its form: an id, a serial number, or a name. There are at most five results of a kind.
- * `isExact` says that the text cannot mean anything else.
+ * Finds the records that a text may mean, judged by its form: an id, a serial number, or a name. There are at most five
+ * results of each kind. `isExact` means that the text cannot mean anything else.
  */
 export const search = Effect.fn("Search.search")(
   function*<E, R>(text: string, { maySeeOperators, operators }: Searching<E, R>) {

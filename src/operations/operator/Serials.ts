@@ -4,18 +4,18 @@ import { BadRequest, NoSuch } from "../../domain/OperatorError.ts"
 import * as orderSearch from "../../store/orders/OrderSearch.ts"
 
 /*
- * Finds orders by the serial numbers of their certificates. An operator who looks at a certificate sees its serial
- * number.
+ * Finds orders by the serial numbers of their certificates, because that is what an operator who looks at a certificate
+ * sees.
  */
 
-/** Only one order of each profile has a given serial, unless the profile has had several CAs. */
+/** In each profile, only one order has a given serial, unless the profile has had several CAs. */
 export const everyOfSerial = { limit: 1000, offset: 0 }
 
 const ordersOf = (serial: string) => orderSearch.search({ certSerial: serial }, everyOfSerial)
 
 /**
- * Finds the order whose certificate has this serial number, in its stored form. It refuses if no order has the serial,
- * or if several orders have it, because CAs number independently of each other.
+ * Finds the order whose certificate has this serial number, in its stored form. Fails if no order has the serial. Also
+ * fails if several orders have it, which is possible because each CA chooses its serials independently.
  */
 export const findBySerial = Effect.fn("Serials.findBySerial")(function*(serial: string) {
   const [order, ...others] = yield* ordersOf(serial)
@@ -33,7 +33,10 @@ export const findBySerial = Effect.fn("Serials.findBySerial")(function*(serial: 
   return order
 })
 
-/** Returns the refusal for an id that no order has. It says so if the id is the serial number of a certificate. */
+/**
+ * Returns the refusal for an id that no order has. If the id is the serial number of a certificate, the refusal says
+ * so.
+ */
 export const noSuchOrder = Effect.fnUntraced(function*(id: string) {
   const serial = parseSerial(id)
   const found = serial === undefined ? [] : yield* ordersOf(serial)

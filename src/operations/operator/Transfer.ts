@@ -14,8 +14,8 @@ import type { AtKeyboard } from "../Operator.ts"
 export class StillServed extends Data.TaggedError("StillServed")<{ readonly owners: ReadonlyArray<string> }> {}
 
 /**
- * The schemas differ, or one of them has a migration that this build does not know. The error has the name of each
- * schema's last migration.
+ * The schemas differ, or one of the schemas has a migration that this build does not know. The error has the name of
+ * each schema's last migration.
  */
 export class SchemasDiffer extends Data.TaggedError("SchemasDiffer")<{
   readonly source: string
@@ -37,8 +37,8 @@ const refuseServed = Effect.gen(function*() {
 const lastOf = (names: ReadonlyArray<string>): string => names.at(-1) ?? "no migration"
 
 /**
- * Requires both databases to have exactly the migrations that this build knows, because it could not copy an unknown
- * column.
+ * Requires that both databases have exactly the migrations that this build knows, because columns that it does not know
+ * would not be copied.
  */
 const refuseSchemas = Effect.fnUntraced(function*(target: Driver, known: ReadonlyArray<string>) {
   const source = yield* Migrations.appliedNames
@@ -55,7 +55,7 @@ const refuseSchemas = Effect.fnUntraced(function*(target: Driver, known: Readonl
 const refuseUnfit = (target: Driver, known: ReadonlyArray<string>) =>
   Effect.andThen(refuseSchemas(target, known), refuseServed)
 
-/** Counts the rows to copy. It fails if {@link run} would refuse to begin. `known` are this build's migrations. */
+/** Counts the rows to copy. Fails if {@link run} would refuse to begin. `known` lists the migrations of this build. */
 export const plan = Effect.fn("Transfer.plan")(function*(target: Driver, known: ReadonlyArray<string>) {
   yield* refuseUnfit(target, known)
   return yield* Transfer.plan(yield* Database, target)

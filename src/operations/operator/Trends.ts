@@ -16,7 +16,7 @@ const ranges = {
 /** The period that a trend covers. */
 export type TrendRange = keyof typeof ranges
 
-/** Every period. */
+/** All periods. */
 export const trendRanges = Object.keys(ranges) as ReadonlyArray<TrendRange>
 
 const kindOf = {
@@ -28,20 +28,20 @@ const kindOf = {
 
 /** The counts of one bucket. */
 export interface Bucket {
-  /** Epoch seconds. */
+  /** The first second of the bucket, in epoch seconds. */
   readonly start: number
   readonly issued: number
   readonly refused: number
   readonly revoked: number
 }
 
-/** Counts of issuances, refusals and revocations over a period, oldest bucket first. */
+/** The numbers of issuances, refusals and revocations over a period, oldest bucket first. */
 export interface Trend {
   readonly bucketSeconds: number
   readonly buckets: ReadonlyArray<Bucket>
 }
 
-/** Counts the buckets from one slot to another, both included. Slots are numbered from the epoch. */
+/** Counts the rows in the buckets from one slot to another, both included. Slots are numbered from the epoch. */
 const counted = (profile: string | undefined, bucketSeconds: number, from: number, to: number) =>
   readForOperator(Effect.gen(function*() {
     const span = { since: from * bucketSeconds, until: (to + 1) * bucketSeconds, bucket: bucketSeconds }
@@ -60,15 +60,15 @@ const counted = (profile: string | undefined, bucketSeconds: number, from: numbe
 
 const openMillis = 10_000
 /**
- * A row gets its time before it is committed, and the clocks of hosts differ a little. So recent counts may still
- * change.
+ * The number of seconds for which recent counts may still change: the time of a row is set before the row is committed,
+ * and the clocks of hosts differ a little.
  */
 const settlingSeconds = 60
 
 /**
  * Counts issuances, refusals and revocations in the audit trail. The last bucket is not over yet. Buckets begin at full
- * hours or days in UTC, so a past bucket has the same count at every call. It is counted once, and the last bucket at
- * most every ten seconds.
+ * hours or days in UTC, so the count of a past bucket is the same at every call. A past bucket is counted once, and the
+ * last bucket at most every ten seconds.
  */
 export const makeTrend = (
   profile: string | undefined,
@@ -91,7 +91,7 @@ export const makeTrend = (
         const settled = before.buckets.filter(({ start }) =>
           start >= first * bucketSeconds && start + bucketSeconds + settlingSeconds <= before.at / 1000
         )
-        // The kept counts begin at the first slot. Otherwise they are too old to be used.
+        // The kept counts must begin at the first slot. Otherwise they are too old to be used.
         const isWhole = settled[0]?.start === first * bucketSeconds
         const from = isWhole ? first + settled.length : first
         const buckets = [...isWhole ? settled : [], ...yield* counted(profile, bucketSeconds, from, last)]

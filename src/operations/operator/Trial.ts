@@ -18,9 +18,9 @@ import * as audit from "../../store/AuditRows.ts"
 import type { Operator } from "../Operator.ts"
 import { actorFields, actorOf } from "../Operator.ts"
 
-/* Sends sample notifications to receivers, so that an operator sees what arrives. */
+/* Sends sample notifications to receivers, so that an operator sees the messages that arrive. */
 
-/** The deliveries to try: all configured deliveries, unless one is named. */
+/** Which deliveries are tried: all configured deliveries, unless one is named. */
 export interface Trial {
   /** A backend, or the name of a webhook or a program. */
   readonly target: string | undefined
@@ -47,7 +47,7 @@ const daySeconds = 86_400
 const ninetyDays = 90 * daySeconds
 const operator = { username: "test", client_ip: "192.0.2.1" }
 
-/** Returns one certificate that was not replaced, and one that was replaced. */
+/** Returns two certificates: one that was not replaced, and one that was replaced. */
 const expiringAt = (now: number): ReadonlyArray<ExpiringCertificate> => {
   const one = { order_id: zero, account_id: zero, cert_serial: serial, identifiers: names }
   const [end, later] = [now + 3 * daySeconds, now + ninetyDays]
@@ -96,7 +96,10 @@ interface Target {
   readonly event: MessageKind
 }
 
-/** Returns the mails to contacts. The samples go to the recipients of the section, and not to any contact. */
+/**
+ * Returns the mails to contacts of accounts. The samples are sent to the recipients of the section, and not to any
+ * contact.
+ */
 const remindersOf = (config: Config, { event, profile, target }: Trial) =>
   config.profiles
     .filter(({ enabled, name, notify }) =>
@@ -109,7 +112,7 @@ const targetsOf = (config: Config, { event, profile, target }: Trial): ReadonlyA
   [...sectionsOf(config)].filter(([scope]) => profile === undefined || profile === scope).flatMap(([scope, section]) =>
     routesOf(section)
       .filter(({ backend, entry }) => target === undefined || target === backend || target === entry)
-      // A sample mail about operators has no recipient of its own.
+      // A sample mail about operators has no recipient of its own, so the section must name one.
       .filter(({ backend }) => backend !== "email" || section.email.to.length > 0)
       .flatMap(({ backend, entry, events }) =>
         [...events].filter((one) => isOfScope(one, scope) && (event === undefined || event === one)).map((one) => ({
@@ -122,8 +125,8 @@ const targetsOf = (config: Config, { event, profile, target }: Trial): ReadonlyA
   )
 
 /**
- * Sends a sample of each event to each selected receiver that wants the event, and returns the receivers' answers. The
- * samples that were sent are in the audit trail, even if nobody waits for the result any more.
+ * Sends a sample of each event to each selected receiver that wants the event, and returns the answers of the
+ * receivers. Samples that were sent are in the audit trail, even if nobody waits for the result any more.
  */
 export const test = Effect.fn("Trial.test")(function*(config: Config, by: Operator, trial: Trial) {
   const targets = [...targetsOf(config, trial), ...remindersOf(config, trial)]

@@ -14,14 +14,14 @@ import {
 import { keyInForce } from "../../services/signing/relay/UpstreamKey.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 
-/* Operators manage a relay's account at its upstream. */
+/* Lets operators manage a relay's account at its upstream. */
 
 /** The profile does not relay. */
 export class NotRelaying extends Data.TaggedError("NotRelaying")<{ readonly profile: string }> {}
 
 /**
- * There is already an account, but the upstream refuses it and creates no new account for its key. `detail` is the
- * upstream's answer.
+ * There is already an account, but the upstream refuses it and also refuses to create a new account for its key.
+ * `detail` is the answer of the upstream.
  */
 export class AccountRefused extends Data.TaggedError("AccountRefused")<{
   readonly url: string
@@ -34,7 +34,7 @@ export class AccountRefused extends Data.TaggedError("AccountRefused")<{
 export const relayOf = ({ name, signer }: Pick<ProfileConfig, "name" | "signer">) =>
   signer.backend === "relay" ? Effect.succeed(signer.relay) : new NotRelaying({ profile: name })
 
-/** Returns what this service knows about the account, without a request to the upstream. */
+/** Returns what this service knows about the account. No request is sent to the upstream. */
 export const show = (profile: Pick<ProfileConfig, "name" | "signer">) =>
   Effect.gen(function*() {
     const { account_key_path, directory_url } = yield* relayOf(profile)
@@ -49,8 +49,8 @@ export const show = (profile: Pick<ProfileConfig, "name" | "signer">) =>
   })
 
 /**
- * Creates the account, with a credential of the upstream that is never stored. If there is an account, the upstream is
- * asked whether it still exists; if not, its key is registered again.
+ * Creates the account with a credential of the upstream. The credential is never stored. If there is already an
+ * account, the upstream is asked whether it still exists. If it does not, its key is registered again.
  */
 export const registerAt = (
   profile: Pick<ProfileConfig, "name" | "signer">,
@@ -89,8 +89,8 @@ export const registerAt = (
   })
 
 /**
- * Creates the account if there is none, and returns the files that were created. The upstream is not asked about an
- * account that exists.
+ * Creates the account if there is none, and returns the files that were created. If there is an account, no request
+ * about it is sent to the upstream.
  */
 export const createIfAbsent = ({ name, signer }: Pick<ProfileConfig, "name" | "signer">) =>
   Effect.gen(function*() {

@@ -28,8 +28,8 @@ const accountOf = (profile: Relaying) =>
   })
 
 /**
- * Gives the account a new key. If an interrupted roll-over has already put a new key in force, that key is the new key,
- * and the upstream is not asked again.
+ * Gives the account a new key. An interrupted roll-over may have already put a new key in force. Then that key is the
+ * new key, and no request is sent to the upstream.
  */
 export const rollOver = (operator: AtKeyboard, profile: Relaying) =>
   Effect.gen(function*() {
@@ -48,8 +48,8 @@ export const rollOver = (operator: AtKeyboard, profile: Relaying) =>
   })
 
 /**
- * Sets the contacts of the account to the given contacts. Without given contacts it uses the contacts of the
- * configuration, of which there may be none.
+ * Sets the contacts of the account. If no contacts are given, the contacts of the configuration are used, and there may
+ * be none.
  */
 export const setContact = (operator: AtKeyboard, profile: Relaying, given: ReadonlyArray<string>) =>
   Effect.gen(function*() {

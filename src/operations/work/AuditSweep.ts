@@ -5,8 +5,8 @@ import { rfc3339 } from "../../engine/Time.ts"
 import * as audit from "../../store/AuditRows.ts"
 
 /**
- * Deletes up to `limit` rows made before an epoch second, and records how many, in one transaction. So the trail
- * records every gap, even if the process is killed.
+ * In one transaction, deletes up to `limit` rows that were made before an epoch second, and records how many were
+ * deleted. So the trail records every gap, even if the process is killed.
  */
 export const prune = (by: Pick<AuditRow<"audit_pruned">, "actorId" | "actorKind">, before: number) => (limit: number) =>
   transaction(Effect.tap(audit.sweep(before, limit), (removed) =>

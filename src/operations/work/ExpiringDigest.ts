@@ -10,19 +10,22 @@ import { batch, judged } from "../ExpiringWindow.ts"
 
 const daySeconds = 86_400
 
-/** What a digest reports about the certificates of a profile that expire within this number of days. */
+/** The content of a digest: the certificates of a profile that expire within this number of days. */
 export interface Digest {
-  /** Epoch seconds. */
+  /** The time of the digest, in epoch seconds. */
   readonly now: number
   /**
-   * Certificates that were not replaced come first, then the certificates that expire sooner. There are at most `most`.
+   * The certificates that were not replaced come first, then the replaced ones. Within each group, the certificates
+   * that expire sooner come first. There are at most `most`.
    */
   readonly items: ReadonlyArray<Expiring>
   readonly total: number
   readonly superseded: number
 }
 
-/** Counts the certificates that the list finds (`Expiring.list`), and shows the first of them. */
+/**
+ * Counts the certificates that the operators' list finds (`Expiring.list`), and shows the first of these certificates.
+ */
 export const digest = Effect.fnUntraced(function*(profile: string, days: number, most: number) {
   const now = yield* currentSeconds
   const first = { open: [] as Array<expiring.Place>, gone: [] as Array<expiring.Place> }

@@ -21,8 +21,8 @@ type Payload = PayloadOf<"signer_issue">
 
 /**
  * Makes one attempt to sign (docs/decisions/job-outcomes.md, "Signing"). The order must still be `processing`, and its
- * account and every authorization must be valid. This is checked before signing, and again in the write that stores the
- * certificate.
+ * account and all its authorizations must be valid. This is checked before the signing, and again in the write that
+ * stores the certificate.
  */
 export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const id = OrderId(payload.order_id)
@@ -66,7 +66,7 @@ export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
         if (made !== undefined) {
           yield* transaction(orphans.record(payload, made, cause === "chain_rejected" ? cause : "signer_failed"))
         }
-        // Another attempt would sign a certificate with the same fault.
+        // The certificate of another attempt would have the same fault.
         const failed = new SignerFailed({ cause, detail })
         return cause === "chain_rejected" || cause === "lint_failed" ? Failed(failed) : Retry(failed)
       }

@@ -22,9 +22,9 @@ import * as orders from "../../store/orders/OrderRows.ts"
 import { auditFacts } from "../Caller.ts"
 import type { Actor } from "../Operator.ts"
 
-/* The ends of an issuance, local or relayed: with a certificate, refused, or given up. */
+/* How an issuance ends, whether a local CA or a relay signs: with a certificate, refused, or given up. */
 
-/** What the job of an issuance knows about the request that caused it. */
+/** The facts that the job of an issuance has about the request that caused it. */
 export interface Issuance {
   readonly order_id: string
   readonly profile: string
@@ -46,7 +46,7 @@ const rowOf = (of: Issuance, order: Found | undefined, error: IssuanceFailed) =>
     ...auditFacts(of.profile, of.client)
   }) as const
 
-/** Moves the order from `processing` to `invalid`, with the audit row that states why. */
+/** Moves the order from `processing` to `invalid`, and writes the audit row that states the reason. */
 const fail = (
   of: Issuance,
   order: Found,
@@ -82,8 +82,8 @@ export const rejected = (of: Issuance, order: Found, detail: string) =>
 
 /**
  * Moves the order from `processing` to `valid` with the certificate, and writes the audit row. Returns whether the
- * certificate was stored: an order whose account or authorization was withdrawn in the meantime becomes `invalid`
- * instead.
+ * certificate was stored. If the account or an authorization of the order was withdrawn in the meantime, the order
+ * becomes `invalid` instead.
  */
 export const stored = Effect.fnUntraced(
   function*(of: Issuance, job: Job, order: Found, csr: Csr, signed: Issued) {
@@ -137,7 +137,7 @@ export const stored = Effect.fnUntraced(
         : emit("order_extensions_not_granted", { order_id: id, cert_serial: serial, extensions: lacking }),
       emit("order_finalized", { order_id: id, cert_serial: serial, elapsed_ms: finished - job.createdAt * 1000 })
     ], { discard: true }))
-    yield* arrived // so that a failure of any of these statements is known here
+    yield* arrived // if any of these statements fails, the failure is known here
     return true
   },
   (writes, _of, _job, { id }) =>
@@ -162,8 +162,8 @@ const causeOf = (failure: JobFailure): IssueFailureCause => {
 }
 
 /**
- * Ends an issuance that the queue, or the operator in `by`, gave up. In one transaction, the order becomes `invalid`
- * and gets its audit row.
+ * Ends an issuance that was given up by the queue, or by the operator in `by`. In one transaction, the order becomes
+ * `invalid` and its audit row is written.
  */
 export const abandoned = (
   of: Issuance,

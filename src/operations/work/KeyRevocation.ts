@@ -19,8 +19,8 @@ import { revoke } from "./Revocation.ts"
 const pageSize = 100
 
 /**
- * Revokes every live certificate of a key that was burnt for everybody, each with its own backend
- * (docs/decisions/keys-and-chains.md, "Who may burn a key"). A repeated attempt finds the remaining certificates.
+ * Revokes every live certificate of a key that was burnt for everybody (docs/decisions/keys-and-chains.md, "Who may
+ * burn a key"). Each certificate is revoked by its own backend. A repeated attempt finds the certificates that remain.
  */
 export const revokeAll = Effect.fnUntraced(function*({ client, pubkey }: PayloadOf<"key_revoke">, job: Job) {
   const key = Buffer.from(pubkey, "base64url")
@@ -44,7 +44,7 @@ export const revokeAll = Effect.fnUntraced(function*({ client, pubkey }: Payload
   const revoked = yield* live.pipe(
     Stream.flattenIterable,
     // The signer is not known here. If no CA of this service signed the certificate, the job asks the signer that the
-    // profile has when the job runs.
+    // profile has at the time when the job runs.
     Stream.mapEffect((found) =>
       revoke(found, undefined, keyCompromise, by).pipe(
         Effect.as(1),

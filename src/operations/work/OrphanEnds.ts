@@ -9,17 +9,17 @@ import type { OrphanStatus } from "../../store/orders/OrphanedCertificateRows.ts
 import * as rows from "../../store/orders/OrphanedCertificateRows.ts"
 import type { Actor } from "../Operator.ts"
 
-/* The ends of certificates whose orders ended without them (docs/decisions/orphaned-certificates.md). */
+/* How a certificate whose order ended without it is dealt with in the end (docs/decisions/orphaned-certificates.md). */
 
 /** A certificate that is not revoked. */
 export type Open = Effect.Success<ReturnType<typeof rows.open>>[number]
 
-/** Who gave up a revocation. */
+/** Who gave a revocation up. */
 type By = { readonly actorKind: "system"; readonly actorId: undefined } | Actor
 
 /**
- * Records the final state of a certificate: in its row, the log and the metrics, and in the audit trail if somebody may
- * ask about it later.
+ * Records the final state of a certificate in its row, in the log and in the metrics. If somebody may later ask about
+ * the certificate, the audit trail records it too.
  */
 export const settle = (
   { order_id, profile }: { readonly order_id: string; readonly profile: string },

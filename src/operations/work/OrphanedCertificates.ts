@@ -38,10 +38,12 @@ import { settle } from "./OrphanEnds.ts"
 
 type Payload = PayloadOf<"orphan_revoke">
 
-/** The order of a certificate. */
+/** The order to which a certificate belongs. */
 type Of = Pick<Payload, "order_id" | "profile">
 
-/** An order at an upstream that is not continued here: its URL, and the CSR of the local order as DER. */
+/**
+ * An order at an upstream that this service does not continue: its URL there, and the CSR of the local order as DER.
+ */
 export interface LeftAtUpstream {
   readonly orderUrl: string | undefined
   readonly csr: Uint8Array
@@ -88,8 +90,8 @@ const emitFound = ({ order_id, profile }: Of, { names, serial }: FoundLeaf, reas
   )
 
 /**
- * Records a certificate (DER) that its order will not get, and queues its revocation, in the caller's transaction. The
- * job waits for the end of the order, because another attempt may still store the same certificate.
+ * In the caller's transaction, records a certificate (DER) that will not be stored in its order, and queues its
+ * revocation. The job waits for the end of the order, because another attempt may still store the same certificate.
  */
 export const record = (of: Of, leaf: Uint8Array, cause: OrphanCause) => {
   const found = readLeaf(leaf)
@@ -97,8 +99,8 @@ export const record = (of: Of, leaf: Uint8Array, cause: OrphanCause) => {
 }
 
 /**
- * Records, in the caller's transaction, a certificate that passed every check but whose order ended without it. A
- * certificate that never left this process does no harm.
+ * In the caller's transaction, records a certificate that passed every check although its order ended without it. A
+ * certificate that never left this process does no harm, so it is not recorded.
  */
 export const inVain = (of: Of, { chain, discarded }: Issued) =>
   Effect.suspend(() => {
@@ -108,9 +110,9 @@ export const inVain = (of: Of, { chain, discarded }: Issued) =>
   })
 
 /**
- * Like {@link inVain}, for an attempt whose end was not written because its row was lost or the database was
- * unavailable. A lost answer to COMMIT looks the same, so a stored certificate is not touched. If nothing can be
- * written, the log has the serial.
+ * Does the same as {@link inVain} for an attempt whose end was not written, because its row was lost or the database
+ * was unavailable. This also happens if only the answer to COMMIT was lost, so a certificate that is stored after all
+ * is not touched. If nothing can be written, the log has the serial.
  */
 export const unlessStored = Effect.fnUntraced(function*(of: Of, issued: Issued) {
   const { chain, discarded, serial } = issued
@@ -129,15 +131,18 @@ const emitUnrecorded = (of: Of, chain: string) => {
 }
 
 /**
- * Queues, in the caller's transaction, a check of an order that an upstream may have issued and that is not continued
- * here. If the upstream gave a time, it is not asked before that epoch second.
+ * In the caller's transaction, queues a check of an order that this service does not continue although an upstream may
+ * have issued its certificate. If the upstream gave an epoch second, the check does not begin before that time.
  */
 export const lookAfter = (of: Of, { csr, orderUrl }: LeftAtUpstream, notBefore?: number) =>
   orderUrl === undefined
     ? Effect.void
     : enqueue(of, { order_url: orderUrl, csr: Buffer.from(csr).toString("base64url") }, notBefore)
 
-/** Like {@link lookAfter}, for every order of accounts that are about to be deleted. Their orders are locked. */
+/**
+ * Does the same as {@link lookAfter} for every order of accounts that are about to be deleted. The caller must have
+ * locked these orders.
+ */
 export const lookAfterAll = (accounts: ReadonlyArray<AccountId>) =>
   Effect.flatMap(deletions.relayed(accounts), (found) =>
     Effect.forEach(
@@ -154,15 +159,15 @@ const isStored = (found: Pick<Open, "serial" | "leaf">) =>
     }))
 
 /**
- * Returns whether an upstream's order belongs to another local order by now. An upstream may return an unfinished order
- * for the next equal request, and the certificate of that request is about to be stored.
+ * Returns whether an upstream's order has been taken over by another local order. An upstream may return an unfinished
+ * order when the next equal request comes. The certificate of such an order is about to be stored for that request.
  */
 const isTakenOver = Effect.fnUntraced(function*(orderId: OrderId, orderUrl: string) {
   const own = yield* upstreamOrders.find(orderId)
   return own?.orderUrl !== orderUrl && (yield* upstreamOrders.claimed([orderUrl])).length > 0
 })
 
-/** Finds and records the certificate that an upstream issued for an order that ended here. */
+/** Finds the certificate that an upstream issued for an order that has ended here, and records it. */
 const search = Effect.fnUntraced(
   function*(of: Of, { csr, order_url }: NonNullable<Payload["upstream"]>, signer: Signer) {
     const chain = signer.leftOver === undefined ? undefined : yield* signer.leftOver(order_url)
@@ -176,17 +181,21 @@ const search = Effect.fnUntraced(
 
 const daySeconds = 86_400
 
-/** The shortest waits, in seconds: for the end of an order, which is soon, and after a failure of the signer. */
+/**
+ * The shortest waits, in seconds: the wait for the end of an order, which comes soon, and the wait after a failure of
+ * the signer.
+ */
 const shortest = { order: 5, signer: 60 }
 
 /** The longest wait between two attempts, in seconds. */
 export const longestWait = daySeconds
 
-/** How long the signer is asked, in seconds: long enough for a weekend, and for somebody to read the log. */
+/** For how many seconds the signer is asked again: long enough for a weekend, and for somebody to read the log. */
 const patience = 7 * daySeconds
 
 /**
- * Makes the job run again after a quarter of the time since the certificate was found: soon at first, daily in the end.
+ * Makes the job run again. The wait is a quarter of the time since the certificate was found, so it is short at first,
+ * and a day in the end.
  */
 const again = Effect.fnUntraced(function*<F extends JobFailure>(job: Job, failure: F | undefined, atLeast = 0) {
   const now = yield* currentSeconds
@@ -225,9 +234,9 @@ const revokeOne = Effect.fnUntraced(function*(of: Of, one: Open, signer: Signer)
 })
 
 /**
- * Makes one attempt to revoke the certificates that were signed for an order that ended without them. It first waits
- * for the end of the order. It does not touch a certificate that an order has after all, or that has expired. The
- * signer is asked for a week.
+ * Makes one attempt to revoke the certificates that were signed for an order that ended without them. First waits for
+ * the end of the order. Does not touch a certificate that an order has after all, or that has expired. The signer is
+ * asked for a week.
  */
 export const revoke = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const { order_id, profile, upstream } = payload
@@ -256,13 +265,16 @@ export const revoke = Effect.fnUntraced(function*(payload: Payload, job: Job) {
     if (failure !== undefined) failures.push(failure)
   }
   const [failure] = failures
-  // A certificate that was found while this attempt ran has joined its job.
+  // A certificate that was found during this attempt has joined this job.
   if (failure === undefined) return Done({ ifJoined: enqueue(payload) })
   if (isOver) return Failed(asFailure(failure))
   return yield* again(job, asFailure(failure), failure.again?.atLeast)
 })
 
-/** Ends a revocation that the queue or an operator gave up. The certificates stay valid, and are listed. */
+/**
+ * Ends a revocation that the queue or an operator gave up. The certificates stay valid, and operators see them in a
+ * list.
+ */
 export const abandon = (payload: Payload, failure: JobFailure, by?: Actor) =>
   Effect.gen(function*() {
     const error = failure.text.slice(0, 500)

@@ -49,7 +49,7 @@ const issuanceOf = ({ order_id, profile }: Payload, row: Row | undefined): Issua
   client: { ip: row?.clientIp, ptr: row?.clientPtr, user_agent: row?.userAgent, request_id: row?.requestId }
 })
 
-/** Runs a write with the database provided. */
+/** Runs a write, and provides the database for it. */
 const through = <A, E>(database: Database["Service"], write: (now: number) => Effect.Effect<A, E, Database>) =>
   Effect.provideService(Effect.flatMap(currentSeconds, write), Database, database)
 
@@ -90,11 +90,12 @@ const keeperIn = (database: Database["Service"], orderId: OrderId): Relaying<Sto
     )
 })
 
-// Without an answer from the database, this attempt holds its row only as long as the lease lasts.
+// If the database does not answer, the attempt counts as taken over. Then it holds its row only as long as the lease
+// lasts.
 const isTakenOverIn = (database: Database["Service"], job: Job): Effect.Effect<boolean> =>
   Effect.orElseSucceed(Effect.provideService(isTaken(job), Database, database), () => true)
 
-/** Returns how the previous attempt ended. */
+/** Returns the failure of the previous attempt, if any. */
 const lastFailureIn = (database: Database["Service"], { id }: Job): Effect.Effect<string | undefined> =>
   jobRecords.find(id).pipe(
     Effect.map((record) => readFailure(record?.lastError)?.text),
@@ -102,7 +103,10 @@ const lastFailureIn = (database: Database["Service"], { id }: Job): Effect.Effec
     Effect.provideService(Database, database)
   )
 
-/** Returns the certificate that an order replaces, if an upstream issued it and its order there is known. */
+/**
+ * Returns the certificate that an order replaces, if an upstream issued that certificate and its upstream order is
+ * known.
+ */
 const replacedBy = Effect.fnUntraced(function*(profile: string, certId: string | undefined) {
   const former = certId === undefined ? "unknown" : yield* locate(profile, certId)
   const orderUrl = typeof former === "string" || "otherKeyOf" in former
@@ -112,8 +116,8 @@ const replacedBy = Effect.fnUntraced(function*(profile: string, certId: string |
 })
 
 /**
- * Makes one attempt to fulfil an order at the upstream (docs/decisions/relays.md). The account and every authorization
- * must be valid before it begins and in the write that stores the certificate, as for any signing
+ * Makes one attempt to fulfil an order at the upstream (docs/decisions/relays.md). As for any signing, the account and
+ * every authorization must be valid, both before the attempt begins and in the write that stores the certificate
  * (docs/decisions/job-outcomes.md, "Signing"). An order that is already open at the upstream is continued. Its time
  * limit includes the attempts and the waits between them, but not the time in which no process has the job.
  */
@@ -126,7 +130,7 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const endUpstream = (status: "valid" | "invalid", error?: string) =>
     Effect.flatMap(currentSeconds, (now) => upstreamOrders.end({ orderId: id, status, error, now }))
   const endUnauthorized = endUpstream("invalid", "authority withdrawn")
-  // The upstream may have issued a certificate for an earlier attempt that did not get far enough to know it.
+  // An earlier attempt may have ended before it learnt that the upstream had issued a certificate for it.
   const lookAfter = orphans.lookAfter(payload, row)
   if (order.status === "valid") return Done({ commit: endUpstream("valid") })
   if (order.status !== "processing") {
@@ -210,13 +214,16 @@ const refusals: { readonly [type: string]: new(from: FromUpstream) => IssuanceFa
   badPublicKey: UpstreamRefusedKey
 }
 
-/** Returns whether the client can fix a refusal of several names. It can if it can fix each part. */
+/**
+ * Returns whether the client can fix a refusal that has a part for each of several names. It can if it can fix every
+ * part.
+ */
 const isOfNames = (subproblems: ReadonlyArray<Subproblem> = []): boolean =>
   subproblems.length > 0 && subproblems.every(({ type }) => mendableTypes.has(type))
 
 /**
- * Returns the problem with which an order ends. The client does not learn why the upstream was unavailable; only the
- * operator does.
+ * Returns the problem with which an order ends. Only the operator learns why the upstream was unavailable, not the
+ * client.
  */
 const problemBy = (failure: JobFailure): IssuanceFailed => {
   if (failure._tag !== "SignerFailed") return new IssuanceAbandoned()
@@ -233,16 +240,16 @@ const problemBy = (failure: JobFailure): IssuanceFailed => {
 }
 
 /**
- * Returns whether the upstream may have issued a certificate, or may still issue one. After a refusal it has issued
- * none, and a refused chain was already handled.
+ * Returns whether the upstream may have issued a certificate, or may still issue one. An upstream that refused has
+ * issued none, and a chain that was refused here has already been handled.
  */
 const mayBeIssued = (failure: JobFailure): boolean =>
   failure._tag !== "SignerFailed" || failure.problemType === "rateLimited" ||
   (failure.cause !== "upstream_refused" && failure.cause !== "chain_rejected")
 
 /**
- * Ends a relaying that the queue or an operator gave up. The order and the record of the upstream's order become
- * `invalid`.
+ * Ends a relaying that the queue or an operator gave up. The order becomes `invalid`, and so does the record of the
+ * upstream's order.
  */
 export const abandon = (payload: Payload, failure: JobFailure, by?: Actor) =>
   Effect.gen(function*() {

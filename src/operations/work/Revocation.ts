@@ -24,7 +24,7 @@ import { refuseStopped } from "../ProfileHealth.ts"
 import { enqueueList } from "./crl/ListJob.ts"
 import { due } from "./SignerRevocation.ts"
 
-/** The certificate was already revoked, perhaps by a request at the same time. */
+/** The certificate was already revoked, perhaps by a concurrent request. */
 class WasRevoked extends Data.TaggedError("WasRevoked") {}
 
 /** No worker knows the CA that signed the certificate, so no list would ever contain the certificate. */
@@ -36,10 +36,10 @@ export interface Revocable {
   readonly accountId: AccountId
   readonly profile: string
   readonly identifiers: ReadonlyArray<OrderIdentifier>
-  /** PEM chain, leaf first. */
+  /** The chain as PEM, leaf first. */
   readonly certificate: string
   readonly serial: string
-  /** DER SubjectPublicKeyInfo. */
+  /** The public key of the certificate as DER SubjectPublicKeyInfo. */
   readonly certPubkey: Uint8Array | undefined
 }
 
@@ -50,16 +50,16 @@ export type RevokedBy = Pick<
 >
 
 /**
- * Writes that belong to a revocation. They commit with the revocation, or with the finding that the certificate was
- * already revoked.
+ * Writes that belong to a revocation. They are committed together with the revocation, or together with the finding
+ * that the certificate was already revoked.
  */
 type During = Effect.Effect<void, StorageFailed, Database | Queue>
 
 /**
  * Burns the key of a certificate that was revoked for keyCompromise, so that the key is never certified again. If the
- * request was signed with the key itself, its holder has proved possession, and every other certificate of the key is
- * revoked too. A request signed by an account burns the key only for that account, so that one account cannot revoke
- * what another account uses.
+ * request was signed with this key, the sender has proved possession of the key, and every other certificate of the key
+ * is revoked too. If an account signed the request, the key is burnt only for that account, so that one account cannot
+ * revoke the certificates of another account.
  */
 export const burn = Effect.fnUntraced(function*(
   { accountId, certPubkey: pubkey, orderId }: Pick<Revocable, "accountId" | "certPubkey" | "orderId">,
@@ -85,8 +85,8 @@ export const burn = Effect.fnUntraced(function*(
 
 /**
  * Revokes a certificate of a local CA. One transaction marks the order, inserts the row of the list and the audit row,
- * queues the signing job, and burns the key. The first revocation wins, whatever reason a later revocation states.
- * Returns the id of the signing job.
+ * queues the signing job, and burns the key. If the certificate is revoked twice, the first revocation counts, whatever
+ * reason the second revocation states. Returns the id of the signing job.
  */
 const revokeLocally = Effect.fnUntraced(function*(
   found: Revocable,
@@ -107,8 +107,8 @@ const revokeLocally = Effect.fnUntraced(function*(
     ...(reason === undefined ? {} : { reason: String(reason) }),
     ...by
   })
-  // Losing the race does not fail the transaction. Otherwise the other bodies in its group commit would have to run
-  // again.
+  // If another revocation was first, the transaction does not fail. Otherwise the other bodies in its group commit
+  // would have to run again.
   const job = yield* transaction(Effect.gen(function*() {
     yield* orders.lock(orderId)
     yield* during
@@ -137,8 +137,8 @@ const revokeLocally = Effect.fnUntraced(function*(
 })
 
 /**
- * Queues a job that asks the signer. If such a job is already queued or running, the request joins it, and that job
- * keeps its reason. If the signer asked an earlier job to wait, that wait is observed.
+ * Queues a job that asks the signer. If such a job is already queued or running, the request joins that job, and the
+ * job keeps its reason. If the signer told an earlier job to wait, the new job waits until then.
  */
 const queueRevocation = Effect.fnUntraced(function*(
   found: Revocable,
@@ -168,10 +168,10 @@ const queueRevocation = Effect.fnUntraced(function*(
 })
 
 /**
- * Revokes a certificate, or queues its revocation. If a CA of this service signed it, that CA lists it, whatever signer
- * the profile has today. The order is revoked at once, and `job` signs the list. Any other certificate is revoked by
- * the profile's signer: `job` asks it, and the order is revoked once the signer has confirmed. The same holds if
- * `backend` is not known.
+ * Revokes a certificate, or queues its revocation. If a CA of this service signed the certificate, that CA lists it,
+ * whatever signer the profile has today: the order is revoked at once, and `job` signs the list. Otherwise the
+ * profile's signer must revoke the certificate: `job` asks this signer, and the order is revoked once the signer has
+ * confirmed. This also applies if `backend` is not known.
  */
 export const revoke = Effect.fnUntraced(function*(
   found: Revocable,

@@ -10,21 +10,24 @@ import * as sessions from "../../store/operators/SessionRows.ts"
 
 const latest = Number.MAX_SAFE_INTEGER
 
-/** Wrong passwords for an operator or a name are forgotten if there was no wrong password for thirty days. */
+/**
+ * If there was no wrong password for an operator or a name for this number of seconds (thirty days), the earlier wrong
+ * passwords are forgotten.
+ */
 const quietSeconds = 30 * 86_400
 
-/** A failure further in the future was written with a wrong clock. */
+/** A failure that is more seconds in the future than this was written by a wrong clock. */
 const aheadSeconds = 3600
 
-/** The settings that say how long sessions and windows last. */
+/** The settings that say how long sessions and windows of sign-ins last. */
 type Lifetimes = Pick<
   Config["admin"],
   "login_window_seconds" | "session_idle_timeout_seconds" | "session_ttl_seconds"
 >
 
 /**
- * Deletes ended sessions, old windows of sign-ins, and old series of wrong passwords. It also deletes rows that are
- * further in the future than anything that begins now, because they were written with a wrong clock
+ * Deletes ended sessions, old windows of sign-ins, and old series of wrong passwords. Also deletes rows whose times are
+ * further in the future than those of anything that begins now, because a wrong clock wrote these times
  * (docs/decisions/clocks.md, "Operators").
  */
 export const sweepSessions = (settings: Lifetimes): Effect.Effect<void, StorageFailed, Database> =>

@@ -24,7 +24,10 @@ import { auditFacts } from "../Caller.ts"
 import type { Actor } from "../Operator.ts"
 import { refuseChain } from "../StoredCertificate.ts"
 
-/* Revokes with an external signer: first the script or the upstream is asked, then the order is marked as revoked. */
+/*
+ * Revokes a certificate with an external signer. First the script or the upstream is asked. Then the order is marked as
+ * revoked.
+ */
 
 type Payload = PayloadOf<"signer_revoke">
 
@@ -70,8 +73,8 @@ const stamp = Effect.fnUntraced(function*(payload: Payload, order: OrderRecord) 
 })
 
 /**
- * Makes one attempt (docs/decisions/job-outcomes.md, "Signing"). After a crash between the signer's answer and the mark
- * on the order, the signer is asked again.
+ * Makes one attempt (docs/decisions/job-outcomes.md, "Signing"). If the process crashes between the signer's answer and
+ * the mark on the order, the signer is asked again.
  */
 export const revoke = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const order = yield* orderSearch.findRecord(OrderId(payload.order_id))
@@ -102,8 +105,8 @@ export const revoke = Effect.fnUntraced(function*(payload: Payload, job: Job) {
 })
 
 /**
- * Returns the epoch second at which a new job may ask, or `undefined` for now. If the signer asked the previous job of
- * the order to wait, a new job must not ask before that wait is over.
+ * Returns the epoch second before which a new job must not ask the signer, or `undefined` if it may ask now. This is
+ * the time until which the signer told the previous job of the order to wait.
  */
 export const due = Effect.fnUntraced(function*(orderId: string) {
   const former = readFailure(yield* jobs.lastError("signer_revoke", orderId))
@@ -125,8 +128,8 @@ const causeOf = (failure: JobFailure): RevokeFailureCause => {
 }
 
 /**
- * Ends a revocation that the queue, or the operator in `by`, gave up. The order does not change, and an audit row
- * records it.
+ * Ends a revocation that was given up by the queue, or by the operator in `by`. The order does not change. An audit row
+ * records that the revocation was given up.
  */
 export const abandon = (payload: Payload, failure: JobFailure, jobId: JobId, by?: Actor) =>
   Effect.gen(function*() {

@@ -47,14 +47,14 @@ export const sweepHttp01Tokens: Effect.Effect<void, StorageFailed, Database> = E
 
 const pageOfOrders = 500
 /**
- * How many orders are changed or deleted in one transaction. Each order may have a hundred authorizations with three
- * challenges each.
+ * The highest number of orders that one transaction changes or deletes. Each order may have a hundred authorizations
+ * with three challenges each.
  */
 const ordersAtOnce = 20
 
 /**
- * Stores `expired` on the authorizations of orders that expired within the last day, a few orders in one transaction.
- * Each order is visited once, because an attacker can leave many orders.
+ * Stores `expired` on the authorizations of orders that expired within the last day. Each transaction handles a few
+ * orders. Each order is visited only once, because an attacker can leave many orders.
  */
 const expireAuthorizations = (
   profile: string,
@@ -91,18 +91,19 @@ const sweepProfile = (name: string, order: ProfileConfig["order"]) =>
     yield* emit("order_reaper_swept", { profile: name, rows_removed })
   })
 
-/** How many days after its expiry an orphaned certificate is still listed. */
+/** The number of days for which an orphaned certificate is still listed after its expiry. */
 const orphanDays = 30
 
 /**
- * Makes the daily sweep of orders. It stores `expired`, and deletes unfinished and failed orders, with everything that
- * belongs to them, after their retention time. A profile that is no longer mounted uses the process-wide settings.
+ * Makes the daily sweep of orders. It stores `expired`. After their retention time, it also deletes unfinished and
+ * failed orders, with everything that belongs to them. For a profile that is no longer mounted, the process-wide
+ * settings are used.
  */
 export const sweepOrders = (
   config: Pick<Config, "order" | "profiles">
 ): Effect.Effect<void, StorageFailed, Database | Queue> =>
   Effect.gen(function*() {
-    yield* recover(config) // this comes first, because it is short and others wait for it
+    yield* recover(config) // this comes first, because it is short and others wait for its result
     const mounted = new Map(config.profiles.map((profile) => [profile.name, profile.order]))
     const stored = yield* orders.profiles
     const { earlier: now } = yield* clocks
@@ -132,7 +133,7 @@ export const sweepJobs = (retentionDays: number): Effect.Effect<void, StorageFai
 const youngSeconds = 60
 const jobGone = "its signing job is gone"
 
-/** Moves a `processing` order to `invalid`, and with it the record of its upstream order. */
+/** Moves a `processing` order to `invalid`, and also the record of its upstream order. */
 const failStuck = (orderId: OrderId, profile: string, now: number) =>
   Effect.tap(
     orders.failIssuance(orderId, problemOf(new IssuanceAbandoned())),
@@ -142,7 +143,7 @@ const failStuck = (orderId: OrderId, profile: string, now: number) =>
         : endLeft(orderId, profile, now)
   )
 
-/** Ends an order whose relaying job is gone. The order may have a certificate at the upstream. */
+/** Ends an order whose relaying job is gone. The upstream may have issued a certificate for the order. */
 const endLeft = Effect.fnUntraced(function*(orderId: OrderId, profile: string, now: number) {
   const row = yield* upstreamOrders.find(orderId)
   if (row !== undefined) yield* orphans.lookAfter({ order_id: orderId, profile }, row)
@@ -150,9 +151,9 @@ const endLeft = Effect.fnUntraced(function*(orderId: OrderId, profile: string, n
 })
 
 /**
- * Repairs what a crash can leave behind (docs/decisions/job-outcomes.md, "After a crash"). A challenge under validation
- * without a job gets a job, with the account's current key. A processing order whose job is gone becomes `invalid`.
- * Rows younger than a minute are not touched.
+ * Repairs what a crash can leave behind (docs/decisions/job-outcomes.md, "After a crash"). If a challenge under
+ * validation has no job, a job is queued for it, with the account's current key. If a processing order has no job any
+ * more, the order becomes `invalid`. Rows younger than a minute are not touched.
  */
 export const recover = (
   config: Pick<Config, "order" | "profiles">

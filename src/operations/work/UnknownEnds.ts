@@ -7,8 +7,8 @@ import { leavesOf } from "../Leaves.ts"
 
 const most = 500
 /**
- * The value for a chain that cannot be read. Such a chain is logged once, is not read again, and counts as never
- * expiring.
+ * The value that is stored for a chain that cannot be read. Such a chain is logged once and never read again, and its
+ * certificate counts as never expiring.
  */
 const unreadable = -1
 
@@ -23,8 +23,8 @@ const tell = (id: OrderId): Effect.Effect<void> =>
   )
 
 /**
- * Stores the expiry of up to 500 certificates of a profile whose rows do not have it yet. A failure is only logged.
- * Returns how many such rows there were.
+ * Stores the expiry of up to 500 certificates of a profile whose rows lack the expiry. If this fails, the failure is
+ * only logged. Returns how many such rows there were.
  */
 export const fill = (profile: string) =>
   Effect.gen(function*() {

@@ -10,21 +10,24 @@ import { Signers } from "../../services/signing/Signer.ts"
 import * as renewals from "../../store/upstream/UpstreamRenewalRows.ts"
 
 /*
- * A job asks upstreams when to renew their certificates, so that a client's request never causes a request to an
- * upstream.
+ * A job asks upstreams when their certificates should be renewed, so that a client's request never causes a request to
+ * an upstream.
  */
 
 const hourSeconds = 3600
 const daySeconds = 86_400
 /**
- * The limits of the time between two requests about one certificate, in seconds. Within them, the upstream's wish
- * counts.
+ * The shortest and the longest wait between two requests about one certificate, in seconds. Between these limits, the
+ * upstream chooses the wait.
  */
 const [shortestWait, longestWait] = [6 * hourSeconds, daySeconds]
-/** If a pass has left some certificates, the other work of the process comes first for this number of seconds. */
+/**
+ * If a pass did not reach all certificates, the job rests for this number of seconds, so that the other work of the
+ * process comes first.
+ */
 const restSeconds = 60
 const atOnce = 100
-/** How long one pass starts new requests, in milliseconds. */
+/** For how many milliseconds one pass begins new requests. */
 const passMillis = 30_000
 
 type Due = Effect.Success<ReturnType<typeof renewals.due>>[number]
@@ -33,7 +36,8 @@ type Due = Effect.Success<ReturnType<typeof renewals.due>>[number]
 export const renewalsEverySeconds = hourSeconds
 
 /**
- * Asks about one certificate and stores the answer. Returns whether its upstream can be asked about other certificates.
+ * Asks about one certificate and stores the answer. Returns whether the upstream can also be asked about other
+ * certificates.
  */
 const askAbout = Effect.fnUntraced(function*({ certificate, notAfter, orderId, orderUrl, profile, revokedAt }: Due) {
   const now = yield* currentSeconds
@@ -63,7 +67,7 @@ const askAbout = Effect.fnUntraced(function*({ certificate, notAfter, orderId, o
 
 /**
  * Makes one pass over the certificates about which an upstream must be asked. If an upstream fails, it is not asked
- * about its other certificates in the same pass, but an hour later.
+ * about its other certificates in this pass. It is asked again an hour later.
  */
 export const askUpstreams: Effect.Effect<Outcome<Database, JobFailure>, StorageFailed, Database | Signers> = Effect.gen(
   function*() {

@@ -57,7 +57,7 @@ const acceptAll = (subject: Subject, now: number) =>
     () => new Superseded()
   ))
 
-/** Accepts a proof in the open transaction, which has locked the order. */
+/** Accepts a proof in the open transaction. The transaction must have locked the order. */
 export const accept = (subject: Subject, now: number): Effect.Effect<void, StorageFailed, Database> =>
   unlessSuperseded(subject, acceptAll(subject, now))
 
@@ -74,7 +74,7 @@ export const commitAccepted = (
 
 /**
  * Commits a refused or abandoned proof: challenge, authorization and order become `invalid`, unless another challenge
- * decided first.
+ * has already decided.
  */
 const commitRefused = (
   subject: Subject,
@@ -91,7 +91,7 @@ const refuseAll = Effect.fnUntraced(function*(subject: Subject, problem: Problem
   }
 })
 
-/** Returns the part of a refusal that a client may see. Its cause has the rest. */
+/** Returns the part of a refusal that a client may see. The rest is in the cause of the refusal. */
 const shownToClient = (
   { name, port }: { readonly name: string; readonly port: number },
   { answers, compared = answers, error, hasBlanks }: ChallengeRefused
@@ -113,14 +113,14 @@ const shownToClient = (
 }
 
 /**
- * The wait in seconds after a postponed check. Such waits do not count as attempts: until the order expires, the check
- * runs as soon as the host can run it.
+ * The wait, in seconds, after a check was postponed. Such waits do not count as attempts: until the order expires, the
+ * check runs as soon as the host can run it.
  */
 const postponedSeconds = 5
 
 /**
- * Makes one validation attempt. A check that ran gives a final verdict, good or bad. Only a check that could not run is
- * retried. The verdict commits in the same transaction as the settlement of the job.
+ * Makes one validation attempt. If the check ran, its verdict is final, good or bad. Only a check that could not run is
+ * retried. The verdict is committed in the same transaction as the settlement of the job.
  */
 export const validate = Effect.fnUntraced(function*(
   profiles: ReadonlyMap<string, ProfileConfig>,

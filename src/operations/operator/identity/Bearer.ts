@@ -28,8 +28,8 @@ const faultOf = (found: Found | undefined, requester: Requester, now: number) =>
 }
 
 /**
- * Corrects a token whose creation time is in the future. A clock that was ahead wrote it, so the token begins now
- * (docs/decisions/clocks.md, "Operators").
+ * Corrects a token whose creation time is in the future. A clock that was ahead wrote that time, so the token counts as
+ * created now (docs/decisions/clocks.md, "Operators").
  */
 const corrected = Effect.fnUntraced(function*(found: Found | undefined, now: number) {
   if (found === undefined || found.createdAt <= now + touchSeconds) return found
@@ -38,8 +38,8 @@ const corrected = Effect.fnUntraced(function*(found: Found | undefined, now: num
 })
 
 /**
- * Finds the owner of a token, for every request with a token. Every fault gets the same answer. The checksum detects a
- * mistyped token without a look-up. A fault does not count as a failed sign-in from the address
+ * Finds the owner of a token, for every request with a token. The answer is the same for every fault. The checksum
+ * detects a mistyped token without a look-up. A fault does not count as a failed sign-in from the address
  * (docs/decisions/admin.md, "Tokens").
  */
 export const authenticateToken = Effect.fnUntraced(function*(

@@ -17,14 +17,14 @@ import type { SignInSettings } from "./LoginLimiter.ts"
 import * as limiter from "./LoginLimiter.ts"
 import { factorRefused, lockedOut } from "./Notices.ts"
 
-/* The parts that every use of a second factor shares: counting codes, making them, and logging refusals. */
+/* The parts that every use of a second factor shares: how codes are counted and made, and how refusals are logged. */
 
 const product = "ACME Service"
 const recoveryCodeCount = 10
 
-/** The data for an authenticator. It is shown only once. */
+/** The data with which an authenticator is set up. They are shown only once. */
 export interface Enrolment {
-  /** Base32, for people who type it. */
+  /** The secret in Base32, for people who type it. */
   readonly secret: string
   readonly uri: string
   readonly algorithm: string
@@ -33,7 +33,7 @@ export interface Enrolment {
 }
 
 /**
- * Makes a new secret, and the form in which it is shown. That form names the host of the panel, so that an
+ * Makes a new secret, and the form in which it is shown. This form names the host of the panel, so that an
  * authenticator can distinguish installations.
  */
 export const newSecret = Effect.fnUntraced(function*({ base_url }: Pick<SignInSettings, "base_url">, username: string) {
@@ -48,7 +48,9 @@ export const newSecret = Effect.fnUntraced(function*({ base_url }: Pick<SignInSe
   return { secret, enrolment }
 })
 
-/** Makes a new set of recovery codes for an operator: the texts, which are shown once, and the rows to store. */
+/**
+ * Makes a new set of recovery codes for an operator. Returns the texts, which are shown once, and the rows to store.
+ */
 export const newRecoveryCodes = Effect.fnUntraced(function*(username: string) {
   const { bytes, uuid } = yield* Entropy
   const passwords = yield* Passwords
@@ -61,8 +63,8 @@ export const newRecoveryCodes = Effect.fnUntraced(function*(username: string) {
 })
 
 /**
- * A counted code. `isLast` says that the session must not try another code. It is false for a session without such a
- * limit.
+ * A code that was counted. `isLast` means that no other code may be tried in this session. It is false for a session
+ * without such a limit.
  */
 export interface Counted {
   readonly taken: limiter.Counted
@@ -82,8 +84,8 @@ const keyOf = ({ id, knownLoginIps }: Pick<User, "id" | "knownLoginIps">, { clie
   ip !== undefined && isKnownAddress(knownLoginIps, ip) ? knownMfaKey(id, ip) : mfaKey(id)
 
 /**
- * Counts a code before it is compared: for its address, for its operator and, if the session lacks its factor, for the
- * session too. If a limit is reached, it counts nothing.
+ * Counts a code before it is compared. The code counts for its address, for its operator and, if the session lacks its
+ * factor, also for the session. If one of the limits is reached, nothing is counted.
  */
 export const counted = (
   settings: SignInSettings,
@@ -120,7 +122,7 @@ export const counted = (
   )
 
 /**
- * Logs that a code was refused. A sign-in that must not try another code ends. The operator is notified of the first
+ * Logs that a code was refused. If no other code may be tried, the sign-in ends. The operator is notified of the first
  * refused code.
  */
 export const refused = Effect.fnUntraced(function*(

@@ -11,14 +11,14 @@ import type { Requester } from "./Identity.ts"
 import { guessed } from "./Notices.ts"
 
 /*
- * Limits the wrong passwords in a row for each operator, whatever their addresses (docs/decisions/admin.md, "Guesses").
- * A name that no operator has is counted in the same way.
+ * Limits how many wrong passwords in a row are compared for an operator, whatever addresses they come from
+ * (docs/decisions/admin.md, "Guesses"). A name that no operator has is counted in the same way.
  */
 
 /** A password that is counted as wrong before it is compared. */
 export interface Guess {
   readonly key: string
-  /** How many passwords in a row are wrong, if this password is wrong. */
+  /** The number of wrong passwords in a row, if this password is wrong too. */
   readonly failures: number
 }
 
@@ -36,8 +36,8 @@ const placeOf = (
 }
 
 /**
- * Counts a password for an operator, or for a name that no operator has. Refuses it if it comes too soon after the last
- * wrong password.
+ * Counts a password for an operator, or for a name that no operator has. Refuses the password if it comes too soon
+ * after the last wrong password.
  */
 export const take = Effect.fnUntraced(function*(user: Guessed | undefined, typed: string, requester: Requester) {
   const { key, limit } = placeOf(user, typed, requester)
@@ -52,10 +52,10 @@ export const take = Effect.fnUntraced(function*(user: Guessed | undefined, typed
   return yield* new RateLimited({ retryAfter: Math.min(Math.max(1, rest), exhaustedWait) })
 })
 
-/** Uncounts a guess that was never compared. */
+/** Takes back the count of a password that was never compared. */
 export const giveBack = ({ key }: Guess) => loginFailures.giveBack(key)
 
-/** Reports that the password was right, which ends the series of wrong passwords under its key. */
+/** Reports that the password was right. This ends the series of wrong passwords under its key. */
 export const passed = ({ key }: Guess) => loginFailures.clear(key)
 
 /**

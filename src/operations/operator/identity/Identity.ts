@@ -4,10 +4,10 @@ import type { OperatorRole } from "../../../domain/OperatorRole.ts"
 import type { ClientFacts } from "../../../domain/words/JobKind.ts"
 import type { Operator } from "../../Operator.ts"
 
-/** The token of a session, for its cookie. It is stored nowhere else. */
+/** The token of a session. It is sent only in the cookie, and is stored nowhere else. */
 export type SessionToken = Redacted.Redacted<string>
 
-/** The facts of a request about its sender, and the surface that it used. */
+/** The facts about the sender of a request, and the surface that the request used. */
 export interface Requester {
   readonly client: ClientFacts
   readonly surface: "api" | "ui"
@@ -15,15 +15,19 @@ export interface Requester {
   readonly held?: SessionToken | undefined
 }
 
-/** The sender, as proved by the session or the token. */
+/** The sender, whose identity the session or the token proves. */
 interface Proven {
   readonly userId: string
   readonly username: string
-  /** What the sender may do. For a token it is the lower of its own role and its owner's role. */
+  /**
+   * The role that decides what the sender may do. For a token it is the lower of the token's role and its owner's role.
+   */
   readonly role: OperatorRole
 }
 
-/** The facts of a session, apart from its operator. `tokenHash` is its key in the table, and is never shown. */
+/**
+ * The facts of a session apart from its operator. `tokenHash` is the session's key in the table, and is never shown.
+ */
 interface SessionFacts {
   readonly tokenHash: string
   readonly csrfToken: string
@@ -37,7 +41,7 @@ export interface SessionIdentity extends Proven, SessionFacts {
   readonly totpEnabled: boolean
 }
 
-/** A token of an operator. It may not use the account of its owner, and may change neither operators nor tokens. */
+/** A token of an operator. With a token, nobody may use the account of its owner or change operators or tokens. */
 export interface TokenIdentity extends Proven {
   readonly kind: "token"
   readonly id: string
@@ -45,18 +49,18 @@ export interface TokenIdentity extends Proven {
   readonly name: string
 }
 
-/** The sender of a request that is signed in. */
+/** The signed-in sender of a request. */
 export type Identity = SessionIdentity | TokenIdentity
 
 /**
- * An operator who has given the right password, but not yet the second factor. The session may use only the routes of
- * the second factor, and has no access to the operator's data.
+ * An operator who has given the right password but not yet the second factor. With this session, only the routes of the
+ * second factor may be used, and the operator's data are not shown.
  */
 export interface HalfIdentity extends SessionFacts {
   readonly kind: "half"
   readonly userId: string
   readonly username: string
-  /** `enrol` if a second factor is required and the operator has none yet. */
+  /** `enrol` if a second factor is required but the operator has none yet. */
   readonly step: "verify" | "enrol"
 }
 
@@ -73,8 +77,8 @@ export const operatorOf = (
 })
 
 /**
- * Returns whether a request has the CSRF token of its session. The time of the comparison does not show how much of the
- * token is right.
+ * Returns whether a request has the CSRF token of its session. The duration of the comparison does not reveal how much
+ * of the token is right.
  */
 export const hasCsrfToken = ({ csrfToken }: SessionFacts, given: string | undefined): boolean =>
   given !== undefined && isSame(Buffer.from(given), Buffer.from(csrfToken))

@@ -25,10 +25,10 @@ export type SignInSettings = Pick<
 
 const busySeconds = 5
 
-/** How many times as many attempts an IPv6 network has as one host. */
+/** An IPv6 network may make this many times as many attempts as one host. */
 const networkTimes = 10
 
-/** An attempt that was counted once under each of its keys. {@link giveBack} needs it. */
+/** An attempt that was counted once under each of its keys. It is passed to {@link giveBack} to take the count back. */
 export type Counted = ReadonlyArray<Taken>
 
 const takeOne = Effect.fnUntraced(function*(settings: SignInSettings, key: string, times = 1) {
@@ -46,8 +46,8 @@ export const take = (settings: SignInSettings, key: string) =>
   Effect.map(takeOne(settings, key), (taken): Counted => [taken])
 
 /**
- * Changes a refusal if attempts of the same client are being compared. The successful ones among them will free their
- * places, so the client only has to wait a moment, and is not locked out.
+ * Changes the refusal of a client that has other attempts which are still being compared. If they are successful, they
+ * no longer count. So the client is not locked out, and only has to wait a moment.
  */
 const unlessPassing = (refused: RateLimited) =>
   Effect.flatMap(
@@ -59,8 +59,8 @@ const unlessPassing = (refused: RateLimited) =>
   )
 
 /**
- * Counts an attempt of a client, for its host and for the IPv6 network around it. Refuses the attempt if either had too
- * many attempts in the window.
+ * Counts an attempt of a client, for its host and for the IPv6 network around that host. Refuses the attempt if either
+ * has made too many attempts in the window.
  */
 export const takeOf = Effect.fnUntraced(function*(settings: SignInSettings, { client }: Requester) {
   const address = client.ip ?? "unknown"
@@ -75,18 +75,18 @@ export const takeOf = Effect.fnUntraced(function*(settings: SignInSettings, { cl
   return [ofHost, ofNetwork]
 }, Effect.catchTag("RateLimited", unlessPassing))
 
-/** Gives an attempt back that succeeded, or whose proof was never compared. */
+/** Takes back the count of an attempt that succeeded, or whose proof was never compared. */
 export const giveBack = (counted: Counted) => Effect.forEach(counted, loginAttempts.giveBack, { discard: true })
 
 /**
- * Gives an attempt back whose proof the queue of hashes refused. If the client itself filled the queue, the attempt
- * stays counted, so that a client that floods the queue is soon refused earlier.
+ * Takes back the count of an attempt whose proof the queue of hashes refused. If the client itself filled the queue,
+ * the attempt stays counted. So a client that floods the queue is soon refused earlier.
  */
 export const giveBackUncompared = (counted: Counted) => ({ isOwnDoing = false }: RateLimited) =>
   isOwnDoing ? Effect.void : giveBack(counted)
 
 /**
- * Returns the failure for an attempt that cannot be counted; its proof is not compared:
+ * Returns the failure for an attempt that cannot be counted, and whose proof is therefore not compared. Use:
  * `Effect.catchTag("StorageFailed", uncounted)`.
  */
 export const uncounted = () => new Busy({ retryAfter: busySeconds })

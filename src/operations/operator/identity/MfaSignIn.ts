@@ -33,7 +33,7 @@ import { identityOf, stamped, told } from "./SignIn.ts"
 
 /* The second step of a sign-in: a code of the factor in force, or the enrolment of a required factor. */
 
-/** What a code proves. It can be claimed only once. */
+/** What a valid code matched: a TOTP step or a recovery code. Each can be claimed only once. */
 type Proof =
   | { readonly method: "totp"; readonly secret: Uint8Array; readonly step: number }
   | { readonly method: "recovery_code"; readonly id: string }
@@ -43,7 +43,7 @@ const userOf = Effect.fnUntraced(function*({ userId }: HalfIdentity) {
   return user?.status === "active" ? user : yield* new SessionInvalid()
 })
 
-/** Finds what a code proves. It claims nothing yet. */
+/** Finds what a code matches. Nothing is claimed yet. */
 const proofOf = Effect.fnUntraced(function*(user: User, secret: Uint8Array, typed: string) {
   const code = typed.replaceAll(/\s/g, "")
   if (isTotpCode(code)) {
@@ -56,7 +56,7 @@ const proofOf = Effect.fnUntraced(function*(user: User, secret: Uint8Array, type
   return found === undefined ? undefined : { method: "recovery_code", id: found.id } satisfies Proof
 })
 
-/** Claims a proof. Fails if it was claimed before. */
+/** Claims the step or the recovery code that a code matched. Fails if it was claimed before. */
 const claim = Effect.fnUntraced(function*({ id: userId }: User, proof: Proof, now: number) {
   const claimed = yield* proof.method === "totp"
     ? factors.claim({ id: userId, secret: proof.secret, step: proof.step })
@@ -64,7 +64,7 @@ const claim = Effect.fnUntraced(function*({ id: userId }: User, proof: Proof, no
   if (claimed === undefined) return yield* new InvalidCode()
 })
 
-/** Replaces the session that lacks its factor by an active one, in the transaction that completes the sign-in. */
+/** Replaces the session that lacks its factor by an active session, in the transaction that completes the sign-in. */
 const completed = Effect.fnUntraced(function*(
   settings: SignInSettings,
   half: HalfIdentity,
@@ -92,7 +92,7 @@ const completed = Effect.fnUntraced(function*(
   return active
 })
 
-/** Refuses a code. This is a failed sign-in like any other, so the answer is the same as for a wrong password. */
+/** Refuses a code. This counts as a failed sign-in, so the answer is the same as for a wrong password. */
 const refuse = (...of: Parameters<typeof codes.refused>) =>
   Effect.andThen(codes.refused(...of), Effect.fail(new InvalidCredentials()))
 
@@ -123,7 +123,7 @@ export const verify = Effect.fn("MfaSignIn.verify")(function*(
     return { active, remaining: yield* recoveryCodes.remaining(user.id) }
   }))
   const { active, remaining } = yield* passed.pipe(
-    // The code was right, but the same code ended this session a moment ago.
+    // The code was right, but another request with the same code ended this session a moment ago.
     Effect.tapErrorTag("SessionInvalid", () => release),
     Effect.catchTag("InvalidCode", () => refuse(settings, half, counted, requester, "replayed"))
   )
@@ -134,7 +134,7 @@ export const verify = Effect.fn("MfaSignIn.verify")(function*(
   return active
 }, (attempt) => Effect.uninterruptible(Effect.catchTag(attempt, "StorageFailed", limiter.uncounted)))
 
-/** Begins the enrolment that a sign-in requires. It replaces an unconfirmed enrolment. */
+/** Begins the enrolment that a sign-in requires. An unconfirmed enrolment is replaced. */
 export const beginEnrolment = Effect.fn("MfaSignIn.beginEnrolment")(function*(
   settings: SignInSettings,
   half: HalfIdentity
@@ -146,12 +146,12 @@ export const beginEnrolment = Effect.fn("MfaSignIn.beginEnrolment")(function*(
   return begun === undefined ? yield* new MfaPending() : enrolment
 })
 
-/** Returns whether a required enrolment has begun: its secret was shown, and its first code is awaited. */
+/** Returns whether a required enrolment has begun: its secret was shown, but its first code has not been given. */
 export const isEnrolling = Effect.fn("MfaSignIn.isEnrolling")(function*(half: HalfIdentity) {
   return half.step === "enrol" && (yield* userOf(half)).totpPendingSecret !== undefined
 })
 
-/** Completes a sign-in with the first code of a new authenticator. Only this result has the recovery codes. */
+/** Completes a sign-in with the first code of a new authenticator. Only this result contains the recovery codes. */
 export const confirmEnrolment = Effect.fn("MfaSignIn.confirmEnrolment")(function*(
   settings: SignInSettings,
   half: HalfIdentity,

@@ -11,7 +11,7 @@ export type PasswordSettings = Pick<Config, "admin" | "profiles" | "server" | "s
 
 const productNames = ["acme-svc", "ACME Service"]
 
-/** Returns the texts that an attacker of this installation would try first. */
+/** Returns the texts that an attacker of this installation would try first as passwords. */
 const guessable = ({ admin, profiles, server, signer }: PasswordSettings, username: string): Guessable => ({
   username,
   texts: [
@@ -24,7 +24,7 @@ const guessable = ({ admin, profiles, server, signer }: PasswordSettings, userna
   ]
 })
 
-/** Checks a new password. Returns it in the form that is hashed, unless attackers would guess it. */
+/** Checks a new password. Returns the password in the form that is hashed. Fails if an attacker would guess it. */
 export const accepted = (config: PasswordSettings, username: string, chosen: Redacted.Redacted<string>) =>
   Result.map(checkPassword(Redacted.value(chosen), guessable(config, username)), Redacted.make)
 

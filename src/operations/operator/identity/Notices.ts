@@ -32,7 +32,7 @@ const ofSignIn = (
   fields: { username, recipient: contactEmail, outcome, client_ip: client.ip, user_agent: client.user_agent, ...more }
 })
 
-/** Notifies an operator and the admins that somebody tries to get into the account. */
+/** Notifies an operator and the admins that somebody tries to get into the operator's account. */
 const alarm = (user: Addressed, requester: Requester, outcome: SignIn, failures?: number) =>
   whereWanted(
     "admin_sign_in",
@@ -43,13 +43,13 @@ const alarm = (user: Addressed, requester: Requester, outcome: SignIn, failures?
   )
 
 /**
- * Notifies an operator of a sign-in from a new address, in the transaction of the sign-in. An operator's first sign-in
- * is not reported.
+ * Notifies an operator of a sign-in from a new address, in the transaction of the sign-in. The operator's very first
+ * sign-in is not reported.
  */
 export const signedInFrom = (user: User, requester: Requester) =>
   user.knownLoginIps.length === 0 ? Effect.void : notify(ofSignIn(user, requester, "succeeded_from_new_address"))
 
-/** Notifies an operator once in a window of `login_window_seconds`, and only if the operator exists. */
+/** Notifies an operator at most once in a window of `login_window_seconds`, and only if the operator exists. */
 const tellOnce = (
   { login_window_seconds: windowSeconds }: SignInSettings,
   told: ToldOnce,
@@ -69,28 +69,32 @@ const tellOnce = (
   )
 
 /**
- * Reports that a code was wrong after the right password, because somebody else may know the password. Only the first
+ * Reports that a wrong code followed the right password, because somebody else may know the password. Only the first
  * wrong code of a window is reported.
  */
 export const factorRefused = (settings: SignInSettings, { userId }: HalfIdentity, requester: Requester) =>
   tellOnce(settings, "code", users.findById(userId), (user) => ofSignIn(user, requester, "second_factor_refused"))
 
 /**
- * Reports that a session gave a wrong password, because somebody else may have the session. Only the first wrong
- * password of a window is reported.
+ * Reports that a wrong password was given in a session, because somebody else may have the session. Only the first
+ * wrong password of a window is reported.
  */
 export const stepUpFailed = (settings: SignInSettings, { userId }: SessionIdentity, requester: Requester) =>
   tellOnce(settings, "step_up", users.findById(userId), (user) => ofSignIn(user, requester, "step_up_failed"))
 
-/** Reports that a session has ended because it gave a wrong password too often. Somebody else may have the session. */
+/**
+ * Reports that a session was ended because a wrong password was given in it too often. Somebody else may have the
+ * session.
+ */
 export const stepUpRefused = (user: Addressed, requester: Requester) => alarm(user, requester, "step_up_refused")
 
-/** Reports the number of wrong passwords in a row. */
+/** Reports how many wrong passwords in a row were given for an operator. */
 export const guessed = (user: Addressed, requester: Requester, failures: number) =>
   alarm(user, requester, "password_guessed", failures)
 
 /**
- * Reports that the attempts for an operator are used up. It does so once in a window, and only if the operator exists.
+ * Reports that no attempts are left for an operator. This is reported once in a window, and only if the operator
+ * exists.
  */
 export const lockedOut = (settings: SignInSettings, typed: string, requester: Requester) => {
   const username = readUsername(typed)
@@ -98,7 +102,9 @@ export const lockedOut = (settings: SignInSettings, typed: string, requester: Re
   return tellOnce(settings, "lockout", found, (user) => ofSignIn(user, requester, "locked_out"))
 }
 
-/** Reports changed credentials, in the transaction of the change. `user` is the operator before the change. */
+/**
+ * Reports that credentials were changed, in the transaction of the change. `user` is the operator before the change.
+ */
 export const credentialChanged = (operator: Operator, user: Addressed, change: Change, contact = user.contactEmail) =>
   notify({
     event: "admin_credential_changed",

@@ -8,7 +8,7 @@ import type { Operator } from "../../Operator.ts"
 
 /* The rules for every change of an operator (docs/decisions/admin.md, "Operators"). */
 
-/** Finds the operator with a name, in any notation. */
+/** Finds the operator with this name, in any spelling that means the same name. */
 export const named = Effect.fnUntraced(function*(username: string) {
   const name = readUsername(username)
   const user = name === undefined ? undefined : yield* users.findShown(name)
@@ -18,9 +18,9 @@ export const named = Effect.fnUntraced(function*(username: string) {
 type Admins = Effect.Success<typeof users.lockAdmins>
 
 /**
- * Changes an operator in a transaction that locks the rows of all active admins. A caller over the API must be one of
- * these admins. This is checked here again, because it may have changed since the request was accepted. If the change
- * returns `undefined`, there was nothing to change.
+ * Changes an operator in a transaction that locks the rows of all active admins. If the change is requested over the
+ * API, the caller must be one of these admins. This is checked again here, because the caller may have lost the role
+ * since the request was accepted. If the change returns `undefined`, nothing had to be changed.
  */
 export const changing = <A, E, R>(
   operator: Operator,
@@ -37,7 +37,7 @@ export const changing = <A, E, R>(
     return yield* change(target ?? (yield* new NoSuch({ noun: "operator", id: username })), admins)
   }))
 
-/** Returns whether an operator over the API named themselves. */
+/** Returns whether an operator who uses the API has named themselves. */
 export const isSelf = (operator: Operator, username: string): boolean =>
   operator.kind === "admin" && operator.id === readUsername(username)
 

@@ -9,8 +9,8 @@ import type { HalfIdentity, SessionIdentity } from "./Identity.ts"
 import type { ShownOperator } from "./Operators.ts"
 
 /*
- * The objects of operators, sessions and tokens, the same over the API and for `--json`. They contain nothing that can
- * be used to sign in.
+ * The objects of operators, sessions and tokens. They are the same in the API and in `--json`. They contain nothing
+ * that can be used to sign in.
  */
 
 type Member =
@@ -41,7 +41,10 @@ export const operatorDetailObject = (user: ShownOperator) => ({
   activeSessions: user.activeSessions
 })
 
-/** A session in a list. In a list of the operator's own sessions, `current` is the name of the requesting session. */
+/**
+ * A session in a list. In a list of the operator's own sessions, `current` is the name of the session that sent the
+ * request.
+ */
 export const sessionObject = (session: ListedSession & { readonly username?: string }, current?: string) => ({
   id: nameOf(session),
   ...member("username", session.username),
@@ -75,14 +78,14 @@ const userObject = ({ role, totpEnabled, userId, username }: SessionIdentity) =>
   totpEnabled
 })
 
-/** The answer to a sign-in, and to a request for the session. */
+/** The answer to a sign-in, and to a request that reads the session. */
 export const sessionBody = (identity: SessionIdentity) => ({
   user: userObject(identity),
   csrfToken: identity.csrfToken,
   expiresAt: rfc3339(identity.expiresAt)
 })
 
-/** The answer to a sign-in that needs the second factor. It says nothing about the operator. */
+/** The answer to a sign-in that still needs the second factor. It contains nothing about the operator. */
 export const halfSessionBody = ({ csrfToken, expiresAt, step }: HalfIdentity) => ({
   mfaRequired: true as const,
   step,

@@ -31,8 +31,8 @@ export const everySession = Effect.fn("OperatorSessions.everySession")(
 )
 
 /**
- * Ends one session of an operator, by its name, or all sessions of the operator. Returns their number. Tokens are not
- * sessions.
+ * Ends the session of an operator with the given name, or all sessions of the operator. Returns how many sessions
+ * ended. Tokens are not sessions.
  */
 export const revokeSessions = Effect.fn("OperatorSessions.revokeSessions")(
   function*(operator: Operator, username: string, session?: string) {
@@ -52,7 +52,7 @@ export const revokeSessions = Effect.fn("OperatorSessions.revokeSessions")(
   Effect.uninterruptible
 )
 
-/** Ends the sessions of all operators. Returns their number. */
+/** Ends the sessions of all operators. Returns how many sessions ended. */
 export const revokeEverySession = Effect.fn("OperatorSessions.revokeEverySession")(function*(operator: AtKeyboard) {
   const ended = yield* transaction(Effect.tap(sessions.endEvery, (count) =>
     count === 0 ? Effect.void : audit.insert({

@@ -25,7 +25,7 @@ import { liveNow } from "./Sessions.ts"
 
 /* Lets admins and the command line see and change operators (docs/decisions/admin.md, "Operators"). */
 
-/** Returns a page of operators, sorted by name, and the total number. */
+/** Returns a page of operators, sorted by name, and the total number of operators. */
 export const list = (
   filters: { readonly status: OperatorStatus | undefined; readonly role: OperatorRole | undefined },
   paging: Paging
@@ -35,8 +35,8 @@ export const list = (
 export const containing = (text: string, limit: number) => readForOperator(users.containing(text.toLowerCase(), limit))
 
 /**
- * Returns an operator, with the state of the second factor and the number of live sessions. The result has nothing that
- * can be used to sign in.
+ * Returns an operator, with the state of the second factor and the number of live sessions. The result contains nothing
+ * that can be used to sign in.
  */
 export const show = Effect.fn("Operators.show")(function*(settings: SignInSettings, username: string) {
   const user = yield* named(username)
@@ -49,7 +49,7 @@ export const show = Effect.fn("Operators.show")(function*(settings: SignInSettin
 /** The result of {@link show}. */
 export type ShownOperator = Effect.Success<ReturnType<typeof show>>
 
-/** Disables an operator. Their sessions end, and their tokens are refused. A second call changes nothing. */
+/** Disables an operator. The operator's sessions end, and their tokens are refused. A second call changes nothing. */
 export const disable = Effect.fn("Operators.disable")(function*(operator: Operator, username: string) {
   if (isSelf(operator, username)) return yield* new SelfTarget()
   const now = yield* currentSeconds
@@ -80,7 +80,8 @@ export const enable = Effect.fn("Operators.enable")(function*(operator: Operator
 }, Effect.uninterruptible)
 
 /**
- * Changes a role. The sessions end, and tokens permit at most the new role from now on. The same role changes nothing.
+ * Changes the role of an operator. The operator's sessions end, and from then on their tokens permit at most the new
+ * role. If the role is the same as before, nothing changes.
  */
 export const setRole = Effect.fn("Operators.setRole")(
   function*(operator: Operator, username: string, role: OperatorRole) {
@@ -88,10 +89,10 @@ export const setRole = Effect.fn("Operators.setRole")(
     const now = yield* currentSeconds
     const done = yield* changing(operator, username, (target, admins) =>
       Effect.gen(function*() {
-        // An absent role means admin, and stays absent. An unknown role is read as viewer, but storing viewer is a
-        // change.
+        // An absent role means admin, and stays absent. An unknown role is treated as viewer, but to store viewer
+        // instead is a change.
         if (target.role === role || (target.role === undefined && role === "admin")) return undefined
-        // An operator who becomes an admin is not yet an admin, and so cannot be the last admin.
+        // If the operator is to become an admin, the operator is not yet an admin, and so cannot be the last admin.
         yield* keepAnAdmin(target, admins)
         yield* users.setRole(target.id, role, now)
         const ended = yield* sessions.endAllOf(target.id)
@@ -105,7 +106,7 @@ export const setRole = Effect.fn("Operators.setRole")(
   Effect.uninterruptible
 )
 
-/** Changes the contact of an operator. Without a new contact, the contact is removed. */
+/** Changes the contact of an operator. If no new contact is given, the contact is removed. */
 export const setContact = Effect.fn("Operators.setContact")(function*(
   operator: Operator,
   username: string,
@@ -124,8 +125,8 @@ export const setContact = Effect.fn("Operators.setContact")(function*(
 }, Effect.uninterruptible)
 
 /**
- * Removes an operator's second factor and an unconfirmed enrolment. The sessions end. Returns whether there was
- * anything to remove.
+ * Removes an operator's second factor, and an unconfirmed enrolment. The operator's sessions end. Returns whether there
+ * was anything to remove.
  */
 export const resetTotp = Effect.fn("Operators.resetTotp")(function*(operator: Operator, username: string) {
   if (isSelf(operator, username)) return yield* new SelfTarget()
@@ -145,24 +146,24 @@ export const resetTotp = Effect.fn("Operators.resetTotp")(function*(operator: Op
 /** Returns the state of an operator's second factor, for the command line. */
 export const totpStatus = (username: string) => Effect.flatMap(named(username), secondFactor.factorOf)
 
-/** Makes a new set of recovery codes for an operator. Only this result has the codes. */
+/** Makes a new set of recovery codes for an operator. Only this result contains the codes. */
 export const renewCodes = Effect.fn("Operators.renewCodes")(function*(operator: AtKeyboard, username: string) {
   const user = yield* named(username)
   if (user.totpSecret === undefined) return yield* new MfaNotEnrolled()
   return yield* secondFactor.renewCodes(operator, user.username)
 })
 
-/** A new operator, as the command line creates one. */
+/** A new operator whom the command line creates. */
 export interface NewOperator {
-  /** In its stored form. */
+  /** The name in its stored form. */
   readonly username: string
   readonly password: Redacted.Redacted<string>
-  /** If it is absent, the first operator becomes an admin and every other operator a viewer. */
+  /** The role. If it is undefined, the first operator becomes an admin and every other operator a viewer. */
   readonly role: OperatorRole | undefined
   readonly contact: string | undefined
 }
 
-/** Creates an operator. Only the command line does this: access to the database is the credential there. */
+/** Creates an operator. Only the command line calls this function: there, access to the database is the credential. */
 export const create = Effect.fn("Operators.create")(function*(
   config: PasswordSettings,
   operator: AtKeyboard,
@@ -184,7 +185,7 @@ export const create = Effect.fn("Operators.create")(function*(
   return { username, role }
 }, Effect.uninterruptible)
 
-/** Sets an operator's password. Only the command line does this. The sessions end. */
+/** Sets an operator's password, and ends the operator's sessions. Only the command line calls this function. */
 export const setPassword = Effect.fn("Operators.setPassword")(function*(
   config: PasswordSettings,
   operator: AtKeyboard,
@@ -208,12 +209,13 @@ export const setPassword = Effect.fn("Operators.setPassword")(function*(
   return done.sessions
 }, Effect.uninterruptible)
 
-/** Refuses whatever {@link remove} would refuse. Commands call it before they ask for confirmation. */
+/** Refuses whatever {@link remove} would refuse. Commands call this function before they ask for confirmation. */
 export const previewRemoval = (operator: AtKeyboard, username: string) =>
   changing(operator, username, (target, admins) => Effect.as(keepAnAdmin(target, admins), target.username))
 
 /**
- * Deletes an operator with sessions, codes and tokens. Only the command line does this. Their rows in the trail remain.
+ * Deletes an operator with their sessions, codes and tokens. Their rows in the audit trail remain. Only the command
+ * line calls this function.
  */
 export const remove = Effect.fn("Operators.remove")(function*(operator: AtKeyboard, username: string) {
   const target_username = yield* changing(operator, username, (target, admins) =>

@@ -17,7 +17,7 @@ import { accepted } from "./NewPassword.ts"
 import { credentialChanged } from "./Notices.ts"
 import { stepUp } from "./StepUp.ts"
 
-/** Changes the caller's own password. Every other session of the caller ends. */
+/** Changes the caller's own password. All other sessions of the caller end. */
 export const changePassword = Effect.fn("OwnAccount.changePassword")(function*(
   config: PasswordSettings,
   identity: SessionIdentity,
@@ -31,7 +31,7 @@ export const changePassword = Effect.fn("OwnAccount.changePassword")(function*(
   const now = yield* currentSeconds
   const ended = yield* transaction(Effect.gen(function*() {
     const user = yield* users.lock(identity.username)
-    // The password was changed in the meantime, so the compared password is no longer in force.
+    // The password was changed in the meantime, so the password that was compared is no longer in force.
     if (user?.status !== "active" || user.passwordHash !== passwordHash) return yield* new StepUpFailed()
     yield* users.setPassword(user.id, hash, now)
     yield* guesses.forget(user)
@@ -48,7 +48,7 @@ export const changePassword = Effect.fn("OwnAccount.changePassword")(function*(
   })
 }, Effect.uninterruptible)
 
-/** Changes the caller's own contact. Without a new contact, the contact is removed. */
+/** Changes the caller's own contact. If no new contact is given, the contact is removed. */
 export const changeContact = Effect.fn("OwnAccount.changeContact")(function*(
   config: PasswordSettings,
   identity: SessionIdentity,

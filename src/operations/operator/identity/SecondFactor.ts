@@ -28,8 +28,8 @@ import { credentialChanged } from "./Notices.ts"
 import { stepUp } from "./StepUp.ts"
 
 /*
- * The caller's own second factor, in a complete session. Every change needs the password. Otherwise somebody who has
- * stolen a session could enrol their own factor and lock the owner out.
+ * The caller's own second factor, in a complete session. Every change requires the password. Otherwise somebody with a
+ * stolen session could enrol their own factor and lock the owner out.
  */
 
 type Password = Redacted.Redacted<string>
@@ -54,7 +54,8 @@ export const factorOf = (user: Pick<User, "id" | "totpPendingSecret" | "totpSecr
 export const status = (identity: SessionIdentity) => Effect.flatMap(ownUser(identity), factorOf)
 
 /**
- * Begins an enrolment. It replaces an unconfirmed enrolment. A factor in force stays in force until the confirmation.
+ * Begins an enrolment, and replaces an unconfirmed enrolment. A factor in force stays in force until the new factor is
+ * confirmed.
  */
 export const beginEnrolment = Effect.fn("SecondFactor.beginEnrolment")(function*(
   settings: SignInSettings,
@@ -69,7 +70,7 @@ export const beginEnrolment = Effect.fn("SecondFactor.beginEnrolment")(function*
   return begun === undefined ? yield* new MfaNotPending() : enrolment
 })
 
-/** Puts the new factor in force. Only this result has its recovery codes. Other sessions of the caller end. */
+/** Puts the new factor in force. Only this result contains its recovery codes. All other sessions of the caller end. */
 export const confirmEnrolment = Effect.fn("SecondFactor.confirmEnrolment")(function*(
   settings: SignInSettings,
   identity: SessionIdentity,
@@ -103,8 +104,8 @@ export const confirmEnrolment = Effect.fn("SecondFactor.confirmEnrolment")(funct
 }, Effect.uninterruptible)
 
 /**
- * Turns the caller's own factor off, if the configuration permits it. Other sessions of the caller end. Without a factor there is
- * nothing to do.
+ * Turns the caller's own factor off, if the configuration permits that. All other sessions of the caller end. If there
+ * is no factor, nothing changes.
  */
 export const disable = Effect.fn("SecondFactor.disable")(function*(
   settings: SignInSettings,
@@ -120,8 +121,8 @@ export const disable = Effect.fn("SecondFactor.disable")(function*(
 }, Effect.uninterruptible)
 
 /**
- * Removes a factor and its recovery codes. It ends all sessions except `butSession`, and returns how many. Returns
- * undefined if there is no factor. It joins the open transaction, or opens a transaction.
+ * Removes a factor and its recovery codes. Ends all sessions except `butSession`, and returns how many sessions ended.
+ * Returns undefined if there is no factor. If a transaction is open, joins that transaction; otherwise opens one.
  */
 export const taken = (operator: Operator, user: User, butSession?: string) =>
   transaction(Effect.gen(function*() {
@@ -151,7 +152,7 @@ export const renewCodes = Effect.fn("SecondFactor.renewCodes")(function*(operato
   return made.shown
 }, Effect.uninterruptible)
 
-/** Replaces the caller's own recovery codes. Only this result has the codes. */
+/** Replaces the caller's own recovery codes. Only this result contains the new codes. */
 export const reissueCodes = Effect.fn("SecondFactor.reissueCodes")(function*(
   settings: SignInSettings,
   identity: SessionIdentity,

@@ -33,8 +33,8 @@ const lifeOf = ({ session_ttl_seconds }: SignInSettings, state: sessions.Session
   state === "pending_mfa" ? Math.min(halfSeconds, session_ttl_seconds) : session_ttl_seconds
 
 /**
- * Begins a session, in the transaction of its cause. `isHalf` says that the session lacks its second factor. Returns
- * what identifies the session.
+ * Begins a session in the caller's transaction. `isHalf` means that the session lacks its second factor. Returns what
+ * identifies the session.
  */
 export const begin = Effect.fnUntraced(function*(
   settings: SignInSettings,
@@ -56,8 +56,8 @@ export const begin = Effect.fnUntraced(function*(
 })
 
 /**
- * Corrects the times of a session that were written with a clock ahead of this process's clock: the session ends later
- * than a session that begins now, or its last use is in the future (docs/decisions/clocks.md, "Operators").
+ * Corrects the times of a session that were written by a clock ahead of this process's clock. Either the session would
+ * end later than a session that begins now, or its last use is in the future (docs/decisions/clocks.md, "Operators").
  */
 const corrected = Effect.fnUntraced(function*(found: FoundSession, now: number, latest: number) {
   if (found.expiresAt <= latest + touchSeconds && found.lastSeenAt <= now + touchSeconds) return found
@@ -73,7 +73,7 @@ const live = Effect.fnUntraced(function*(settings: SignInSettings, token: Sessio
   if (found === undefined || found.status !== "active") return yield* new SessionInvalid()
   const now = yield* currentSeconds
   if (now >= found.expiresAt) return yield* new SessionExpired()
-  // A last use in the far future was written with a wrong clock, so it is unknown how long the session was idle.
+  // A last use in the far future was written by a wrong clock, so it is unknown for how long the session has been idle.
   if (Math.abs(now - found.lastSeenAt) >= settings.session_idle_timeout_seconds) return yield* new SessionIdle()
   return yield* corrected(found, now, now + lifeOf(settings, found.state))
 })
@@ -87,8 +87,8 @@ const factsOf = ({ csrfToken, expiresAt, tokenHash, userId, username }: FoundSes
 })
 
 /**
- * Finds the session of a request. `touch` says that the request counts as a use, so that the session does not become
- * idle. A panel that refreshes itself does not count as a use.
+ * Finds the session of a request. `touch` means that the request counts as a use, so that the session does not become
+ * idle. The automatic refresh of a page in the panel does not count as a use.
  */
 export const authenticate = Effect.fnUntraced(function*(
   settings: SignInSettings,
@@ -100,7 +100,7 @@ export const authenticate = Effect.fnUntraced(function*(
   const now = yield* currentSeconds
   if (touch && now - found.lastSeenAt >= touchSeconds) {
     yield* sessions.touch(found.tokenHash, now, now - touchSeconds)
-    // This is logged only when a use is stored, so that an unknown role is not logged for every request.
+    // An unknown role is logged only when a use is stored. Otherwise it would be logged for every request.
     if (isRoleUnknown(found.role)) yield* emit("admin_role_unknown", { username: found.username })
   }
   const identity: SessionIdentity = {
@@ -112,7 +112,10 @@ export const authenticate = Effect.fnUntraced(function*(
   return identity
 })
 
-/** Finds the session of a request that lacks its second factor, and its next step. A complete session is refused. */
+/**
+ * Finds the session of a request, if the session lacks its second factor, and the next step of that session. A complete
+ * session is refused.
+ */
 export const authenticateHalf = Effect.fnUntraced(function*(settings: SignInSettings, token: SessionToken) {
   const found = yield* live(settings, token)
   if (found.state === "active") return yield* new SessionInvalid()
@@ -121,8 +124,8 @@ export const authenticateHalf = Effect.fnUntraced(function*(settings: SignInSett
 })
 
 /**
- * Ends every session of an operator at that operator's request. This is recorded, because somebody else may have had
- * one of the sessions.
+ * Ends every session of an operator at that operator's request. An audit row records this, because somebody else may
+ * have had one of the sessions.
  */
 const endEveryOwn = ({ userId, username }: SessionIdentity, operator: Operator) =>
   transaction(Effect.tap(sessions.endAllOf(userId), (ended) =>
@@ -132,7 +135,7 @@ const endEveryOwn = ({ userId, username }: SessionIdentity, operator: Operator) 
       detail: { target: username, scope: "operator", sessions: ended }
     })))
 
-/** Ends the session of the caller, or every session of the caller. */
+/** Ends the session of the caller, or all sessions of the caller. */
 export const signOut = Effect.fn("Sessions.signOut")(
   function*(identity: SessionIdentity, { all }: { readonly all: boolean }, requester: Requester) {
     const { tokenHash, username } = identity
@@ -147,8 +150,9 @@ export const signOut = Effect.fn("Sessions.signOut")(
 )
 
 /**
- * Ends the session that came with a sign-in, in the transaction that begins the new session. The browser forgets the
- * old cookie, so nobody could sign out of the old session. Returns whose session it was, if it was a complete session.
+ * Ends the session that came with a sign-in, in the transaction that begins the new session. The browser replaces the
+ * old cookie, so nobody could sign out of the old session later. If the old session was complete, returns the name of
+ * its operator.
  */
 export const replaced = Effect.fnUntraced(function*({ held }: Requester) {
   const given = held === undefined ? "" : Redacted.value(held)
@@ -166,31 +170,31 @@ export interface Paging {
   readonly offset: number
 }
 
-/** Returns the limits that separate live sessions from ended sessions. */
+/** Returns the limits by which live sessions are distinguished from ended sessions. */
 export const liveNow = (settings: SignInSettings) =>
   Effect.map(currentSeconds, (now) => ({ now, idleSince: now - settings.session_idle_timeout_seconds }))
 
-/** Returns a page of an operator's live sessions, newest first, and the total number. */
+/** Returns a page of an operator's live sessions, newest first, and the total number of these sessions. */
 export const listOf = Effect.fn("Sessions.listOf")(function*(settings: SignInSettings, userId: string, paging: Paging) {
   const of = { ...yield* liveNow(settings), userId }
   return yield* readForOperator(Effect.all({ items: sessions.list({ ...of, ...paging }), total: sessions.count(of) }))
 })
 
-/** Returns the caller's own sessions. `current` is the name of the requesting session. */
+/** Returns the caller's own sessions. `current` is the name of the session that sent the request. */
 export const listOwn = (settings: SignInSettings, identity: SessionIdentity, paging: Paging) =>
   Effect.map(
     listOf(settings, identity.userId, paging),
     (found) => ({ ...found, current: sessions.nameOf(identity) })
   )
 
-/** Ends the session of an operator with this name. Fails if there is no such session. */
+/** Ends the session of an operator that has this name. Fails if there is no such session. */
 export const endNamed = Effect.fn("Sessions.endNamed")(function*(userId: string, name: string) {
   const gone = nameForm.test(name) ? yield* sessions.endNamed(userId, name) : 0
   if (gone === 0) return yield* new NoSuch({ noun: "session", id: name })
   return gone
 })
 
-/** Ends one of the caller's own sessions. Returns whether it was the requesting session. */
+/** Ends one of the caller's own sessions. Returns whether this was the session that sent the request. */
 export const revokeOwn = Effect.fn("Sessions.revokeOwn")(
   function*(identity: SessionIdentity, name: string, requester: Requester) {
     const operator = operatorOf(identity, requester)

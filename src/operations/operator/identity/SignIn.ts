@@ -25,7 +25,7 @@ export interface Credentials {
   readonly password: Redacted.Redacted<string>
 }
 
-/** A sign-in that is complete. */
+/** A complete sign-in. */
 export interface Active {
   readonly _tag: "Active"
   readonly token: SessionToken
@@ -44,7 +44,8 @@ export interface Pending {
 const mostKnownAddresses = 5
 
 /**
- * Stores the time of a complete sign-in, in the transaction of the sign-in. Fails if the operator is no longer active.
+ * Stores the time of a complete sign-in. Must run in the transaction of the sign-in. Fails if the operator is no longer
+ * active.
  */
 export const stamped = Effect.fnUntraced(function*(user: User, requester: Requester, now: number) {
   const { client } = requester
@@ -71,7 +72,7 @@ export const identityOf = (
   ...facts
 })
 
-/** Logs a complete sign-in. `step` says how the second factor was given, if there is a second factor. */
+/** Logs a complete sign-in. `step` says how the second factor was given, if the operator has a second factor. */
 export const told = (
   user: User,
   { client, surface }: Requester,
@@ -95,7 +96,7 @@ const failed = (
     emit("admin_login_failed", { username, client_ip: client.ip, surface, reason })
   )
 
-/** Refuses without a reason. The log has the reason, and the name if the operator exists. */
+/** Refuses a sign-in without a reason. The log has the reason. It has the name only if the operator exists. */
 const refuse = (user: User | undefined, verdict: Verdict, requester: Requester) =>
   Effect.gen(function*() {
     if (verdict._tag === "Unreadable") {
@@ -111,8 +112,8 @@ const refuse = (user: User | undefined, verdict: Verdict, requester: Requester) 
   })
 
 /**
- * Begins the session after the right password, if nothing has changed since the password was compared. It replaces the
- * session that came with the request. `replaced` says whose session that was.
+ * Begins the session after the right password was given, if nothing has changed since the password was compared. The
+ * new session replaces the session that came with the request. `replaced` is the name of the operator of that session.
  */
 const admitted = Effect.fnUntraced(function*(
   settings: SignInSettings,
@@ -147,9 +148,9 @@ const admitted = Effect.fnUntraced(function*(
 })
 
 /**
- * Signs an operator in by name and password. The attempt is counted first. Every failure costs one hash and gets the
- * same answer (docs/decisions/admin.md, "Sign-in"). An attempt that has begun is completed and logged even if its
- * client disconnects.
+ * Signs an operator in by name and password. The attempt is counted before the password is compared. Every failure
+ * costs one hash, and its answer is the same (docs/decisions/admin.md, "Sign-in"). An attempt that has begun is
+ * completed and logged even if its client disconnects.
  */
 export const signIn = Effect.fn("SignIn.signIn")(function*(
   settings: SignInSettings,
@@ -189,7 +190,8 @@ export const signIn = Effect.fn("SignIn.signIn")(function*(
     return yield* refuse(user, verdict, requester)
   }
   const renewed = verdict.isWeak
-    // If the queue of hashes is full, a right password still signs in. The hash is then renewed at a later sign-in.
+    // If the queue of hashes is full, the sign-in with a right password still succeeds. Then the hash is renewed at a
+    // later sign-in.
     ? yield* Effect.orElseSucceed(passwords.hash(given, known.username), () => known.passwordHash)
     : known.passwordHash
   const { replaced, signedIn } = yield* admitted(settings, known, { renewed, requester, release })

@@ -15,10 +15,10 @@ import type { SignInSettings } from "./LoginLimiter.ts"
 import * as limiter from "./LoginLimiter.ts"
 import { lockedOut, stepUpFailed, stepUpRefused } from "./Notices.ts"
 
-/** How many wrong passwords a session may give during its lifetime. */
+/** How many wrong passwords may be given in a session during its lifetime. */
 const mostWrong = 5
 
-/** Ends a session that has given its last allowed wrong password. */
+/** Ends a session in which the last allowed wrong password was given. */
 const ended = Effect.fnUntraced(function*(identity: SessionIdentity, user: User, requester: Requester) {
   const operator = operatorOf(identity, requester)
   const gone = yield* transaction(
@@ -38,8 +38,8 @@ const ended = Effect.fnUntraced(function*(identity: SessionIdentity, user: User,
 })
 
 /**
- * Checks the caller's own password before a change that a stolen session must not make. An attempt counts like a
- * sign-in from the address. It also counts for the session, which ends with its fifth wrong password
+ * Checks the caller's own password before a change that must not be possible with a stolen session. An attempt counts
+ * like a sign-in from the address. It also counts for the session, which ends at the fifth wrong password
  * (docs/decisions/admin.md, "Guesses"). Returns the operator whose password was compared.
  */
 export const stepUp = Effect.fnUntraced(function*(

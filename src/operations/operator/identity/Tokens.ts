@@ -25,16 +25,18 @@ const daySeconds = 86_400
 
 /** The properties of a new token. */
 export interface NewToken {
-  /** The owner. */
+  /** The name of the owner. */
   readonly username: string
   readonly name: string
   readonly role: OperatorRole
   readonly expiresInDays: number
-  /** Addresses and ranges that may use it. If the list is empty, every address may. */
+  /**
+   * The addresses and ranges from which the token may be used. If the list is empty, it may be used from every address.
+   */
   readonly allowedAddresses: ReadonlyArray<string>
 }
 
-/** Checks whether the caller may manage the tokens of an operator. A token may manage no tokens. */
+/** Checks whether the caller may manage the tokens of an operator. A caller with a token may manage no tokens. */
 const mayManage = Effect.fnUntraced(function*(operator: Operator, username: string) {
   if (operator.kind === "cli") return true
   if (operator.token !== undefined) return false
@@ -43,7 +45,7 @@ const mayManage = Effect.fnUntraced(function*(operator: Operator, username: stri
   return admins.some((admin) => admin.username === operator.id)
 })
 
-/** Creates a token for an operator. Only this result has its text. */
+/** Creates a token for an operator. Only this result contains the text of the token. */
 export const create = Effect.fn("Tokens.create")(function*(operator: Operator, asked: NewToken) {
   const { name, role } = asked
   const username = readUsername(asked.username) ?? (yield* new NoSuch({ noun: "operator", id: asked.username }))
@@ -74,8 +76,8 @@ export const create = Effect.fn("Tokens.create")(function*(operator: Operator, a
 }, Effect.uninterruptible)
 
 /**
- * Revokes a token immediately and permanently. A second call changes nothing. A caller who must not see the token gets
- * the answer that it does not exist.
+ * Revokes a token immediately and permanently. A second call changes nothing. If the caller must not see the token, the
+ * answer is the same as for a token that does not exist.
  */
 export const revoke = Effect.fn("Tokens.revoke")(function*(operator: Operator, id: string) {
   const now = yield* currentSeconds
@@ -99,7 +101,9 @@ export const find = Effect.fn("Tokens.find")(function*(id: string) {
   return record ?? (yield* new NoSuch({ noun: "token", id }))
 })
 
-/** Returns a page of the tokens of one operator or of all operators, newest first, and the total number. */
+/**
+ * Returns a page of the tokens of one operator or of all operators, newest first, and the total number of these tokens.
+ */
 export const list = Effect.fn("Tokens.list")(function*(username: string | undefined, paging: Paging) {
   const userId = username === undefined ? undefined : (yield* named(username)).id
   return yield* readForOperator(
@@ -107,7 +111,10 @@ export const list = Effect.fn("Tokens.list")(function*(username: string | undefi
   )
 })
 
-/** Returns the owner whose tokens a request lists: the caller or, for admins, the operator that the request names. */
+/**
+ * Returns the owner whose tokens a request lists: the caller or, if the caller is an admin, the operator that the
+ * request names.
+ */
 export const ownerListed = (
   identity: Pick<Identity, "role" | "username">,
   asked: string | undefined

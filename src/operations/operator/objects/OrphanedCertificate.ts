@@ -3,7 +3,7 @@ import { rfc3339 } from "../../../engine/Time.ts"
 import type { OrphanRecord } from "../../../store/orders/OrphanedCertificateRows.ts"
 import { member } from "./Members.ts"
 
-/** Shows a certificate whose order ended without that certificate, for the API and for commands. */
+/** A certificate whose order ended without that certificate, as the API and the commands show it. */
 export const orphanObject = (
   { cause, error, foundAt, leaf, notAfter, orderId, profile, serial, status, updatedAt }: OrphanRecord
 ) => ({

@@ -18,7 +18,7 @@ export const purgePreviewObject = (found: Effect.Success<ReturnType<typeof purge
   cutoff: rfc3339(found.cutoff)
 })
 
-/** The numbers of orders that a purge deleted, and that it kept because the expiry of their certificate is unknown. */
+/** How many orders a purge deleted, and how many it kept because the expiry of their certificate is unknown. */
 export const purgeObject = (done: Effect.Success<ReturnType<typeof purge.run>>) => ({
   orders: done.orders,
   authorizations: done.authorizations,

@@ -11,7 +11,7 @@ export const configKeyObject = ({ isSecret, key, source, value }: EffectiveKey) 
   ...(isSecret ? { secret: true } : {})
 })
 
-/** An endpoint. `signerShared` names the other profiles that use the same signer. */
+/** An endpoint. `signerShared` lists the other profiles that use the same signer. */
 export const profileObject = (
   { profiles, server }: Pick<Config, "profiles" | "server">,
   { challenge, eab, filter, meta, name, signer }: ProfileConfig

@@ -21,8 +21,9 @@ import { keepRecord } from "./IssuedLists.ts"
 import { enqueueList } from "./ListJob.ts"
 
 /*
- * Writes a CA's list to its files. They are copies of the stored list, and a file is written again whenever it differs.
- * The record of the issued list comes first (docs/decisions/issued-lists.md), then PEM, then DER if it is configured.
+ * Writes a CA's list to its files. The files are copies of the stored list. A file that differs from the stored list is
+ * written again. The record of the issued list is written first (docs/decisions/issued-lists.md), then PEM, then DER if
+ * it is configured.
  */
 
 type Stored = NonNullable<Effect.Success<ReturnType<typeof crls.find>>>
@@ -31,15 +32,15 @@ const passes = 5
 const roundSeconds = 30
 const toldEveryMillis = 3_600_000
 
-/** Returns the files of a CA with their required contents. */
+/** Returns the files of a CA with the contents that they must have. */
 const copiesOf = ({ derPath, path }: CrlIssuer, { der }: Stored) => [
   { path, content: Buffer.from(encodePem("X509 CRL", der)) },
   ...derPath === undefined ? [] : [{ path: derPath, content: der }]
 ]
 
 /**
- * The file has a list that the database does not know, because the database has lost commits. Overwriting it with an
- * older list would destroy the list that clients have seen, and the only record of its revocations.
+ * The file has a list that the database does not know, because the database has lost commits. If an older list
+ * overwrote this file, the list that clients have seen would be lost, and with it the only record of its revocations.
  */
 class NewerExported extends Data.TaggedError("NewerExported")<{
   readonly path: string
@@ -60,19 +61,19 @@ const write = Effect.fnUntraced(function*(crl: CrlIssuer) {
     const stored = yield* crls.find(crl.id)
     if (stored === undefined) return
     const exported = yield* exportedNumber(crl)
-    // A raised number does not yet belong to a list.
+    // After the number was raised, no list has this number yet.
     const { crlNumber, thisUpdate } = stored
     const number = Result.match(listHead(stored.der), { onFailure: () => crlNumber, onSuccess: (head) => head.number })
     if (exported !== undefined && exported > number) {
-      // Every host then signs the next list with a higher number.
+      // Then every host signs the next list with a higher number.
       yield* crls.raise(crl.id, { before: crlNumber, number: exported, nextUpdate: thisUpdate })
       return yield* new NewerExported({ path: crl.path, exported, stored: number })
     }
     for (const copy of copiesOf(crl, stored)) {
       yield* replaceFile({ ...copy, mode: 0o644, suffix: yield* entropy.token })
     }
-    // The last writer checks last. If another list was stored in the meantime, and perhaps even written, this list must
-    // not replace it.
+    // If another list was stored in the meantime, and perhaps even written, this list must not replace it. So the
+    // stored list is checked after each write: whoever writes last also checks last.
     const head = yield* crls.findHead(crl.id)
     if (head?.crlNumber === stored.crlNumber && head.thisUpdate === stored.thisUpdate) return
   }
@@ -84,7 +85,7 @@ const exported = (crl: CrlIssuer) =>
     ({ message }) => `${message}; the list is still served, and writing the file is tried again every ${roundSeconds} s`
   )
 
-/** Writes the stored list to its files. A failure is logged, and {@link keepExported} tries again. */
+/** Writes the stored list to its files. A failure is logged. Then {@link keepExported} tries again. */
 export const exportList = (crl: CrlIssuer): Effect.Effect<void, never, Database | Entropy | Queue> =>
   Effect.catch(exported(crl), (error) => emit("local_ca_crl_export_failed", { issuer: crl.id, error }))
 
@@ -99,7 +100,7 @@ interface Known {
   readonly stopped: Set<string>
 }
 
-/** Returns a text that changes with the stored list and with each of its files. */
+/** Returns a text that changes whenever the stored list or one of its files changes. */
 const stateOf = Effect.fnUntraced(
   function*({ derPath, issued, path }: CrlIssuer, head: Pick<Stored, "crlNumber" | "thisUpdate">) {
     const stamps = yield* Effect.forEach([issued.path, path, ...derPath === undefined ? [] : [derPath]], stampOf)
@@ -108,8 +109,8 @@ const stateOf = Effect.fnUntraced(
 )
 
 /**
- * Whether the files equal the stored list. The files are read only if a file or the list has changed since the last
- * check.
+ * Returns whether the files equal the stored list. The files are read only if a file or the list has changed since the
+ * last check.
  */
 const isInOrder = Effect.fnUntraced(function*(crl: CrlIssuer, { inOrder }: Known) {
   const head = yield* crls.findHead(crl.id)
@@ -131,19 +132,20 @@ const isInOrder = Effect.fnUntraced(function*(crl: CrlIssuer, { inOrder }: Known
 const round = Effect.fnUntraced(function*(known: Known) {
   const { crlIssuers } = yield* Signers
   for (const crl of crlIssuers) {
-    // The worker's state for its profiles reports it (operations/ProfileHealth.ts).
+    // The worker's reports about its profiles state this trouble (operations/ProfileHealth.ts).
     if ((yield* crl.issued.trouble) !== undefined) {
       known.stopped.add(crl.path)
       continue
     }
     if (known.stopped.delete(crl.path)) yield* enqueueList(crl.id)
-    // If one list cannot be read, the other lists are still written. The write below reports what is wrong.
+    // If the list of one CA cannot be read, the lists of the others are still written. The write below reports what is
+    // wrong.
     if (yield* Effect.orElseSucceed(isInOrder(crl, known), () => false)) continue
     const error = yield* Effect.match(exported(crl), { onSuccess: () => undefined, onFailure: (error) => error })
     if (error === undefined) {
       known.told.delete(crl.path)
       const head = yield* crls.findHead(crl.id)
-      // A record that is newer than the stored list is correct too.
+      // The files are also correct if the record has a newer list than the database.
       if (head !== undefined) known.inOrder.set(crl.path, yield* stateOf(crl, head))
       yield* emit("local_ca_crl_exported", { issuer: crl.id, path: crl.path })
       continue
@@ -158,8 +160,8 @@ const round = Effect.fnUntraced(function*(known: Known) {
 
 /**
  * Keeps the exported files equal to the stored lists forever. A file is updated at most half a minute after it becomes
- * writable. A worker may have died before it wrote a file, the disk may have been full, or another host may have
- * signed. `signers` returns the current signers.
+ * writable. Updates are needed because a worker may have died before it wrote a file, the disk may have been full, or
+ * another host may have signed. `signers` returns the current signers.
  */
 export const keepExported = (
   signers: Effect.Effect<Context.Context<Signers> | undefined>
@@ -170,7 +172,7 @@ export const keepExported = (
       signers,
       (now) => now === undefined ? Effect.void : Effect.provide(round(known), now)
     )
-    // A database that cannot be reached is logged by the code that queries it; the next round tries again.
+    // If the database cannot be reached, the code that queries it logs that. The next round tries again.
     return Effect.andThen(
       Effect.repeat(Effect.delay(Effect.ignore(once), `${roundSeconds} seconds`), Schedule.forever),
       Effect.never

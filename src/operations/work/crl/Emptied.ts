@@ -8,8 +8,8 @@ import * as crls from "../../../store/revocation/Crls.ts"
 import { recordedNumber } from "./IssuedLists.ts"
 
 /**
- * The database has no list of a CA that has published a list, so it is not the same database as before. `path` is the
- * file of the list.
+ * The database has no list of a CA that has already published a list. So it is not the same database as before. `path`
+ * is the file of the published list.
  */
 export class DatabaseEmptied extends Data.TaggedError("DatabaseEmptied")<{
   readonly path: string
@@ -18,7 +18,8 @@ export class DatabaseEmptied extends Data.TaggedError("DatabaseEmptied")<{
 
 /**
  * Fails if a CA has a published list that the database does not know. A new list would omit the old revocations, and
- * all other data of the old database is missing too. An old ledger shows that the lists come from another service.
+ * all other data of the old database are missing too. If there is an old ledger, the published lists come from another
+ * service, and there is no failure.
  */
 export const refuseEmptied = Effect.gen(function*() {
   const { crlIssuers } = yield* Signers
@@ -29,7 +30,7 @@ export const refuseEmptied = Effect.gen(function*() {
     if (number === undefined) continue
     const hasLedger = Result.getOrElse(
       Result.map(yield* Effect.result(readLedger(ledgerPathOf(crl.path))), (ledger) => ledger !== undefined),
-      () => true // the ledger exists; the import will report its fault
+      () => true // the ledger exists, and its import will report its fault
     )
     if (!hasLedger) return yield* new DatabaseEmptied({ path, number })
   }

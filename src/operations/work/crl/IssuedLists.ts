@@ -8,9 +8,9 @@ import { compare, raiseAbove, restore } from "./RestoredRevocations.ts"
 /* Compares the database with the record of the last issued list (docs/decisions/issued-lists.md). */
 
 /**
- * Stores the revocations that the record names and the database lacks. Returns their number, and the list number that
- * the next list must exceed: the number in the record, or 0 if the record had nothing new. Fails if the record cannot
- * be used. Then nothing may be signed, and the record must not be overwritten.
+ * Stores the revocations that the record names but the database lacks. Returns how many were stored, and the number
+ * that the next list must exceed: the number in the record, or 0 if nothing in the record was new. Fails if the record
+ * cannot be used. Then nothing may be signed, and the record must not be overwritten.
  */
 export const reconcile = Effect.fnUntraced(function*({ id: issuer, issued }: CrlIssuer) {
   const octets = yield* issued.read
@@ -19,14 +19,14 @@ export const reconcile = Effect.fnUntraced(function*({ id: issuer, issued }: Crl
   if (stored !== undefined && octets.equals(stored.der)) return { restored: 0, number: 0 }
   const source = { issuer, path: issued.path, list: yield* issued.verified(octets) }
   const restored = yield* restore(source, yield* compare(source), { actorKind: "system" })
-  // This happens on every host. Otherwise the list may be a list that another host is about to store.
+  // The number is raised on every host. Otherwise another host could be about to store a list with this number.
   if (restored > 0) yield* raiseAbove(issuer, source.list.number)
   return { restored, number: source.list.number }
 })
 
 /**
- * Writes the stored list to the record, unless the record has a newer list. In that case, the next list after the newer
- * list is signed soon. Returns how many revocations were restored to the database.
+ * Writes the stored list to the record, unless the record has a newer list. In that case, a list with a higher number
+ * than the recorded one is signed soon. Returns how many revocations were restored to the database.
  */
 export const keepRecord = Effect.fnUntraced(function*(crl: CrlIssuer) {
   const { number, restored } = yield* reconcile(crl)

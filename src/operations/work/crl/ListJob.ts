@@ -1,5 +1,8 @@
 import { enqueueJob } from "../../../domain/words/JobKind.ts"
 
-/** Queues the signing of the next list of a CA. Returns the id of the job, which may have been queued already. */
+/**
+ * Queues the signing of the next list of a CA. Returns the id of the job. If the job was already queued, this is the id
+ * of that job.
+ */
 export const enqueueList = (issuer: string) =>
   enqueueJob({ kind: "local_ca_crl_regenerate", dedupKey: issuer, payload: { issuer } })

@@ -37,8 +37,8 @@ class CrlNotSigned extends Data.TaggedError("CrlNotSigned") {
 const daySeconds = 86_400
 const validitySeconds = 7 * daySeconds
 /**
- * Lists are backdated like leaves and CAs. Otherwise a verifier whose clock is behind refuses a new list, and with it
- * every certificate.
+ * Lists are backdated by this number of seconds, like leaves and CAs. Otherwise a verifier whose clock is behind would
+ * refuse a new list, and with it every certificate.
  */
 const backdatedSeconds = 3600
 const pageSize = 2000
@@ -77,11 +77,11 @@ const publishNext = Effect.fnUntraced(function*(crl: CrlIssuer, before: number, 
       entries += page.length
       encoded.push(encodeEntries(page))
     }))
-  // A database that has lost commits may have an older list than the published list.
+  // A database that has lost commits may have an older list than the published one.
   const number = Math.max(before, (yield* exportedNumber(crl)) ?? 0, above) + 1
   const list = yield* signed(crl, number, encoded)
   const isNext = (yield* crls.findHead(crl.id))?.crlNumber === before
-  // The list is on the disk before it is served, because a restored database is compared with it.
+  // The list is written to the disk before it is served, because a restored database is compared with the written list.
   if (isNext) yield* crl.issued.write(list.der)
   const stored = isNext ? yield* crls.replace(list, before) : undefined
   if (stored === undefined) {
@@ -92,7 +92,9 @@ const publishNext = Effect.fnUntraced(function*(crl: CrlIssuer, before: number, 
   return true
 })
 
-/** Publishes the first list of an issuer, numbered above another, with the entries of an old ledger. */
+/**
+ * Publishes the first list of an issuer. Its number is above the given number, and it has the entries of an old ledger.
+ */
 const publishFirst = Effect.fnUntraced(function*(crl: CrlIssuer, above: number) {
   const ledger = yield* readLedger(ledgerPathOf(crl.path))
   const rows = new Map<string, CrlEntry>()
@@ -136,8 +138,8 @@ const publishFirst = Effect.fnUntraced(function*(crl: CrlIssuer, above: number) 
 type Head = Effect.Success<ReturnType<typeof crls.findHead>>
 
 /**
- * Signs and stores the list after `head`, or the first list, with a number above `above`. It returns `false` if another
- * worker stored a list first.
+ * Signs and stores the list that follows `head`, or the first list with a number above `above`. Returns `false` if
+ * another worker has stored a list first.
  */
 const publish = (crl: CrlIssuer, head: Head, above: number) =>
   Effect.mapError(
@@ -145,7 +147,10 @@ const publish = (crl: CrlIssuer, head: Head, above: number) =>
     (error) => error._tag === "LeafNotSigned" ? new CrlNotSigned() : error
   )
 
-/** Adds what the record of the last list has and the database lacks, then signs and stores the next list. */
+/**
+ * Stores the revocations that the record of the last list has but the database lacks. Then signs and stores the next
+ * list.
+ */
 const publishAfterRecord = Effect.fnUntraced(function*(crl: CrlIssuer) {
   const { number } = yield* reconcile(crl)
   return yield* publish(crl, yield* crls.findHead(crl.id), number)
@@ -154,12 +159,12 @@ const publishAfterRecord = Effect.fnUntraced(function*(crl: CrlIssuer) {
 const enqueue = (crl: CrlIssuer) => Effect.asVoid(enqueueList(crl.id))
 
 const passes = 5
-/** The seconds between two attempts to read an unreadable old ledger. */
+/** The number of seconds between two attempts to read an old ledger that cannot be read. */
 const ledgerSeconds = 10
 
 /**
- * Signs until a list is stored. The list may lack a revocation that joined this job while it was running; the
- * settlement then enqueues a successor job.
+ * Signs until a list is stored. If a revocation joined this job while the job was running, the list may lack it. Then
+ * the settlement enqueues a successor job.
  */
 export const regenerate = Effect.fnUntraced(function*(payload: { readonly issuer: string }) {
   const { issuer } = payload
@@ -175,7 +180,7 @@ export const regenerate = Effect.fnUntraced(function*(payload: { readonly issuer
       const error = ended.failure.message
       yield* emit("local_ca_crl_initialization_failed", { issuer, error })
       const failure = new ListNotSigned({ detail: error })
-      // Until somebody repairs the ledger, nothing is revoked, and after the repair this should continue soon.
+      // Until somebody repairs the ledger, nothing is revoked. After the repair, revocation should continue soon.
       return ended.failure._tag === "LedgerUnusable"
         ? Reschedule((yield* currentSeconds) + ledgerSeconds, { failure })
         : Retry(failure)
@@ -187,8 +192,8 @@ export const regenerate = Effect.fnUntraced(function*(payload: { readonly issuer
 })
 
 /**
- * Whether a new list is due: no list is stored, or the stored list is past half of its validity, lacks a recorded
- * revocation, has a `thisUpdate` in the future, or cannot be read as a list.
+ * Returns whether a new list is due: no list is stored, or the stored list is past half of its validity, lacks a
+ * recorded revocation, has a `thisUpdate` in the future, or cannot be read as a list.
  */
 const isDue = Effect.fnUntraced(function*(crl: CrlIssuer) {
   const stored = yield* crls.find(crl.id)
@@ -212,7 +217,7 @@ const initializeList = Effect.fnUntraced(function*(crl: CrlIssuer) {
   }
   const { number, restored } = reconciled.success
   if (head === undefined) {
-    // The head is not read again: if another worker was faster, a second list must not follow.
+    // The head is not read again: if another worker was faster, this worker must not sign a second list.
     const first = yield* Effect.result(publish(crl, head, number))
     if (Result.isSuccess(first)) return
     if (first.failure._tag === "StorageFailed") return yield* first.failure
@@ -220,25 +225,28 @@ const initializeList = Effect.fnUntraced(function*(crl: CrlIssuer) {
     return yield* enqueue(crl)
   }
   if (restored > 0) {
-    // Nothing is served before the list contains the restored revocations again.
+    // The signing is not left to a job, because nothing may be served before the list contains the restored revocations
+    // again.
     const signed = yield* regenerate({ issuer: crl.id })
     return signed._tag === "Done" ? undefined : yield* enqueue(crl)
   }
-  // The database may be older than the published list. Clients have seen its number, so the next number must be larger.
+  // The database may be older than the published list. Clients have seen the number of that list, so the next number
+  // must be higher.
   if (yield* raiseAbove(crl.id, Math.max(exported ?? 0, number))) return yield* enqueue(crl)
   if (yield* isDue(crl)) return yield* enqueue(crl)
   yield* exportList(crl) // the worker that stored the list may have died before it wrote the file
 })
 
 /**
- * Runs before a worker's first claim. A CA that is new to the database gets its list at once, so that a correct empty
- * list exists from the start. A due list is queued. A failure does not prevent the worker from starting.
+ * Runs before a worker claims its first job. A CA that is new to the database gets its list at once, so that a correct
+ * empty list exists from the start. If a list is due, its signing is queued. A failure does not prevent the worker from
+ * starting.
  */
 export const initialize: Effect.Effect<void, StorageFailed, Database | Queue | Signers | Entropy> = Effect.gen(
   function*() {
     const { crlIssuers } = yield* Signers
     for (const crl of crlIssuers) {
-      // If one list cannot be read, the worker continues with the others.
+      // If one list cannot be read, the worker continues with the other lists.
       yield* Effect.catchIf(
         initializeList(crl),
         ({ isUnreadable }) => isUnreadable === true,
@@ -257,8 +265,9 @@ const skewSeconds = 3600
 const pruneBatch = 1000
 
 /**
- * Deletes the revocations of certificates that expired an hour ago, once a list that was signed after the expiry
- * contains them. A certificate may be revoked after it has expired. Rows without a known expiry stay.
+ * Deletes the revocations of certificates that expired more than an hour ago, once a list that was signed after the
+ * expiry contains them. Such a list is needed because a certificate may be revoked after it has expired. Rows without a
+ * known expiry stay.
  */
 const prune = Effect.fnUntraced(function*(crl: CrlIssuer) {
   const head = yield* crls.findHead(crl.id)
@@ -272,7 +281,7 @@ const prune = Effect.fnUntraced(function*(crl: CrlIssuer) {
   yield* emit("local_ca_crl_pruned", { issuer: crl.id, crl_number: String(head.crlNumber), entries, rows_removed })
 })
 
-/** Makes the daily sweep: queues the due lists, then deletes the entries of expired certificates. */
+/** Makes the daily sweep: queues the signing of due lists, then deletes the entries of expired certificates. */
 export const sweep: Effect.Effect<void, StorageFailed, Database | Queue | Signers> = Effect.gen(function*() {
   const { crlIssuers } = yield* Signers
   for (const crl of crlIssuers) {

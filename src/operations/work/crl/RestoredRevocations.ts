@@ -18,11 +18,11 @@ import * as crls from "../../../store/revocation/Crls.ts"
 import * as revocations from "../../../store/revocation/Revocations.ts"
 
 /*
- * Restores revocations that a CA's list names and the database lacks, after an older state of the database was restored
+ * Restores revocations that a CA's list names but the database lacks, after an older state of the database was restored
  * (docs/decisions/issued-lists.md).
  */
 
-/** A list of this service that verifies under its CA's key, and the file from which it was read. */
+/** A list of this service that verifies with its CA's key, and the file from which the list was read. */
 export interface Source {
   readonly issuer: string
   readonly path: string
@@ -34,17 +34,17 @@ export type By = { readonly actorKind: "system" } | { readonly actorKind: "cli";
 
 type Certificate = Effect.Success<ReturnType<typeof certificates.ofSerials>>[number]
 
-/** A missing revocation, with the certificate if an order still has it. */
+/** A revocation that the database lacks. It has the certificate if an order still has it. */
 interface Lacking extends CrlEntry {
   readonly certificate: Certificate | undefined
 }
 
-/** The revocations in a list that the database lacks, and how many entries need not be restored. */
+/** The revocations in a list that the database lacks, and the numbers of entries that need not be restored. */
 export interface Compared {
   readonly lacking: ReadonlyArray<Lacking>
-  /** The number of entries that the database has. */
+  /** The number of entries that the database already has. */
   readonly recorded: number
-  /** The number of entries of expired certificates, which were pruned here or would be pruned. */
+  /** The number of entries of expired certificates. They were pruned here, or would be pruned. */
   readonly ended: number
 }
 
@@ -65,16 +65,16 @@ const storedSerials = Effect.fnUntraced(function*(issuer: string) {
 })
 
 /**
- * Returns whether an entry need not be restored: its certificate expired more than an hour ago, and a list that was
- * issued after that contained it, which is the rule for pruning. A database with a newer list than this one may have
- * pruned the entry because of its own list.
+ * Returns whether an entry need not be restored. The rule is that of pruning: the certificate expired more than an hour
+ * ago, and a list that was issued after the expiry contained the entry. If the database has a newer list than this one,
+ * it may have pruned the entry because of its own list.
  */
 const mayGo = (notAfter: number, list: RevocationList, isOld: boolean, now: number): boolean =>
   notAfter < now - prunedAfterSeconds && (isOld || notAfter < list.thisUpdate)
 
 /**
- * Compares a list with the database. Entries that the stored list has and the rows lack were pruned here. If no order
- * has the certificate, its expiry is unknown, so the entry counts as missing.
+ * Compares a list with the database. Entries that the stored list has but the rows lack were pruned here. If no order
+ * has the certificate of an entry, its expiry is unknown, so the entry counts as missing.
  */
 export const compare = Effect.fnUntraced(function*({ issuer, list }: Omit<Source, "path">) {
   const left = new Map(list.entries.map((entry) => [entry.serial, entry]))
@@ -109,7 +109,7 @@ export const compare = Effect.fnUntraced(function*({ issuer, list }: Omit<Source
   return { lacking, recorded, ended: all - recorded - lacking.length } satisfies Compared
 })
 
-/** Stores one revocation with the values from the list. Returns whether it is new. */
+/** Stores one revocation with the values in the list. Returns whether it is new. */
 const restoreOne = Effect.fnUntraced(function*(
   { issuer, list, path }: Source,
   { certificate, reason, revokedAt, serial }: Lacking,
@@ -123,7 +123,8 @@ const restoreOne = Effect.fnUntraced(function*(
     const { accountId, certPubkey: pubkey, orderId } = certificate
     yield* revocations.stampOrder({ id: orderId, now: revokedAt, reason })
     if (reason === keyCompromise && pubkey !== undefined) {
-      // It is unknown who revoked the certificate, but the key was burnt at least for this account.
+      // It is unknown who revoked the certificate, but the key was burnt at least for the account that has the
+      // certificate.
       yield* burntKeys.insert({ pubkey, accountId, now: yield* currentSeconds })
       yield* afterCommit(emit("key_burnt", { key_fp: fingerprint(pubkey), order_id: orderId, scope: "account" }))
     }
@@ -143,8 +144,8 @@ const restoreOne = Effect.fnUntraced(function*(
 })
 
 /**
- * Records the revocations that a list names and the database lacks, with the dates and reasons from the list. Returns
- * how many revocations were new, and logs a warning about them. Other work can run between two batches. After an
+ * Records the revocations that a list names but the database lacks, with the dates and reasons in the list. Logs a
+ * warning about the new revocations, and returns how many there are. Other work can run between two batches. After an
  * interruption, the revocations that were recorded so far stay recorded.
  */
 export const restore = Effect.fnUntraced(function*(source: Source, { lacking }: Compared, by: By) {
@@ -159,7 +160,7 @@ export const restore = Effect.fnUntraced(function*(source: Source, { lacking }: 
       }
       return count
     }))
-  // One order is locked at a time, as everywhere.
+  // As everywhere, only one order is locked at a time.
   const batches = [
     ...lacking.filter(({ certificate }) => certificate !== undefined).map((one) => [one]),
     ...chunksOf(lacking.filter(({ certificate }) => certificate === undefined), writtenAtOnce)
@@ -178,8 +179,7 @@ export const restore = Effect.fnUntraced(function*(source: Source, { lacking }: 
 const halfValidity = 7 * 86_400 / 2
 
 /**
- * Makes sure that the next list has a higher number than a published list. The stored list becomes due, but stays
- * valid.
+ * Ensures that the next list has a higher number than a published list. The stored list becomes due, but stays valid.
  */
 export const raiseAbove = Effect.fnUntraced(function*(issuer: string, number: number) {
   const head = yield* crls.findHead(issuer)

@@ -9,7 +9,7 @@ import { Notifier, notify } from "../../../services/notify/Notifier.ts"
 import type { Issuer } from "../../../services/signing/Issuers.ts"
 import * as notices from "../../../store/notify/AuthorityNotices.ts"
 
-/* Notices about CAs that expire (docs/decisions/notifications.md, "CAs that end"). */
+/* Notices about CAs that expire soon (docs/decisions/notifications.md, "CAs that end"). */
 
 /** A profile with the CA that signs for it. */
 export interface Signed {
@@ -20,10 +20,13 @@ export interface Signed {
 
 const daySeconds = 86_400
 
-/** How many days before the expiry of a CA receivers are notified, once at each threshold. */
+/** The thresholds, in days before the expiry of a CA. At each threshold, receivers are notified once. */
 const thresholds = [1, 7, 30, 90] as const
 
-/** Warns about each CA that shortens the certificates that it signs, or whose expiry receivers are notified of. */
+/**
+ * Warns about each CA whose expiry shortens the certificates that it signs, and about each CA whose expiry receivers
+ * are notified of.
+ */
 const advise = (signed: ReadonlyArray<Signed>, now: number) => {
   const due = new Map(
     signed.flatMap(({ issuer: { firstToEnd: { notAfter }, id }, leafValidityDays }) =>
@@ -38,7 +41,7 @@ const advise = (signed: ReadonlyArray<Signed>, now: number) => {
 }
 
 /**
- * Returns the writes that notify the receivers of a profile, if there is a notice that they want and did not yet get.
+ * Returns the writes that notify the receivers of a profile, if there is a notice that they want but have not received.
  */
 const telling = Effect.fnUntraced(function*({ issuer, profile }: Signed, now: number) {
   const { isWanted } = yield* Notifier
@@ -61,7 +64,7 @@ const telling = Effect.fnUntraced(function*({ issuer, profile }: Signed, now: nu
   return Effect.andThen(notices.told({ profile, issuer: issuer.id, notAfter, days }), tell)
 })
 
-/** Returns the time of the next check: in a day, or when the next threshold of a CA is reached. */
+/** Returns the time of the next check: in a day, or earlier if a CA reaches its next threshold. */
 const nextLook = (signed: ReadonlyArray<Signed>, now: number): number =>
   Math.min(
     now + daySeconds,
@@ -69,7 +72,10 @@ const nextLook = (signed: ReadonlyArray<Signed>, now: number): number =>
       .filter((at) => at > now)
   )
 
-/** Checks the CAs of the profiles once. The notices, their record and the job's next time are one transaction. */
+/**
+ * Checks the CAs of the profiles once. One transaction writes the notices, the record of them, and the next time of the
+ * job.
+ */
 export const look = (
   signed: ReadonlyArray<Signed>
 ): Effect.Effect<Outcome<Database | Notifier, JobFailure>, StorageFailed, Database | Notifier> =>

@@ -41,7 +41,7 @@ const refused = Effect.fnUntraced(function*(payload: Payload, refusal: DeliveryR
   return Retry(failure, afterSeconds === undefined ? {} : { atLeast: Math.min(afterSeconds, retryMaxSeconds) })
 })
 
-/** Ends the job of a mail to a contact that has nothing to report any more. */
+/** Ends the job of a mail to a contact, because there is nothing left to report. */
 const dropped = Effect.fnUntraced(function*({ fields, scope }: Payload) {
   const { account_id, delivery_id } = fields
   yield* emit("notify_expiry_reminder_dropped", { profile: scope, account_id: String(account_id), delivery_id })
@@ -52,7 +52,7 @@ const dropped = Effect.fnUntraced(function*({ fields, scope }: Payload) {
 /** The settings on which deliveries depend. */
 export interface Terms {
   readonly retryMaxSeconds: number
-  /** Returns whether contacts of the accounts of a profile get mail. */
+  /** Returns whether mail is sent to the contacts of the accounts of a profile. */
   readonly remindsAt: (profile: string) => boolean
 }
 
@@ -76,6 +76,6 @@ export const deliver = Effect.fnUntraced(function*(queued: Payload, job: Job, { 
   return Retry(new TargetNotServed({ scope, target: `${backend}/${entry}` }))
 })
 
-/** Ends a delivery that was given up. Nothing else depends on it. */
+/** Ends a delivery that was given up. Nothing else depends on the delivery. */
 export const abandon = (payload: Payload, failure: JobFailure) =>
   afterCommit(emit("notify_delivery_abandoned", { ...aboutOf(payload), error: failure.text }))

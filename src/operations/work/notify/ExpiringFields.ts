@@ -1,7 +1,7 @@
 import type { ExpiringCertificate } from "../../../domain/Notification.ts"
 import type { Expiring } from "../../Expiring.ts"
 
-/** The most octets of a list of certificates, as JSON: one certificate may have a hundred long names. */
+/** The highest number of octets in a list of certificates, as JSON. One certificate may have a hundred long names. */
 const mostOctets = 262_144
 
 const certificateOf = ({ daysRemaining, notAfter, order, supersededBy }: Expiring): ExpiringCertificate => ({
@@ -22,7 +22,8 @@ const certificateOf = ({ daysRemaining, notAfter, order, supersededBy }: Expirin
 })
 
 /**
- * Returns the certificates in the form for messages. It takes as many of the first certificates as fit into a message.
+ * Returns the certificates in the form for messages. If not all of them fit into a message, returns as many of the
+ * first ones as fit.
  */
 export const certificatesOf = (entries: ReadonlyArray<Expiring>): ReadonlyArray<ExpiringCertificate> => {
   let octets = 0

@@ -20,16 +20,16 @@ import { certificatesOf } from "./ExpiringFields.ts"
 const daySeconds = 86_400
 
 /**
- * A worker whose clock is ahead sends by its own clock. The other workers wait this much longer, so that they do not
- * send the digest too.
+ * A worker whose clock is ahead sends the digest by its own clock, and so too early. The other workers wait this number
+ * of seconds longer, so that they do not send the digest too.
  */
 export const marginSeconds = 3600
 
 type Last = Effect.Success<ReturnType<typeof digests.last>>
 
 /**
- * Returns when the next digest is due, and since when the time of the last digest is doubted. If that time is later
- * than now, it cannot be used, and the period counts from the moment at which this was first seen.
+ * Returns when the next digest is due, and since when the time of the last digest is in doubt. If that time is in the
+ * future, it cannot be used, and the period is counted from the moment at which this was first noticed.
  */
 const dueOf = (last: Last, now: number, interval: number) => {
   if (last === undefined) return { at: now, doubtedAt: undefined }
@@ -40,7 +40,7 @@ const dueOf = (last: Last, now: number, interval: number) => {
 
 type Profile = Pick<ProfileConfig, "name"> & { readonly notify: Pick<ProfileConfig["notify"], "expiry"> }
 
-/** Finds the certificates that expire soon, and returns the writes that belong to the end of the attempt. */
+/** Finds the certificates that expire soon. Returns the writes that the end of the attempt must make. */
 const gathered = Effect.fnUntraced(function*({ name: profile, notify: { expiry } }: Profile) {
   yield* unknownEnds.fill(profile)
   const { items, now, superseded, total } = yield* expiring.digest(profile, expiry.lead_days, expiry.max_entries)
@@ -65,8 +65,8 @@ const gathered = Effect.fnUntraced(function*({ name: profile, notify: { expiry }
 })
 
 /**
- * Checks a profile once. One transaction writes the deliveries, the time of the digest and the job's next time. A
- * worker that is killed before the transaction has sent nothing, and after it nothing is left to send.
+ * Checks a profile once. One transaction writes the deliveries, the time of the digest and the next time of the job. If
+ * a worker is killed before this transaction, nothing was sent. If it is killed afterwards, nothing is left to send.
  */
 export const look = (
   profile: Profile

@@ -32,17 +32,17 @@ const daySeconds = 86_400
 const weekSeconds = 7 * daySeconds
 
 /**
- * The most mails of this kind that an address gets in a day. There is a limit because anyone can name any address as
- * the contact of an account.
+ * The highest number of such mails that are sent to an address in a day. The limit exists because anyone can name any
+ * address as the contact of an account.
  */
 const mostPerAddress = 5
 
-/** The most certificates that one mail names. */
+/** The highest number of certificates that one mail names. */
 const mostNamed = 50
 
 class Limited extends Data.TaggedError("Limited")<{ readonly mails: number }> {}
 
-// The row is found only by the address, because the account that named it may be gone.
+// The row can be found only by the address, because the account that named the address may be gone.
 const keyOf = (address: string): string => sha256(address.toLowerCase())
 
 type Profile = Pick<ProfileConfig, "name"> & { readonly notify: Pick<ProfileConfig["notify"], "expiry"> }
@@ -52,7 +52,10 @@ interface Mails {
   readonly limited: number
 }
 
-/** Queues mail to the contacts of one account. If each contact already got enough mail today, nothing is queued. */
+/**
+ * Queues mail to the contacts of one account. If every contact has already been sent enough mail today, nothing is
+ * queued.
+ */
 const tell = Effect.fnUntraced(function*(
   profile: string,
   accountId: AccountId,
@@ -93,7 +96,8 @@ const byAccount = (places: ReadonlyArray<Place>): ReadonlyMap<AccountId, Readonl
 }
 
 /**
- * Queues mail about the certificates of a page that were not replaced and about which no mail was sent within a week.
+ * Queues mail about the certificates of a page. A certificate that was replaced is left out, and so is one about which
+ * mail was sent within a week.
  */
 const tellOf = Effect.fnUntraced(function*(profile: string, open: ReadonlyArray<Place>, now: number) {
   const recent = yield* aside(reminders.recent(open.map(({ id }) => id), now - weekSeconds))
@@ -111,15 +115,15 @@ const sweep = Effect.fnUntraced(function*(now: number) {
   yield* inBatches(1000, (limit) => reminders.sweep(now - weekSeconds, limit))
   const windows = [
     { from: 0, upTo: now - daySeconds },
-    // A window that begins further in the future than its own length was made with a wrong clock.
+    // A window that begins further in the future than a window lasts was made with a wrong clock.
     { from: now + daySeconds, upTo: Number.MAX_SAFE_INTEGER }
   ]
   for (const range of windows) yield* inBatches(1000, (limit) => reminders.sweepAddresses({ ...range, limit }))
 })
 
 /**
- * Makes the daily check of a profile. Each account's mails are written in a separate transaction, together with the
- * rows that prevent the next check from sending them again. So it does not matter how this check ends.
+ * Makes the daily check of a profile. A separate transaction for each account writes its mails, together with the rows
+ * that prevent the next check from sending them again. So it does not matter how this check ends.
  */
 export const look = (
   profile: Profile
@@ -158,8 +162,8 @@ export const look = (
 const isText = (value: unknown): value is string => typeof value === "string"
 
 /**
- * Returns the present content of a queued mail, or `undefined` if there is nothing left to report: its certificates
- * were replaced or revoked or have expired, or its account is no longer valid or has other contacts.
+ * Returns the present content of a queued mail. Returns `undefined` if there is nothing left to report: the
+ * certificates were replaced or revoked or have expired, or the account is no longer valid or has other contacts.
  */
 export const current = Effect.fnUntraced(function*({ fields, scope }: PayloadOf<"notify_deliver">) {
   const { account_id, orders, recipient, total, ...common } = fields
