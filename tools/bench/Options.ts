@@ -15,6 +15,7 @@ export const modeNames = [
   "pages",
   "pebble",
   "policy",
+  "processes",
   "queue",
   "record",
   "relay",
@@ -75,6 +76,7 @@ Without one of these everything about issuances is measured, with one of these n
   --policy            what fifty filter rules cost
   --queue             the queue by itself, beside up to a million done jobs
   --cluster           two acme and two worker processes beside one of all roles, on PostgreSQL
+  --processes         2, 10 and 40 processes over one PostgreSQL: what grows with their number
   --relay             what relaying to Pebble costs beside signing
   --notify            what it costs an issuance that somebody is told
   --lists             what operators read on a grown database, and how it delays clients

@@ -19,6 +19,7 @@ import type { Mode, Options } from "./Options.ts"
 import { readOptions } from "./Options.ts"
 import { offer } from "./Peer.ts"
 import { measurePolicy, policyReport } from "./Policy.ts"
+import { measureProcesses, processesReport } from "./Processes.ts"
 import * as Procfs from "./Procfs.ts"
 import { measureQueue, queueReport } from "./Queue.ts"
 import { queueRun } from "./QueueRun.ts"
@@ -97,6 +98,7 @@ const modes: { readonly [M in Mode]: (options: Options, progress: Progress) => P
   pages: shown(measurePages, readsReport),
   pebble: shown(measureComparison, (paint, compared, { databases }) => comparisonReport(paint, databases, compared)),
   policy: shown(measurePolicy, (_, cost) => policyReport(cost)),
+  processes: shown(measureProcesses, processesReport),
   queue: shown(measureQueue, queueReport),
   record: shown(record, (_, recorded) => JSON.stringify(recorded)),
   relay: shown(measureRelay, relayReport),
