@@ -149,16 +149,16 @@ const make = (ttlSeconds: () => number) =>
     let spending = false
 
     /**
-     * Drops the nonces made ahead that are no longer stored. PostgreSQL empties the table after a crash and on a
+     * Drops the batches made ahead that are no longer stored. PostgreSQL empties the table after a crash and on a
      * promoted standby. If a nonce is unknown, the next one is looked up before the client is given it.
      */
-    const dropIfGone = Effect.suspend(() => {
+    const dropIfGone: Effect.Effect<void, StorageFailed, Database> = Effect.suspend(() => {
       const next = ahead.at(-1)
-      return next === undefined
-        ? Effect.void
-        : Effect.map(nonces.isStored(next.value), (isStored) => {
-          if (!isStored) ahead = ahead.filter(({ madeAt }) => madeAt > next.madeAt)
-        })
+      return next === undefined ? Effect.void : Effect.flatMap(nonces.isStored(next.value), (isStored) => {
+        if (isStored) return Effect.void
+        ahead = ahead.filter(({ madeAt }) => madeAt > next.madeAt)
+        return dropIfGone
+      })
     })
 
     /**

@@ -204,6 +204,18 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.strictEqual(yield* nonces.spend(yield* issued(nonces)), "fresh")
       }))
 
+    test("hands out none of several batches made ahead once one shows that the table was emptied", (nonces) =>
+      Effect.gen(function*() {
+        const lost = yield* issued(nonces)
+        const batch = yield* stored
+        yield* TestClock.adjust("1 second") // so that the batches can be told apart
+        while ((yield* stored) === batch) yield* issued(nonces)
+        yield* sql("DELETE FROM nonces")
+        assert.strictEqual(yield* nonces.spend(lost), "unknown")
+        // A client may try no more than once again.
+        assert.strictEqual(yield* nonces.spend(yield* issued(nonces)), "fresh")
+      }))
+
     test("keeps those made ahead when an unknown one is presented", (nonces) =>
       Effect.gen(function*() {
         yield* issued(nonces)
