@@ -40,7 +40,8 @@ export const makeAnnouncer: Effect.Effect<
   const tellOnce = Effect.suspend(() => {
     const announced = [...waiting].map((text) => [text])
     waiting.clear()
-    return Effect.ignore(run(announceStatement, { announced }))
+    // A defect, too, must not end the loop: nothing would be announced after it.
+    return Effect.exit(run(announceStatement, { announced }))
   })
   const tell = Effect.whileLoop({
     while: () => (isTelling = waiting.size > 0),

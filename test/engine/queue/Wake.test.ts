@@ -122,6 +122,39 @@ describe("work another process enqueues on PostgreSQL", () => {
       assert.isBelow(heard.length, keys.length / 2, "the commits were announced one by one")
       assert.deepStrictEqual([...new Set(heard)], [`challenge_validate ${elsewhere.origin}`, "end"])
     })))
+
+  it.live("is announced again after an announcement that could not even be sent, and before the queue closes", () =>
+    database.use(Effect.gen(function*() {
+      const own = yield* database.another
+      const heard: Array<string> = []
+      const isListening = yield* Deferred.make<void>()
+      const { listen } = database.driver()
+      if (listen === undefined) return assert.fail()
+      yield* Effect.forkScoped(listen(jobs.wakeChannel, {
+        heard: (text) => void heard.push(text),
+        listening: Deferred.succeed(isListening, undefined)
+      }))
+      yield* Deferred.await(isListening)
+      const broken = yield* Deferred.make<void>()
+      let announcements = 0
+      const driver: Driver = {
+        ...own,
+        single: (statement, params) =>
+          statement.text.includes("pg_notify") && ++announcements === 1
+            ? Effect.andThen(Deferred.succeed(broken, undefined), Effect.die("not sent"))
+            : own.single(statement, params)
+      }
+      const { origin } = yield* Effect.scoped(Effect.gen(function*() {
+        const queue = yield* queueOf(driver)
+        yield* enqueueAt(queue, "one")
+        yield* Deferred.await(broken)
+        yield* enqueueAt(queue, "two")
+        return queue
+      }))
+      yield* sql(`SELECT pg_notify('${jobs.wakeChannel}', 'end')`)
+      yield* Effect.repeat(Effect.delay(Effect.void, 10), { until: () => heard.includes("end") })
+      assert.deepStrictEqual(heard, [`challenge_validate ${origin}`, "end"])
+    })))
 })
 
 describe.each(databases)("a job of another process on $name", (backend) => {
