@@ -123,8 +123,9 @@ export interface Signer {
 }
 
 /**
- * Like {@link consume}, and reads the signers in the same round trip. A signer whose account is gone, or has another key by now,
- * is missing in the result, and its nonce is not spent. So is a signer whose row cannot be read.
+ * Like {@link consume}, and reads the signers in the same round trip. If the account of a request is gone, or has another profile or
+ * key than the request says, the signer is missing in the result, and the nonce is not spent. If the row of the account cannot be
+ * read, the signer is missing too, but PostgreSQL has spent the nonce.
  */
 export const consumeWithSigners = Effect.fnUntraced(function*(asked: ReadonlyArray<SignedNonce>) {
   const params = {

@@ -423,10 +423,10 @@ describe.each(databases)("repositories on $name", (backend) => {
 
     test("the sweep takes old unfinished and failed orders of one profile, never a valid one, in batches", () =>
       Effect.gen(function*() {
-        const accountId = yield* addAccount()
+        const accounts = { p: yield* addAccount("p"), q: yield* addAccount("q") }
         for (const status of orderStatuses) {
           for (const [now, profile] of [[10, "p"], [50, "p"], [10, "q"]] as const) {
-            const order = yield* addOrder(accountId, ["a.example"], now, profile)
+            const order = yield* addOrder(accounts[profile], ["a.example"], now, profile)
             yield* set("orders", order.id, status)
           }
         }
@@ -679,6 +679,8 @@ describe.each(databases)("repositories on $name", (backend) => {
           )
         )
         assert.deepStrictEqual(yield* rows, [1, 100, 100, 100])
+        yield* addOrder(accountId, ["a.example"], 100, "q")
+        assert.deepStrictEqual(yield* rows, [1, 100, 100, 100], "the account has another profile")
         yield* set("accounts", accountId, "deactivated")
         yield* addOrder(accountId)
         yield* addOrder(Id.AccountId(yield* uuid))

@@ -58,12 +58,14 @@ const orderParams = {
 
 // The account may have been deactivated since the request was accepted. On PostgreSQL the lock waits for a deletion
 // of the account that is in progress.
-const insertOrder = ({ dialect, typed }: Fragments) =>
+const insertOrder = ({ checked, dialect, typed }: Fragments) =>
   `INSERT INTO orders (id, profile, account_id, status, identifiers, not_before, not_after, replaces, created_at,
      expires_at, created_ip, created_ptr)
    SELECT ${typed(":id", "uuid")}, :profile, c.id, 'pending', :identifiers, ${typed(":notBefore", "bigint")},
      ${typed(":notAfter", "bigint")}, :replaces, ${typed(":now", "bigint")}, ${typed(":expiresAt", "bigint")}, :ip, :ptr
-   FROM accounts c WHERE c.id = :accountId AND c.status = 'valid'${dialect === "postgres" ? " FOR KEY SHARE" : ""}
+   FROM accounts c WHERE c.id = :accountId AND ${checked("c.profile")} = :profile AND c.status = 'valid'${
+    dialect === "postgres" ? " FOR KEY SHARE" : ""
+  }
    ON CONFLICT (profile, replaces) WHERE replaces IS NOT NULL AND status <> 'invalid' DO NOTHING RETURNING id`
 
 /** Where the inserts of the other tables take the id of the order from: `before` is put before the rows of the insert. */
