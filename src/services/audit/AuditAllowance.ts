@@ -11,7 +11,7 @@ const minuteMillis = 60_000
  * cause").
  */
 export class AuditAllowance extends Context.Service<AuditAllowance, {
-  /** Returns whether one more row may be written now. The limit is ten per minute. */
+  /** Returns whether one more row may be written now. At most ten rows may be written per minute. */
   readonly take: Effect.Effect<boolean>
 }>()("acme/services/audit/AuditAllowance") {
   static readonly layer: Layer.Layer<AuditAllowance> = Layer.sync(this, () => {

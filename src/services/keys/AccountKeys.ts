@@ -8,8 +8,8 @@ import type { AccountId } from "../../domain/Id.ts"
 const capacity = 10_000
 
 /**
- * Copies the octets of a key. Octets that are read from a request are part of a block of Node.js's pool, and a
- * reference to them would keep the whole block in memory.
+ * Copies the octets of a key into memory of their own. Octets that were read from a request are part of a block of
+ * Node.js's pool, and a reference to them would keep the whole block in memory.
  */
 const withOctetsOfItsOwn = (key: AccountKey): AccountKey => ({
   ...key,
@@ -17,14 +17,14 @@ const withOctetsOfItsOwn = (key: AccountKey): AccountKey => ({
 })
 
 /**
- * A cache of imported account keys. Beyond 10 000 it drops the least recently used one. Importing a key costs twice as much
- * as verifying with it (docs/decisions/x509.md). An account may have changed its key at another process, so whoever relies on
- * a cached key compares it with the row.
+ * A cache of imported account keys. If it holds more than 10 000 keys, the least recently used key is dropped. To
+ * import a key costs twice as much as to verify with it (docs/decisions/x509.md). The key of an account may have been
+ * changed by another process, so callers that rely on a cached key must compare it with the row.
  */
 export class AccountKeys extends Context.Service<AccountKeys, {
-  /** Returns the key that the account had when it was last seen here. */
+  /** Returns the key of the account as it was last seen here. */
   readonly cached: (id: AccountId) => AccountKey | undefined
-  /** Returns the key of an account's row. */
+  /** Returns the key in the row of an account. */
   readonly of: (account: Pick<Account, "id" | "pubkey">) => AccountKey
   /** Keeps a key that was just imported from a request. */
   readonly keep: (id: AccountId, key: AccountKey) => void

@@ -27,11 +27,11 @@ const linesInOneGo = 20_000
 /** SHA-256 of a SubjectPublicKeyInfo, or the second half of Debian's SHA-1 of a modulus. */
 const entry = /^(?:[0-9a-f]{64}|[0-9a-f]{20})$/
 
-/** The entry for an RSA key in one of Debian's lists. */
+/** Returns the entry that an RSA key has in Debian's lists. */
 const debianName = (modulus: Uint8Array): string =>
   sha1(`Modulus=${Buffer.from(modulus).toString("hex").toUpperCase().replace(/^0+/, "")}\n`).slice(20)
 
-// Lets other fibers run, because a list of some hundred thousand keys is read while requests are answered.
+// Lets other fibers run, because requests are answered while a list of some hundred thousand keys is read.
 const others = Effect.promise(() => new Promise<void>((resolve) => setImmediate(resolve)))
 
 const read = Effect.fnUntraced(function*(path: string, into: Set<string>) {
@@ -52,14 +52,14 @@ const read = Effect.fnUntraced(function*(path: string, into: Set<string>) {
 })
 
 /**
- * Checks every public key of an account or a certificate: whether it is weak, or on a list of the operator. The slow
- * part is done once for each key.
+ * Checks every public key of an account or a certificate: whether the key is weak, or is on a list of the operator. The
+ * slow part is done only once for each key.
  */
 export class PublicKeys extends Context.Service<PublicKeys, {
-  /** Returns the fault of a well-formed SubjectPublicKeyInfo in its canonical DER encoding. */
+  /** Returns what is wrong with a key, given as a well-formed SubjectPublicKeyInfo in its canonical DER encoding. */
   readonly faultOf: (spki: Uint8Array) => Effect.Effect<KeyFault | undefined>
 }>()("acme/services/keys/PublicKeys") {
-  /** `paths` are files with lists of refused keys. */
+  /** Provides the checks. `paths` are files with lists of refused keys. */
   static readonly layer = (paths: ReadonlyArray<string>): Layer.Layer<PublicKeys, KeyListUnusable> =>
     Layer.effect(
       this,

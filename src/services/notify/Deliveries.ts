@@ -18,26 +18,26 @@ import { routesOf } from "./NotifyRoutes.ts"
 import { send } from "./Post.ts"
 import { post } from "./Webhook.ts"
 
-/** Returns the key of a scope's section. */
+/** Returns the configuration key of a scope's section. */
 export const keyOf = (scope: Scope): string => scope === operatorScope ? "admin.notify" : `profiles.${scope}.notify`
 
 /** Delivers messages to the entries of the sections in force, by mail, webhook or script. */
 export class Deliveries extends Context.Service<Deliveries, {
-  /** Makes one attempt within the time limit of its entry. */
+  /** Makes one attempt to deliver, within the time limit of the entry. */
   readonly deliver: (delivery: Delivery) => Effect.Effect<Receipt, DeliveryRefused | TargetMissing>
-  /** Returns the time limit of one attempt in milliseconds, or `undefined` if there is no such entry. */
+  /** Returns the time limit of one attempt in milliseconds, or `undefined` if the entry does not exist. */
   readonly timeoutMillis: (target: Omit<Delivery, "fields">) => number | undefined
 }>()("acme/services/notify/Deliveries") {
   /**
-   * Makes the service. It compiles the messages of every section that delivers anything. Sections with the same
-   * messages share them. `host` names the installation.
+   * Makes the service. Compiles the messages of every section that delivers anything. Sections with the same messages
+   * share the compiled ones. `host` names the installation.
    */
   static readonly layer = (
     sections: ReadonlyMap<Scope, Section>,
     host: string
   ): Layer.Layer<Deliveries, MessagesRefused, Mail | Scripts | Web> => Layer.effect(this, make(sections, host))
 
-  /** Delivers nothing: a function receives every delivery. */
+  /** Delivers nothing. Passes every delivery to a function instead. */
   static readonly layerScripted = (script: Deliveries["Service"]["deliver"]): Layer.Layer<Deliveries> =>
     Layer.succeed(this, { deliver: script, timeoutMillis: () => 5000 })
 }

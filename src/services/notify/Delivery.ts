@@ -1,7 +1,7 @@
 import * as Data from "effect/Data"
 import type { NotificationBackend, Payload, Scope } from "../../domain/Notification.ts"
 
-/** What one entry must deliver. */
+/** What an entry has to deliver. */
 export interface Delivery {
   readonly scope: Scope
   readonly backend: NotificationBackend
@@ -15,17 +15,17 @@ export interface Receipt {
   readonly status?: number | undefined
 }
 
-/** The delivery failed. `detail` has no path, query, header value or password. */
+/** The delivery failed. `detail` never contains a path, a query, a header value or a password. */
 export class DeliveryRefused extends Data.TaggedError("DeliveryRefused")<{
   readonly detail: string
   /**
-   * `retry` means that a later attempt may succeed, `never` that another attempt would fail too. `ended` means that
-   * some recipients have the message, and that the others will never get it.
+   * `retry`: a later attempt may succeed. `never`: another attempt would fail too. `ended`: some recipients have
+   * received the message, and the others will never receive it.
    */
   readonly hope: "retry" | "never" | "ended"
   readonly status?: number | undefined
   readonly exitCode?: number | undefined
-  /** How many seconds the receiver asked to wait before the next attempt. */
+  /** The number of seconds that the receiver asked to wait before the next attempt. */
   readonly afterSeconds?: number | undefined
 }> {}
 

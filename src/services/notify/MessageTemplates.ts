@@ -12,19 +12,19 @@ import { filters } from "../../engine/template/TemplateFilters.ts"
 import { builtIn, derived, namesOf } from "./Messages.ts"
 import type { Section } from "./NotifyRoutes.ts"
 
-/** Templates of a section cannot be used. The message names each file or key, with the line and the cause. */
+/** The templates of a section cannot be used. The message names each file or key, with the line and the cause. */
 export class MessagesRefused extends Data.TaggedError("MessagesRefused")<{ readonly message: string }> {}
 
 /** The messages of one section. */
 export interface Messages {
-  /** Renders the single line that says what happened. */
+  /** Renders the one line that says what happened. */
   readonly message: (fields: Payload) => Effect.Effect<string, TemplateFault>
-  /** Renders the body of a webhook's request. */
+  /** Renders the body of the request to a webhook. */
   readonly webhook: (entry: string, fields: Payload) => Effect.Effect<string, TemplateFault>
   readonly letter: (
     fields: Payload
   ) => Effect.Effect<{ readonly subject: string; readonly text: string }, TemplateFault>
-  /** Files of the folder that no message uses. */
+  /** The files in the folder that no message uses. */
   readonly unused: ReadonlyArray<string>
 }
 
@@ -35,7 +35,7 @@ const isEvent = (name: string): name is MessageKind => messageKinds.some((event)
 
 const bodyName = (entry: string): string => `webhook.${entry}.body`
 
-/** Returns the built-in templates. Files of the folder replace built-in templates with the same name. */
+/** Returns the templates of a section: the built-in ones, except where a file in the folder has the same name. */
 const templatesOf = Effect.fnUntraced(function*(folder: string) {
   const known = new Map(messageKinds.flatMap(builtIn))
   if (folder === "") return { known, files: new Map<string, string>(), unused: [] }
@@ -56,8 +56,9 @@ const shortened = (subject: string): string => {
 }
 
 /**
- * Compiles the messages of a section. `at` is the key of the section, for refusals; `host` names the installation in
- * subjects. The templates may use only the language subset of docs/decisions/templates.md.
+ * Compiles the messages of a section. `at` is the key of the section, for the text of refusals. `host` names the
+ * installation in subjects. The templates may use only that part of the language which docs/decisions/templates.md
+ * lists.
  */
 export const compileMessages = (
   { template_dir, webhook }: Section,

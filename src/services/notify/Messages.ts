@@ -3,8 +3,8 @@ import type { MessageKind } from "../../domain/Notification.ts"
 import { revocationReasons } from "../../domain/RevocationReason.ts"
 
 /*
- * The built-in messages (docs/notifications.md, "Messages"). They are templates in the language that operators use, so
- * that a file can replace each of them.
+ * The built-in messages (docs/notifications.md, "Messages"). They are templates in the same language that operators
+ * use, so that a file can replace each of them.
  */
 
 const days = "{{ one.days_remaining }} {% if one.days_remaining == 1 %}day{% else %}days{% endif %}"
@@ -108,7 +108,8 @@ const namesText = (names: ReadonlyArray<string>): string =>
     : `${names.slice(0, mostNames).join(", ")} and ${names.length - mostNames} more`
 
 /**
- * Returns the template variables that are not members of the event. The template language itself cannot compute them.
+ * Returns the template variables that are not members of the event. They are computed here because the template
+ * language cannot compute them.
  */
 export const derived = (fields: { readonly [member: string]: unknown }) => {
   const { certificates, reason, user_agent: userAgent } = fields

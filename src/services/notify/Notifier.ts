@@ -16,7 +16,7 @@ import type { Config } from "../../settings/AppConfig.ts"
 import type { Route } from "./NotifyRoutes.ts"
 import { isOfScope, routesOf, sectionsOf } from "./NotifyRoutes.ts"
 
-/** A delivery is given up a day after its event. */
+/** The number of seconds after an event at which its delivery is given up: one day. */
 const patienceSeconds = 86_400
 
 type Routes = ReadonlyMap<string, { readonly routes: ReadonlyArray<Route>; readonly to: ReadonlyArray<string> }>
@@ -27,7 +27,7 @@ const routed = (config: Config): Routes =>
     return routes.length === 0 ? [] : [[scope, { routes, to: section.email.to }] as const]
   }))
 
-/** Returns the entries that get an occurrence. It leaves out a mail without a recipient. */
+/** Returns the entries to which an occurrence is delivered. Mail without a recipient is left out. */
 const wanting = (known: Routes, occurrence: Occurrence): ReadonlyArray<Route> => {
   const section = known.get(occurrence.scope)
   if (section === undefined || !isOfScope(occurrence.event, occurrence.scope)) return []
@@ -37,7 +37,7 @@ const wanting = (known: Routes, occurrence: Occurrence): ReadonlyArray<Route> =>
   )
 }
 
-/** A mail to a contact of an account: its recipient, and the orders that it is about. */
+/** A mail to a contact of an account: its recipient, and the orders that the mail is about. */
 export interface ContactLetter {
   readonly event: typeof contactEvent
   readonly scope: Scope
@@ -51,17 +51,17 @@ export interface ContactLetter {
 
 /** Queues notifications to operators and programs (docs/decisions/notifications.md). */
 export class Notifier extends Context.Service<Notifier, {
-  /** Writes one job for each entry that wants the event, in the caller's transaction. */
+  /** In the caller's transaction, writes one job for each entry that wants the event. */
   readonly queue: (occurrence: Occurrence) => Effect.Effect<void, StorageFailed>
   /**
-   * Writes a job for one mail to a contact, in the caller's transaction. The content of the mail is read when it is
-   * sent.
+   * In the caller's transaction, writes the job for one mail to a contact. The content of the mail is read only when
+   * the mail is sent.
    */
   readonly write: (letter: ContactLetter) => Effect.Effect<void, StorageFailed>
-  /** Returns whether any entry of the scope gets the event. */
+  /** Returns whether any entry of the scope wants the event. */
   readonly isWanted: (event: NotificationEvent, scope: Scope) => boolean
 }>()("acme/services/notify/Notifier") {
-  /** Makes the service. It calls `config` each time, because a reload changes the configuration. */
+  /** Makes the service. It calls `config` each time it is used, because a reload changes the configuration. */
   static readonly layer = (config: () => Config): Layer.Layer<Notifier, never, Queue | Entropy> =>
     Layer.effect(
       this,
@@ -97,7 +97,7 @@ export class Notifier extends Context.Service<Notifier, {
         })
         const mail = { backend: "email", entry: onlyEntry } as const
         return Notifier.of({
-          // Mails to contacts have their own share, so that many of them do not delay mails to operators.
+          // Mails to contacts have a share of their own, so that many of them do not delay mails to operators.
           write: Effect.fnUntraced(function*(letter) {
             const fields = payloadOf(letter, yield* currentSeconds, yield* uuid)
             yield* insert(letter, mail, fields, `email/${contactEvent}`)
@@ -112,7 +112,7 @@ export class Notifier extends Context.Service<Notifier, {
       })
     )
 
-  /** Notifies nobody. It is for programs whose receivers are not configured. */
+  /** Notifies nobody. This layer is for programs in which no receivers are configured. */
   static readonly layerNone: Layer.Layer<Notifier> = Layer.succeed(this, {
     write: () => Effect.void,
     isWanted: () => false,
@@ -120,16 +120,18 @@ export class Notifier extends Context.Service<Notifier, {
   })
 }
 
-/** Queues the notifications of an occurrence, in the transaction of the change. */
+/** Queues the notifications of an occurrence. Must run in the transaction of the change that is reported. */
 export const notify = (occurrence: Occurrence): Effect.Effect<void, StorageFailed, Notifier> =>
   Notifier.use((notifier) => notifier.queue(occurrence))
 
-/** Queues a mail to a contact, in the transaction that records the mail so that it is not sent twice. */
+/**
+ * Queues a mail to a contact. Must run in the transaction that records the mail, so that the mail is not sent twice.
+ */
 export const write = (letter: ContactLetter): Effect.Effect<void, StorageFailed, Notifier> =>
   Notifier.use((notifier) => notifier.write(letter))
 
 /**
- * Makes a change and, if it changed anything, queues its notifications in the same transaction. If no entry wants the
+ * Makes a change. If it changed anything, queues its notifications in the same transaction. If no entry wants the
  * event, the change runs without a transaction.
  */
 export const telling = <A, E, R>(
@@ -142,10 +144,7 @@ export const telling = <A, E, R>(
       : change
   )
 
-/**
- * Runs an effect that notifies about an event without a row, if any entry wants the event. A failure is logged and has
- * no other effect.
- */
+/** Runs an effect that reports an event which no row stores, if any entry wants the event. A failure is only logged. */
 export const whereWanted = <R>(
   event: NotificationEvent,
   scope: Scope,

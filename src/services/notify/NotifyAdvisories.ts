@@ -6,7 +6,7 @@ import type { Config } from "../../settings/AppConfig.ts"
 import { keyOf } from "./Deliveries.ts"
 import { hasDigest, sectionsOf } from "./NotifyRoutes.ts"
 
-/** Warns if nobody gets a digest, and if certificates can expire between two digests. */
+/** Warns if nobody receives a digest, and if certificates can expire between two digests. */
 const adviseOfExpiry = Effect.fnUntraced(function*({ name, notify }: Config["profiles"][number]) {
   const { interval_days, lead_days } = notify.expiry
   if (lead_days === 0) return

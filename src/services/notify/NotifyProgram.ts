@@ -17,8 +17,8 @@ const hasSerial = new Set(["certificate_issued", "certificate_revoked"])
 const text = (value: unknown): string => typeof value === "string" ? value : Array.isArray(value) ? value.join(",") : ""
 
 /**
- * Returns the variables of a program. Every event sets all variables. A variable is empty if the event has no such
- * member.
+ * Returns the variables for a program. All variables are set for every event. If the event lacks a member, its variable
+ * is empty.
  */
 const variables = (fields: Payload) => {
   const { account_id, cert_serial, client_ip, hook, identifiers, order_id, profile } = fields
@@ -35,7 +35,10 @@ const variables = (fields: Payload) => {
   }
 }
 
-/** Leaves the names out of the variables if they are too long for a variable. The program's input always has them. */
+/**
+ * Leaves the names out of the variables if they are too long for a variable. The program's standard input always
+ * contains them.
+ */
 const passable = Effect.fnUntraced(function*(name: string, fields: Payload) {
   const all = variables(fields)
   if (Buffer.byteLength(all.ACME_NOTIFY_IDENTIFIERS) <= longestVariable) return all
@@ -51,8 +54,8 @@ const passable = Effect.fnUntraced(function*(name: string, fields: Payload) {
 })
 
 /**
- * Runs a program for one event. A program that ran and then failed or timed out may have done its work, so it runs
- * again only if its entry wants that. A program that could not be started is tried again.
+ * Runs a program for one event. If the program ran and then failed or timed out, it may have done its work. So it runs
+ * again only if its entry allows that. A program that could not be started is tried again.
  */
 export const run = Effect.fnUntraced(function*(
   scripts: Scripts["Service"],

@@ -2,10 +2,10 @@ import type { NotificationBackend, NotificationEvent, Scope } from "../../domain
 import { onlyEntry, operatorScope, profileEvents } from "../../domain/Notification.ts"
 import type { Config } from "../../settings/AppConfig.ts"
 
-/** A section of notifications, of a profile or of operators. */
+/** A section of notifications, either of a profile or of the operators. */
 export type Section = Config["admin"]["notify"]
 
-/** One entry that delivers, with the events that it wants. */
+/** An entry through which notifications are delivered, with the events that it wants. */
 export interface Route {
   readonly backend: NotificationBackend
   readonly entry: string
@@ -13,8 +13,8 @@ export interface Route {
 }
 
 /**
- * Returns the sections in force: the sections of served profiles, and the operators' section while operators are
- * served.
+ * Returns the sections in force: the sections of all served profiles, and the operators' section while the operators'
+ * listener is on.
  */
 export const sectionsOf = ({ admin, profiles }: Pick<Config, "admin" | "profiles">): ReadonlyMap<Scope, Section> =>
   new Map([
@@ -32,13 +32,13 @@ export const routesOf = (section: Section): ReadonlyArray<Route> =>
     return names.map((entry) => ({ backend, entry, events: new Set(table[entry]?.events) }))
   })
 
-/** Whether any entry of a section gets the digest of certificates that expire soon. */
+/** Returns whether any entry of a section receives the digest of certificates that expire soon. */
 export const hasDigest = (section: Section & Pick<Config["notify"], "expiry">): boolean =>
   section.expiry.lead_days > 0 && routesOf(section).some(({ events }) => events.has("certificates_expiring"))
 
 /**
- * Returns whether mails about certificates that expire soon go to the contacts of accounts. A configuration that wants
- * this without a mail server or a time is refused.
+ * Returns whether mails about certificates that expire soon are sent to the contacts of accounts. A configuration that
+ * asks for these mails but has no mail server or no time for them is refused.
  */
 export const hasReminders = ({ expiry }: Pick<Config["notify"], "expiry">): boolean => expiry.to_contacts
 

@@ -51,6 +51,6 @@ export const send = Effect.fnUntraced(function*(
   const answer = posted.answer.slice(0, mostShown)
   if (posted.refused.length === 0) return { answer }
   const detail = `${posted.refused.length} of ${to.length} recipients refused, the others taken`
-  // The other recipients have the message. Another attempt would send it to them again.
+  // The other recipients have received the message. Another attempt would send it to them again.
   return yield* new DeliveryRefused({ detail, hope: "ended" })
 })

@@ -15,7 +15,7 @@ type Entry = Section["webhook"][string]
 const mostAnswered = 1_048_576
 const mostShown = 200
 
-/** Parts shorter than this may occur in an answer by chance. */
+/** A part that is shorter than this may occur in an answer by chance. */
 const shortestSecret = 6
 
 const decoded = (text: string): string => {
@@ -52,10 +52,10 @@ const shown = (text: string, entry: Entry): string => {
 
 /** Returns the beginning of an answer. */
 const wordsOf = ({ body }: WebAnswer, entry: Entry): string =>
-  // More text is searched than is shown, so that no secret is cut in two and overlooked.
+  // More text is searched for secrets than is shown. Otherwise a secret at the end could be cut in two and overlooked.
   shown(body.subarray(0, 65_536).toString("utf8"), entry)
 
-/** Reads a Retry-After header (RFC 9110 section 10.2.3): seconds, or a time. */
+/** Reads a Retry-After header (RFC 9110 section 10.2.3). Its value is a number of seconds, or a time. */
 const retryAfter = (header: string | undefined, nowMillis: number): number | undefined => {
   if (header === undefined) return undefined
   if (/^\d{1,9}$/.test(header)) return Number(header)
@@ -85,7 +85,7 @@ const judged = (answer: WebAnswer, entry: Entry, nowMillis: number): Effect.Effe
   })
 }
 
-/** Returns the headers of Standard Webhooks, which prove the sender to the receiver. */
+/** Returns the headers of Standard Webhooks. They prove to the receiver who sent the request. */
 const signature = ({ signing_key }: Entry, { delivery_id }: Payload, body: string, nowMillis: number) => {
   const key = Redacted.value(signing_key)
   if (key === "") return {}
@@ -119,7 +119,8 @@ export const post = Effect.fnUntraced(function*(
     body,
     maxBytes: mostAnswered
   }).pipe(
-    // The detail about a refused certificate quotes its names. The receiver chooses these, and there may be many.
+    // The detail about a refused certificate quotes the names in the certificate. The receiver chooses these names, and
+    // there may be many.
     Effect.mapError(({ detail }) => new DeliveryRefused({ detail: shown(detail, entry), hope: "retry" })),
     Effect.timeoutOrElse({
       duration: timeout_ms,

@@ -15,7 +15,7 @@ import {
 import { RateLimited } from "../../domain/OperatorError.ts"
 import { currentPeer, makeFairSemaphore } from "../../engine/net/FairSemaphore.ts"
 
-/** The result of a comparison of a password with a stored hash. */
+/** The result of comparing a password with a stored hash. */
 export type Verdict =
   /** `isWeak` means that the hash has fewer iterations than new hashes. */
   | { readonly _tag: "Right"; readonly isWeak: boolean }
@@ -23,7 +23,7 @@ export type Verdict =
   /** The stored text is not a hash that this service writes. */
   | { readonly _tag: "Unreadable" }
 
-/** How passwords are hashed. An absent setting has the service's usual value. */
+/** How passwords are hashed. If a setting is absent, the service's usual value is used. */
 export interface PasswordSettings {
   readonly iterations?: number
   readonly recoveryIterations?: number
@@ -33,7 +33,7 @@ export interface PasswordSettings {
 const retrySeconds = 1
 
 /**
- * Makes a queue of hashes. If too many are waiting, a hash is refused, and the caller may try again
+ * Makes a queue for hashes. If too many hashes are waiting, another hash is refused, and the caller may try again later
  * (docs/decisions/shares.md).
  */
 const makeHashQueue = (atOnce: number, mostWaiting: number) => {
@@ -43,42 +43,45 @@ const makeHashQueue = (atOnce: number, mostWaiting: number) => {
     (others) => new RateLimited({ retryAfter: retrySeconds, isOwnDoing: others > 0 })
   )
   return {
-    /** The number of the current peer's hashes in the queue, including hashes that are being computed. */
+    /** The number of hashes of the current peer, both those that wait and those that are being computed. */
     underWay,
-    // A waiting hash starts as soon as another hash ends, but the event loop must run between them.
+    // A waiting hash starts as soon as another hash has ended, but first the event loop must have its turn.
     inTurn: <A>(self: Effect.Effect<A>): Effect.Effect<A, RateLimited> =>
       takeUnlessFull(Effect.andThen(Effect.yieldNow, self), refused)
   }
 }
 
 /**
- * Hashes passwords and recovery codes, in two queues that together leave threads of the pool to other work. Sign-ins
- * are in the first queue: two hashes are computed at once and 32 may wait, shared among addresses. Operators who have
- * already proved who they are use the second queue: one hash at once and 16 may wait, shared among operators. So
- * strangers, however many, cannot delay an operator with a session. `operator` is the name of the requesting operator;
- * without it, the request counts as a client's.
+ * Hashes passwords and recovery codes in two queues. Together, the queues leave threads of the pool to other work. The
+ * first queue is for sign-ins: two hashes are computed at once and 32 may wait, shared among addresses. The second
+ * queue is for operators who have already proved who they are: one hash is computed at once and 16 may wait, shared
+ * among operators. So strangers, however many, cannot delay an operator with a session. `operator` is the name of the
+ * operator who sent the request. Without `operator`, the request counts as that of a client.
  */
 export class Passwords extends Context.Service<Passwords, {
   readonly hash: (password: string, operator?: string) => Effect.Effect<string, RateLimited>
   /**
-   * Compares a password with a stored hash or, if there is no stored hash, with a hash that no password has. Both cost
-   * the same.
+   * Compares a password with a stored hash. If there is no stored hash, compares the password with a hash that no
+   * password has. Both comparisons cost the same.
    */
   readonly verify: (
     password: string,
     stored: string | undefined,
     operator?: string
   ) => Effect.Effect<Verdict, RateLimited>
-  /** Returns how many passwords of the current client are being compared or are waiting. */
+  /** Returns how many passwords of the current client are being compared or wait for their comparison. */
   readonly underWay: Effect.Effect<number>
-  /** Hashes codes, each with its own salt. They are random, so they need less work than a password. */
+  /**
+   * Hashes codes, each with a salt of its own. Codes are random, so their hashes need less work than the hash of a
+   * password.
+   */
   readonly hashCodes: (
     codes: ReadonlyArray<string>,
     operator: string
   ) => Effect.Effect<ReadonlyArray<string>, RateLimited>
   /**
-   * Finds the hash of a code among some hashes. It compares all hashes, so that the time does not show which hash
-   * matched.
+   * Finds the hash of a code among several hashes. Compares the code with all of them, so that the duration does not
+   * reveal which hash matched.
    */
   readonly findCode: <A extends { readonly codeHash: string }>(
     code: string,
@@ -107,8 +110,8 @@ export class Passwords extends Context.Service<Passwords, {
           return printPasswordHash({ iterations: rounds, salt, hash: yield* derive(password, salt, rounds) })
         })
 
-        // If a hash with fewer iterations does not match, the remaining iterations are done too. Otherwise the time
-        // would show that the name exists.
+        // If the hash has fewer iterations and does not match, the remaining iterations are done too. Otherwise the
+        // duration would reveal that the name exists.
         const compared = Effect.fnUntraced(function*(password: string, stored: PasswordHash) {
           const isRight = isHashOf(yield* derive(password, stored.salt, stored.iterations), stored)
           const missing = iterations - stored.iterations
@@ -126,7 +129,7 @@ export class Passwords extends Context.Service<Passwords, {
             return Effect.map(inTurn(compared(password, read ?? nobodys), operator), (isRight): Verdict =>
               read === undefined
                 ? { _tag: "Unreadable" }
-                // The hash that no password has never lets anyone in, whatever the result of the comparison.
+                // Whatever the comparison says, nobody is admitted by the hash that no password has.
                 : isRight && read !== nobodys
                 ? { _tag: "Right", isWeak: read.iterations < iterations }
                 : { _tag: "Wrong" })

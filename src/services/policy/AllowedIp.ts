@@ -2,7 +2,10 @@ import { makeAddressSet } from "../../engine/net/Address.ts"
 import type { Check, CheckConfig } from "./Check.ts"
 import { addressUnknown, passed, refused } from "./Check.ts"
 
-/** Makes a check `allowed_ip`: membership in lists of addresses. Deny is checked first and is final. */
+/**
+ * Makes a check of type `allowed_ip`: whether the address is in lists of addresses. The deny list is checked first, and
+ * its result is final.
+ */
 export const allowedIp = ({ allow, deny }: CheckConfig): Check => {
   const isDenied = makeAddressSet(deny)
   const isAllowed = allow.length === 0 ? () => true : makeAddressSet(allow)

@@ -4,7 +4,7 @@ import { oneLine } from "../../engine/HiddenText.ts"
 import type { Comparable } from "../../engine/net/Address.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 
-/** A name as policies see it: `dns` of an order or a SAN, `cn` of a CSR's subject. */
+/** A name in the form for policies. `dns`: a name of an order or a SAN. `cn`: a common name in the subject of a CSR. */
 export interface NamedIdentifier {
   readonly type: "dns" | "cn"
   readonly value: string
@@ -13,14 +13,14 @@ export interface NamedIdentifier {
 /** The input of the checks of the connection stage. */
 export interface ConnectionQuestion {
   readonly stage: "connection"
-  /** `undefined` while the address is not known. */
+  /** The address of the client; `undefined` while it is not known. */
   readonly client: Comparable | undefined
   readonly method: string
   /** The path without `/profile/<name>`. */
   readonly path: string
 }
 
-/** An external account's credential, without its secret. */
+/** The credential of an external account, without its secret. */
 export interface Credential {
   readonly kid: string
   readonly label: string | undefined
@@ -34,7 +34,10 @@ export interface IdentifiersQuestion {
   readonly accountId: string
   readonly at: NameRequest
   readonly identifiers: ReadonlyArray<NamedIdentifier>
-  /** The credential that bound the account, if it still exists. Only eab checks run this effect. */
+  /**
+   * Returns the credential that bound the account, if the credential still exists. Only checks of type eab run this
+   * effect.
+   */
   readonly credential: Effect.Effect<Credential | undefined, { readonly message: string }>
 }
 
@@ -42,21 +45,24 @@ export type Question = ConnectionQuestion | IdentifiersQuestion
 
 /** A name that a check refused. */
 export interface RefusedName {
-  /** An identifier of the question. Names are distinguished by this object. */
+  /**
+   * One of the identifiers that the check was asked about. Two refused names are the same if they have the same object
+   * here.
+   */
   readonly identifier: NamedIdentifier
-  /** The reason, as the text before the name. */
+  /** The reason. It is the text that precedes the name. */
   readonly words: string
 }
 
-/** The answer of a check. `reason` may be shown to the client; `beside` and `error` must not. */
+/** The answer of a check. `reason` may be shown to the client, but `beside` and `error` must not be shown. */
 export type CheckAnswer =
   | { readonly verdict: "pass" }
   | {
     readonly verdict: "fail"
     readonly reason: string
-    /** What only operators are told, in addition to the reason. */
+    /** What operators are told in addition to the reason. */
     readonly beside: string | undefined
-    /** The refused names, if the check is about names. */
+    /** The names that were refused, if the check is about names. */
     readonly names: ReadonlyArray<RefusedName>
   }
   | { readonly verdict: "undecided"; readonly error: string }
@@ -70,7 +76,7 @@ export const refused = (reason: string, beside?: string): CheckAnswer => ({
   names: []
 })
 
-/** Returns the reason why names are refused. Names with the same words are listed after these words. */
+/** Returns the reason why names are refused. Names with the same words are listed together after these words. */
 export const reasonOf = (names: ReadonlyArray<RefusedName>): string => {
   const listed = new Map<string, Array<string>>()
   for (const { identifier, words } of names) {
@@ -81,7 +87,7 @@ export const reasonOf = (names: ReadonlyArray<RefusedName>): string => {
   return [...listed].map(([words, values]) => `${words} ${values.join(", ")}`).join("; ")
 }
 
-/** Returns the refusal of at least one name. */
+/** Returns the refusal of one or more names. */
 export const refusedNames = (names: ReadonlyArray<RefusedName>, beside?: string): CheckAnswer => ({
   verdict: "fail",
   reason: reasonOf(names),
@@ -91,22 +97,22 @@ export const refusedNames = (names: ReadonlyArray<RefusedName>, beside?: string)
 
 const longestFinding = 500
 
-/** Returns a reason as operators see it: on one line, and shortened. */
+/** Returns a reason in the form for operators: on one line, and shortened. */
 export const findingOf = (reason: string, beside: string | undefined): string =>
   oneLine(beside === undefined ? reason : `${reason} (${beside})`).slice(0, longestFinding)
 
-/** The refusal of a client whose address is not known. */
+/** The refusal if the client's address is not known. */
 export const addressUnknown = refused("the client address is not known")
 
 export const undecided = (error: string): CheckAnswer => ({ verdict: "undecided", error })
 
 /**
- * A check in force. A check that needs no I/O is a plain function without an effect, so that fifty of them cost almost
+ * A check in force. A check without I/O is a plain function instead of an effect, so that fifty of them cost almost
  * nothing.
  */
 export type Check =
   | { readonly _tag: "Instant"; readonly ask: (question: Question) => CheckAnswer }
   | { readonly _tag: "Looking"; readonly ask: (question: Question) => Effect.Effect<CheckAnswer> }
 
-/** How a check is configured. */
+/** The configuration of a check. */
 export type CheckConfig = ProfileConfig["filter"]["check"][string]

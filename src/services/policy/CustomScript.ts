@@ -6,12 +6,12 @@ import type { FairSemaphore } from "../../engine/net/FairSemaphore.ts"
 import type { Check, CheckAnswer, CheckConfig, Question } from "./Check.ts"
 import { passed, refused, undecided } from "./Check.ts"
 
-/** How many bytes are read from each of a script's standard output and standard error. */
+/** The highest number of bytes that are read from a script's standard output, and from its standard error. */
 export const maxScriptOutput = 1_048_576
 
 const usualTimeout = 5000
 
-/** The service that runs filter scripts, and the turns for which they wait. */
+/** The service that runs filter scripts, and the semaphore whose turns the scripts wait for. */
 export interface ScriptHost {
   readonly scripts: Scripts["Service"]
   readonly turns: FairSemaphore
@@ -48,7 +48,7 @@ const judge = (outcome: ScriptOutcome): CheckAnswer =>
     ? passed
     : refused(wordsOf(outcome) ?? "refused by a script", `the script ended with ${outcome.exit}`)
 
-/** Makes a check `custom`: the exit code of a program is the verdict. */
+/** Makes a check of type `custom`: the exit code of a program is the verdict. */
 export const customScript = (name: string, config: CheckConfig, { scripts, turns }: ScriptHost): Check => ({
   _tag: "Looking",
   ask: (question) =>

@@ -4,17 +4,17 @@ import type { Judgement, Rule } from "../../domain/policy/Stage.ts"
 import type { CheckAnswer, NamedIdentifier, RefusedName } from "./Check.ts"
 import { findingOf, reasonOf } from "./Check.ts"
 
-/* Explains why a stage denies (docs/decisions/policy.md, "Refusals"). */
+/* Explains why a stage denies a request (docs/decisions/policy.md, "Refusals"). */
 
 type Answers = ReadonlyMap<string, CheckAnswer>
 
-/** Why a stage denies. */
+/** The reasons why a stage denies a request. */
 export interface Reasons {
-  /** The quoted check: the last check whose failure explains the refusal. */
+  /** The check that the refusal quotes: the last check whose failure explains the refusal. */
   readonly check: string | undefined
   /** The message for the client. */
   readonly detail: string
-  /** What the quoted check found, for operators; the detail if no check is quoted. */
+  /** The finding of the quoted check, for operators. If no check is quoted, the detail. */
   readonly finding: string
   /**
    * The names that the client must not have, if the quoted check is about names. No rule permits any of these names.
@@ -39,8 +39,9 @@ const failuresOf = (rule: Rule, verdict: "pass" | "fail", known: Known, answers:
   })
 
 /**
- * Returns the names that every failure about names refuses. Other failures do not matter here. If one check accepts a
- * name, the rule of that check allows it, and the name was refused only because of the other names of the order.
+ * Returns the names that all failures about names have in common. Failures that are not about names do not matter here.
+ * If a check accepts a name, the rule of that check allows it, so the name was refused only because of the other names
+ * in the order.
  */
 const refusedByAll = (failures: ReadonlyArray<Failure>): ReadonlySet<NamedIdentifier> => {
   const [first = new Set<NamedIdentifier>(), ...rest] = failures.filter(({ names }) => names.length > 0)
@@ -54,8 +55,9 @@ const together = (failures: ReadonlyArray<Failure>): string => {
 }
 
 /**
- * Returns the reasons of a refusal. If a deny rule refused, its message says so, or its name if it has no message. If
- * no rule allowed the request, the reason comes from the last rule that could have allowed it.
+ * Returns the reasons of a refusal. If a deny rule refused the request, the reason is the rule's message, or the rule's
+ * name if it has no message. If no rule allowed the request, the reason comes from the last rule that could have
+ * allowed it.
  */
 export const reasonsOf = ({ rule, unmet }: Judgement, known: Known, answers: Answers): Reasons => {
   const passedOver = unmet.map((one) => failuresOf(one, "fail", known, answers))
@@ -81,7 +83,7 @@ export const reasonsOf = ({ rule, unmet }: Judgement, known: Known, answers: Ans
     detail: said(reason),
     finding: findingOf(reason ?? said(undefined), quoted?.beside),
     identifiers: names.map(({ identifier }) => identifier),
-    // The detail lists all the names, but an answer about one name must list only that one.
+    // The detail lists all refused names, but an answer about one name must list only that name.
     detailOf: (identifier) => said(reasonOf(names.filter((one) => one.identifier === identifier)))
   }
 }

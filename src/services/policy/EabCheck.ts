@@ -7,8 +7,8 @@ import { listsOf } from "./PolicyLists.ts"
 const unbound = refused("the account has no external account binding")
 
 /**
- * Returns the refusal of a credential. The client sees the id of its credential, which it knows, but never the label,
- * which is an operators' note.
+ * Returns the refusal of a credential. The client sees the id of its credential, which it already knows. It never sees
+ * the label, because that is a note of the operators.
  */
 const refusedCredential = ({ kid, label }: Credential, fault: string): CheckAnswer =>
   refused(
@@ -16,7 +16,9 @@ const refusedCredential = ({ kid, label }: Credential, fault: string): CheckAnsw
     label === undefined ? "it has no label" : `its label is ${label}`
   )
 
-/** Makes a check `eab`: the label of the credential that bound the account, or its exact id. */
+/**
+ * Makes a check of type `eab`: whether the label or the exact id of the credential that bound the account is listed.
+ */
 export const eabCheck = (config: CheckConfig): Check => {
   const { allow, deny } = listsOf(config, textGlob)
   const kids = new Set(config.kids)

@@ -6,7 +6,10 @@ import { listsOf } from "./PolicyLists.ts"
 const kinds = { dns: "DNS names", cn: "common names of the CSR" }
 const noNames = refused("there are no names to judge")
 
-/** Makes a check `identifiers`: every name must pass. Deny applies to common names too, allow does not. */
+/**
+ * Makes a check of type `identifiers`: every name must pass. The deny list also applies to common names. The allow list
+ * does not.
+ */
 export const identifiersCheck = (config: CheckConfig): Check => {
   const { allow, deny } = listsOf(config, labelGlob)
   const { allow_wildcards, allowed_types } = config

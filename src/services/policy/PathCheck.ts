@@ -6,7 +6,7 @@ import { listsOf } from "./PolicyLists.ts"
 
 const unasked = refused("there is no path to judge")
 
-/** Makes a check `path`: globs over the path of the request, deny first. */
+/** Makes a check of type `path`: whether globs match the path of the request. The deny list is checked first. */
 export const pathCheck = (config: CheckConfig): Check => {
   const { allow, deny } = listsOf(config, pathGlob)
   return {

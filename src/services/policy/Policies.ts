@@ -31,10 +31,10 @@ import { decide } from "./Policy.ts"
 import type { Forward } from "./ReverseDns.ts"
 import { cachedForward, reverseDns } from "./ReverseDns.ts"
 
-/** How many filter scripts of one process run at once. */
+/** How many filter scripts run at the same time in one process. */
 const maxScripts = 16
 
-/** The services with which checks reach other hosts and programs. */
+/** The services through which checks reach other hosts and programs. */
 interface World extends ScriptHost {
   readonly resolver: Resolver["Service"]
   readonly forward: Forward
@@ -58,14 +58,16 @@ export const rulesOf = ({ check, rule, rules }: ProfileConfig["filter"]): Readon
     return [{ name, when, then: config.then, mode: config.mode, message: config.message, stages, names }]
   })
 
-/** Returns whether a policy can refuse anything: it enforces a deny rule, or it has rules and denies by default. */
+/**
+ * Returns whether a policy can refuse anything: it enforces a deny rule, or it has rules and its default is to deny.
+ */
 export const canRefuse = (filter: ProfileConfig["filter"]): boolean => {
   const rules = rulesOf(filter)
   return rules.some(({ mode, then }) => mode === "enforce" && then === "deny") ||
     (rules.length > 0 && filter.default === "deny")
 }
 
-/** Returns the stages at which a configured check is asked. */
+/** Returns the stages at which a configured check runs. */
 export const stagesOfCheck = (check: CheckConfig | undefined): ReadonlyArray<Stage> =>
   check === undefined || check.type === "" ? [] : stagesOf(check.type, check.stages)
 
@@ -93,7 +95,7 @@ export const remoteInventory = (
 const inventoryOf = (profile: Guarded, world: World): Effect.Effect<Inventory, RootsUnusable> =>
   Effect.map(remoteInventory(profile, world.web), (remote) => remote ?? program(profile.ipam, world))
 
-/** What a policy is built from: a profile, or the listener of operators. */
+/** What a policy is made from: the sections of a profile, or of the listener of operators. */
 export type Guarded = Pick<ProfileConfig, "name" | "filter" | "ipam">
 
 type Builder = (
@@ -103,7 +105,7 @@ type Builder = (
   world: World
 ) => Effect.Effect<Check, RootsUnusable>
 
-/** One builder for each kind of check. */
+/** The functions that build checks, by the type of the check. */
 const builders: { readonly [T in CheckType]: Builder } = {
   allowed_ip: (_, check) => Effect.sync(() => allowedIp(check)),
   path: (_, check) => Effect.sync(() => pathCheck(check)),
@@ -142,10 +144,10 @@ const build = Effect.fnUntraced(function*(profile: Guarded, world: World) {
 
 /** The filter policies of the mounted profiles. */
 export class Policies extends Context.Service<Policies, {
-  /** Returns the policy of a profile, or `undefined` if it filters nothing. */
+  /** Returns the policy of a profile, or `undefined` if nothing is filtered there. */
   readonly of: (profile: string) => Policy | undefined
 }>()("acme/services/policy/Policies") {
-  /** Builds the policies of the profiles that have rules, with only the checks that those rules name. */
+  /** Builds the policies of those profiles that have rules. Only the checks that their rules name are built. */
   static readonly layer = (
     profiles: ReadonlyArray<Guarded>
   ): Layer.Layer<Policies, RootsUnusable, JsonGet | Resolver | Scripts> =>

@@ -8,13 +8,13 @@ import type { Reasons } from "./Denial.ts"
 import { reasonsOf } from "./Denial.ts"
 
 interface Decided {
-  /** Rules in mode `warn` whose condition was true. */
+  /** The names of the rules in mode `warn` whose condition was true. */
   readonly warned: ReadonlyArray<string>
-  /** The answers of the checks that ran, by check and in order. */
+  /** The answers of the checks that ran, by the name of the check and in the order in which they ran. */
   readonly asked: ReadonlyMap<string, CheckAnswer>
   /** The rule that decided, or might have decided. */
   readonly rule: string | undefined
-  /** The last evaluated rule, if it decided, so that the later rules were not evaluated. */
+  /** The last rule that was evaluated, if it decided. Later rules were not evaluated. */
   readonly last: string | undefined
 }
 
@@ -30,25 +30,25 @@ export interface Undecided extends Decided {
   readonly _tag: "Undecided"
   /** The check that could not be decided. */
   readonly check: string | undefined
-  /** For the log only. */
+  /** The error. It is only for the log. */
   readonly error: string
 }
 
 /** The decision of one stage of a policy. */
 export type Decision = Allowed | Denied | Undecided
 
-/** One stage of a policy: the rules that apply there (at least one), and the checks that they name. */
+/** One stage of a policy: the rules that apply at this stage, at least one, and the checks that these rules name. */
 export interface StagePolicy {
   readonly rules: ReadonlyArray<Rule>
   readonly otherwise: "allow" | "deny"
   readonly checks: ReadonlyMap<string, Check>
 }
 
-/** The policy of one profile. A stage at which no rule applies is absent, and allows everything. */
+/** The policy of one profile. If no rule applies at a stage, the stage is absent and allows everything. */
 export interface Policy {
   readonly connection: ((question: ConnectionQuestion) => Effect.Effect<Decision>) | undefined
   readonly identifiers: ((question: IdentifiersQuestion) => Effect.Effect<Decision>) | undefined
-  /** Whether names are passed to a script, so that no name may contain a comma or a control character. */
+  /** Whether a script receives the names. If so, no name may contain a comma or a control character. */
   readonly hasScriptsForNames: boolean
 }
 
@@ -69,8 +69,8 @@ const asDecision = (judgement: Judgement, known: Known, asked: ReadonlyMap<strin
 }
 
 /**
- * Decides a stage. After each verdict that needs a wait, the rules are evaluated again, so that the evaluation itself
- * is a plain function. A check runs at most once.
+ * Decides a stage. The rules are evaluated by a plain function. If this needs the verdict of a check that has to be
+ * waited for, the rules are evaluated again when the verdict is there. A check runs at most once.
  */
 export const decide = (stage: StagePolicy, question: Question): Effect.Effect<Decision> =>
   Effect.suspend(() => {

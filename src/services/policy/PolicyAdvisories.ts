@@ -7,13 +7,13 @@ import { unusedChecks } from "./PolicyView.ts"
 
 type Scripts = ReadonlyArray<readonly [key: string, path: string]>
 
-/** Returns the programs of a filter's checks, each with the key that names it. */
+/** Returns the programs of a filter's checks, each with the configuration key that names the program. */
 export const scriptsOfFilter = (at: string, { check }: Pick<ProfileConfig["filter"], "check">): Scripts =>
   Object.entries(check).flatMap(([name, { script_path, type }]) =>
     type === "custom" ? [[`${at}.check.${name}.script_path`, script_path] as const] : []
   )
 
-/** Returns the programs that a profile's policy would run, by key. */
+/** Returns the programs that a profile's policy would run, by the configuration key that names the program. */
 const scriptsOf = ({ filter, ipam }: ProfileConfig): Scripts => [
   ...scriptsOfFilter("filter", filter),
   ...ipam.backend === "custom" ? [["ipam.custom.script_path", ipam.custom.script_path] as const] : []
@@ -31,7 +31,7 @@ export const adviseOfChecks = (scope: string, policy: Pick<ProfileConfig, "filte
     discard: true
   })
 
-/** Logs, once at start, what an operator should know about the policies in force. */
+/** Logs what an operator should know about the policies in force. This happens once, at the start. */
 export const advise = (profiles: ReadonlyArray<ProfileConfig>): Effect.Effect<void> =>
   Effect.gen(function*() {
     for (const profile of profiles) {

@@ -2,13 +2,13 @@ import type { Compiled, Matches } from "../../domain/policy/Glob.ts"
 import { wholeRegex } from "../../domain/policy/Regex.ts"
 import type { CheckConfig } from "./Check.ts"
 
-/** One side of a check: globs and regular expressions together. */
+/** One list of a check, allow or deny: globs and regular expressions together. */
 export interface List {
   readonly isEmpty: boolean
   readonly matches: Matches
 }
 
-// A configuration with entries that do not compile has already been refused.
+// All entries compile: a configuration with other entries has already been refused.
 const compiled = (entries: ReadonlyArray<string>, compile: (entry: string) => Compiled): ReadonlyArray<Matches> =>
   entries.flatMap((entry) => {
     const { fault, matches } = { matches: undefined, ...compile(entry) }
@@ -24,7 +24,7 @@ const listOf = (members: ReadonlyArray<Matches>): List => ({
   }
 })
 
-/** Returns the allow and the deny side of a check. */
+/** Returns the allow list and the deny list of a check. */
 export const listsOf = (
   config: Pick<CheckConfig, "allow" | "deny" | "allow_regex" | "deny_regex">,
   glob: (entry: string) => Compiled

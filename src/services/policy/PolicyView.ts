@@ -6,9 +6,9 @@ import { rulesOf, stagesOfCheck } from "./Policies.ts"
 /** A profile's policy in the form that the API and `filter show` return. */
 export interface PolicyView {
   readonly profile: string
-  /** Whether anything is filtered. */
+  /** Whether anything is filtered at this profile. */
   readonly active: boolean
-  /** The ruling if rules apply but none decides. Absent if nothing is filtered. */
+  /** The decision if rules apply but none of them decides. Absent if nothing is filtered. */
   readonly default?: "allow" | "deny"
   readonly checks: ReadonlyArray<
     { readonly name: string; readonly type: string; readonly stages: ReadonlyArray<Stage> }

@@ -12,8 +12,8 @@ import { listsOf } from "./PolicyLists.ts"
 const longestCached = 300
 const mostCached = 10_000
 /**
- * How many names of an address are in turn looked up. The address may have more names, because the owner of the reverse
- * zone chooses them.
+ * How many names of an address are looked up in turn. The owner of the reverse zone chooses the names, so an address
+ * may have more.
  */
 const mostConfirmed = 16
 const confirmedAtOnce = 4
@@ -31,11 +31,15 @@ const listed = (names: ReadonlyArray<string>): string => {
   return names.length > mostTold ? `${told} and ${names.length - mostTold} more` : told
 }
 
-/** Returns the addresses of a name in one family. They are valid as long as their records say, at most 300 s. */
+/**
+ * Looks up the addresses of a name in one family. The addresses are kept as long as their records allow, but for at
+ * most 300 s.
+ */
 export type Forward = (name: string, family: 4 | 6) => Effect.Effect<ReadonlyArray<IpAddress>, ResolveFailed>
 
 /**
- * Makes a separate cache, because no other part of the service caches DNS answers. PTR answers come without their TTL.
+ * Makes a cache for this check alone, because no other part of the service caches DNS answers. The answers to PTR
+ * queries come without a TTL.
  */
 export const cachedForward = (resolver: Resolver["Service"]): Forward => {
   const cache = new Map<string, { readonly until: number; readonly addresses: ReadonlyArray<IpAddress> }>()
@@ -53,7 +57,7 @@ export const cachedForward = (resolver: Resolver["Service"]): Forward => {
   })
 }
 
-/** Makes a check `reverse_dns`: the names of the client's address in the DNS. */
+/** Makes a check of type `reverse_dns`: which names the client's address has in the DNS. */
 export const reverseDns = (config: CheckConfig, resolver: Resolver["Service"], forward: Forward): Check => {
   const { allow, deny } = listsOf(config, labelGlob)
   const timeout = config.timeout_ms ?? usualTimeout

@@ -22,7 +22,7 @@ import type { CrlIssuer, RelaySigner, Signer } from "./Signer.ts"
 import { ProfileNotMounted, Signers } from "./Signer.ts"
 import type { CustomSettings } from "./SignerScript.ts"
 
-/** The part of a profile that concerns signing. */
+/** The parts of a profile that concern signing. */
 export interface SigningProfile {
   readonly name: string
   readonly signer: {
@@ -33,7 +33,7 @@ export interface SigningProfile {
   }
 }
 
-/** The backend of a profile could not be made, so nothing is served. */
+/** The backend of a profile could not be made, so the profile is not served. */
 export class ProfileUnusable extends Data.TaggedError("ProfileUnusable")<{
   readonly profile: string
   readonly detail: string
@@ -42,7 +42,7 @@ export class ProfileUnusable extends Data.TaggedError("ProfileUnusable")<{
   /** Whether the cause is outside the configuration, such as a missing file. Then the other profiles can be served. */
   readonly isOutside: boolean
   /**
-   * Whether the backend was loaded, and only the dates of its CA or the record of its lists prevent it from signing.
+   * Whether the backend was loaded. Then only the dates of its CA or the record of its lists prevent it from signing.
    */
   readonly isLoaded: boolean
 }> {
@@ -54,13 +54,13 @@ export class ProfileUnusable extends Data.TaggedError("ProfileUnusable")<{
 /** The services with which backends reach other hosts and programs. */
 type Needs = Entropy | Scripts | Web | DnsUpdate
 
-/** One backend: how its signer is made, and how its files are checked without making it. */
+/** One kind of backend: how its signer is made, and how its files are checked without making the signer. */
 interface Maker {
   readonly make: (profile: SigningProfile) => Effect.Effect<Signer, AccountUnusable | CaFilesUnusable, Needs>
   readonly check: (settings: SigningProfile["signer"]) => Effect.Effect<unknown, AccountUnusable | CaFilesUnusable>
 }
 
-/** Every backend, by its word in `signer.backend`. */
+/** All kinds of backends, by their words in `signer.backend`. */
 const makers: { readonly [B in SigningProfile["signer"]["backend"]]: Maker } = {
   custom: { make: ({ signer }) => Custom.make(signer.custom), check: () => Effect.void },
   local_ca: { make: ({ signer }) => LocalCa.make(signer.local_ca), check: ({ local_ca }) => LocalCa.check(local_ca) },
@@ -90,8 +90,8 @@ interface Backend {
 }
 
 /**
- * Makes the backend of a profile. If a cause outside the configuration prevents that and the profile may be degraded,
- * returns a backend that is made later.
+ * Makes the backend of a profile. If a cause outside the configuration prevents this and the profile may be degraded,
+ * returns a backend that will be made later.
  */
 const backendOf = (profile: SigningProfile, mayDegrade: boolean): Effect.Effect<Backend, ProfileUnusable, Needs> =>
   Effect.gen(function*() {
@@ -107,21 +107,22 @@ const backendOf = (profile: SigningProfile, mayDegrade: boolean): Effect.Effect<
     return { signer: first.success }
   })
 
-/** Refuses a profile whose signer works but cannot sign now. */
+/** Refuses a profile whose signer could be made but cannot sign now. */
 const refuseTrouble = Effect.fnUntraced(function*(profile: string, { trouble }: Signer) {
   const detail = trouble === undefined ? undefined : yield* trouble
   if (detail !== undefined) return yield* unusable(profile, { detail, isOutside: true, mayPass: false })
 })
 
 /**
- * Refuses the files of a profile's backend that {@link layer} would refuse. It creates nothing, and sends nothing to an
+ * Refuses the files of a profile's backend if {@link layer} would refuse them. Creates nothing, and sends nothing to an
  * upstream.
  */
 export const check = ({ name, signer }: SigningProfile): Effect.Effect<void, ProfileUnusable> =>
   Effect.asVoid(Effect.mapError(makers[signer.backend].check(signer), (error) => unusable(name, error)))
 
 /**
- * Returns the signer for one profile. If several profiles share a relay, its requests are recorded under this profile.
+ * Returns the signer for one profile. If several profiles share a relay, the requests of this signer are recorded under
+ * the given profile.
  */
 const askedFor = (profile: string, signer: Signer): Signer => {
   if (signer.relay === undefined) return signer
@@ -137,10 +138,10 @@ const askedFor = (profile: string, signer: Signer): Signer => {
 }
 
 /**
- * Makes one backend for each distinct `signer` section; fails if one cannot be made. A backend of `before` is used
- * again if its section and `outbound` are unchanged; `outbound` are the sections that say how other hosts are reached
- * (docs/decisions/process.md, "Reload"). If `mayDegrade` allows it, a profile is served without a usable backend if the
- * cause is outside the configuration (docs/decisions/degraded-profiles.md).
+ * Makes one backend for each distinct `signer` section. Fails if one of them cannot be made. A backend of `before` is
+ * used again if its section and `outbound` are unchanged. `outbound` is the sections that say how other hosts are
+ * reached (docs/decisions/process.md, "Reload"). If `mayDegrade` allows it and the cause is outside the configuration,
+ * a profile is served even without a usable backend (docs/decisions/degraded-profiles.md).
  */
 export const layer = (
   profiles: ReadonlyArray<SigningProfile>,
@@ -168,7 +169,7 @@ export const layer = (
         bySection.set(section, signer)
         byProfile.set(profile.name, askedFor(profile.name, signer))
       }
-      // If no signer at all could be made, the start fails.
+      // If no signer could be made at all, the start fails.
       const [failure] = failures
       if (failure !== undefined && failures.length === bySection.size) return yield* failure
       return Signers.of({

@@ -15,7 +15,7 @@ import type { FileUnusable } from "../../engine/host/KeyFile.ts"
 import { readTextFile, removeLeftovers, said, writeNewFiles } from "../../engine/host/KeyFile.ts"
 import { currentSeconds } from "../../engine/Time.ts"
 
-/** The part of `signer.local_ca` that concerns files. */
+/** The parts of `signer.local_ca` that concern files. */
 export interface CaFileSettings {
   readonly cert_path: string
   readonly key_path: string
@@ -31,15 +31,15 @@ export interface CaFileSettings {
 }
 
 /**
- * The CA of a profile cannot be used. `detail` is a sentence that names the file and what is wrong with it. `mayPass` means
- * that nothing is wrong with the files: the host did not allow the service to make them.
+ * The CA of a profile cannot be used. `detail` is a sentence that names the file and says what is wrong. `mayPass`
+ * means that nothing is wrong with the files: the host prevented the service from making them.
  */
 export class CaFilesUnusable extends Data.TaggedError("CaFilesUnusable")<{
   readonly detail: string
   readonly mayPass?: boolean
   /** Whether the cause is outside the configuration: a file is missing, or cannot be read. */
   readonly isOutside?: boolean
-  /** Whether the CA was loaded, and only its dates or the record of its lists prevent it from signing. */
+  /** Whether the CA was loaded. Then only its dates or the record of its lists prevent it from signing. */
   readonly isLoaded?: boolean
 }> {
   override get message(): string {
@@ -67,13 +67,13 @@ const subjectOf = ({ subject }: CaFileSettings): CaSubject => ({
 })
 
 /**
- * Returns whether a CA is a root that was not generated here: it is self-signed, and its name differs from the name
- * that a generated CA would have.
+ * Returns whether a CA is a root that was not generated here: it is self-signed, and its name is not the name that a
+ * generated CA would have.
  */
 export const isSuppliedRoot = (ca: CaMaterial, settings: CaFileSettings): boolean =>
   ca.selfSigned && !sameBytes(ca.subject, encodeSubject(subjectOf(settings)))
 
-/** Returns the texts of both files, or `undefined` if neither file exists. It refuses a single file. */
+/** Returns the texts of both files, or `undefined` if neither file exists. Fails if only one of them exists. */
 const areThere = ({ cert_path, key_path }: CaFileSettings) =>
   Effect.gen(function*() {
     const certificate = yield* readIfPresent("signer.local_ca.cert_path", cert_path)
@@ -88,7 +88,9 @@ const areThere = ({ cert_path, key_path }: CaFileSettings) =>
     })
   })
 
-/** Refuses a new CA that strict verifiers would refuse. An existing CA is used, and a warning says what it lacks. */
+/**
+ * Refuses a new CA that strict verifiers would refuse. An existing CA is still used, but a warning says what it lacks.
+ */
 export const refuseLacks = (
   { certificates }: Pick<CaMaterial, "certificates">
 ): Effect.Effect<void, CaFilesUnusable> => {
@@ -98,7 +100,7 @@ export const refuseLacks = (
     : unusable(`signer.local_ca: strict verifiers would refuse the CA: ${lack.replaceAll("_", " ")}.`)
 }
 
-/** Warns about everything for which strict verifiers refuse certificates of this CA. */
+/** Warns about every reason for which strict verifiers refuse certificates of this CA. */
 const adviseOnLacks = (cert_path: string, { certificates, issuerId: issuer }: CaMaterial) =>
   Effect.forEach(
     certificates.flatMap((der) => caLacks(der).map((reason) => ({ reason, sha256: sha256(der) }))),
@@ -107,8 +109,8 @@ const adviseOnLacks = (cert_path: string, { certificates, issuerId: issuer }: Ca
   )
 
 /**
- * Writes a new CA if neither file exists, and returns whether it did. If only one file exists, it fails and replaces
- * nothing.
+ * Writes a new CA if neither file exists, and returns whether a CA was written. If only one file exists, fails and
+ * replaces nothing.
  */
 export const generateIfAbsent = (
   settings: CaFileSettings
@@ -130,8 +132,8 @@ export const generateIfAbsent = (
     )
     yield* refuseLacks(made)
     const suffix = yield* entropy.token
-    // The certificate is written last. After a crash there may be only a key, which the next start refuses and does not
-    // replace.
+    // The certificate is written last. So after a crash there may be a key alone. The next start refuses such a key and
+    // does not replace it.
     yield* writeNewFiles([
       { path: key_path, content: pair.privateKeyPem, mode: 0o600, suffix },
       { path: cert_path, content: pair.certificatePem, mode: 0o644, suffix }
@@ -163,7 +165,10 @@ const read = (
     ({ detail }) => unusable(`signer.local_ca: ${cert_path} and ${key_path} cannot be used: ${detail}.`)
   )
 
-/** Loads the CA for signing: certificate and key, with every refusal of docs/decisions/local-ca.md, "Loading". */
+/**
+ * Loads the certificate and the key of the CA for signing. Refuses everything that docs/decisions/local-ca.md,
+ * "Loading" lists.
+ */
 export const loadForSigning = (settings: CaFileSettings): Effect.Effect<CaMaterial, CaFilesUnusable> =>
   Effect.gen(function*() {
     const { cert_path, key_path } = settings
@@ -176,13 +181,13 @@ export const loadForSigning = (settings: CaFileSettings): Effect.Effect<CaMateri
     return ca
   })
 
-/** Returns the sentence about a CA whose dates prevent it from signing now. The sentence names the file. */
+/** Returns a sentence about a CA whose dates prevent it from signing now. The sentence names the file. */
 export const endedText = ({ cert_path }: Pick<CaFileSettings, "cert_path">, fault: string): string =>
   `signer.local_ca.cert_path: ${cert_path} cannot be used: ${fault}.`
 
 /**
- * Refuses what {@link generateIfAbsent} and {@link loadForSigning} would refuse, and a CA that is not valid now. It
- * changes nothing. Returns the CA, or `undefined` if a new one would be made.
+ * Refuses what {@link generateIfAbsent} and {@link loadForSigning} would refuse, and also a CA that is not valid now.
+ * Changes nothing. Returns the CA, or `undefined` if a new CA would be made.
  */
 export const check = (settings: CaFileSettings): Effect.Effect<CaMaterial | undefined, CaFilesUnusable> =>
   Effect.gen(function*() {

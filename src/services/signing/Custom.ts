@@ -8,7 +8,8 @@ import { CsrRejected, SigningFailed } from "./Signer.ts"
 import type { CustomSettings } from "./SignerScript.ts"
 import { ask, badCsrExit } from "./SignerScript.ts"
 
-// Only the line that says why revoke failed is used from its output.
+// The highest number of bytes that are read from the output of revoke. Only the line that says why revoke failed is
+// used.
 const maxIgnoredBytes = 65_536
 
 const base64 = (der: Uint8Array): string => Buffer.from(der).toString("base64")

@@ -9,7 +9,8 @@ import type { CrlIssuer } from "./Signer.ts"
 const largest = 512 * 1024 * 1024
 
 /**
- * Returns the number of the list that a CA has exported, or undefined if there is no list or it is another CA's list.
+ * Returns the number of the list that a CA has exported. Returns undefined if there is no list, or if the list belongs
+ * to another CA.
  */
 export const exportedNumber = (crl: CrlIssuer): Effect.Effect<number | undefined> =>
   Effect.map(Effect.result(readTextFile(crl.path, largest)), (file) => {

@@ -10,13 +10,13 @@ import { currentSeconds } from "../../engine/Time.ts"
 import type { Issued, IssueRequest } from "./Signer.ts"
 import { SigningFailed } from "./Signer.ts"
 
-/** The greatest size of a chain, in bytes. */
+/** The highest number of bytes in a chain. */
 export const maxChainBytes = 65_536
 
 /**
- * Checks a chain from another party against the request (docs/decisions/keys-and-chains.md). If the chain is refused
- * but contains a certificate for the key of the request, the failure has that certificate, because it was signed
- * although the client will not get it (docs/decisions/orphaned-certificates.md).
+ * Checks a chain from another party against the request (docs/decisions/keys-and-chains.md). If a refused chain
+ * contains a certificate for the key of the request, the failure has that certificate, because it was signed although
+ * the client will not get it (docs/decisions/orphaned-certificates.md).
  */
 export const accept = (
   chain: string,

@@ -33,20 +33,23 @@ export interface IssuedCrl {
   readonly path: string
   /** Returns the octets of the file, or `undefined` if there is no file. */
   readonly read: Effect.Effect<Buffer | undefined, IssuedCrlUnusable>
-  /** Reads octets as a list, and verifies it under the key of the CA. */
+  /** Reads octets as a list, and verifies the list with the key of the CA. */
   readonly verified: (octets: Uint8Array) => Effect.Effect<RevocationList, IssuedCrlUnusable>
-  /** Records a list. If this succeeds, the list is on the disk. */
+  /** Records a list. If this succeeds, the list is safely on the disk. */
   readonly write: (der: Uint8Array) => Effect.Effect<void, IssuedCrlNotWritten, Entropy>
-  /** Returns a sentence about why the record cannot be used. It does not read an unchanged file again. */
+  /**
+   * Returns a sentence that says why the record cannot be used, or `undefined` if it can be used. An unchanged file is
+   * not read again.
+   */
   readonly trouble: Effect.Effect<string | undefined>
 }
 
 const largest = 512 * 1024 * 1024
 
-/** Returns the path of the record that belongs to a `signer.local_ca.crl_path`. */
+/** Returns the path of the record for a `signer.local_ca.crl_path`. */
 export const issuedPathOf = (crlPath: string): string => `${crlPath}.issued`
 
-/** Makes the record of a CA with this public key. It reads and writes nothing yet. */
+/** Makes the record of a CA with this public key. Nothing is read or written yet. */
 export const make = (crlPath: string, publicKey: CaMaterial["publicKey"]): IssuedCrl => {
   const path = issuedPathOf(crlPath)
   let good: string | undefined

@@ -10,41 +10,45 @@ import type { SigningProfile } from "./Backends.ts"
 import { ProfileUnusable } from "./Backends.ts"
 import { ledgerPathOf } from "./Ledger.ts"
 
-/** The public facts of the CA with which a profile signs. */
+/** The public facts about the CA with which a profile signs. */
 export interface Issuer {
-  /** Lower-case hexadecimal SHA-256 of its SubjectPublicKeyInfo. */
+  /** The SHA-256 of the CA's SubjectPublicKeyInfo, in lower-case hexadecimal. */
   readonly id: string
-  /** The CA certificate that issues the leaves, DER. */
+  /** The CA certificate that issues the leaves, as DER. */
   readonly certificate: Uint8Array
-  /** The trust anchor, PEM: the last certificate of the file. */
+  /** The trust anchor as PEM: the last certificate of the file. */
   readonly anchorPem: string
   /** The path at which an old ledger of revocations may exist. */
   readonly ledgerPath: string
-  /** Its name, most specific part last. */
+  /** The name of the CA, most specific part last. */
   readonly subject: string
-  /** Lower-case hexadecimal SHA-256 of its certificate. */
+  /** The SHA-256 of the CA's certificate, in lower-case hexadecimal. */
   readonly sha256: string
   readonly keyType: CaMaterial["keyType"]
   /** Epoch seconds. */
   readonly notBefore: number
   readonly notAfter: number
   /**
-   * The certificate of the issuer's chain that expires first: when it expires, and its name, most specific part last.
+   * The certificate that expires first in the chain of the issuer: the time of its expiry, and its name, most specific
+   * part last.
    */
   readonly firstToEnd: { readonly notAfter: number; readonly subject: string }
 }
 
 const lineOf = (subjectText: string): string => subjectText.split("\n").join(", ")
 
-/** The public side of the local CAs of the mounted profiles: only certificates, in every process that serves. */
+/**
+ * The public side of the local CAs of the mounted profiles. It holds only certificates, and exists in every process
+ * that serves.
+ */
 export class Issuers extends Context.Service<Issuers, {
   readonly of: (profile: string) => Issuer | undefined
-  /** Each CA once, by the text of its `signer` section, so that the next configuration can reuse it. */
+  /** Each CA once, by the text of its `signer` section, so that the next configuration can use it again. */
   readonly bySection: ReadonlyMap<string, Issuer>
 }>()("acme/services/signing/Issuers") {
   /**
-   * Reads the certificates once; a profile whose certificate is absent or unreadable is refused. CAs of `before` whose
-   * section has not changed are reused, like the backends that sign with them.
+   * Reads the certificates once. Refuses a profile whose certificate is absent or unreadable. A CA of `before` is used
+   * again if its section has not changed, like the backend that signs with it.
    */
   static readonly layer = (
     profiles: ReadonlyArray<SigningProfile>,

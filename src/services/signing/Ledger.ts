@@ -5,9 +5,9 @@ import * as Schema from "effect/Schema"
 import { foldSerial } from "../../crypto/x509/Serial.ts"
 import { readTextFile, said } from "../../engine/host/KeyFile.ts"
 
-/** A revocation of an old ledger. */
+/** A revocation in an old ledger. */
 export interface LedgerEntry {
-  /** Lower-case hexadecimal without leading zero octets. */
+  /** The serial in lower-case hexadecimal, without leading zero octets. */
   readonly serial: string
   /** Epoch seconds. */
   readonly revokedAt: number
@@ -17,7 +17,7 @@ export interface LedgerEntry {
 /** An old ledger. */
 export interface OldLedger {
   readonly entries: ReadonlyArray<LedgerEntry>
-  /** The number of the last list made from the ledger, if the ledger has it; otherwise 0. */
+  /** The number of the last list that was made from the ledger. It is 0 if the ledger does not contain that number. */
   readonly number: number
 }
 
@@ -38,7 +38,7 @@ export const ledgerPathOf = (crlPath: string): string => `${crlPath.replace(/\.[
 
 const largest = 64 * 1024 * 1024
 
-const lastSecond = 253_402_300_799 // the end of the year 9999, the latest time that a list can state
+const lastSecond = 253_402_300_799 // the last second of the year 9999, the latest time that a list can state
 
 const serial = Schema.String.check(Schema.isPattern(/^[0-9a-fA-F]{1,64}$/))
 
@@ -49,7 +49,7 @@ const Entry = Schema.Struct({
   reason: Schema.optional(Schema.NullOr(Schema.Int))
 })
 
-/** The later form. The entries are its only array, whatever its name. */
+/** The later form of a ledger. The entries are its only array, under whatever name. */
 const Numbered = Schema.StructWithRest(
   Schema.Struct({ crl_number: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)) }),
   [Schema.Record(Schema.String, Schema.Unknown)]
@@ -67,7 +67,7 @@ const folded = (serial: string): string => {
 
 const isList = (value: unknown): value is ReadonlyArray<unknown> => Array.isArray(value)
 
-/** Returns the unchecked entries, and the number of the last list. */
+/** Returns the entries, which are not checked yet, and the number of the last list. */
 const listIn = (text: string): Result.Result<readonly [ReadonlyArray<unknown>, number: number], string> => {
   const read = Result.getOrUndefined(readLedgerText(text))
   if (read === undefined) return Result.fail("is neither a JSON array nor an object with crl_number and an array")
@@ -96,8 +96,8 @@ const parse = (text: string): Result.Result<OldLedger, string> =>
   })
 
 /**
- * Reads the ledger. Returns `undefined` if there is no ledger. If one entry is bad, the whole ledger fails, and the
- * failure names the entry's index.
+ * Reads the ledger. Returns `undefined` if there is no ledger. Fails if any entry is bad, and names the index of that
+ * entry.
  */
 export const readLedger = (path: string): Effect.Effect<OldLedger | undefined, LedgerUnusable> =>
   readTextFile(path, largest).pipe(

@@ -24,11 +24,11 @@ import * as IssuedCrl from "./IssuedCrl.ts"
 import type { DirectSigner } from "./Signer.ts"
 import { CsrRejected, SigningFailed } from "./Signer.ts"
 
-/** `signer.local_ca`. */
+/** The keys of `signer.local_ca`. */
 export interface LocalCaSettings extends CaFileSettings {
   readonly leaf_validity_days: number
   readonly crl_path: string
-  /** Empty if the list is exported only as PEM. */
+  /** The file for the list as DER. Empty if the list is exported only as PEM. */
   readonly crl_der_path: string
   readonly crl_distribution_points: ReadonlyArray<string>
   readonly ca_issuer_urls: ReadonlyArray<string>
@@ -39,7 +39,7 @@ const daySeconds = 86_400
 const rfc3339 = (epochSeconds: number): string => new Date(epochSeconds * 1000).toISOString()
 
 /**
- * Refuses what {@link make} would refuse, a CA that is not valid now, and a CA whose lists have stopped. It changes
+ * Refuses what {@link make} would refuse, and also a CA that is not valid now or whose lists have stopped. Changes
  * nothing.
  */
 export const check = (settings: LocalCaSettings): Effect.Effect<void, CaFilesUnusable> =>
@@ -50,8 +50,8 @@ export const check = (settings: LocalCaSettings): Effect.Effect<void, CaFilesUnu
   })
 
 /**
- * Makes a signer with a local key (docs/decisions/local-ca.md). It first makes the CA if that does not exist. The parts
- * of a leaf that belong to the issuer are encoded once. Each leaf is read back and linted before it is returned.
+ * Makes a signer with a local key (docs/decisions/local-ca.md). If the CA does not exist, makes the CA first. The parts
+ * of a leaf that depend only on the issuer are encoded once. Each leaf is read back and linted before it is returned.
  */
 export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaFilesUnusable, Entropy> =>
   Effect.gen(function*() {
@@ -140,7 +140,8 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
         return yield* new SigningFailed({ cause: "lint_failed", detail: `the leaf failed the check ${check}` })
       }
       const chain = encodePem("CERTIFICATE", der) + ca.chainPem
-      // A client may ask for a certificate that begins later. Then a leaf that is not yet valid is correct.
+      // A client may request a certificate whose validity begins later. Then it is correct that the leaf is not yet
+      // valid.
       const fault = checkChain(chain, {
         spki: csr.spki,
         names,

@@ -2,7 +2,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 
-/** Why no worker can sign for a profile, in a sentence for operators, and since when (epoch seconds). */
+/** Why no worker can sign for a profile, as a sentence for operators, and since when, in epoch seconds. */
 export interface Degraded {
   readonly trouble: string
   readonly since: number

@@ -42,8 +42,8 @@ export class PublishedCrls extends Context.Service<PublishedCrls, {
       })
       const record = makeRecorder()
       /**
-       * Returns the failure for stored octets that are not a revocation list. Without it, relying parties would search
-       * for the cause on their own side.
+       * Returns the failure for stored octets that are not a revocation list. Such octets are not served, because
+       * relying parties would look for the cause on their own side.
        */
       const spoilt = (issuer: string) => {
         const found = { statement: "crl_find", row: `issuer ${issuer}`, error: "der: is no revocation list" }

@@ -20,16 +20,16 @@ import { ask, HookFailed } from "./SignerScript.ts"
 import type { SuggestedWindow } from "./SuggestedWindow.ts"
 import { isWebUrl } from "./SuggestedWindow.ts"
 
-/** How many hooks run at once in one process, for all profiles together. */
+/** How many hooks run at the same time in one process, for all profiles together. */
 const maxRunning = 4
-/** How long an answer or a failure is reused, so that not every request starts a program. */
+/** For how long an answer or a failure is used again, so that not every request starts a program. */
 const answerLife = "1 minute"
 const failureLife = "5 seconds"
 const maxCrlBytes = 16 * 1_048_576
 const maxWindowBytes = 8192
 const windowsKept = 1024
 
-/** Reads empty output, or `<start> <end>` with an optional URL. */
+/** Reads the output of a hook: empty, or `<start> <end>` with an optional URL. */
 const readWindow = (printed: string): Result.Result<SuggestedWindow | undefined, string> => {
   const words = printed.split(/\s+/).filter((word) => word !== "")
   if (words.length === 0) return Result.succeed(undefined)
@@ -42,8 +42,8 @@ const readWindow = (printed: string): Result.Result<SuggestedWindow | undefined,
 }
 
 /**
- * Returns the list that a program printed: DER, or PEM as OpenSSL prints it by default. Returns undefined if the output
- * is neither.
+ * Returns the list that a program printed. It may be DER, or PEM as OpenSSL prints it by default. Returns undefined if
+ * the output is neither.
  */
 const listIn = (printed: Buffer): Uint8Array | undefined => {
   if (isRevocationList(printed)) return printed
@@ -52,7 +52,7 @@ const listIn = (printed: Buffer): Uint8Array | undefined => {
   return list !== undefined && others.length === 0 && isRevocationList(list.der) ? list.der : undefined
 }
 
-/** A leaf as a cache key. */
+/** A leaf, used as the key of a cache. */
 class Leaf extends Data.Class<{ readonly base64: string }> {}
 
 const hooksOf = (scripts: Scripts["Service"], settings: CustomSettings, turns: FairSemaphore) =>
@@ -91,8 +91,8 @@ const hooksOf = (scripts: Scripts["Service"], settings: CustomSettings, turns: F
       { capacity: windowsKept, timeToLive }
     )
     const scope = yield* Effect.scope
-    // Runs the program in its own fiber. Otherwise, if the first fiber that asked is interrupted, the cache would
-    // interrupt all fibers that wait.
+    // Runs the program in a fiber of its own. Otherwise an interruption of the first fiber that asked would make the
+    // cache interrupt all fibers that wait for the answer.
     const apart = <A, E>(asked: Effect.Effect<A, E>) => Effect.flatMap(Effect.forkIn(asked, scope), Fiber.join)
     return {
       crl: settings.supports_crl ? apart(Cache.get(crls, "crl")) : Effect.succeed(undefined),
@@ -104,16 +104,19 @@ const hooksOf = (scripts: Scripts["Service"], settings: CustomSettings, turns: F
   })
 
 /**
- * Runs the hooks of the operator's signer for which a client waits (hooks crl and renewal_info of `signer.custom`).
- * They run in the process that answers the client. Equal requests at the same time share one run.
+ * Runs those hooks of the operator's signer for whose answers clients wait (the hooks crl and renewal_info of
+ * `signer.custom`). They run in the process that answers the client. Equal requests at the same time share one run.
  */
 export class ReadHooks extends Context.Service<ReadHooks, {
   /** Returns the DER of the revocation list, or `undefined` if the signer has no list. */
   readonly crl: (profile: string) => Effect.Effect<Uint8Array | undefined, HookFailed>
-  /** Returns the window for the DER of a leaf, or `undefined` if the signer suggests nothing. */
+  /**
+   * Returns the window that the signer suggests for a leaf, which is given as DER. Returns `undefined` if the signer
+   * suggests nothing.
+   */
   readonly window: (profile: string, leaf: Uint8Array) => Effect.Effect<SuggestedWindow | undefined, HookFailed>
 }>()("acme/services/signing/ReadHooks") {
-  /** Provides the hooks of the profiles whose signer is a script. Other profiles have no hooks. */
+  /** Provides the hooks of those profiles whose signer is a program. Other profiles have no hooks. */
   static readonly layer = (profiles: ReadonlyArray<SigningProfile>): Layer.Layer<ReadHooks, never, Scripts> =>
     Layer.effect(
       this,

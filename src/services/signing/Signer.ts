@@ -9,112 +9,115 @@ import type { TokenStore } from "./relay/Strategy.ts"
 import type { Keeper, RelayedCertificate, StoredUpstreamOrder } from "./relay/UpstreamRecord.ts"
 import type { RenewalAnswer } from "./relay/UpstreamRenewal.ts"
 
-/** A request to a backend for a certificate. The CSR has been checked against the order; times are epoch seconds. */
+/** A request to a backend for a certificate. The CSR has been checked against the order. Times are epoch seconds. */
 export interface IssueRequest {
   readonly orderId: string
   readonly csr: Csr
   /** The names, in the order of the order's identifiers. */
   readonly names: ReadonlyArray<string>
-  /** The dates that the client asked for. */
+  /** The dates that the client requested. */
   readonly notBefore: number | undefined
   readonly notAfter: number | undefined
   readonly orderedAt: number
 }
 
-/** A certificate ready to be stored. */
+/** A certificate that is ready to be stored. */
 export interface Issued {
-  /** PEM, leaf first. */
+  /** The chain as PEM, leaf first. */
   readonly chain: string
-  /** Lower-case hexadecimal without leading zero octets. */
+  /** The serial in lower-case hexadecimal, without leading zero octets. */
   readonly serial: string
   /** Epoch seconds. */
   readonly notAfter: number
   /**
-   * Run this if the certificate is not used. It records that the certificate was signed in vain. Absent for a
-   * certificate of another party, which must be revoked there (docs/decisions/orphaned-certificates.md).
+   * To be run if the certificate is not used. Records that the certificate was signed in vain. Absent if another party
+   * signed the certificate, because then it must be revoked there (docs/decisions/orphaned-certificates.md).
    */
   readonly discarded?: Effect.Effect<void>
 }
 
-/** The backend says that the CSR is at fault. The order becomes `invalid` with badCSR. */
+/** The backend reports that the CSR is at fault. The order becomes `invalid` with badCSR. */
 export class CsrRejected extends Data.TaggedError("CsrRejected")<{ readonly detail: string }> {}
 
-/** Any other failure. The attempt may be repeated. `cause` is the word for the audit trail. */
+/** Any other failure of signing. The attempt may be repeated. `cause` is the word for the audit trail. */
 export class SigningFailed extends Data.TaggedError("SigningFailed")<{
   readonly cause: SignerFailed["cause"]
   readonly detail: string
   /** Whether the program was killed at its time limit. */
   readonly isTimedOut?: boolean
-  /** The suffix of the problem type, for a definite refusal or for `rateLimited`. */
+  /** The suffix of the problem type. Present if the refusal is definite or is `rateLimited`. */
   readonly problemType?: string
-  /** What an upstream reports about single names of the order. */
+  /** What an upstream reports about individual names of the order. */
   readonly subproblems?: ReadonlyArray<Subproblem>
   /** The DER of a certificate that was signed but cannot be used. */
   readonly made?: Uint8Array | undefined
   /**
-   * The wait before another attempt, in seconds: at least what an upstream asked for, and at most `atMost`. In a final
-   * failure it is only what the upstream asked for.
+   * How many seconds to wait before another attempt: at least the wait that an upstream asked for, and at most
+   * `atMost`. In a final failure, this is only the wait that the upstream asked for.
    */
   readonly again?: { readonly atLeast: number | undefined; readonly atMost: number }
 }> {}
 
 /** A CA that publishes a revocation list. */
 export interface CrlIssuer {
-  /** Lower-case hexadecimal SHA-256 of the CA's SubjectPublicKeyInfo. */
+  /** The SHA-256 of the CA's SubjectPublicKeyInfo, in lower-case hexadecimal. */
   readonly id: string
-  /** Its subject key identifier, which its revocation lists have. */
+  /** The subject key identifier of the CA. Its revocation lists contain this identifier. */
   readonly keyIdentifier: Uint8Array
   readonly sign: CrlSigner
   /** `signer.local_ca.crl_path`: the file to which the list is exported as PEM. */
   readonly path: string
   /** `signer.local_ca.crl_der_path`: a file with the same list in DER, if it is configured. */
   readonly derPath: string | undefined
-  /** The record of the last list. It survives if the database is restored from a backup. */
+  /** The record of the last list. It is not lost if the database is restored from a backup. */
   readonly issued: IssuedCrl
 }
 
-/** What a relay knows about its order at the upstream from earlier attempts, and where it stores what it learns. */
+/** What a relay knows from earlier attempts about its order at the upstream, and where it stores what it finds out. */
 export interface Relaying<E> {
   readonly stored: StoredUpstreamOrder
   /** The certificate of an upstream that the order replaces. */
   readonly replaced?: RelayedCertificate | undefined
-  /** How many seconds earlier attempts have worked on the order. */
+  /** For how many seconds earlier attempts worked on the order. */
   readonly spentSeconds: number
   /** Whether there was an attempt before this one. */
   readonly wasBegun: boolean
-  /** How the previous attempt ended, in words for operators; undefined if that is unknown. */
+  /** Returns how the previous attempt ended, in words for operators, or undefined if that is unknown. */
   readonly lastFailure: Effect.Effect<string | undefined>
   readonly keeper: Keeper<E>
   readonly tokens: TokenStore
-  /** Whether another attempt works on the order by now, because this attempt stalled for too long. */
+  /** Returns whether another attempt has taken over the order, because this attempt stalled for too long. */
   readonly isTakenOver: Effect.Effect<boolean>
 }
 
 /**
- * Revokes a certificate at the party that keeps the revocations. It takes the DER of a leaf and an RFC 5280 code. It
- * succeeds for a leaf that is already revoked.
+ * Revokes a certificate at the party that keeps the revocations. The arguments are the DER of the leaf and a reason
+ * code of RFC 5280. Also succeeds if the leaf is already revoked.
  */
 export type Revoke = (leaf: Uint8Array, reason: number | undefined) => Effect.Effect<void, SigningFailed>
 
 /** What all backends have in common. */
 interface Backend {
   /**
-   * Why it cannot sign now, in a sentence for operators, or undefined if it can. Absent if the backend cannot know
-   * that.
+   * Returns why the backend cannot sign now, as a sentence for operators, or undefined if it can sign. Absent if the
+   * backend cannot know that.
    */
   readonly trouble?: Effect.Effect<string | undefined>
 }
 
-/** Asks the party that issued a certificate when to renew it (RFC 9773). Fails if a later attempt may get an answer. */
+/**
+ * Asks the party that issued a certificate when it should be renewed (RFC 9773). Fails if a later attempt may get an
+ * answer.
+ */
 export type AskRenewal = (certificate: RelayedCertificate) => Effect.Effect<RenewalAnswer, SigningFailed>
 
 /**
- * Asks an upstream for the certificate, as PEM, of an order that has ended here. Returns undefined if the upstream did
- * not issue a certificate and never will. Fails if that is not yet certain.
+ * Asks an upstream for the certificate of an order that has ended here. Returns the certificate as PEM. Returns
+ * undefined if the upstream did not issue a certificate and never will. Fails if that is not yet certain.
  */
 export type AskLeftOver = (orderUrl: string) => Effect.Effect<string | undefined, SigningFailed>
 
-/** A backend that signs by itself: the service's own CA, or an operator's program. */
+/** A backend that signs by itself: the service's own CA, or a program of the operator. */
 export interface DirectSigner extends Backend {
   readonly issue: (request: IssueRequest) => Effect.Effect<Issued, CsrRejected | SigningFailed>
   readonly relay?: undefined
@@ -148,13 +151,13 @@ export class ProfileNotMounted extends Data.TaggedError("ProfileNotMounted")<{ r
 /** The signing backends of the mounted profiles. Identical `signer` sections share one backend. */
 export class Signers extends Context.Service<Signers, {
   readonly of: (profile: string) => Effect.Effect<Signer, ProfileNotMounted>
-  /** Each CA of the mounted profiles that publishes a list and whose key can be used now, once. */
+  /** The CAs of the mounted profiles that publish a list and whose keys can be used now. Each CA is listed once. */
   readonly crlIssuers: ReadonlyArray<CrlIssuer>
   /**
-   * The mounted profiles, each with the reason why nothing can be signed for it now, or undefined if it can be signed
-   * for.
+   * Returns the mounted profiles. Each has the reason why nothing can be signed for it now, or undefined if there is no
+   * such reason.
    */
   readonly troubles: Effect.Effect<ReadonlyMap<string, string | undefined>>
-  /** Each backend once, by the text of its section, so that the next configuration can reuse it. */
+  /** Each backend once, by the text of its section, so that the next configuration can use it again. */
   readonly bySection: ReadonlyMap<string, Signer>
 }>()("acme/services/signing/Signers") {}

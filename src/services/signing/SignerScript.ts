@@ -7,7 +7,7 @@ import { restOf, wordsOf } from "../../engine/host/Scripts.ts"
 import type { FairSemaphore } from "../../engine/net/FairSemaphore.ts"
 import { currentMillis } from "../../engine/Time.ts"
 
-/** `signer.custom`. */
+/** The keys of `signer.custom`. */
 export interface CustomSettings {
   readonly script_path: string
   readonly args: Redacted.Redacted<ReadonlyArray<string>>
@@ -16,37 +16,38 @@ export interface CustomSettings {
   readonly supports_renewal_info: boolean
 }
 
-/** One call of the operator's signer. */
+/** One call of the operator's program. */
 export interface Hook {
   readonly name: "issue" | "revoke" | "crl" | "renewal_info"
-  /** The members of the document on standard input, in addition to `hook`. */
+  /** The members of the document on standard input. The member `hook` is added to them. */
   readonly input: { readonly [member: string]: unknown }
-  /** Variables in addition to `ACME_SIGNER_HOOK`. */
+  /** The environment variables. `ACME_SIGNER_HOOK` is added to them. */
   readonly env?: { readonly [name: string]: string }
   /**
-   * How many bytes of output are read. More output is a failure, except for `revoke` and `issue`: the output of
-   * `revoke` is ignored, and the caller of `issue` gets one more byte, which shows that there was too much.
+   * How many bytes of output are read. If there is more output, the hook fails, except in two cases: the output of
+   * `revoke` is ignored, and for `issue` one more byte is returned, which tells the caller that there was too much.
    */
   readonly maxBytes: number
   readonly turns: FairSemaphore | undefined
 }
 
 /**
- * The script failed. `exit` says how it ended, if it ended by itself. `detail` is its own first line, or what happened.
+ * The script failed. `exit` says how the script ended, if it ended by itself. `detail` is the script's own first line,
+ * or says what happened.
  */
 export class HookFailed extends Data.TaggedError("HookFailed")<{
   readonly exit: number | string | undefined
   readonly detail: string
   /** Whether the script was killed at its time limit. */
   readonly isTimedOut?: boolean
-  /** What it had printed by then, up to the limit of the hook. */
+  /** What the script had printed by then, up to the limit of the hook. */
   readonly printed?: Buffer | undefined
 }> {}
 
-/** The exit code that says that the CSR is at fault. It is reserved for the hook `issue`. */
+/** The exit code that says that the CSR is at fault. Only the hook `issue` may use this code. */
 export const badCsrExit = 3
 
-/** Runs a hook (docs/signers.md, "A program"), and returns its standard output. */
+/** Runs a hook (docs/signers.md, "A program"). Returns the standard output of the hook. */
 export const ask = (
   scripts: Scripts["Service"],
   settings: CustomSettings,
@@ -83,8 +84,8 @@ export const ask = (
       )
     ))
     const { exit, stdout } = outcome
-    // The output of `revoke` is ignored, and the caller of `issue` searches for a certificate even in output that is
-    // too long.
+    // The output of `revoke` is ignored. The caller of `issue` searches for a certificate even if the output is too
+    // long.
     const mayExceed = hook.name === "revoke" || hook.name === "issue"
     if (exit === 0 && (mayExceed || stdout.length <= hook.maxBytes)) return stdout
     const detail = exit === 0 ? "the script printed too much" : wordsOf(outcome) ?? `the script ended with ${exit}`

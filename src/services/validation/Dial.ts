@@ -14,13 +14,19 @@ import { lifeMillis } from "../../engine/Time.ts"
 import type { ChallengeAttempt, ChallengeRefused, Waiting } from "./Attempt.ts"
 import { ChallengePostponed, stalled, unlessOwn, unreachable } from "./Attempt.ts"
 
-/** How one attempt resolves and dials hosts: it resolves once, and dials checked addresses (docs/protocol.md, "Addresses"). */
+/**
+ * How one attempt resolves and dials hosts. A host is resolved once, and only checked addresses are dialled
+ * (docs/protocol.md, "Addresses").
+ */
 export interface Dial {
-  /** Returns the addresses of a name, or of a literal in URL syntax, that may be dialled, in order. */
+  /**
+   * Returns those addresses of a host that may be dialled, in order. The host is a name, or an address literal in URL
+   * syntax.
+   */
   readonly resolve: (host: string) => Effect.Effect<ReadonlyArray<IpAddress>, ChallengeRefused | ChallengePostponed>
   /**
-   * Tries addresses in turn, each with its share of the remaining time. The last address has no separate limit. The
-   * first established connection is final, whatever its outcome.
+   * Tries the addresses one after the other. Each address has its share of the remaining time; the last address may use
+   * all of it. After the first established connection, no other address is tried, whatever the outcome.
    */
   readonly inTurn: <A>(
     addresses: ReadonlyArray<IpAddress>,
@@ -36,14 +42,14 @@ export interface Dial {
 export const dialled = (address: IpAddress, port: number): string => `${address} port ${port}`
 
 /**
- * How many addresses of each family are considered at most. There is a limit because the zone's owner decides how many
- * there are.
+ * How many addresses of each family are considered at most. The owner of the zone decides how many exist, so there must
+ * be a limit.
  */
 const mostAddresses = 64
 
 /**
- * Makes a {@link Dial}. `safe` makes remote text safe for a record. `started` is when the attempt began, in
- * milliseconds since the start of the process.
+ * Makes a {@link Dial}. `safe` makes remote text safe for a record. `started` is the time at which the attempt began,
+ * in milliseconds since the start of the process.
  */
 export const makeDial = (options: {
   readonly resolver: Pick<Resolver["Service"], "addresses">

@@ -7,18 +7,20 @@ import { noSuchName } from "../../engine/net/Resolver.ts"
 import type { ChallengeAttempt } from "./Attempt.ts"
 import { ChallengeRefused, unlessOwn } from "./Attempt.ts"
 
-/** How many records of one name are compared. There is a limit because the zone's owner decides how many there are. */
+/**
+ * How many records of one name are compared. The owner of the zone decides how many exist, so there must be a limit.
+ */
 const maxRecords = 64
 
 /**
- * Removes the blanks and quotation marks that web forms for records may leave. No expected value has any of these
+ * Removes the blanks and quotation marks that a web form may leave in a record. No expected value contains any of these
  * characters.
  */
 const bare = (record: string): string => record.replaceAll(/[\s"]/g, "")
 
 /**
- * Makes the dns-01 check (RFC 8555 section 8.4; docs/protocol.md, "dns-01"). It succeeds if one of the TXT records at
- * `_acme-challenge.<name>` is exactly the digest of the key authorization. Only the resolver is dialled.
+ * Makes the dns-01 check (RFC 8555 section 8.4; docs/protocol.md, "dns-01"). The check succeeds if one of the TXT
+ * records at `_acme-challenge.<name>` is exactly the digest of the key authorization. Only the resolver is dialled.
  */
 export const makeDns01 = (resolver: Pick<Resolver["Service"], "texts">) =>
   Effect.fnUntraced(function*({ identifier, keyAuthorization }: ChallengeAttempt) {
@@ -26,7 +28,7 @@ export const makeDns01 = (resolver: Pick<Resolver["Service"], "texts">) =>
     const records = yield* Effect.catch(
       resolver.texts(`_acme-challenge.${identifier}`),
       (failure) =>
-        // A name that does not exist counts as a name without records. Only without an answer is the result open.
+        // A name that does not exist counts as a name without records. The result is open only if no answer came.
         noSuchName(failure) ? Effect.succeed([]) : Effect.fail(unlessOwn(
           failure.code,
           new ChallengeRefused({ error: "dns", reason: "resolve_failed", detail: `${failure.name}: ${failure.code}` })

@@ -17,7 +17,8 @@ const unauthorized = (reason: ValidationReason, detail: string) =>
 const followed: ReadonlySet<number> = new Set([301, 302, 307, 308])
 
 /**
- * Removes ASCII whitespace at both ends of the bytes. Nothing else counts as whitespace, not even a byte order mark.
+ * Removes ASCII whitespace at both ends of the bytes. No other characters count as whitespace, not even a byte order
+ * mark.
  */
 const trim = (body: Buffer): Buffer => {
   const isSpace = (byte: number) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d)
@@ -25,13 +26,13 @@ const trim = (body: Buffer): Buffer => {
   return start === -1 ? body.subarray(0, 0) : body.subarray(start, body.findLastIndex((byte) => !isSpace(byte)) + 1)
 }
 
-/** How many characters of remote text a log record keeps. */
+/** How many characters of remote text a log record may contain. */
 const longestText = 500
 
 /** One request of an attempt. */
 interface Hop {
   readonly url: string
-  /** What is resolved: a name, or an address literal in URL syntax. */
+  /** The host to resolve: a name, or an address literal in URL syntax. */
   readonly name: string
   readonly host: string
   readonly port: number
@@ -40,16 +41,16 @@ interface Hop {
 }
 
 /**
- * Reads a Location header. Returns its absolute URL without the fragment, or a failure that says why the redirect is
- * not followed. WHATWG parsing turns every notation of an IPv4 address into the usual one, so the address that is
- * checked is the address that is dialled.
+ * Reads a Location header. Returns the absolute URL without its fragment, or a failure that says why the redirect is
+ * not followed. WHATWG parsing turns every notation of an IPv4 address into the usual notation, so the checked address
+ * is also the dialled address.
  */
 const redirectTarget = (location: string | undefined, from: string): Result.Result<URL, string> => {
   if (location === undefined || location.trim() === "") return Result.fail("no Location")
   if (/\p{Cc}|%0[ad]/iu.test(location)) return Result.fail("control characters in Location")
   if (/^(?:[a-z][a-z0-9+.-]*:)?[\\/]{2,}[^\\/?#]*@/i.test(location.trim())) return Result.fail("user in Location")
-  // the runtime's URL parser uses an older Unicode version than names do; after such a name an absolute Location still
-  // works
+  // the URL parser of the runtime uses an older Unicode version than names do; after such a name, only an absolute
+  // Location works
   const base = URL.canParse(from) ? from : undefined
   if (!URL.canParse(location, base)) return Result.fail("Location is no URL")
   const target = new URL(location, base)
@@ -59,9 +60,9 @@ const redirectTarget = (location: string | undefined, from: string): Result.Resu
 }
 
 /**
- * Makes the http-01 check (RFC 8555 section 8.3; docs/protocol.md, "http-01"). It succeeds if the served body is
- * exactly the key authorization. The caller limits its time; here the attempt's timeout is only used to divide the time
- * among connection attempts. Interruption ends look-ups and sockets.
+ * Makes the http-01 check (RFC 8555 section 8.3; docs/protocol.md, "http-01"). The check succeeds if the served body is
+ * exactly the key authorization. The caller limits the duration of the check; here the attempt's timeout only divides
+ * the time among connection attempts. An interruption ends look-ups and sockets.
  */
 export const makeHttp01 = (resolver: Pick<Resolver["Service"], "addresses">, httpGet: HttpGet["Service"]) =>
   Effect.fnUntraced(function*({ challenge, identifier, keyAuthorization }: ChallengeAttempt, waiting: Waiting) {

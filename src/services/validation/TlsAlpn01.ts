@@ -15,12 +15,12 @@ const protocol = "acme-tls/1"
 /** How many names of a wrong certificate the detail lists. */
 const mostNames = 10
 
-/** How many characters of remote text a log record keeps. */
+/** How many characters of remote text a log record may contain. */
 const longestText = 500
 
 /**
- * Makes the tls-alpn-01 check (RFC 8737; docs/protocol.md, "tls-alpn-01"). It succeeds if the host of the name presents
- * the validation certificate in a handshake for `acme-tls/1`. The caller limits its time, as for http-01.
+ * Makes the tls-alpn-01 check (RFC 8737; docs/protocol.md, "tls-alpn-01"). The check succeeds if the host of the name
+ * presents the validation certificate in a handshake for `acme-tls/1`. As for http-01, the caller limits the duration.
  */
 export const makeTlsAlpn01 = (resolver: Pick<Resolver["Service"], "addresses">, peer: AlpnPeer["Service"]) =>
   Effect.fnUntraced(function*({ challenge, identifier, keyAuthorization }: ChallengeAttempt, waiting: Waiting) {

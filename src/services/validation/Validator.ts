@@ -16,10 +16,10 @@ import { makeDns01 } from "./Dns01.ts"
 import { makeHttp01 } from "./Http01.ts"
 import { makeTlsAlpn01 } from "./TlsAlpn01.ts"
 
-/** Addresses that always reach this host itself, whatever its listeners are. */
+/** The addresses that always lead to this host itself, whatever its listeners are. */
 const loopback = ["127.0.0.0/8", "::1/128"]
 
-/** Returns the policy of an attempt. It denies the service's own host, unless the policy allows it. */
+/** Returns the address policy of an attempt. The service's own host is denied, unless the settings allow it. */
 const shielded = (challenge: ChallengePolicy, own: ReadonlyArray<string>): ChallengePolicy =>
   challenge.allow_loopback
     ? challenge
@@ -68,20 +68,25 @@ const make = Effect.fnUntraced(function*(own: ReadonlyArray<string>) {
   return Validator.of({ validate })
 })
 
-/** Checks that a client controls a name. It logs the attempt. Its caller is responsible for verdicts and records. */
+/**
+ * Checks that a client controls a name, and logs the attempt. The caller decides what the verdict means and stores it.
+ */
 export class Validator extends Context.Service<Validator, {
   /**
-   * Runs one check once, within challenge.timeout_ms. Success is proof. `ChallengeRefused` is a verdict too, and never a
-   * reason to try again. `ChallengePostponed` is not a verdict. Interruption leaves no socket and no query behind.
+   * Runs one check once, within challenge.timeout_ms. Success means that control is proved. `ChallengeRefused` is a
+   * verdict too, and never a reason to try again. `ChallengePostponed` is not a verdict. After an interruption, no
+   * socket and no query stays open.
    */
   readonly validate: (attempt: ChallengeAttempt) => Effect.Effect<void, ChallengeRefused | ChallengePostponed>
 }>()("acme/services/validation/Validator") {
-  /** Makes checks over the network, through `Resolver`, `HttpGet` and `AlpnPeer`. `own` are addresses of this host. */
+  /**
+   * Makes checks over the network, through `Resolver`, `HttpGet` and `AlpnPeer`. `own` lists addresses of this host.
+   */
   static readonly layer = (
     own: ReadonlyArray<string> = []
   ): Layer.Layer<Validator, never, Resolver | HttpGet | AlpnPeer> => Layer.effect(this, make(own))
 
-  /** A function decides every attempt. */
+  /** Makes no checks. A function decides every attempt. */
   static readonly layerScripted = (
     script: (attempt: ChallengeAttempt) => Effect.Effect<void, ChallengeRefused | ChallengePostponed>
   ): Layer.Layer<Validator> => Layer.succeed(this, { validate: script })

@@ -3,7 +3,7 @@ import * as Redacted from "effect/Redacted"
 import type { JsonAnswer, JsonGet } from "../../../engine/net/JsonGet.ts"
 import { InventoryFailed } from "./Inventory.ts"
 
-/** A query in the order in which it is sent. */
+/** The parameters of a query, in the order in which they are sent. */
 export type Query = ReadonlyArray<readonly [name: string, value: string]>
 
 /** One request: a path below the configured URL, and a query. */
@@ -12,9 +12,12 @@ export interface Asked {
   readonly query?: Query
 }
 
-/** The server of an inventory. Its failures name the URL and quote the answer, without the token. */
+/**
+ * The server of an inventory. The text of its failures names the URL and quotes the answer, but never contains the
+ * token.
+ */
 export interface InventoryServer {
-  /** Returns the product and the URL of a request, for operators. */
+  /** Returns the product and the URL to which a request is sent, for operators. */
   readonly placeOf: (asked: Asked) => string
   readonly get: (
     asked: Asked,
@@ -24,7 +27,7 @@ export interface InventoryServer {
   readonly unusable: (asked: Asked, answer: JsonAnswer, fault: string, remedy?: string) => InventoryFailed
 }
 
-/** The product, and the section of the configuration that has its keys. */
+/** The product, and the section of the configuration with the keys of the product. */
 interface Product {
   readonly name: string
   readonly section: string
@@ -54,7 +57,7 @@ export const serverOver = (
   }
   const placeOf = (asked: Asked) => `${name} at ${urlOf(asked).href}`
   const failed = (asked: Asked, fault: string, excerpt = "", remedy?: string) => {
-    // The token is masked before the excerpt is shortened, so that half a token cannot remain at the end.
+    // The token is masked before the excerpt is shortened. Otherwise a part of the token could remain at the end.
     const masked = token === "" ? excerpt : excerpt.replaceAll(token, "***")
     const said = excerpt === "" ? fault : `${fault}: ${masked.slice(0, longestExcerpt)}`
     return new InventoryFailed({ detail: `${placeOf(asked)} ${said}${remedy === undefined ? "" : `; ${remedy}`}` })

@@ -26,7 +26,7 @@ export const program = (ipam: ProfileConfig["ipam"], { scripts, turns }: ScriptH
         maxOutputBytes: maxScriptOutput,
         turns
       }),
-      // The look-up and the script have the same time limit, so a timeout of the script is reported as a timeout of the
+      // The look-up and the script have the same time limit. So a timeout of the script is reported as a timeout of the
       // look-up.
       ({ detail, reason }) =>
         new InventoryFailed({
@@ -38,12 +38,12 @@ export const program = (ipam: ProfileConfig["ipam"], { scripts, turns }: ScriptH
     const { exit, stderr, stdout } = outcome
     if (exit === noRecord) return undefined
     if (exit !== 0) {
-      // Standard output has the names, so the reason is taken from standard error first.
+      // Standard output contains the names, so standard error is searched first for the reason.
       const words = wordsOf({ exit, stdout: stderr, stderr: stdout })
       const said = words === undefined ? "" : `: ${words}`
       return yield* new InventoryFailed({ detail: `${place} ended with ${exit}${said}` })
     }
-    // The output was cut off, perhaps within a name, and the beginning of a name may be another name.
+    // The output was cut off, perhaps within a name, and then the rest of that name may look like another name.
     if (stdout.length >= maxScriptOutput) return yield* new InventoryFailed({ detail: `${place} printed too much` })
     return stdout.toString("utf8").split(/\r?\n/).filter((line) => line.trim() !== "")
   })

@@ -27,7 +27,7 @@ const Address = Schema.Struct({
 type Address = typeof Address.Type
 
 interface Page<A> {
-  /** The number of records on all pages. */
+  /** The total number of records on all pages. */
   readonly count?: number | undefined
   readonly next?: string | null | undefined
   readonly results: ReadonlyArray<A>
@@ -40,9 +40,15 @@ const pageOf = <A, I>(schema: Schema.Codec<A, I>): Read<Page<A>> =>
     results: Schema.Array(schema)
   }))
 
-/** The requested number of records per page. The server may return fewer. An answer must be smaller than a mebibyte. */
+/**
+ * The number of records that are requested per page. The server may return fewer. The number is limited because an
+ * answer must be smaller than a mebibyte.
+ */
 const pageSize = 200
-/** The most records that one query may return. A server that does not know a filter returns all its records. */
+/**
+ * The highest number of records that one query may return. A server that does not know a filter returns all its
+ * records.
+ */
 const mostRecords = 10_000
 
 const readAddresses = pageOf(Address)
@@ -74,8 +80,8 @@ const hostOf = ({ assigned_object: object }: Address) =>
 const hostPaths = { device: "dcim/devices", virtual_machine: "virtualization/virtual-machines" }
 
 /**
- * Makes the inventory for NetBox. It reads the address and, if `sources` has them, its host, the virtual addresses of
- * that host and its redundancy groups.
+ * Makes the inventory for NetBox. It reads the address. If `sources` lists them, it also reads the host of the address,
+ * the virtual addresses of that host, and its redundancy groups.
  */
 export const netBox = (config: ProfileConfig["ipam"]["netbox"], server: InventoryServer): Inventory => {
   const { custom_field: field, sources, vip_roles } = config
@@ -93,8 +99,8 @@ export const netBox = (config: ProfileConfig["ipam"]["netbox"], server: Inventor
     return Option.isSome(found) ? found.value : yield* server.unusable(asked, answer, unfit)
   })
   /**
-   * Returns the records of all pages. Each page is requested by its offset: the server's own link to the next page may
-   * lead to another host, which would get the token.
+   * Returns the records of all pages. Each page is requested by its offset. The server's own link to the next page is
+   * not used, because the link may lead to another host, which would then receive the token.
    */
   const records = Effect.fnUntraced(
     function*<A>(path: string, query: Query, read: Read<Page<A>>) {
@@ -131,7 +137,7 @@ export const netBox = (config: ProfileConfig["ipam"]["netbox"], server: Inventor
       [`${kind}_id`, String(id)],
       ...vip_roles.map((role) => ["role", role] as const)
     ])
-    // A server that does not know a filter returns all its records, so they are filtered here too.
+    // A server that does not know a filter returns all its records, so the records are filtered here again.
     return found.filter((record) =>
       record.role != null && vip_roles.includes(record.role.value) &&
       hostOf(record)?.kind === kind && hostOf(record)?.id === id
@@ -158,7 +164,8 @@ export const netBox = (config: ProfileConfig["ipam"]["netbox"], server: Inventor
 
   const ofRecord = Effect.fnUntraced(function*(record: Address) {
     const names: Array<string> = []
-    // A custom field counts only if `sources` lists it. Otherwise it must not replace the names of the device.
+    // A custom field counts only if `sources` lists `custom_field`. Otherwise the field must not replace the names of
+    // the device.
     const own = sources.includes("custom_field") ? fieldOf(record.custom_fields) : []
     const host = hostOf(record)
     if (sources.includes("dns_name")) names.push(...textsOf(record.dns_name))

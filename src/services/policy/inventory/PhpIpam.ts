@@ -11,7 +11,7 @@ import { Fields, unfit } from "./Inventory.ts"
 import type { Asked, InventoryServer } from "./InventoryGet.ts"
 import { refusedBy } from "./InventoryGet.ts"
 
-// `Schema.FiniteFromString` alone reads a blank text as 0.
+// On its own, `Schema.FiniteFromString` would read a blank text as 0.
 const Code = Schema.Union([
   Schema.Int,
   Schema.String.check(Schema.isPattern(/\S/)).pipe(
@@ -47,7 +47,9 @@ const textOf = (value: unknown): string => typeof value === "string" ? value : "
 const listOf = (value: unknown): ReadonlyArray<string> =>
   (Array.isArray(value) ? value : [value]).flatMap((one) => textOf(one).split(",")).filter((one) => one.trim() !== "")
 
-/** Returns the value of a custom field. The settings of an app may put custom fields below `custom_fields`. */
+/**
+ * Returns the value of a custom field. Depending on the settings of an app, custom fields are below `custom_fields`.
+ */
 const customOf = (record: typeof Fields.Type, field: string): unknown => {
   const nested = record["custom_fields"]
   return record[field] ?? (isFields(nested) ? nested[field] : undefined)
@@ -59,15 +61,18 @@ const deviceOf = (value: unknown): string | undefined => {
   return /^[1-9][0-9]*$/.test(id) ? id : undefined
 }
 
-/** Makes the inventory for phpIPAM. It reads the address and, if `sources` has it, its device. */
+/**
+ * Makes the inventory for phpIPAM. It reads the address. If `sources` lists the device, it also reads the device of the
+ * address.
+ */
 export const phpIpam = (config: ProfileConfig["ipam"]["phpipam"], server: InventoryServer): Inventory => {
   const { app_id, custom_field: field, sources } = config
   const headers = { token: Redacted.value(config.token).trim() }
   const ofToken = `it was sent as the code of the app ${app_id}`
   const at = (path: string): Asked => ({ path: `api/${app_id}/${path}/` })
   /**
-   * Sends a query and returns the records of the answer. Only a 404 in phpIPAM's own form means that there are no
-   * records, because a proxy or a wrong path gives a 404 as well.
+   * Sends a query and returns the records in the answer. A 404 means that there are no records only if it has phpIPAM's
+   * own form, because a proxy or a wrong path also leads to a 404.
    */
   const ask = Effect.fnUntraced(function*(asked: Asked) {
     const answer = yield* server.get(asked, headers)
@@ -90,7 +95,8 @@ export const phpIpam = (config: ProfileConfig["ipam"]["phpipam"], server: Invent
 
   const ofRecord = Effect.fnUntraced(function*(record: typeof Fields.Type) {
     const names: Array<string> = []
-    // A custom field counts only if `sources` lists it. Otherwise it must not replace the names of the device.
+    // A custom field counts only if `sources` lists `custom_field`. Otherwise the field must not replace the names of
+    // the device.
     const own = sources.includes("custom_field") ? listOf(customOf(record, field)) : []
     const device = deviceOf(record["deviceId"])
     const hostname = textOf(record["hostname"])

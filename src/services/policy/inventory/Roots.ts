@@ -6,10 +6,10 @@ import { readTextFile, said } from "../../../engine/host/KeyFile.ts"
 /** The file with the trusted roots for an inventory's certificate cannot be used. */
 export class RootsUnusable extends Data.TaggedError("RootsUnusable")<{
   readonly profile: string
-  /** The key that names the file. */
+  /** The configuration key that names the file. */
   readonly key: string
   readonly path: string
-  /** The rest of a sentence that begins with the path. */
+  /** What is wrong with the file: the rest of a sentence that begins with its path. */
   readonly fault: string
 }> {
   override get message(): string {
@@ -25,11 +25,14 @@ interface ServerConfig {
   readonly insecure_skip_verify: boolean
 }
 
-/** Returns whether the file is needed: it is configured, and the certificate of the server is verified. */
+/** Returns whether the file is needed: it is configured, and the server's certificate is verified. */
 const isRead = ({ ca_cert_path, insecure_skip_verify, url }: ServerConfig): boolean =>
   ca_cert_path !== "" && !insecure_skip_verify && url.startsWith("https:")
 
-/** Returns the roots to trust in addition to the public roots, as PEM. It refuses a file without a certificate. */
+/**
+ * Returns the roots that are trusted in addition to the public roots, as PEM. Refuses a file that contains no
+ * certificate.
+ */
 export const rootsOf = (
   profile: string,
   section: string,

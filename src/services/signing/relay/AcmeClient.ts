@@ -25,22 +25,28 @@ import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 import { upstreamUrl, urlFault } from "./UpstreamUrl.ts"
 
-/* The service as an ACME client of an upstream CA (RFC 8555). It signs requests and checks what to trust in answers. */
+/*
+ * The service in the role of an ACME client of an upstream CA (RFC 8555). It signs requests, and checks which parts of
+ * an answer it may trust.
+ */
 
-/** What one request is signed with. */
+/** What identifies the key that signs a request. */
 export type SignedBy = "jwk" | { readonly kid: string }
 
 const maxAnswerBytes = 1_048_576
-/** The time limit of a request. Nothing else ends a request to a silent upstream while the service starts. */
+/**
+ * The time limit of a request, in milliseconds. While the service starts, nothing else ends a request to an upstream
+ * that does not answer.
+ */
 const answerMillis = 30_000
 const nonceTries = 8
 const noncesKept = 32
-/** Milliseconds after which the directory is read again, because an upstream may move. */
+/** The number of milliseconds after which the directory is read again, because an upstream may change its URLs. */
 const directoryLife = 3_600_000
 
 /**
- * Treats an answer to newOrder or newAccount whose body was cut off as an answer with an empty body. The URL of the new
- * order or account is in the headers, and the rest can be read again at that URL.
+ * If the body of an answer to newOrder or newAccount was cut off, treats it as empty. The URL of the new order or
+ * account is in the headers, and everything else can be read again from that URL.
  */
 const locatedIn = (operation: Operation, error: WebFailed): Effect.Effect<WebAnswer, WebFailed> => {
   const { head } = error
@@ -50,9 +56,10 @@ const locatedIn = (operation: Operation, error: WebFailed): Effect.Effect<WebAns
 }
 
 /**
- * Makes the client of one upstream. It sends no request until a request is needed. `key` is the key of the account.
- * `profile` is the first profile that uses the client; requests are recorded under it unless {@link AskedFor} names
- * another. `reread` reads the key in force again after a refusal, because another process may have changed it.
+ * Makes the client of one upstream. The first request is sent only when it is needed. `key` is the key of the account.
+ * `profile` is the first profile that uses the client; requests are recorded under this profile unless {@link AskedFor}
+ * names another. `reread` reads the key in force again after a refusal, because another process may have changed the
+ * key.
  */
 export const make = (
   directoryUrl: string,
@@ -81,7 +88,7 @@ export const make = (
         type: "untrusted"
       })
 
-    /** Returns a URL from the upstream, checked but unchanged, because it is part of signatures. */
+    /** Checks a URL from the upstream. Returns it unchanged, because it is a part of signatures. */
     const checked = (text: unknown, what: string): Effect.Effect<string, UpstreamRefused> =>
       typeof text === "string" && upstreamUrl(text, base) !== undefined ? Effect.succeed(text) : lie(text, what)
 
@@ -177,7 +184,7 @@ export const make = (
         (yield* unavailable(`newNonce answers ${status} without a nonce`, answer))
     })
 
-    /** Marks a failure to get a nonce. The request itself was not sent. */
+    /** Marks a failure as a failure to get a nonce. In that case the request itself was not sent. */
     const unsent = (error: UpstreamFailed): UpstreamFailed =>
       error._tag === "UpstreamRefused"
         ? error
@@ -189,7 +196,7 @@ export const make = (
           unsent: true
         })
 
-    /** Returns a successful answer, and fails for any other answer. */
+    /** Returns an answer if it is successful, and fails otherwise. */
     const successOf = (answer: WebAnswer): Effect.Effect<UpstreamAnswer, UpstreamFailed> =>
       Effect.gen(function*() {
         const { body, headers, status } = answer
@@ -208,8 +215,8 @@ export const make = (
             retryAfter
           }
         }
-        // Without a problem document the cause is unknown: a proxy in between may have refused the request, or the body
-        // was lost.
+        // Without a problem document the cause is unknown: a proxy between this service and the upstream may have
+        // refused the request, or the body was lost.
         if (members === undefined || !isProblem(members, headers["content-type"])) {
           const says = status < 400
             ? `${status} instead of a success or a failure`
@@ -225,7 +232,10 @@ export const make = (
           : new UpstreamRefused({ ...problem, status })
       })
 
-    /** Sends one signed request. An empty payload means a POST-as-GET. After a refused nonce it tries again. */
+    /**
+     * Sends one signed request. An empty payload means a POST-as-GET. If the nonce is refused, the request is sent
+     * again with another nonce.
+     */
     const post = (
       operation: Operation,
       url: string,
@@ -275,10 +285,13 @@ export const make = (
       directory: told(directory),
       post: (operation: Operation, url: string, payload: object | "", by: SignedBy) =>
         told(post(operation, url, payload, by)),
-      /** Like `post`, for a request whose refusal is a useful result: only other failures are logged. */
+      /** Sends a signed request like `post`. A refusal is a useful result here, so only other failures are logged. */
       probe: (operation: Operation, url: string, payload: object | "", by: SignedBy) =>
         Effect.tapError(post(operation, url, payload, by), logUnlessRefused),
-      /** Reads a public resource without a signature. A refusal is a useful result; only other failures are logged. */
+      /**
+       * Reads a public resource without a signature. A refusal is a useful result here, so only other failures are
+       * logged.
+       */
       get: (operation: Operation, url: string) =>
         Effect.tapError(
           Effect.flatMap(Effect.flatMap(checked(url, "a URL"), (text) => send(operation, "GET", text)), successOf),

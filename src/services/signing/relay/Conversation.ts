@@ -13,22 +13,22 @@ export interface Upstream {
   readonly client: AcmeClient
   readonly kid: string
   readonly strategy: Strategy
-  /** The time between two polls, in milliseconds. */
+  /** The milliseconds between two polls. */
   readonly pollMillis: number
 }
 
-/** The exchange with the upstream about one order. */
+/** The exchange of requests with the upstream about one order. */
 export interface Conversation extends Upstream {
-  /** In the order's form: wildcards with their `*.`. */
+  /** The names as the order has them: a wildcard has its `*.`. */
   readonly names: ReadonlyArray<string>
   readonly validity: WantedValidity
   /** Whether there were attempts before. */
   readonly wasBegun: boolean
-  /** When to stop waiting, in milliseconds since the start of the process. */
+  /** When the exchange must stop waiting, in milliseconds since the start of the process. */
   readonly deadline: number
-  /** Sends a request that is signed for the account. Without a payload it is a POST-as-GET. */
+  /** Sends a request that is signed with the account's key. Without a payload, the request is a POST-as-GET. */
   readonly ask: (operation: Operation, url: string, payload?: object) => Effect.Effect<UpstreamAnswer, UpstreamFailed>
-  /** Waits until it is time to poll again. If no time is left, fails and says for what it waited. */
+  /** Waits until it is time to poll again. If no time is left for that, fails and names what was being waited for. */
   readonly pause: (
     what: string,
     answer?: { readonly retryAfter?: number | undefined }
@@ -36,8 +36,9 @@ export interface Conversation extends Upstream {
 }
 
 /**
- * The longest wait, in milliseconds, if an upstream asks for a longer wait than the order has time for. Some upstreams
- * ask for a day and are ready in seconds. If there is enough time, the requested wait is observed.
+ * The longest wait, in milliseconds, that is made if an upstream asks for a longer wait than the order has time for.
+ * Some upstreams ask for a day and are ready in seconds. If the order has enough time, the service waits as long as it
+ * was asked to.
  */
 const longestPause = 30_000
 
@@ -47,7 +48,7 @@ const late = (what: string) =>
     status: undefined
   })
 
-/** Begins the exchange about an order. */
+/** Begins the exchange with the upstream about an order. */
 export const converse = (
   upstream: Upstream,
   { deadline, names, validity, wasBegun }: Pick<Conversation, "names" | "validity" | "wasBegun" | "deadline">

@@ -6,19 +6,20 @@ import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 import { broken, hasDates, hasNames, objectOf, textIn } from "./UpstreamObjects.ts"
 import type { Keeper, StoredUpstreamOrder } from "./UpstreamRecord.ts"
 
-/* Searches for an order that the upstream was asked to open, but whose URL never arrived (docs/decisions/relays.md). */
+/* Searches for an order that the upstream was asked to open but whose URL never arrived (docs/decisions/relays.md). */
 
-/** The most lists and orders that are read in the search for a lost order. */
+/** The highest number of lists and orders that are read in the search for a lost order. */
 const mostReads = 300
 
 /**
- * How long after a request an upstream may still open the order. Until then, a list without the order proves nothing.
+ * For how many milliseconds after a request an upstream may still open the order. Until then, a list that lacks the
+ * order proves nothing.
  */
 const settlingMillis = 10_000
 
 /**
- * Reads an upstream order that does not belong to a local order. Returns `undefined` if the upstream refuses to show
- * it.
+ * Reads an upstream order to which no local order belongs. Returns `undefined` if the upstream refuses to show the
+ * order.
  */
 const readOrder = ({ ask, client }: Conversation, url: string) =>
   Effect.flatMap(client.checked(url, "an order"), (checked) => ask("order", checked)).pipe(
@@ -27,8 +28,8 @@ const readOrder = ({ ask, client }: Conversation, url: string) =>
   )
 
 /**
- * Returns whether an order is the lost order: it is not finalized, and has exactly the wanted names and dates. If an
- * order was finalized, its URL is stored here, so it is not lost.
+ * Returns whether an upstream order is the lost order: it is not finalized, and has exactly the wanted names and dates.
+ * A finalized order cannot be the lost one, because its URL was stored here before it was finalized.
  */
 const isOpenFor = (
   members: Members | undefined,
@@ -37,7 +38,7 @@ const isOpenFor = (
   members !== undefined && ["pending", "ready"].includes(textIn(members, "status")) && hasNames(members, names) &&
   hasDates(members, validity)
 
-/** Returns whether the upstream will never answer this request, not only at present. */
+/** Returns whether the upstream will never answer this request, not just at the moment. */
 const isUntold = (error: unknown): boolean =>
   error instanceof UpstreamRefused
     ? error.type !== "accountDoesNotExist"
@@ -56,24 +57,25 @@ const urlsOf = (value: unknown): ReadonlyArray<string> | undefined => {
 }
 
 /**
- * Returns a JSON value of any kind. Fails if there is no value, because the body may have been cut off and may be
- * complete the next time.
+ * Returns a JSON value of any kind. Fails if there is no value: the body may have been cut off, and may be complete the
+ * next time.
  */
 const wholeOf = ({ value }: UpstreamAnswer, what: string): Effect.Effect<unknown, UpstreamUnavailable> =>
   value === undefined ? broken(`${what} that is no JSON`) : Effect.succeed(value)
 
 /**
- * Returns whether an account belongs to step-ca, or to Caddy, which is based on it. The form of its URL shows this. The
- * list of orders must not be read from these CAs: reading it removes every order that is not pending. An account whose
- * list is then empty can never open an order again, because newOrder gives a 500 (smallstep/certificates 0.30.2, and
- * Caddy 2.11.7 with it; `npm run interop -- --upstreams caddy` shows when this is no longer so).
+ * Returns whether an account belongs to step-ca, or to Caddy, which is based on step-ca. The form of the account's URL
+ * shows this. The list of orders must not be read from these CAs: reading the list removes every order that is not
+ * pending. If the list of an account is then empty, the account can never open an order again, because newOrder fails
+ * with a 500 (smallstep/certificates 0.30.2, and Caddy 2.11.7 with it; `npm run interop -- --upstreams caddy` shows
+ * when this is no longer so).
  */
 export const isStepCa = (kid: string): boolean => /\/acme\/[^/]+\/account\/[^/]+$/.test(kid)
 
 /**
- * Searches the account's list for an order that an earlier attempt opened but whose URL never arrived. `none` means
- * that the whole list was read and does not contain the order. `unlisted` means that the list does not exist, has an
- * unknown form, is too long, or must not be read.
+ * Searches the account's list for an order that an earlier attempt opened but whose URL never arrived. `none`: the
+ * whole list was read, and does not contain the order. `unlisted`: the list does not exist, has an unknown form, is too
+ * long, or must not be read.
  */
 const search = <E>(talk: Conversation, keeper: Keeper<E>) =>
   Effect.gen(function*() {
@@ -98,18 +100,20 @@ const search = <E>(talk: Conversation, keeper: Keeper<E>) =>
     return "none"
   }).pipe(Effect.catchIf(isUntold, () => Effect.succeed("unlisted" as const)))
 
-/** How long the search continues if the list cannot be read, in milliseconds. After that the list counts as missing. */
+/**
+ * For how many milliseconds the search continues if the list cannot be read. After that, the list counts as missing.
+ */
 const searchMillis = 30_000
 
 /**
- * Searches for the order that may have been opened. If it is not found, returns how many orders may exist that cannot
- * be found.
+ * Searches for the order that may have been opened. If the order is not found, returns how many orders may exist that
+ * cannot be found.
  */
 export const find = <E>(talk: Conversation, { askedAt = 0, asks }: StoredUpstreamOrder, keeper: Keeper<E>) =>
   Effect.gen(function*() {
     if (asks === 0) return 0
     const begun = yield* lifeMillis
-    // If the clock was wrong when the request was recorded, the wait must not become longer than with a correct clock.
+    // If the clock was wrong when the request was recorded, the wait must not be longer than with a correct clock.
     const settled = begun + Math.min((askedAt + 1) * 1000 - (yield* currentMillis), 0) + settlingMillis
     const patience = begun + Math.min(searchMillis, (talk.deadline - begun) / 2)
     let failures = 0
@@ -124,7 +128,7 @@ export const find = <E>(talk: Conversation, { askedAt = 0, asks }: StoredUpstrea
         const { retryAfter = 0 } = searched
         const life = yield* lifeMillis
         if (life + retryAfter * 1000 > talk.deadline) return yield* searched
-        // A single read may take all of that time, so there is at least a second read.
+        // A single read may take all of this time. So there are always at least two reads.
         if (++failures > 1 && life >= patience) return asks
         yield* talk.pause("the list of its orders cannot be read", searched)
         continue

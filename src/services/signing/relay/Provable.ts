@@ -4,14 +4,14 @@ import type { RelaySettings } from "./RelaySettings.ts"
 /* Determines which names a relay can prove to its upstream (docs/signers.md, "An upstream ACME CA"). */
 
 /**
- * Returns the name at which the proof of a name is published in the DNS; `alias` is
+ * Returns the name in the DNS at which the proof of a name is published. `alias` is
  * `signer.relay.dns01.challenge_alias`.
  */
 export const publishedName = (name: string, alias: string): string => `_acme-challenge.${alias === "" ? name : alias}`
 
 /**
- * Returns why the relay can never prove a name, in a sentence for the client, or `undefined` if it can. Wildcards have
- * their `*.`.
+ * Returns why the relay can never prove a name, as a sentence for the client. Returns `undefined` if it can. A wildcard
+ * is given with its `*.`.
  */
 export const unprovable = (
   { challenge_strategy, dns01 }: Pick<RelaySettings, "challenge_strategy" | "dns01">,

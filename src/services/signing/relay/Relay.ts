@@ -29,7 +29,7 @@ import { renewalAt } from "./UpstreamRenewal.ts"
 export const hmacKeyOf = (text: string): Uint8Array =>
   Buffer.from(text.replaceAll("-", "+").replaceAll("_", "/").replace(/=+$/, ""), "base64")
 
-/** Returns the server that accepts the updates of a relay's zone. */
+/** Returns the server to which the updates of a relay's zone are sent. */
 export const updateServerOf = (
   { server, tsig_algorithm, tsig_key_name, tsig_key_secret }: RelaySettings["dns01"]["rfc2136"]
 ): UpdateServer => {
@@ -64,14 +64,15 @@ const strategyOf = (
 const isAccountLost = (error: UpstreamFailed): boolean =>
   error._tag === "UpstreamRefused" && error.type === "accountDoesNotExist"
 
-/** What the order asks for. */
+/** The parts of a request that the client chose. */
 type Ordered = Pick<IssueRequest, "names" | "notBefore" | "notAfter">
 
 const aboutDates = /not[\s_-]?(?:before|after)|validity/i
 
 /**
- * Returns the problem type of a refusal, and what it says about names of the order. `malformed` is passed on only if it
- * concerns a name or a date that the client chose, because this service makes the rest of the request.
+ * Returns the problem type of a refusal, and what the refusal says about names of the order. `malformed` is returned
+ * only if it concerns a name or a date that the client chose, because this service makes all other parts of the
+ * request.
  */
 const whose = (
   { detail, identifier, subproblems = [], type }: UpstreamRefused,
@@ -89,18 +90,18 @@ const whose = (
 }
 
 /**
- * Returns the whole seconds until the upstream may be asked again, if it gave a time. One second is added, because the
- * queue counts from the start of the current second.
+ * Returns the number of whole seconds after which the upstream may be asked again, if the upstream gave a time. One
+ * second is added, because the queue counts from the start of the current second.
  */
 const waitBefore = ({ retryAfter }: UpstreamUnavailable): number | undefined =>
   retryAfter === undefined ? undefined : Math.ceil(retryAfter) + 1
 
-/** The longest wait for another attempt to revoke, in seconds. */
+/** The longest wait before another attempt to revoke, in seconds. */
 export const longestWait = 86_400
 
 /**
- * Turns a failure of the upstream into a failure of signing. `left` is the time for further attempts and `now` the
- * current time, both in milliseconds.
+ * Turns a failure of the upstream into a failure of signing. `left` is the time that is left for further attempts, and
+ * `now` is the current time. Both are in milliseconds.
  */
 const asSigning = (
   error: UpstreamFailed,
@@ -117,7 +118,8 @@ const asSigning = (
   }
   const limit = error._tag === "UpstreamUnavailable" && isLimit(error) ? { problemType: "rateLimited" } : {}
   const atLeast = error._tag === "UpstreamRefused" ? undefined : waitBefore(error)
-  // The next attempt must have at least as much time as the wait before it, unless the upstream asks for a longer wait.
+  // At least as much time as the wait takes must be left for the next attempt, unless the upstream asks for a longer
+  // wait.
   const atMost = Math.max(Math.floor(left / 2000), atLeast ?? 0)
   if (atMost >= 1 && atMost * 1000 < left) {
     return new SigningFailed({ cause: "signer_failed", detail, again: { atLeast, atMost }, ...limit })
@@ -139,10 +141,10 @@ const takesNone = new UpstreamRefused({
   type: "unauthorized"
 })
 
-/** Types of refusals of a revocation that would be the same in every attempt. */
+/** The problem types with which an upstream refuses a revocation in every attempt. */
 const definite: ReadonlySet<string> = new Set(["badRevocationReason", "unauthorized", "malformed"])
 
-/** Turns a failure to ask about a certificate, or to revoke it, into a failure of signing. */
+/** Turns a failure to revoke a certificate, or to ask about it, into a failure of signing. */
 const ofCertificate = (error: UpstreamFailed): SigningFailed => {
   const { detail, type: problemType } = error
   if (error._tag === "UpstreamRefused" && definite.has(error.type)) {
@@ -157,7 +159,7 @@ const ofCertificate = (error: UpstreamFailed): SigningFailed => {
   })
 }
 
-/** Makes the client of the upstream and opens the account there. If there is no account yet, it is created. */
+/** Makes the client of the upstream, and opens the relay's account there. If there is no account yet, it is created. */
 export const account = (
   profile: string,
   { account_key_path, contact, directory_url, eab }: Pick<
@@ -184,8 +186,8 @@ export const account = (
   })
 
 /**
- * Makes a relay, which fulfils orders at an upstream ACME CA. The relay has its own account there, which is created at
- * the first start.
+ * Makes a relay, which fulfils orders at an upstream ACME CA. The relay has an account of its own there. The account is
+ * created at the first start.
  */
 export const make = (
   profile: string,
@@ -204,8 +206,8 @@ export const make = (
           : `the attempt before ended with: ${withoutStop(lastFailure)}`
       }`
     /**
-     * Handles a lost account, which is not the client's fault. The operator is told. If the account was registered
-     * again in the meantime, the new account is used.
+     * Handles the loss of the account, which is not the client's fault: tells the operator, and, if the account was
+     * registered again in the meantime, uses the new account from now on.
      */
     const named = <E>(error: UpstreamFailed | E): Effect.Effect<never, UpstreamFailed | E> => {
       if (!(error instanceof UpstreamRefused) || !isAccountLost(error)) return Effect.fail(error)
@@ -253,11 +255,12 @@ export const make = (
                   : Effect.fail(error)
             )
           const accepted = (chain: string) => accept(`${chain.trimEnd()}\n`, request, "upstream")
-          // A download that was cut off looks like a broken chain, so it is repeated once before the order fails.
+          // If a download was cut off, the chain looks broken. So the download is repeated once before the order fails.
           const taken = ({ again, chain }: Downloaded) =>
             Effect.catch(accepted(chain), () => Effect.flatMap(judged(Effect.delay(again, poll_interval_ms)), accepted))
           if ((yield* left) <= 0) {
-            // An existing certificate is used even after the deadline, because only this service delayed the order.
+            // If the certificate already exists, it is used even after the deadline, because only this service delayed
+            // the order.
             const late = yield* Effect.catchIf(
               finished(upstream, wanted, keeper),
               (error) => error instanceof UpstreamRefused || error instanceof UpstreamUnavailable,
@@ -290,8 +293,8 @@ export const make = (
           }, { kid: yield* Ref.get(known) })
         }).pipe(
           Effect.catch(named<never>),
-          // The certificate is already revoked: by another party, or by a request of this service whose answer was lost
-          // in a crash.
+          // The certificate is already revoked, either by another party or by an earlier request of this service whose
+          // answer was lost in a crash.
           Effect.catchIf(
             (error) => error._tag === "UpstreamRefused" && error.type === "alreadyRevoked",
             () => Effect.void

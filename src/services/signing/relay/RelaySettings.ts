@@ -1,6 +1,6 @@
 import type * as Redacted from "effect/Redacted"
 
-/** `signer.relay`. */
+/** The keys of `signer.relay`. */
 export interface RelaySettings {
   readonly directory_url: string
   readonly account_key_path: string

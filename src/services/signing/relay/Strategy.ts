@@ -27,19 +27,19 @@ export interface Proof {
 }
 
 /**
- * One way to prove control of names. At the end of the scope, even after an interruption, it removes the proof that it
- * published. It leaves the proof if another attempt has taken over the order in the meantime, because that attempt uses
- * and removes the same record.
+ * One way to prove control of names. At the end of the scope, even after an interruption, the strategy removes the
+ * proof that it published. If another attempt has taken over the order in the meantime, the proof stays, because that
+ * attempt uses and removes the same record.
  */
 export interface Strategy {
-  /** Chooses the offered challenge that the strategy answers. Fails if there is no such challenge. */
+  /** Chooses one of the offered challenges that the strategy can answer. Fails if none is offered. */
   readonly choose: (
     name: string,
     isWildcard: boolean,
     offered: ReadonlyArray<UpstreamChallenge>
   ) => Effect.Effect<UpstreamChallenge, UpstreamRefused>
   readonly prepare: (proof: Proof) => Effect.Effect<void, UpstreamRefused | UpstreamUnavailable, Scope.Scope>
-  /** Removes what a killed attempt left behind, if nothing else removes it. */
+  /** Removes what a killed attempt left behind. Absent if the remains are removed in another way. */
   readonly clear?: (proof: Proof) => Effect.Effect<void>
 }
 
@@ -62,7 +62,7 @@ export const bypass: Strategy = {
   prepare: () => Effect.void
 }
 
-/** The store of the key authorizations. Every process with the acme role serves them. */
+/** The store of key authorizations. Every process with the acme role serves them. */
 export interface TokenStore {
   readonly put: (token: string, keyAuthorization: string) => Effect.Effect<void, UpstreamUnavailable>
   readonly remove: (token: string) => Effect.Effect<void>
@@ -72,8 +72,8 @@ const unlessTakenOver = (isTakenOver: Effect.Effect<boolean>, act: Effect.Effect
   Effect.flatMap(isTakenOver, (is) => is ? Effect.void : act)
 
 /**
- * Proves by http-01. The root router serves the key authorization, and a forwarder must send the upstream's request
- * there.
+ * Proves control by http-01. The root router serves the key authorization. A forwarder must send the upstream's request
+ * to this service.
  */
 export const http01 = (tokens: TokenStore, isTakenOver: Effect.Effect<boolean>): Strategy => ({
   choose: (name, isWildcard, offered) =>
@@ -87,18 +87,18 @@ export const http01 = (tokens: TokenStore, isTakenOver: Effect.Effect<boolean>):
     ))
 })
 
-/** `signer.relay.dns01` after decoding. */
+/** The keys of `signer.relay.dns01` after decoding. */
 export interface Dns01Settings {
   readonly server: UpdateServer
-  /** Lower case, with a final dot. */
+  /** The zone in lower case, with a final dot. */
   readonly zone: string
   /** The name at which every challenge is published. If it is empty, challenges are published at the ordered names. */
   readonly alias: string
-  /** How many seconds to wait before the upstream is asked to validate; 0 means no wait. */
+  /** How many seconds to wait before the upstream is asked to validate. 0 means that there is no wait. */
   readonly delaySeconds: number
 }
 
-/** Publishes the digest as a TXT value, and removes it by its value. */
+/** Proves control by dns-01. Publishes the digest as a TXT record, and removes the record by its value. */
 export const dns01 = (
   updates: DnsUpdate["Service"],
   settings: Dns01Settings,
@@ -122,7 +122,8 @@ export const dns01 = (
       Effect.gen(function*() {
         const at = placeOf(proof.name)
         if (!isInZone(at, zone)) return yield* refuse(`${at} is not in the zone ${zone}`)
-        // This is recorded before the update is sent, because an update without an answer may still have been made.
+        // The record is noted before the update is sent, because an update may have been made even if its answer never
+        // arrived.
         let isRefused = false
         yield* Effect.addFinalizer(() => isRefused ? Effect.void : unlessTakenOver(isTakenOver, clear(proof)))
         yield* Effect.mapError(

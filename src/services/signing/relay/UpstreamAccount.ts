@@ -11,7 +11,7 @@ import type { AcmeClient } from "./AcmeClient.ts"
 import type { UpstreamFailed } from "./UpstreamFailed.ts"
 
 /*
- * The relay's own account at the upstream. It consists of a key, and of the account's URL in a `.kid` file beside the
+ * The relay's own account at the upstream. The account consists of a key, and of its URL in a `.kid` file beside the
  * key.
  */
 
@@ -28,7 +28,7 @@ export class AccountUnusable extends Data.TaggedError("AccountUnusable")<{
   readonly mayPass: boolean
   /** Whether the cause is outside the configuration: a file is missing, or the upstream does not answer or refuses. */
   readonly isOutside?: boolean
-  /** Seconds that the upstream asks to wait. */
+  /** The number of seconds that the upstream asks the service to wait. */
   readonly retryAfter?: number | undefined
 }> {}
 
@@ -67,7 +67,8 @@ export const parseKey = (path: string, text: string): Effect.Effect<RequestKey, 
     ))
 
 /**
- * Returns the account key, or `undefined` if there is neither key nor account. It refuses an account without its key.
+ * Returns the account key, or `undefined` if there is neither a key nor an account. Fails if there is an account
+ * without its key.
  */
 export const findKey = (path: string): Effect.Effect<RequestKey | undefined, AccountUnusable> =>
   Effect.gen(function*() {
@@ -79,8 +80,8 @@ export const findKey = (path: string): Effect.Effect<RequestKey | undefined, Acc
   })
 
 /**
- * Loads the account key, or makes it if there is neither key nor account. An account without its key is refused, never
- * replaced.
+ * Loads the account key. If there is neither a key nor an account, makes a key. If there is an account without its key,
+ * fails and replaces nothing.
  */
 export const loadKey = (path: string): Effect.Effect<RequestKey, AccountUnusable, Entropy> =>
   Effect.gen(function*() {
@@ -102,11 +103,14 @@ export const loadKey = (path: string): Effect.Effect<RequestKey, AccountUnusable
 export const readKid = (keyPath: string): Effect.Effect<string | undefined, AccountUnusable> =>
   Effect.map(readIfPresent(kidPathOf(keyPath)), (text) => text?.trim())
 
-/** Returns the binding of a key to a credential from the upstream (RFC 8555 section 7.3.4). */
+/** Returns the binding of a key to a credential that the upstream issued (RFC 8555 section 7.3.4). */
 const bindingOf = ({ jwk }: RequestKey, url: string, { hmacKey, kid }: UpstreamCredential) =>
   signByMac(Redacted.value(hmacKey), { kid, url }, JSON.stringify(jwk))
 
-/** Registers the key at the upstream (RFC 8555 section 7.3), or finds the key's account. Returns the account's URL. */
+/**
+ * Registers the key at the upstream (RFC 8555 section 7.3), or finds the account that the key already has. Returns the
+ * URL of the account.
+ */
 export const register = (
   client: AcmeClient,
   contact: ReadonlyArray<string>,
@@ -115,7 +119,7 @@ export const register = (
   Effect.gen(function*() {
     const { newAccount, termsOfService } = yield* client.directory
     // This finds the account of a key whose `.kid` file was lost. Even an upstream that requires credentials does not
-    // require them for this.
+    // require one for this request.
     const known = yield* Effect.catchTag(
       client.probe("newAccount", newAccount, { onlyReturnExisting: true }, "jwk"),
       "UpstreamRefused",
@@ -144,13 +148,13 @@ const kept =
       )
     })
 
-/** Stores the account's URL, if no URL is stored. */
+/** Stores the account's URL, unless a URL is already stored. */
 export const writeKid = kept(writeNewFile)
 
 /** Replaces a stored URL that the upstream no longer knows. */
 export const replaceKid = kept(replaceFile)
 
-/** Returns the text for an operator if the upstream has lost the account. */
+/** Returns the text that tells an operator that the upstream has lost the account. */
 export const accountLost = (profile: string, keyPath: string, detail: string): string =>
   `the upstream does not know the account in ${kidPathOf(keyPath)} any more (${
     withoutStop(detail)
@@ -160,8 +164,8 @@ export const accountLost = (profile: string, keyPath: string, detail: string): s
 export const withoutStop = (text: string): string => text.replace(/[.\s]+$/, "")
 
 /**
- * Returns what an operator can do if an upstream requires or refused a credential. Upstreams refuse credentials with
- * many different problem types, so any refusal of a request with a credential may concern the credential.
+ * Returns what an operator can do if an upstream requires a credential, or refused one. Upstreams refuse credentials
+ * with many different problem types, so any refusal of a request with a credential may be about the credential.
  */
 const wayOut = (error: UpstreamFailed, profile: string, credential: UpstreamCredential | undefined): string => {
   if (error._tag !== "UpstreamRefused") return ""
@@ -205,12 +209,12 @@ export const open = (options: {
             retryAfter: error._tag === "UpstreamUnavailable" ? error.retryAfter : undefined
           })
     )
-    // A blank file has no URL, but it would prevent a new file from being written.
+    // A blank file contains no URL, but its existence would prevent a new file from being written.
     yield* (kept === undefined ? writeKid : replaceKid)(keyPath, kid)
     yield* emit("upstream_registered", facts)
     return kid
   })
 
-/** Whether the file of the key exists. */
+/** Returns whether the file with the key exists. */
 export const hasKey = (keyPath: string): Effect.Effect<boolean, AccountUnusable> =>
   Effect.map(readIfPresent(keyPath), (text) => text !== undefined)

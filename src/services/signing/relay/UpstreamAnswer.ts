@@ -15,14 +15,17 @@ export interface UpstreamAnswer {
   readonly status: number
   /** The body as a JSON object; `undefined` if the body is not a JSON object. */
   readonly json: Members | undefined
-  /** The body as JSON of any kind; `undefined` if the body is not JSON, for example because it was cut off. */
+  /** The body as JSON of any kind; `undefined` if the body is not JSON, for example because the body was cut off. */
   readonly value: unknown
   readonly text: string
   /** The URL of the Location header, if it may be used. */
   readonly location: string | undefined
   /** The URL of the next part of a list, from the Link header. */
   readonly next: string | undefined
-  /** Seconds that the upstream asks the client to wait, for whatever reason; `undefined` without such a request. */
+  /**
+   * The number of seconds that the upstream asks the client to wait, for whatever reason; `undefined` if the upstream
+   * does not ask for a wait.
+   */
   readonly retryAfter: number | undefined
 }
 
@@ -48,7 +51,7 @@ export const textOf = (value: unknown): string | undefined => typeof value === "
 
 const longestExcerpt = 200
 
-/** Returns the beginning of a body, on one line and without HTML tags, or undefined if there is nothing to show. */
+/** Returns the beginning of a body, on one line and without HTML tags. Returns undefined if nothing is left to show. */
 export const excerptOf = (body: Buffer): string | undefined => {
   const text = oneLine(
     body.subarray(0, 4096).toString("utf8").replaceAll(/<(?:style|script)[^]*?<\/(?:style|script)>|<[^<>]*>/gi, " ")
@@ -70,7 +73,10 @@ const identifierOf = (members: Members): Identifier | undefined => {
 
 const mostSubproblems = 10
 
-/** Turns a problem document into a failure. In the detail, the identifier of each subproblem comes before its text. */
+/**
+ * Turns a problem document into a failure. In the detail of the failure, the text of each subproblem follows its
+ * identifier.
+ */
 export const problemIn = (
   problem: unknown,
   status: number | undefined
@@ -95,10 +101,10 @@ export const problemIn = (
   }
 }
 
-/** Ten years, in seconds. No wait here is as long, and a date can still be computed from it. */
+/** Ten years, in seconds. No wait is that long, and a date that lies so far ahead can still be computed. */
 const longestWait = 315_360_000
 
-/** Reads a Retry-After header (RFC 9110 section 10.2.3): seconds or a date. */
+/** Reads a Retry-After header (RFC 9110 section 10.2.3). Its value is a number of seconds, or a date. */
 export const retryAfterOf = (text: string | undefined, now: number): number | undefined => {
   if (text === undefined) return undefined
   const seconds = /^-?\d+$/.test(text) ? Number(text) : (Date.parse(text) - now) / 1000
@@ -106,13 +112,13 @@ export const retryAfterOf = (text: string | undefined, now: number): number | un
 }
 
 /**
- * Returns whether the members are a problem document (RFC 9457): by its media type or, with another media type, by a
- * type of RFC 8555.
+ * Returns whether the members are a problem document (RFC 9457). The media type shows this. With another media type, a
+ * type of RFC 8555 shows it.
  */
 export const isProblem = (members: Members, mediaType = ""): boolean =>
   /^application\/problem\+json\s*(?:;|$)/i.test(mediaType) || urn.test(textOf(members["type"]) ?? "")
 
-/** Returns the word for an answer in the metrics. */
+/** Returns the word that the metrics use for an answer. */
 export const resultOf = ({ body, headers, status }: WebAnswer): UpstreamResult => {
   if (status < 400) return status >= 200 && status < 300 ? "ok" : "failed"
   const members = objectOf(parsed(body))
@@ -122,7 +128,9 @@ export const resultOf = ({ body, headers, status }: WebAnswer): UpstreamResult =
   return status < 500 ? "refused" : "failed"
 }
 
-/** Returns the URL of the next part from Link headers (RFC 8288). Node.js joins several headers with commas. */
+/**
+ * Returns the URL of the next part, which a Link header names (RFC 8288). Node.js joins several headers with commas.
+ */
 export const nextOf = (links: ReadonlyArray<string> | string | undefined): string | undefined =>
   /<([^<>]*)>\s*;\s*rel="?next"?(?:\s*[;,]|\s*$)/i.exec(typeof links === "string" ? links : links?.join(", ") ?? "")
     ?.[1]

@@ -15,7 +15,7 @@ const proofOf = ({ client }: Conversation, members: Members, { token = "" }: Ups
   keyAuthorization: `${token}.${client.key.thumbprint}`
 })
 
-/** Removes what an interrupted attempt may have left behind for an authorization that is settled by now. */
+/** Removes what an interrupted attempt may have left behind for an authorization that has been decided by now. */
 const clear = (talk: Conversation, members: Members): Effect.Effect<void> => {
   const { strategy } = talk
   const { isWildcard, name } = nameIn(members)
@@ -29,7 +29,7 @@ const clear = (talk: Conversation, members: Members): Effect.Effect<void> => {
 
 const statuses: ReadonlyArray<string> = ["pending", "valid", "invalid", "deactivated", "expired", "revoked"]
 
-/** Reads an authorization from the upstream. Its status must be known. */
+/** Reads an authorization from the upstream. Fails if the status of the authorization is unknown. */
 const authorizationOf = (answer: UpstreamAnswer): Effect.Effect<Members, UpstreamUnavailable> =>
   Effect.filterOrFail(
     objectOf(answer, "an authorization"),
@@ -39,7 +39,7 @@ const authorizationOf = (answer: UpstreamAnswer): Effect.Effect<Members, Upstrea
 
 const isSettled = (members: Members): boolean => textIn(members, "status") !== "pending"
 
-/** Does {@link clear} for the authorization at a URL; a failure is ignored. */
+/** Does the same as {@link clear} for the authorization at a URL. Ignores failures. */
 export const clearAt = (talk: Conversation, url: unknown): Effect.Effect<void> =>
   talk.client.checked(url, "an authorization").pipe(
     Effect.flatMap((checked) => talk.ask("authorization", checked)),
@@ -72,8 +72,8 @@ export const authorize = (talk: Conversation, listed: unknown): Effect.Effect<vo
     const chosen = yield* strategy.choose(name, isWildcard, challengesIn(first))
     const challenge = yield* client.checked(chosen.url, "a challenge")
     yield* strategy.prepare(proofOf(talk, first, chosen))
-    // The request of an earlier, interrupted attempt may have arrived. The authorization shows whether the name is
-    // proved.
+    // The request of an earlier attempt that was interrupted may have arrived. The authorization shows whether the name
+    // is already proved.
     const refused = chosen.status !== "pending" ? undefined : yield* ask("challenge", challenge, {}).pipe(
       Effect.flatMap(({ retryAfter = 0 }) =>
         retryAfter > 0 ? talk.pause(`${name} is not proved there yet`, { retryAfter }) : Effect.void

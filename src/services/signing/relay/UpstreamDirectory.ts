@@ -1,4 +1,4 @@
-/* What an upstream offers, and what the relay requests (RFC 8555 section 7.1.1). */
+/* What an upstream offers, and what the relay can request there (RFC 8555 section 7.1.1). */
 
 /** The members of the directory that the relay uses. */
 export interface Directory {

@@ -20,12 +20,12 @@ import type { UpstreamFailed } from "./UpstreamFailed.ts"
 import { UpstreamRefused, UpstreamUnavailable } from "./UpstreamFailed.ts"
 
 /*
- * Changes the account's key (RFC 8555 section 7.3.5). The new key is written to a separate file before the upstream is
- * asked. It replaces the old key when the upstream knows the account by the new key. So the key in force is always on
- * disk, even if the process dies at any point.
+ * Changes the account's key (RFC 8555 section 7.3.5). The new key is written to a file of its own before the upstream
+ * is asked. When the upstream knows the account by the new key, this key replaces the old one. So the key in force is
+ * always on the disk, even if the process dies in between.
  */
 
-/** Where an account is, and its key. */
+/** The place of an account and of its key. */
 export interface AccountPlace {
   readonly directoryUrl: string
   readonly keyPath: string
@@ -47,8 +47,8 @@ const isKnownBy = (place: AccountPlace, key: RequestKey, accountUrl: string) =>
   })
 
 /**
- * Returns the key of the account, and makes a key if there is none. If an earlier key change was interrupted, the
- * upstream is asked whether it knows the account by the new key. If so, the new key replaces the old one.
+ * Returns the key of the account. If there is no key, makes one. If an earlier key change was interrupted, asks the
+ * upstream whether it knows the account by the new key. If so, the new key replaces the old one.
  */
 export const keyInForce = (place: AccountPlace): Effect.Effect<RequestKey, AccountUnusable, Entropy | Web> =>
   Effect.gen(function*() {
@@ -74,8 +74,8 @@ export const keyInForce = (place: AccountPlace): Effect.Effect<RequestKey, Accou
   })
 
 /**
- * Returns the new key: the key of an interrupted key change, or otherwise a newly made key. If this succeeds, the key
- * is on disk.
+ * Returns the new key: the key of an interrupted key change or, if there was none, a newly made key. If this succeeds,
+ * the key is on the disk.
  */
 const nextKey = (keyPath: string) =>
   Effect.gen(function*() {
@@ -110,7 +110,8 @@ export const changeKey = (
       Effect.as(undefined),
       Effect.catchTag("UpstreamRefused", (error) => Effect.succeed(error))
     )
-    // The upstream also refuses if an earlier request has already changed the key. Then the account has the new key.
+    // The upstream also refuses the change if an earlier request has already changed the key. Then the account has the
+    // new key.
     const now = yield* keyInForce(place)
     if (now.thumbprint === next.thumbprint) return now
     if (refused === undefined) {

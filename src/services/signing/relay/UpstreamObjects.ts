@@ -20,13 +20,13 @@ export const objectOf = (
 ): Effect.Effect<Members, UpstreamUnavailable> =>
   json === undefined ? broken(`${what} that is no JSON object`) : Effect.succeed(json)
 
-/** Returns a member as text, or an empty text if it is not text. */
+/** Returns a member as text. Returns an empty text if the member is not text. */
 export const textIn = (members: Members, name: string): string => {
   const value = members[name]
   return typeof value === "string" ? value : ""
 }
 
-/** Returns a member as a list, or an empty list if it is not a list. */
+/** Returns a member as a list. Returns an empty list if the member is not a list. */
 export const listIn = (members: Members, name: string): ReadonlyArray<unknown> => {
   const value = members[name]
   return Array.isArray(value) ? value as ReadonlyArray<unknown> : []
@@ -55,7 +55,7 @@ export const nameIn = (members: Members): { readonly name: string; readonly isWi
   isWildcard: members["wildcard"] === true
 })
 
-/** The dates that the client asked for, in epoch seconds. */
+/** The dates that the client requested, in epoch seconds. */
 export interface WantedValidity {
   readonly notBefore: number | undefined
   readonly notAfter: number | undefined
@@ -68,8 +68,8 @@ export const datesOf = ({ notAfter, notBefore }: WantedValidity) => ({
 })
 
 /**
- * Returns whether an order has the requested dates, as far as it shows dates. Some upstreams show dates that nobody
- * requested.
+ * Returns whether an order has the requested dates. Only dates that the order shows are compared. Some upstreams show
+ * dates that nobody requested.
  */
 export const hasDates = (members: Members, { notAfter, notBefore }: WantedValidity): boolean =>
   ([["notBefore", notBefore], ["notAfter", notAfter]] as const).every(([member, wanted]) => {
@@ -78,7 +78,8 @@ export const hasDates = (members: Members, { notAfter, notBefore }: WantedValidi
   })
 
 /**
- * Whether an order belongs to the upstream with this newOrder URL. The profile may have had another upstream before.
+ * Returns whether an order belongs to the upstream that has this newOrder URL. The profile may have had another
+ * upstream before.
  */
 export const isOfUpstream = (orderUrl: string, newOrder: string): boolean =>
   URL.canParse(orderUrl) && new URL(orderUrl).origin === new URL(newOrder).origin
@@ -86,7 +87,7 @@ export const isOfUpstream = (orderUrl: string, newOrder: string): boolean =>
 /** Returns names in the form of newOrder. */
 export const identifiersOf = (names: ReadonlyArray<string>) => names.map((value) => ({ type: "dns", value }))
 
-/** Whether an order is for exactly these names. */
+/** Returns whether an order is for exactly these names. */
 export const hasNames = (members: Members, names: ReadonlyArray<string>): boolean => {
   const values = listIn(members, "identifiers")
     .map((one) => textIn((one ?? {}) as Members, "value").toLowerCase()).sort()

@@ -23,13 +23,13 @@ import {
 import type { Keeper, RelayedCertificate, StoredUpstreamOrder } from "./UpstreamRecord.ts"
 
 /*
- * Processes one order at the upstream, from any state to its certificate. A stored order is continued, not opened
- * again.
+ * Processes one order at the upstream, from any state to its certificate. If an order is already stored, it is
+ * continued, and no other order is opened.
  */
 
 /** The order to fulfil. */
 export interface Wanted {
-  /** In the order's form: wildcards with their `*.`. */
+  /** The names as the order has them: a wildcard has its `*.`. */
   readonly names: ReadonlyArray<string>
   readonly validity: WantedValidity
   readonly replaced?: RelayedCertificate | undefined
@@ -43,13 +43,13 @@ export interface Wanted {
 
 const otherNames = untrusted("the upstream's order has other names")
 
-/** How many names are proved at once. One after the other, a hundred names would take too long. */
+/** How many names are proved at the same time. A hundred names, proved one after the other, would take too long. */
 const atOnce = 10
 
-/** How many requests for an order may remain unanswered if the upstream has no list of orders. */
+/** How many requests for an order may stay unanswered at an upstream without a list of orders. */
 const mostAsks = 2
 
-/** Returns whether it is certain that a request with this failure opened no order. */
+/** Returns whether a request that failed in this way certainly opened no order. */
 const opensNone = (error: unknown): boolean =>
   error instanceof UpstreamRefused ||
   (error instanceof UpstreamUnavailable &&
@@ -64,8 +64,8 @@ const unanswered = new UpstreamUnavailable({
 })
 
 /**
- * Returns the `replaces` member of newOrder. Returns nothing if another upstream issued the certificate, or if this
- * upstream has no renewal information.
+ * Returns the `replaces` member of newOrder. Returns no member if another upstream issued the certificate, or if this
+ * upstream offers no renewal information.
  */
 const replacesOf = (
   { newOrder, renewalInfo }: Directory,
@@ -76,8 +76,8 @@ const replacesOf = (
     : {}
 
 /**
- * Asks for an order. If the upstream refuses an order with `replaces`, asks again without it, because the renewal
- * matters more.
+ * Requests an order. If the upstream refuses the order because of `replaces`, requests it again without this member,
+ * because the renewal itself matters more.
  */
 const askFor = <E>(
   { ask, client, names, validity }: Conversation,
@@ -116,7 +116,7 @@ const open = <E>(
     })
     const known = yield* LostOrder.find(talk, stored, keeper)
     if (typeof known !== "number") return yield* keep(known.url, known.members)
-    // step-ca is run by an organisation for itself, does not limit orders, and itself ends unfinished orders. So
+    // An organisation runs step-ca for itself. step-ca does not limit orders, and ends unfinished orders by itself. So
     // another request does no harm.
     if (known >= mostAsks && !LostOrder.isStepCa(talk.kid)) return yield* unanswered
     yield* client.directory
@@ -125,11 +125,11 @@ const open = <E>(
       askFor(talk, replaced, keeper),
       (error) => opensNone(error) ? keeper.asked(known) : Effect.void
     )
-    // The URL is stored even if the body was cut off, because the body can be read again.
+    // The URL is stored even if the body was cut off, because the body can be read again from this URL.
     const { json: members, location } = answer
     if (location === undefined) return yield* broken("an order without a location")
     if (members !== undefined && !hasNames(members, names)) return yield* otherNames
-    // If another local order already has this upstream order, the request opened no new order, and does not count as
+    // If another local order already has this upstream order, the request opened no new order. So it does not count as
     // unanswered.
     return yield* keep(location, members, keeper.asked(known))
   })
@@ -151,9 +151,7 @@ export interface Downloaded {
   readonly again: Effect.Effect<string, UpstreamFailed>
 }
 
-/**
- * Returns the certificate of an order that the upstream has finished, or `undefined` if it has not finished the order.
- */
+/** Returns the certificate of an order that the upstream has finished, or `undefined` if the order is not finished. */
 export const finished = <E>(
   upstream: Upstream,
   { stored: { orderUrl }, ...about }: Wanted,
@@ -167,15 +165,15 @@ export const finished = <E>(
   })
 
 /**
- * Whether the answer to finalize shows the final state of the order. If it says `processing`, the order must be read
- * again.
+ * Returns whether the answer to finalize shows the final state of the order. If the answer says `processing`, the order
+ * must be read again.
  */
 const isShown = ({ json = {} }: Pick<UpstreamAnswer, "json">): boolean =>
   textIn(json, "status") === "invalid" || (textIn(json, "status") === "valid" && textIn(json, "certificate") !== "")
 
 /**
- * Returns the certificate, as PEM, of an order that is not continued here, or `undefined` if the upstream issued no
- * certificate and never will. Fails while the upstream still processes the order.
+ * Returns the certificate of an order that is not continued here, as PEM. Returns `undefined` if the upstream issued no
+ * certificate and never will. Fails while the upstream is still processing the order.
  */
 export const leftOver = (
   { client, kid }: Pick<Upstream, "client" | "kid">,
@@ -205,7 +203,7 @@ export const fulfil = <E>(
     const { shown, url } = stored.orderUrl === undefined
       ? yield* open(talk, { replaced, stored }, keeper)
       : { url: stored.orderUrl, shown: undefined }
-    // The answers to newOrder and finalize contain the order, so it need not be read after them.
+    // The answers to newOrder and finalize contain the order, so the order need not be read after them.
     let next: Pick<UpstreamAnswer, "json" | "retryAfter"> = { json: shown, retryAfter: undefined }
     let isRead = shown !== undefined || stored.finalizeUrl !== undefined
     let [isAuthorized, isFinalized, isNotReady, mayBeUnclear] = [false, false, false, wasBegun]
@@ -228,7 +226,7 @@ export const fulfil = <E>(
         if (isNotReady) yield* talk.pause("its order is ready, and is not finalized", answer)
         const finalize = yield* client.checked(members["finalize"], "a finalize")
         // The upstream may refuse because an earlier attempt has already finalized the order, or because the order is
-        // not ready yet. Reading the order shows which.
+        // not ready yet. The order itself shows which of the two is the case.
         const finalized = yield* Effect.catchIf(
           ask("finalize", finalize, { csr: Buffer.from(csr).toString("base64url") }),
           (error) => error instanceof UpstreamRefused && error.type === "orderNotReady",
@@ -252,7 +250,7 @@ export const fulfil = <E>(
     }
   })
 
-/** Removes what attempts may have left behind for an order that is not continued. It ignores failures. */
+/** Removes what attempts may have left behind for an order that is not continued. Ignores failures. */
 export const clear = (upstream: Upstream, names: ReadonlyArray<string>, orderUrl: string): Effect.Effect<void> => {
   if (upstream.strategy.clear === undefined) return Effect.void
   const validity = { notBefore: undefined, notAfter: undefined }

@@ -7,32 +7,35 @@ export interface StoredUpstreamOrder {
   readonly orderUrl: string | undefined
   readonly finalizeUrl: string | undefined
   readonly certificateUrl: string | undefined
-  /** How often the upstream was asked to open the order and did not return its URL. */
+  /** How often the upstream was asked to open the order without returning the URL of the order. */
   readonly asks: number
-  /** Epoch seconds of the last such request. */
+  /** The time of the last such request, in epoch seconds. */
   readonly askedAt: number | undefined
 }
 
 /** A certificate that an upstream issued. */
 export interface RelayedCertificate {
-  /** RFC 9773 section 4.1 */
+  /** The certID of the certificate (RFC 9773 section 4.1). */
   readonly certId: string
-  /** The URL of the upstream's order for it. It shows which upstream issued the certificate. */
+  /** The URL of the upstream order for this certificate. It shows which upstream issued the certificate. */
   readonly orderUrl: string
 }
 
 /** Stores what must outlive an attempt. */
 export interface Keeper<E> {
-  /** Called before the upstream is asked for an order, so that a lost answer is not forgotten: {@link StoredUpstreamOrder}. */
+  /**
+   * Called before the upstream is asked for an order, so that the request is known even if its answer is lost:
+   * {@link StoredUpstreamOrder}.
+   */
   readonly asked: (asks: number) => Effect.Effect<void, E>
   /**
-   * Returns whether the upstream's order belongs to this order: an upstream may answer two equal requests with the same
-   * order.
+   * Stores the URLs of the upstream's order. Returns whether the upstream's order now belongs to this local order: an
+   * upstream may answer two equal requests with the same order.
    */
   readonly opened: (orderUrl: string, finalizeUrl: string | undefined) => Effect.Effect<boolean, E>
-  /** Called if the upstream refused `replaces` for this reason, and opened the order without it. */
+  /** Called if the upstream refused `replaces` for this reason, but opened the order without it. */
   readonly notReplaced: (error: string) => Effect.Effect<void>
   readonly issued: (certificateUrl: string) => Effect.Effect<void, E>
-  /** Returns which of these upstream orders do not belong to a local order. */
+  /** Returns those of the given upstream orders that belong to no local order. */
   readonly unclaimed: (urls: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<string>, E>
 }

@@ -10,9 +10,9 @@ import type { RelayedCertificate } from "./UpstreamRecord.ts"
 
 /** What an upstream says about the renewal of a certificate. */
 export interface RenewalAnswer {
-  /** The window. `undefined` if the answer cannot be understood, or if the upstream does not know the certificate. */
+  /** The window; `undefined` if the answer cannot be understood, or if the upstream does not know the certificate. */
   readonly window: SuggestedWindow | undefined
-  /** Seconds that the upstream asks to wait before it is asked again. */
+  /** The number of seconds that the upstream asks the service to wait before the next such request. */
   readonly retryAfter: number | undefined
 }
 
@@ -31,8 +31,8 @@ const windowIn = (members: Members | undefined): SuggestedWindow | undefined => 
 }
 
 /**
- * Asks the upstream when to renew a certificate that it issued (RFC 9773 section 4). An upstream without this feature
- * is not asked.
+ * Asks the upstream when a certificate that it issued should be renewed (RFC 9773 section 4). No request is sent to an
+ * upstream that does not offer this.
  */
 export const renewalAt = (
   client: AcmeClient,

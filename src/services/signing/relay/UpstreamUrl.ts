@@ -27,8 +27,9 @@ const policy = makeAddressPolicy({
 const written = /^[\x21-\x7e]{1,2000}$/
 
 /**
- * Returns a URL that an upstream named, if a request may go there: it has the scheme of the directory, no user part,
- * and either the directory's host or a host that is neither this host nor on its link. Returns `undefined` otherwise.
+ * Returns a URL that an upstream named, if requests may be sent to it: it has the scheme of the directory and no user
+ * part, and its host is either the directory's host or a host that is neither this host nor on its link. Returns
+ * `undefined` for every other URL.
  */
 export const upstreamUrl = (text: unknown, directory: URL): URL | undefined => {
   if (typeof text !== "string" || !written.test(text) || !URL.canParse(text)) return undefined
@@ -41,7 +42,7 @@ export const upstreamUrl = (text: unknown, directory: URL): URL | undefined => {
 }
 
 /**
- * Returns what is wrong with a URL that {@link upstreamUrl} does not accept. `what` names the URL, such as `a
+ * Returns what is wrong with a URL that {@link upstreamUrl} does not accept. `what` says which URL it is, such as `a
  * newOrder`.
  */
 export const urlFault = (text: unknown, what: string): string => {
