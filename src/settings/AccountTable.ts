@@ -2,7 +2,7 @@ import * as Schema from "effect/Schema"
 import { signatureAlgorithms } from "../crypto/jose/Jwk.ts"
 import { count, flag, integer, words } from "../engine/config/Key.ts"
 
-/* The sections about accounts: who gets one, how it signs, and how much it may ask for. */
+/* The sections about accounts: who may have one, how its requests are signed, and how much it may request. */
 
 /** `limits` */
 export const limits = Schema.Struct({

@@ -21,7 +21,7 @@ export const hmacKey: Form = form(
   "must be base64url or base64"
 )
 
-/** A DNS name to which other names are aliased. */
+/** A DNS name that other names have as their alias. */
 export const aliasName: Form = {
   says: "DNS name",
   isTrimmed: true,

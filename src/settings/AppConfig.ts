@@ -7,17 +7,23 @@ type Read = typeof Table.Type
 type ReadProfile = Read["profiles"][string]
 
 /**
- * One profile with every inherited value filled in. Member names are the keys of docs/configuration.md, "Reference";
- * durations are integers in the unit at the end of the key's name.
+ * One profile, in which every inherited value is filled in. The names of its members are the keys in
+ * docs/configuration.md, "Reference". Durations are integers in the unit that ends the name of the key.
  */
 export interface ProfileConfig extends ReadProfile {
   readonly name: string
 }
 
-/** The whole configuration, checked and with defaults. Profiles are sorted by name and include the parked profiles. */
+/**
+ * The whole configuration, checked and completed with defaults. The profiles are sorted by name, and include the parked
+ * profiles.
+ */
 export interface Config extends Omit<Read, "profiles"> {
   readonly profiles: ReadonlyArray<ProfileConfig>
-  /** Proxies from the environment variables that many programs read. `proxy.*` takes precedence over them. */
+  /**
+   * The proxies in the environment variables that many programs read. The keys `proxy.*` take precedence over these
+   * variables.
+   */
   readonly proxyVariables: ProxySource
 }
 

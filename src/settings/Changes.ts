@@ -7,7 +7,10 @@ const isSection = (value: unknown): value is Readonly<Record<string, unknown>> =
 
 const isSame = (one: unknown, other: unknown): boolean => sectionText({ value: one }) === sectionText({ value: other })
 
-/** Returns the keys below `key` whose values differ, including secrets. The result contains no values. */
+/**
+ * Returns the keys below `key` whose values differ. Secrets are compared too. The result contains only keys, not
+ * values.
+ */
 export const differing = (key: string, before: unknown, after: unknown): ReadonlyArray<string> =>
   isSection(before) && isSection(after)
     ? [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((name) =>
@@ -23,8 +26,8 @@ const byName = ({ profiles, ...sections }: Omit<Config, "proxyVariables">) => ({
 })
 
 /**
- * Returns the configuration keys that a reload changed. An inherited key is named once if the change applies to every
- * profile. A profile that was added or removed is named as a whole.
+ * Returns the configuration keys that a reload changed. If the change of an inherited key applies to every profile, the
+ * key is named once. If a profile was added or removed, only the profile is named.
  */
 export const changedKeys = (before: Config, after: Config): ReadonlyArray<string> => {
   const keys = differing("", byName(before), byName(after))

@@ -37,8 +37,9 @@ const postgresFault = (text: string): string | undefined => {
 }
 
 /**
- * Accepts `sqlite://<path>` (three slashes for an absolute path, no query string), `postgres://` or `postgresql://`
- * with at most the four known parameters, for one server or for several. Messages never quote any part of the URL, not even the name of a parameter.
+ * A URL: `sqlite://<path>` (three slashes for an absolute path, no query string), or `postgres://` or `postgresql://`
+ * with at most the four known parameters, for one server or for several servers. Messages never quote any part of the
+ * URL, not even the name of a parameter.
  */
 export const databaseUrl: Form = {
   says: "`sqlite://<path>`, `postgres://…` or `postgresql://…`",
@@ -59,7 +60,7 @@ export const postgresUrl: Form = {
   }
 }
 
-/** The URL with `***` as its password, for logs and pages. A URL that cannot be read becomes `***`. */
+/** Returns the URL with `***` as its password, for logs and pages. If the URL cannot be read, returns `***`. */
 export const maskedDatabaseUrl = (url: Redacted.Redacted<string>): string => {
   const text = Redacted.value(url)
   if (text.startsWith(sqlite)) return text

@@ -11,11 +11,11 @@ import { table } from "./Table.ts"
 
 /** One key in force. */
 export interface EffectiveKey {
-  /** Its full name; a key of a profile begins with `profiles.<name>`. */
+  /** The full name of the key. A key of a profile begins with `profiles.<name>`. */
   readonly key: string
   /**
-   * The value. A secret is shown as `***`, a webhook's URL as its host. Each argument of a program counts as a secret.
-   * Undefined if the key is unset and has no default.
+   * The value. Instead of a secret it is `***`, and instead of a webhook's URL it is the URL's host. Each argument of a
+   * program counts as a secret. Undefined if the key is unset and has no default.
    */
   readonly value: string | number | boolean | ReadonlyArray<string> | undefined
   readonly source: Source
@@ -30,7 +30,9 @@ const within = (value: unknown, name: string): unknown => isRecord(value) ? valu
 
 const isWebhookUrl = (key: string): boolean => /(?:^|\.)notify\.webhook\.[^.]+\.url$/.test(key)
 
-/** Masks a secret. The database URL keeps everything except its password. A webhook's URL keeps only its host. */
+/**
+ * Masks a secret. Of a database URL, everything but the password is kept. Of a webhook's URL, only the host is kept.
+ */
 const masked = (key: string, secret: Redacted.Redacted<unknown>): string | ReadonlyArray<string> => {
   const value = Redacted.value(secret)
   if (Array.isArray(value)) return value.map(() => "***")
@@ -42,7 +44,7 @@ const masked = (key: string, secret: Redacted.Redacted<unknown>): string | Reado
   return text === "" ? "" : "***"
 }
 
-/** Masks the parts of a URL that may be secret even if the URL is not: its user part and its query. */
+/** Masks the user part and the query of a URL, which may be secret even if the URL as a whole is not. */
 const withoutSecrets = (text: string): string => {
   if (!URL.canParse(text)) return text
   const url = new URL(text)
@@ -60,8 +62,8 @@ const shown = (key: string, value: unknown): EffectiveKey["value"] =>
     : value as EffectiveKey["value"]
 
 /**
- * Returns whether the configuration file contains a secret. Arguments of programs do not count, because they may be any
- * text.
+ * Returns whether the configuration file contains a secret. The arguments of programs do not count, because they may be
+ * any text.
  */
 export const hasSecretInFile = (resolved: Pick<Resolved, "config" | "sources">): boolean =>
   [undefined, ...resolved.config.profiles.map(({ name }) => name)]
@@ -74,7 +76,7 @@ export const hasSecretInFile = (resolved: Pick<Resolved, "config" | "sources">):
 export const shownAt = (config: Config, key: string): string =>
   String(shown(key, key.split(".").reduce<unknown>((value, name) => within(value, name), config)) ?? "")
 
-/** Returns every key below a node, with its value in force. */
+/** Returns every key below a node of the table, with its value in force. */
 const keysOf = (
   node: Node,
   path: ReadonlyArray<string>,
@@ -93,8 +95,8 @@ const keysOf = (
 }
 
 /**
- * Returns the keys in force: the process-wide keys, or the keys of one profile with everything that it inherits.
- * Undefined if there is no such profile.
+ * Returns the keys in force: either the process-wide keys, or the keys of one profile with everything that the profile
+ * inherits. Returns undefined if the profile does not exist.
  */
 export const effectiveKeys = (
   { config, sources }: Pick<Resolved, "config" | "sources">,

@@ -5,7 +5,7 @@ import { table } from "./Table.ts"
 
 const width = 110
 
-/** Comment lines: `# ` and as many words as fit on a line. */
+/** Returns comment lines: each begins with `# ` and has as many words as fit. */
 const comment = (text: string): ReadonlyArray<string> =>
   text.split(" ").reduce<ReadonlyArray<string>>((lines, word) => {
     const last = lines.at(-1)
@@ -20,14 +20,14 @@ const toml = (value: Default): string => {
   return typeof value === "object" ? `[${value.map(toml).join(", ")}]` : String(value)
 }
 
-/** The values that a key takes, in words. */
+/** Returns the accepted values of a key, in words. */
 export const typeOf = ({ facts: { kind, rule } }: Declared): string => {
   if (kind === "boolean") return "true or false"
   if (kind === "array") return `array: ${rule}`
   return kind === "integer" ? `integer, ${rule}` : rule
 }
 
-/** The default in the syntax of the file. */
+/** Returns the default of a key in the syntax of the file. */
 export const defaultOf = ({ facts }: Declared): string => toml(facts.default)
 
 /** The keys of one table, in order. */
@@ -36,7 +36,7 @@ export interface Section {
   readonly keys: ReadonlyArray<Declared>
 }
 
-/** Returns the process-wide sections, and the sections that a profile adds. */
+/** Returns the process-wide sections, and the sections that only a profile has. */
 export const sections = (): ReadonlyArray<Section> => {
   const keys = declaredKeys(table)
   const names = new Set(keys.map(({ path }) => path.slice(0, -1).join(".")))
@@ -90,7 +90,7 @@ const profileTail =
 #[profiles.default.meta]
 #website = "https://pki.example.org/"`
 
-/** Renders the example's own profile. `enabled` is set, so that the file loads unchanged. */
+/** Renders the profile of the example. `enabled` is set in it, so that the file can be loaded unchanged. */
 const profileLines = (section: Section): ReadonlyArray<string> =>
   section.keys.map(({ facts, path }) =>
     keyLines({ facts, path: path.map((segment) => segment === "<name>" ? "default" : segment) }).join("\n")
@@ -99,8 +99,9 @@ const profileLines = (section: Section): ReadonlyArray<string> =>
 
 /**
  * Returns the text of `config.toml.example`: every key, commented out, with its meaning, type, variable and default,
- * and one profile. The file loads unchanged, and also if every `#` before a key or section is removed. To render it
- * again: `node -e 'import("./src/settings/Example.ts").then((m) => process.stdout.write(m.renderExample()))'`.
+ * and one profile. The file can be loaded unchanged. It can also be loaded if the `#` before every key and section is
+ * removed. To render the text again: `node -e 'import("./src/settings/Example.ts").then((m) =>
+ * process.stdout.write(m.renderExample()))'`.
  */
 export const renderExample = (): string => {
   const isProfile = ({ path: [first] }: Section) => first === "profiles"
@@ -115,7 +116,7 @@ export const renderExample = (): string => {
   return [head, ...blocks].join("\n\n") + "\n"
 }
 
-/** The choices that {@link renderInitialConfig} writes. */
+/** What can be chosen for the file that {@link renderInitialConfig} writes. */
 export interface InitialConfig {
   readonly profile: string
   readonly bind_address: string
@@ -123,7 +124,7 @@ export interface InitialConfig {
   readonly http_01_port: number
 }
 
-/** A server for its own machine only. It can issue a first certificate without root privileges. */
+/** A server that only its own machine can reach. It can issue a first certificate without root privileges. */
 const initial: InitialConfig = {
   profile: "default",
   bind_address: "127.0.0.1:3000",

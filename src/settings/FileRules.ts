@@ -2,7 +2,7 @@ import * as nodePath from "node:path"
 import type { Config, ProfileConfig } from "./AppConfig.ts"
 import type { Finding, Subject } from "./Finding.ts"
 
-/** Returns the process-wide sections, then the sections of each profile, each with the prefix of its keys. */
+/** Returns the process-wide sections, then the sections of each profile. Each comes with the prefix of its keys. */
 export const scopes = (
   config: Config
 ): ReadonlyArray<readonly [string, Pick<ProfileConfig, "account" | "challenge" | "signer">]> => [
@@ -10,7 +10,7 @@ export const scopes = (
   ...config.profiles.map((profile) => [`profiles.${profile.name}.`, profile] as const)
 ]
 
-/** Returns a path in one form, which is the same for all spellings of the path. */
+/** Returns a path in a form that is the same for all spellings of the path. */
 export const absolute = (cwd: string | undefined, path: string): string =>
   cwd === undefined ? nodePath.normalize(path) : nodePath.resolve(cwd, path)
 
@@ -31,7 +31,7 @@ const differentFiles = ({ cwd, written }: Subject) =>
   })
 }
 
-/** Returns every file that the configured service writes, with its key. */
+/** Returns every file that the configured service writes, and the key that names the file. */
 const writtenBy = ({ config, cwd, written }: Subject) =>
   [
     ...(["server", "admin"] as const).flatMap((listener) =>
@@ -58,8 +58,8 @@ const writtenBy = ({ config, cwd, written }: Subject) =>
   ].map(({ key, path }) => ({ key: written(key), file: absolute(cwd, path) }))
 
 /**
- * Finds conflicts of a relay's account key file and of the file beside it. Another rule handles relays that share a
- * key.
+ * Finds the keys that name the same file as a relay's account key, or as the file beside it. If relays share a key,
+ * another rule applies.
  */
 const accountFiles = (subject: Subject): ReadonlyArray<Finding> => {
   const others = writtenBy(subject)
@@ -82,8 +82,8 @@ const accountFiles = (subject: Subject): ReadonlyArray<Finding> => {
 }
 
 /**
- * Finds conflicts of the record of issued lists, which is a file beside each `crl_path`. Another rule handles CAs that
- * share a `crl_path`.
+ * Finds the keys that name the same file as the record of issued lists, which is beside each `crl_path`. If CAs share a
+ * `crl_path`, another rule applies.
  */
 const recordFiles = (subject: Subject): ReadonlyArray<Finding> => {
   const others = writtenBy(subject)
@@ -97,7 +97,7 @@ const recordFiles = (subject: Subject): ReadonlyArray<Finding> => {
   })
 }
 
-/** Checks that all files that the service writes are different. Otherwise a revocation list could overwrite a key. */
+/** Checks that the service writes no file for two purposes. Otherwise a revocation list could overwrite a key. */
 export const fileFindings = (subject: Subject): ReadonlyArray<Finding> => {
   const different = differentFiles(subject)
   const pairOf = ({ cert_path, key_path }: { readonly cert_path: string; readonly key_path: string }) => ({

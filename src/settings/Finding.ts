@@ -1,11 +1,14 @@
 import type { Config } from "./AppConfig.ts"
 
-/** A conflict between keys that are each valid. */
+/** A conflict between keys, each of which is valid by itself. */
 export interface Finding {
-  /** The key to change. */
+  /** The key that has to be changed. */
   readonly key: string
   readonly message: string
-  /** The written keys on which the finding depends. If one of these keys is itself refused, the finding is dropped. */
+  /**
+   * The keys on which the finding depends, as they were written. If one of them is refused for another reason, the
+   * finding is dropped.
+   */
   readonly involves: ReadonlyArray<string>
 }
 
@@ -13,12 +16,14 @@ export interface Finding {
 export interface Subject {
   readonly config: Config
   /**
-   * Returns the key as it was written, for the full name of a key in force. A key that a profile inherits was written
-   * process-wide.
+   * Returns the key that the operator wrote, given the full name of a key in force. If a profile inherits the key, this
+   * is the process-wide key.
    */
   readonly written: (key: string) => string
-  /** Returns whether the key with this full name was configured. If its default is in force, it was not. */
+  /** Returns whether the key with this full name was configured, and does not merely have its default. */
   readonly isSet: (key: string) => boolean
-  /** The directory in which relative paths are compared; without it, they are compared as written. */
+  /**
+   * The directory in which relative paths are compared. If it is undefined, paths are compared as they were written.
+   */
   readonly cwd: string | undefined
 }

@@ -2,8 +2,8 @@ import type { Config } from "./AppConfig.ts"
 import { differing } from "./Changes.ts"
 
 /**
- * Returns the keys that a reload would change although it must not: all of `database.*` and `tracing.*`, and
- * `server.reuse_port` (docs/decisions/configuration.md, "Frozen keys").
+ * Returns the keys that the new configuration changes although a reload must not change them: all of `database.*` and
+ * `tracing.*`, and `server.reuse_port` (docs/decisions/configuration.md, "Frozen keys").
  */
 export const frozenChanges = (before: Config, after: Config): ReadonlyArray<string> => [
   ...differing("database", before.database, after.database),

@@ -3,16 +3,19 @@ import type { Assembled } from "../engine/config/Assemble.ts"
 import type { Config, ProfileConfig } from "./AppConfig.ts"
 
 /*
- * Decides which keys a process uses. It does not use keys of a section that is off, or keys of a role that it does not
- * have.
+ * Decides which keys a process uses. It uses neither the keys of a section that is off nor the keys of a role that it
+ * does not have.
  */
 
-/** Returns whether a switch is on. A switch with a fault counts as on, because nobody knows what was meant. */
+/**
+ * Returns whether a switch is on. A switch with a fault counts as on, because nobody knows what its value was meant to
+ * be.
+ */
 type IsOn = (key: string, isSet: boolean) => boolean
 
 /**
- * Prefixes of keys, each with whether the process uses the keys. The first prefix that fits decides. A section's own
- * switch does not depend on the section.
+ * Prefixes of keys, each with the information whether the process uses these keys. The first prefix that fits a key
+ * decides. The switch of a section does not depend on the section being on.
  */
 type Sections = ReadonlyArray<readonly [prefix: string, isUsed: boolean]>
 
@@ -32,7 +35,10 @@ const wideSections = ({ admin, metrics, publish, server }: Config, roles: Roles,
   ]
 }
 
-/** The notification keys that decide whether there is something to report. The others say how a report is delivered. */
+/**
+ * Matches the notification keys that decide whether there is anything to report. The other keys say how a report is
+ * delivered.
+ */
 const decides = /^notify\.(?:\w+_enabled|expiry\.\w+|(?:email|webhook\.[^.]+|custom\.[^.]+)\.events)$/
 
 const profileSections = ({ notify, signer }: ProfileConfig, roles: Roles, isOn: IsOn): Sections => {
@@ -56,9 +62,8 @@ const isWithin = (sections: Sections, key: string): boolean =>
 const ofProfile = /^profiles\.(?<name>[^.]+)\.(?<key>.+)$/
 
 /**
- * Returns a function that says whether a process with these roles uses a key, as it was written
- * (docs/decisions/configuration.md, "What is off"). A process-wide key that profiles inherit is used if any of them
- * uses it.
+ * Returns a function that says whether a process with these roles uses a key, named as it was written
+ * (docs/decisions/configuration.md, "What is off"). A process-wide key is used if any profile that inherits it uses it.
  */
 export const makeInUse = (
   config: Config,
@@ -68,7 +73,7 @@ export const makeInUse = (
 ): (written: string) => boolean => {
   const isFaulty = (full: string) => unusable.has(origins.get(full)?.key ?? full)
   const wide = wideSections(config, roles, (key, isSet) => isSet || isFaulty(key))
-  // If no profile is enabled, one of the disabled profiles was probably meant to be enabled.
+  // If no profile is enabled, one of the disabled profiles was probably meant to be.
   const isAnyServed = config.profiles.some(({ enabled }) => enabled)
   const profiles = new Map(config.profiles.map((profile) => [profile.name, profile]))
   const isUsed = (full: string): boolean => {
@@ -88,7 +93,8 @@ export const makeInUse = (
   for (const [full, { key }] of origins) {
     if (full !== key) heirs.set(key, [...heirs.get(key) ?? [], full])
   }
-  // Processes that serve clients also use the process-wide policy, to decide whether to believe a forwarding header.
+  // A process that serves clients also uses the process-wide policy: it decides whether a forwarding header is
+  // believed.
   const isOfListener = (written: string) => roles.has("acme") && written.startsWith("filter.")
   return (written) => isOfListener(written) || (heirs.get(written) ?? [written]).some(isUsed)
 }

@@ -1,6 +1,8 @@
 import type { Config } from "./AppConfig.ts"
 
-/** Returns the host of a base URL that is already checked. The host distinguishes one installation from another. */
+/**
+ * Returns the host of a base URL that has already been checked. The host distinguishes this installation from others.
+ */
 export const hostOf = (baseUrl: string): string => new URL(baseUrl).hostname
 
 /**

@@ -11,18 +11,18 @@ import { withFilesAt } from "./Placed.ts"
 import type { NeededSection, PlaceOf, Readable, Resolved, Sources } from "./Resolve.ts"
 import { readableConfig, resolveConfig } from "./Resolve.ts"
 
-/** A configuration, its origin, and facts about the file. */
+/** A configuration, the sources of its values, and facts about the file. */
 export interface Loaded extends Resolved {
-  /** Absolute path of the file that was read, or of the absent file that would have been read. */
+  /** The absolute path of the file that was read or, if that file is absent, that would have been read. */
   readonly path: string
   readonly filePresent: boolean
   /** `ACME_SVC_CONFIG` names a file that does not exist: the advisory `server_config_file_absent`. */
   readonly fileNamedButAbsent: boolean
-  /** Finds where the file has its keys. */
+  /** Finds at which places of the file its keys are. */
   readonly places: Effect.Effect<PlaceOf>
 }
 
-/** The directory in which a program runs, its variables, and its roles if it serves. */
+/** The surroundings of a program: its directory, its environment variables and, if it serves, its roles. */
 interface Surroundings {
   readonly cwd: string
   readonly env: Environment
@@ -36,7 +36,10 @@ interface File {
   readonly text: Result.Result<string | undefined, string>
 }
 
-/** Reads the path as given, then with its extension. A directory with the first name does not hide the second file. */
+/**
+ * Reads the file at the given path or, if there is none, at the path with the extension. A directory with the first
+ * name does not hide the second file.
+ */
 const readFirst = Effect.fnUntraced(function*(paths: ReadonlyArray<string>): Effect.fn.Return<File> {
   let directory: File | undefined
   for (const path of paths) {
@@ -51,7 +54,7 @@ const readFirst = Effect.fnUntraced(function*(paths: ReadonlyArray<string>): Eff
   return directory ?? { path: paths[0] ?? "", text: Result.succeed(undefined) }
 })
 
-/** Finds where a file has its keys. The module that finds them is loaded here, not at each start. */
+/** Finds at which places of a file its keys are. The module that does this is loaded only here, not at each start. */
 const placesOf = (path: string, text: string | undefined): Effect.Effect<PlaceOf> =>
   text === undefined ? Effect.succeed(() => undefined) : Effect.map(
     Effect.promise(() => import("../engine/config/Lines.ts")),
@@ -94,7 +97,7 @@ const resolve = Effect.fnUntraced(function*(
     Result.isSuccess(first) && first.success.ignored.length === 0
       ? first
       : resolveConfig({ ...sources, placeOf: yield* places }),
-    // The missing values may be in the file that does not exist.
+    // The file that does not exist may be the one with the missing values.
     (refused) => fileNamedButAbsent ? refused.advised(`${fileVariable} names ${path}, which does not exist.`) : refused
   ))
   return {
@@ -108,15 +111,16 @@ const resolve = Effect.fnUntraced(function*(
 })
 
 /**
- * Reads and resolves the configuration: `config.toml` in `cwd` or the file that ACME_SVC_CONFIG names (extension optional;
- * an empty value names none). The environment overrides the file. A missing file is not a fault. An unreadable file is a
- * fault, reported together with every fault of the environment (docs/configuration.md, "Where values come from").
+ * Reads and resolves the configuration. The file is `config.toml` in `cwd`, or the file that ACME_SVC_CONFIG names (the
+ * extension is optional, and an empty value names no file). The environment overrides the file. It is no fault if the
+ * file is missing. It is a fault if the file is unreadable, and this fault is reported together with every fault of the
+ * environment (docs/configuration.md, "Where values come from").
  */
 export const loadConfig = Effect.fn("Config.load")((surroundings: Surroundings) =>
   Effect.flatMap(readSources(surroundings), resolve)
 )
 
-/** A configuration for work that needs one section of it. */
+/** A configuration for work that needs only one section. */
 export interface Portion {
   readonly config: Config
   /** A sentence about a refused configuration. Undefined if the configuration was accepted. */
@@ -132,8 +136,8 @@ const remarkOn = ({ filePresent, path }: Read, { isFileRead }: Readable, section
 }
 
 /**
- * Like {@link loadConfig}, but uses a refused configuration as far as it can be read, if the needed section has no
- * fault (docs/decisions/configuration.md, "Commands that need the database alone").
+ * Loads the configuration like {@link loadConfig}. But if the configuration is refused and the needed section has no
+ * fault, the readable part of it is used (docs/decisions/configuration.md, "Commands that need the database alone").
  */
 export const loadSection = Effect.fn("Config.loadSection")(function*(
   surroundings: Surroundings,

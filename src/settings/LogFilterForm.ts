@@ -7,7 +7,7 @@ import { covers, levelWords, readDirective, targetOf } from "../engine/telemetry
 /** Every target that a record can have. */
 export const targets: ReadonlyArray<string> = [...new Set(Object.keys(events).map(targetOf))].sort()
 
-/** Returns whether there are records of this target, or of a target below it. */
+/** Returns whether there are records of this target, or of a target that begins with it. */
 export const isKnownTarget = (target: string): boolean => targets.some((one) => covers(target, one))
 
 const shape = /^[A-Za-z0-9_.:/@-]+(?:=[A-Za-z0-9]+)?$/
@@ -15,7 +15,7 @@ const own = /^acme_svc\b/
 
 const levels = `a level is one of ${levelWords.join(", ")}, or 0 to ${levelWords.length - 1}`
 
-/** Returns what is wrong with one part of a filter. A part about targets of other programs is not checked. */
+/** Returns what is wrong with one part of a filter. A part about the targets of another program is not checked. */
 const faultOf = (part: string): string | undefined => {
   const text = part.trim()
   const shown = quoteOf(text) ?? "a part"
@@ -31,9 +31,9 @@ const faultOf = (part: string): string | undefined => {
 }
 
 /**
- * Comma-separated `target=level`, a bare level or a bare target. A target that no record can have is refused, because
- * it would silence the log unnoticed. Parts about other programs are allowed if at least one part is about this
- * service.
+ * Parts separated by commas. A part is `target=level`, only a level, or only a target. A target that no record can have
+ * is refused, because it would silence the log without anybody noticing. Parts about other programs are allowed if at
+ * least one part is about this service.
  */
 export const logFilter: Form = {
   says: "comma-separated `target=level`, level or target",

@@ -8,11 +8,11 @@ import type { Finding, Subject } from "./Finding.ts"
 
 type Section = Config["notify"] | Config["admin"]["notify"]
 
-/** A section with the full name of its keys. */
+/** A section, and the full name of its key. */
 interface Scope {
   readonly section: Section
   readonly at: (key: string) => string
-  /** Whether recipients may be missing, because operators get mail at their own address. */
+  /** Whether recipients may be missing, because operators receive mail at their own addresses. */
   readonly ownRecipients: boolean
 }
 
@@ -29,8 +29,8 @@ const lists = [
 ] as const
 
 /**
- * Checks lists of entries: they are not empty while the backend is on, have no repetitions, and name only entries that
- * exist.
+ * Checks the lists of entries. A list must not be empty while its backend is on, and must not contain repetitions or
+ * entries that do not exist.
  */
 const listed = ({ at, section }: Scope): ReadonlyArray<Finding> =>
   lists.flatMap(([backend, list, table]) => {
@@ -108,7 +108,7 @@ const bodies = ({ at, section }: Scope): ReadonlyArray<Finding> =>
       : [{ key, message: `does not compile: line ${found.line}: ${found.fault}`, involves: [key] }]
   })
 
-/** Checks that mail to contacts has a mail server, and a time before the expiry at which it is sent. */
+/** Checks that mail to contacts can be sent: there must be a mail server, and a number of days before the expiry. */
 const expiry = (
   { enabled, expiry: { lead_days, to_contacts } }: Config["notify"],
   at: (key: string) => string
@@ -126,7 +126,7 @@ const expiry = (
   ]
 }
 
-/** Returns every fault of the sections, including faults of unused entries. */
+/** Returns every fault of the sections, even faults of entries that are not used. */
 export const notifyFindings = ({ config, written }: Subject): ReadonlyArray<Finding> => {
   const scopes: ReadonlyArray<Scope> = [
     ...config.profiles.map(({ name, notify }) => ({

@@ -13,14 +13,14 @@ import { parseCidr } from "../engine/net/Address.ts"
 import type { ProfileConfig } from "./AppConfig.ts"
 import type { Finding, Subject } from "./Finding.ts"
 
-/** The rules for the policy of one profile, and for the keys that the backend of its inventory needs. */
+/** The rules for the policy of one profile, and for the keys that the backend of its inventory requires. */
 
 type Check = ProfileConfig["filter"]["check"][string]
 
 /** The sections that determine a policy. */
 type Sections = Pick<ProfileConfig, "filter" | "ipam" | "eab">
 
-/** The sections of one profile, or of the operators' listener, with their keys as they were written. */
+/** The sections of one profile or of the operators' listener, with their keys as they were written. */
 interface Scope {
   readonly profile: Sections
   /** The stages at which the policy is applied. */
@@ -40,7 +40,7 @@ const scopeOf = ({ isSet, written }: Subject, profile: ProfileConfig): Scope => 
       if (isSet(full(key)) || !key.startsWith("filter.check.") && !key.startsWith("filter.rule.")) {
         return written(full(key))
       }
-      // A missing key is reported at the place of its entry.
+      // A missing key is reported at the place where its entry is written.
       const name = ownSections(key)
       const members = Object.keys(key.startsWith("filter.check.") ? checkMembers : ruleMembers)
       const set = members.map((member) => `${name}.${member}`).filter((member) => isSet(full(member)))
@@ -74,7 +74,7 @@ const ruleMembers: Members<ProfileConfig["filter"]["rule"][string]> = {
   mode: true
 }
 
-/** Returns a finding about one key. It depends on that key and on the other given keys. */
+/** Returns a finding about one key. The finding depends on this key and on the other given keys. */
 const finding = ({ written }: Scope, key: string, message: string, others: ReadonlyArray<string> = []): Finding => ({
   key: written(key),
   message,
@@ -94,7 +94,7 @@ const compilers = {
 
 const hasGlobs = (type: CheckType): type is keyof typeof compilers => Object.hasOwn(compilers, type)
 
-/** Returns the fault of the first entry that does not compile. */
+/** Returns what is wrong with the first entry that does not compile. */
 const listFault = (entries: ReadonlyArray<string>, compile: (entry: string) => Compiled): string | undefined => {
   for (const [index, entry] of entries.entries()) {
     const { fault } = compile(entry)
@@ -114,10 +114,10 @@ const listFindings = (scope: Scope, prefix: string, type: CheckType, check: Chec
   ].flatMap(([key, message]) => message === undefined ? [] : [finding(scope, `${prefix}.${key}`, message)])
 }
 
-/** Returns findings about keys that a check of its type requires. */
+/** Returns findings about the keys that a check of this type requires. */
 const emptiness = (scope: Scope, prefix: string, type: CheckType, check: Check): ReadonlyArray<Finding> => {
   switch (type) {
-    // Without lists, the other types still check something: whether there is a confirmed name, or a credential.
+    // The other types check something even without lists: whether there is a confirmed name, or a credential.
     case "allowed_ip":
     case "path":
       return check.allow.length === 0 && check.deny.length === 0
@@ -204,7 +204,7 @@ const conditionFindings = (scope: Scope, name: string): ReadonlyArray<Finding> =
   }))
   if (asked.length < named.length) return []
   const stages = sharedStages(asked.map((one) => one.stages))
-  // A rule that never applies lets everyone in, whatever the default is.
+  // A rule that never applies cannot refuse anybody, so the stage lets everyone in, whatever the default is.
   if (stages.some((stage) => scope.reached.includes(stage))) return []
   const sides = asked.map((one) => `${one.name} (${one.stages.join(", ")})`).join(" and ")
   const involved = named.flatMap((one) => [`filter.check.${one}.type`, `filter.check.${one}.stages`])
@@ -278,7 +278,7 @@ const ofFilter = (scope: Scope): ReadonlyArray<Finding> => [
   ...ruleFindings(scope)
 ]
 
-/** Returns every fault of the operators' filter, which inherits nothing. */
+/** Returns every fault of the operators' filter. This filter inherits nothing. */
 export const adminFilterFindings = ({ config, isSet, written }: Subject): ReadonlyArray<Finding> => {
   const { admin: { filter }, eab, ipam } = config
   return ofFilter({
@@ -289,7 +289,10 @@ export const adminFilterFindings = ({ config, isSet, written }: Subject): Readon
   })
 }
 
-/** Returns every fault of every profile's filter and inventory. A fault that profiles inherit is reported once. */
+/**
+ * Returns every fault in the filters and inventories of all profiles. A fault that several profiles inherit is reported
+ * once.
+ */
 export const policyFindings = (subject: Subject): ReadonlyArray<Finding> =>
   subject.config.profiles.flatMap((profile) => {
     const scope = scopeOf(subject, profile)

@@ -24,9 +24,9 @@ const sectionText = (heading: string, group: ReadonlyArray<Section>): string => 
 }
 
 /**
- * Returns the reference of every key as Markdown: one table for each first segment. `docs/configuration.md` contains it
- * verbatim, which a test checks. To see it: `node -e 'import("./src/settings/Reference.ts").then((m) =>
- * process.stdout.write(m.renderReference()))'`.
+ * Returns the reference of all keys as Markdown, with one table for each first part of a key. `docs/configuration.md`
+ * contains the text verbatim, and a test checks this. To see it: `node -e
+ * 'import("./src/settings/Reference.ts").then((m) => process.stdout.write(m.renderReference()))'`.
  */
 export const renderReference = (): string => {
   const all = sections()

@@ -17,43 +17,45 @@ import { makeInUse } from "./InUse.ts"
 import { findings } from "./Rules.ts"
 import { Table, table } from "./Table.ts"
 
-/** What {@link resolveConfig} reads. */
+/** The sources that {@link resolveConfig} reads. */
 export interface Sources {
-  /** The text of the file, `undefined` if there is no file. */
+  /** The text of the file; `undefined` if there is no file. */
   readonly fileText: string | undefined
-  /** Why an existing file could not be read. It is reported together with the faults of the environment. */
+  /** Why a file that exists could not be read. This fault is reported together with the faults of the environment. */
   readonly fileFault?: string
   readonly env: Environment
-  /** The name of the file in faults of the whole file; `config.toml` unless given. */
+  /** The name of the file, for faults of the file as a whole. The default is `config.toml`. */
   readonly fileName?: string
-  /** The directory in which relative paths are compared; without it, they are compared as written. */
+  /**
+   * The directory in which relative paths are compared. If it is undefined, paths are compared as they were written.
+   */
   readonly cwd?: string
-  /** The roles of the process that uses the configuration; without them, every role. */
+  /** The roles of the process that uses the configuration. If they are undefined, the process has every role. */
   readonly roles?: Roles
-  /** Where the file has a key, or the table in which it is missing; without it, faults have no place. */
+  /** Finds the place of a key in the file. If it is undefined, faults have no place. */
   readonly placeOf?: PlaceOf
 }
 
 /**
- * Returns the place of the first given key that the file has, such as `line 3 of config.toml`. If the file has none of
- * the keys, returns the place of the innermost table in which the first key is missing.
+ * Returns the place of the first given key that the file contains, such as `line 3 of config.toml`. If the file
+ * contains none of the keys, returns the place of the innermost table that could contain the first one.
  */
 export type PlaceOf = (...keys: readonly [string, ...ReadonlyArray<string>]) => string | undefined
 
-/** A configuration and where it came from. */
+/** A configuration, and the sources of its values. */
 export interface Resolved {
   readonly config: Config
-  /** Number of keys whose value comes from the file; a key that the environment overrides is not counted. */
+  /** The number of keys whose value comes from the file. A key that the environment overrides is not counted. */
   readonly keysFromFile: number
-  /** Number of keys whose value comes from the environment. */
+  /** The number of keys whose value comes from the environment. */
   readonly keysFromEnv: number
   /**
-   * The layer that gives each key its value. It has every process-wide key, and every key of every profile by its full
+   * For each key, the source of its value. It lists every process-wide key, and every key of every profile by its full
    * name.
    */
   readonly sources: ReadonlyMap<string, Source>
   /**
-   * Faults in sections that are off, and in keys that only other roles use. Keys with such a fault have their defaults
+   * The faults in sections that are off, and in keys that only other roles use. A key with such a fault has its default
    * (docs/decisions/configuration.md, "What is off").
    */
   readonly ignored: ReadonlyArray<Fault>
@@ -71,7 +73,7 @@ const formatIssues = SchemaIssue.makeFormatterStandardSchemaV1()
 
 const decode = Schema.decodeUnknownResult(Table, { errors: "all", onExcessProperty: "error" })
 
-// HTTP_PROXY is never read: a CGI host sets it from a request header.
+// HTTP_PROXY is never read, because a CGI host sets it to the value of a request header.
 const readVariables = (env: Environment): Config["proxyVariables"] => {
   const first = (...names: ReadonlyArray<string>) =>
     names.map((name) => env[name]?.trim() ?? "").find((value) => value !== "") ?? ""
@@ -80,7 +82,7 @@ const readVariables = (env: Environment): Config["proxyVariables"] => {
   return {
     http_url: url(first("http_proxy")),
     https_url: url(first("https_proxy", "HTTPS_PROXY")),
-    // Some programs accept a port in an entry. Here the port does not matter.
+    // Some programs accept an entry with a port. The port does not matter here.
     no_proxy: first("no_proxy", "NO_PROXY").split(",").map((entry) => entry.trim().replace(/^([^:]+):\d+$/, "$1"))
       .filter(isExemption)
   }
@@ -103,17 +105,17 @@ const decodeTree = (tree: unknown, env: Environment): Result.Result<Config, Read
     })
   })
 
-/** A fault with the keys that cause it, each as written. */
+/** A fault with all the keys that cause it, as they were written. */
 interface Involving {
   readonly fault: Fault
   readonly involves: ReadonlyArray<string>
 }
 
 /**
- * Returns the faults from the rules over several keys. A fault is dropped if it involves a key that is already refused.
- * It is also dropped if it is about a table in which some key is refused, because the refused key may be a misspelling
- * of the missing one. If the file does not set the key itself, the fault has the place of the first key involved that
- * the file sets.
+ * Returns the faults that the rules over several keys find. A fault is dropped if it involves a key that is already
+ * refused. It is also dropped if it is about a table that contains a refused key, because the refused key may be a
+ * misspelling of the missing one. If the file does not set the key itself, the place of the fault is that of the first
+ * involved key that the file sets.
  */
 const crossFaults = (
   config: Config,
@@ -141,13 +143,16 @@ const crossFaults = (
 
 const nowhere: PlaceOf = () => undefined
 
-/** Reads and checks the sources, except for the rules over several keys. A key with a fault gets its default. */
+/**
+ * Reads and checks the sources. Only the rules over several keys are not applied here. A key with a fault gets its
+ * default.
+ */
 const read = (sources: Sources, file: Result.Result<Layer, string>) => {
   const { env, fileName = "config.toml", placeOf = nowhere } = sources
   const environment = readEnvironment(table, env)
   const layers = merge(Result.isSuccess(file) ? [file.success, environment] : [environment])
   const written = [...layers.values.values()]
-  // An unknown key, or a text that is not TOML, may have been meant for anything.
+  // An unknown key may have been meant for any section, and so may a text that is not TOML.
   const unknown = [
     ...Result.isSuccess(file)
       ? file.success.faults.map((fault) => placed(fault, placeOf(fault.key)))
@@ -163,9 +168,9 @@ const fileOf = ({ fileFault, fileText }: Sources): Result.Result<Layer, string> 
   fileFault === undefined ? readFile(table, fileText ?? "") : Result.fail(fileFault)
 
 /**
- * Resolves the sources: defaults, file, environment, then the inheritance of profiles, then the rules. It does not read
- * the file itself. The failure has every fault of every layer (docs/decisions/configuration.md, "Layers first, profiles
- * second"). Faults in unused keys refuse nothing.
+ * Resolves the sources: defaults, file, environment, then the inheritance of profiles, then the rules. The text of the
+ * file must be given. The failure lists every fault of every source (docs/decisions/configuration.md, "Layers first,
+ * profiles second"). Faults of keys that are not used refuse nothing.
  */
 export const resolveConfig = (sources: Sources): Result.Result<Resolved, ConfigRefused> => {
   const file = fileOf(sources)
@@ -197,23 +202,23 @@ export const resolveConfig = (sources: Sources): Result.Result<Resolved, ConfigR
   )
 }
 
-/** A section that some commands need without the others. */
+/** A section that some commands need although they need no other section. */
 export type NeededSection = "database" | "server" | "admin"
 
-/** A configuration that could be read only in part. */
+/** A configuration of which only a part could be read. */
 export interface Readable {
   readonly config: Config
   /**
-   * Whether the file is TOML, so that only keys with a fault have their defaults. If not, only one section of it was
-   * read.
+   * Whether the file is TOML. If it is, only the keys with a fault have their defaults. If it is not, only one section
+   * of it was read.
    */
   readonly isFileRead: boolean
 }
 
 /**
- * Returns what can be read of a refused configuration, for work that needs one section. Returns undefined if that
- * section itself has a fault, or cannot be found in a file that is not TOML. `database.url` never has its default here:
- * work on the wrong database would be worse than no work.
+ * Returns the readable part of a refused configuration, for work that needs one section. Returns undefined if that
+ * section itself has a fault, or if it cannot be found in a file that is not TOML. `database.url` never has its default
+ * here, because work on the wrong database would be worse than no work.
  */
 export const readableConfig = (sources: Sources, section: NeededSection): Readable | undefined => {
   const whole = fileOf(sources)
@@ -224,7 +229,7 @@ export const readableConfig = (sources: Sources, section: NeededSection): Readab
   const isFound = section === "database"
     ? (assembled.origins.get("database.url")?.source ?? "default") !== "default"
     : Result.isSuccess(file)
-  // A misspelled variable was meant for the section too.
+  // A variable with a misspelled name was also meant for this section.
   const isOfSection = ({ key }: Fault) =>
     key === section || key.startsWith(`${section}.`) || key.startsWith(variableOf([section]))
   if (!isFound || [...unknown, ...unfit].some(isOfSection) || (part !== undefined && Result.isFailure(file))) {

@@ -9,7 +9,7 @@ import { notifyFindings } from "./NotifyRules.ts"
 import { policyFindings } from "./PolicyRules.ts"
 import { relayFindings } from "./RelayRules.ts"
 
-/** The smallest file with a `[profiles.<name>]`; the refusal of an empty configuration prints it. */
+/** The smallest file that has a `[profiles.<name>]`. The refusal of an empty configuration prints it. */
 const minimalFile = `[profiles.default]
 enabled = true`
 
@@ -53,7 +53,7 @@ const timeouts = ({ config, written }: Subject): ReadonlyArray<Finding> => {
   })
 }
 
-/** Requires ES256, which RFC 8555 section 6.2 promises to every client. */
+/** Requires ES256, because RFC 8555 section 6.2 promises this algorithm to every client. */
 const accountAlgorithms = ({ config, written }: Subject): ReadonlyArray<Finding> =>
   scopes(config).flatMap(([scope, { account }]) => {
     const key = written(`${scope}account.algorithms`)
@@ -62,7 +62,10 @@ const accountAlgorithms = ({ config, written }: Subject): ReadonlyArray<Finding>
       : [{ key, message: "must name ES256, which every client may count on", involves: [key] }]
   })
 
-/** Refuses an unusable variable instead of ignoring it. Otherwise requests would take a way that nobody intended. */
+/**
+ * Refuses an unusable variable instead of ignoring it. Otherwise requests would not go through the proxy that somebody
+ * intended.
+ */
 const proxyVariables = ({ config: { proxy, proxyVariables } }: Subject): ReadonlyArray<Finding> =>
   ([["http_url", "http_proxy"], ["https_url", "https_proxy"]] as const).flatMap(([key, variable]) =>
     Redacted.value(proxy[key]) !== "" || proxyVariables[key] === "" || parseProxy(proxyVariables[key]) !== undefined
@@ -77,7 +80,7 @@ const proxyVariables = ({ config: { proxy, proxyVariables } }: Subject): Readonl
 const isRecord = (value: unknown): value is object =>
   typeof value === "object" && value !== null && !Array.isArray(value) && !Redacted.isRedacted(value)
 
-/** Returns the dotted names of the members in which two sections differ, secrets included. */
+/** Returns the dotted names of the members in which two sections differ. Secrets are compared too. */
 const differences = (left: object, right: object, at = ""): ReadonlyArray<string> => {
   const others = new Map<string, unknown>(Object.entries(right))
   return Object.entries(left).flatMap(([name, value]: [string, unknown]) => {
@@ -89,7 +92,10 @@ const differences = (left: object, right: object, at = ""): ReadonlyArray<string
 
 type Signer = ProfileConfig["signer"]
 
-/** Checks that profiles whose signers have the same key file have equal sections, because they share one signer. */
+/**
+ * Checks that profiles whose signers have the same key file also have equal sections, because these profiles share one
+ * signer.
+ */
 const sharing = (
   { config, cwd, written }: Subject,
   { backend, keyOf, keyPath, what }: {
@@ -120,7 +126,10 @@ const sharing = (
   })
 }
 
-/** Checks profiles with the same CA key: they share one CA (docs/decisions/local-ca.md, "Loading"). */
+/**
+ * Checks that profiles with the same CA key have equal sections, because they share one CA (docs/decisions/local-ca.md,
+ * "Loading").
+ */
 const sharedKeys = (subject: Subject): ReadonlyArray<Finding> =>
   sharing(subject, {
     backend: "local_ca",
@@ -129,7 +138,7 @@ const sharedKeys = (subject: Subject): ReadonlyArray<Finding> =>
     what: "CA key"
   })
 
-/** Checks relays with the same account key: they share one account. */
+/** Checks that relays with the same account key have equal sections, because they share one account. */
 const sharedAccounts = (subject: Subject): ReadonlyArray<Finding> =>
   sharing(subject, {
     backend: "relay",
@@ -141,8 +150,8 @@ const sharedAccounts = (subject: Subject): ReadonlyArray<Finding> =>
 const caFiles = ["cert_path", "key_path", "crl_path", "crl_der_path"] as const
 
 /**
- * Checks that CAs with different keys do not share a file. Otherwise a revocation list would overwrite another list or
- * a key, and an old ledger would be imported twice.
+ * Checks that CAs with different keys share no file. Otherwise a revocation list would overwrite another list or a key,
+ * and an old ledger would be imported twice.
  */
 const separateCas = ({ config, cwd, written }: Subject): ReadonlyArray<Finding> => {
   const withLocalCa = config.profiles.filter(({ signer }) => signer.backend === "local_ca")
@@ -178,7 +187,7 @@ const namedCas = ({ config, written }: Subject): ReadonlyArray<Finding> =>
     }]
   })
 
-/** Applies every rule over several keys, process-wide and for each profile. */
+/** Applies every rule over several keys: the process-wide rules, and the rules for each profile. */
 export const findings = (subject: Subject): ReadonlyArray<Finding> =>
   [
     someProfile,

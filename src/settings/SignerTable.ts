@@ -15,7 +15,7 @@ import {
 } from "../engine/config/ValueForm.ts"
 import { aliasName, contactUri, hmacKey } from "./AcmeForms.ts"
 
-/* The keys of signers. docs/signers.md explains how they work together. */
+/* The keys of signers. docs/signers.md explains how these keys work together. */
 
 const subject = Schema.Struct({
   common_name: text(

@@ -38,9 +38,9 @@ import { filter, ipam } from "./PolicyTable.ts"
 import { signer } from "./SignerTable.ts"
 
 /**
- * The keys of the service, one line each: default, range and meaning. A key in this table is automatically read from
- * the file and the environment, checked, inherited by profiles, typed in `Config`, and written to the example and the
- * reference (docs/decisions/configuration.md, "One table of keys").
+ * The keys of the service, one line for each key: default, range and meaning. A key in this table is automatically read
+ * from the file and the environment, checked, inherited by profiles, typed in `Config`, and written to the example and
+ * the reference (docs/decisions/configuration.md, "One table of keys").
  */
 
 const deniedByDefault = [
@@ -115,7 +115,7 @@ const profileNames: Names = {
   inheritsAs: "profile"
 }
 
-/** Every section and key. `Config` is this schema's type with the profiles as a list. */
+/** Every section and key. `Config` is the type of this schema, except that its profiles are a list. */
 export const Table = Schema.Struct({
   database: Schema.Struct({
     url: secret(
@@ -296,5 +296,5 @@ export const Table = Schema.Struct({
   )
 })
 
-/** The table in the form that the readers walk. */
+/** The table in the form that the readers of sources use. */
 export const table: Node = nodeOf(Table.ast)
