@@ -28,8 +28,9 @@ const byId = statement({
 })
 
 /**
- * Returns a condition on the key of an account, and the order that makes PostgreSQL use the unique index of profile and
- * key, which has that order: by profile alone, other indexes would cost the same while the table is empty.
+ * Returns a condition on the key of an account, and a sort order. The unique index of profile and key has this order,
+ * and so PostgreSQL uses this index. For a condition on the profile alone, other indexes would cost the same while the
+ * table is empty.
  */
 const keyed = ({ leads }: Fragments, key: string): string =>
   `profile = :profile AND ${leads("pubkey", key)} ORDER BY pubkey LIMIT 1`
@@ -116,15 +117,15 @@ const deactivateStatement = statement({
      RETURNING ${select(account)}`
 })
 
-/** Finds the account of a kid within the profile. */
+/** Finds the account with the id in a kid, within the profile. */
 export const find = (profile: string, id: AccountId) => first(byId, { profile, id })
 
-/** Finds the account of a key (DER SubjectPublicKeyInfo) within the profile. */
+/** Finds the account with a key (DER SubjectPublicKeyInfo), within the profile. */
 export const findByKey = (profile: string, pubkey: Uint8Array) => first(byKey, { profile, pubkey })
 
 /**
- * Inserts an account. Returns `undefined` if the key has an account by now, because another request was first, or if the key is burnt
- * for everybody.
+ * Inserts an account. Returns `undefined` if another request was first, so that the key already has an account, or if
+ * the key is burnt for everybody.
  */
 export const insert = (row: Parameters<typeof first<typeof insertStatement.params, typeof insertStatement.row>>[1]) =>
   first(insertStatement, row)
@@ -139,26 +140,26 @@ export const recordSeen = (
   { ip, ptr }: { readonly ip?: string | undefined; readonly ptr?: string | undefined }
 ) => all(stampSeen, { id, now, ip, ptr })
 
-/** Replaces the contacts of a valid account. Returns `undefined` if the account is no longer valid. */
+/** Replaces the contacts of an account. Returns `undefined` if the account is no longer valid. */
 export const updateContact = (profile: string, id: AccountId, contact: ReadonlyArray<string>) =>
   first(setContact, { profile, id, contact })
 
 /**
- * Replaces the key. Returns `undefined` if the account no longer has the old key, or an account of the profile has the
- * new key.
+ * Replaces the key. Returns `undefined` if the account no longer has the old key, or if another account of the profile
+ * has the new key.
  */
 export const changeKey = (
   change: Parameters<typeof first<typeof changeKeyStatement.params, typeof changeKeyStatement.row>>[1]
 ) => first(changeKeyStatement, change)
 
-/** Moves the account from `valid` to `deactivated`. Returns `undefined` if it was not valid. */
+/** Moves the account from `valid` to `deactivated`. Returns `undefined` if the account was not valid. */
 export const deactivate = (profile: string, id: AccountId) => first(deactivateStatement, { profile, id })
 
 /**
- * Locks an account. This is the first lock to take, before the lock of any order's row (docs/decisions/data-model.md,
- * "Order of locks").
+ * Locks an account. A transaction must take this lock before it locks the row of any order
+ * (docs/decisions/data-model.md, "Order of locks").
  */
 export const lock = (id: AccountId) => lockRow("accounts", id)
 
-/** Like {@link lock}, for an account that is about to be deleted. */
+/** Locks an account like {@link lock}, but before the account is deleted. */
 export const lockForDeletion = (id: AccountId) => lockAccountForDeletion(id)

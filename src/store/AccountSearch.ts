@@ -9,7 +9,7 @@ import type { Fragments } from "../engine/sql/Statement.ts"
 import { select, statement } from "../engine/sql/Statement.ts"
 import { accountColumns } from "./AccountRows.ts"
 
-/* Searches of accounts for operators: by id without a profile, or by any of a set of filters. */
+/* Searches for accounts, for operators: by id without a profile, or with any combination of filters. */
 
 const record = {
   ...accountColumns,
@@ -20,10 +20,10 @@ const record = {
   lastSeenPtr: nullable(text())
 }
 
-/** An account with everything that operators see. Times are epoch seconds. */
+/** An account, with everything that operators see of it. Times are epoch seconds. */
 export type AccountRecord = NonNullable<Effect.Success<ReturnType<typeof findRecord>>>
 
-/** The filters of a listing; an absent filter excludes nothing. */
+/** The filters of a list. A filter that is absent excludes nothing. */
 export interface AccountFilters {
   readonly profile?: string | undefined
   readonly status?: AccountStatus | undefined
@@ -34,8 +34,8 @@ export interface AccountFilters {
 const filterColumns = { profile: name(), status: text<AccountStatus>(), eabKid: uuidBytes }
 
 /**
- * The names of the conditions. The status becomes one of two conditions, because nearly all accounts are `valid`, and
- * an index covers the others.
+ * The names of the conditions. The status has two conditions, because nearly all accounts are `valid`, and an index
+ * covers the other accounts.
  */
 type Narrowing = Exclude<keyof AccountFilters, "status"> | "valid" | "ended"
 
@@ -62,8 +62,9 @@ const whereOf = (
   }`
 
 /**
- * Returns {@link whereOf} and the order for a list. Ended accounts have an index by time alone, and a credential has
- * few accounts. So neither search needs the index by profile.
+ * Returns the conditions of {@link whereOf}, and the sort order of a list. Neither ended accounts nor the accounts of a
+ * credential are searched by the index that begins with the profile: ended accounts have an index by time alone, and a
+ * credential has few accounts.
  */
 const listedBy = (used: ReadonlyArray<Narrowing>, f: Fragments) => {
   const order = "a.created_at DESC, a.id DESC"
@@ -93,7 +94,7 @@ const countStatement = perFilters(narrowings, (used) =>
     sql: (f) => `SELECT count(*) AS "total" FROM accounts a ${whereOf(used, f)}`
   }), statuses)
 
-// The first comparison lets the engine read a range of an index. With an OR alone it could not.
+// Because of the first comparison, the engine can read a range of an index. The OR alone would not allow that.
 const behindStatement = perFilters(narrowings, (used) =>
   statement({
     name: "account_search_behind",
@@ -119,7 +120,7 @@ const nobody = "00000000-0000-0000-0000-000000000000"
 const valuesOf = ({ eabKid = nobody, profile = "", status = "valid" }: AccountFilters) =>
   ({ profile, status, eabKid }) as const
 
-/** Finds an account by its id alone. */
+/** Finds an account by its id, in any profile. */
 export const findRecord = (id: AccountId) => lenientFirst(byId, { id })
 
 /** Returns a page of matching accounts, newest first. */
@@ -132,7 +133,8 @@ const countStated = (filters: AccountFilters) =>
 /** The statuses that few accounts have. */
 const ended = ["deactivated", "revoked"] as const satisfies ReadonlyArray<AccountStatus>
 
-// The number of valid accounts is the number of all accounts minus the ended ones. An index counts both.
+// The number of valid accounts is computed: the number of all accounts, minus the number of ended accounts. An index
+// counts both.
 const countOnce = (filters: AccountFilters) =>
   filters.status !== "valid" || filters.eabKid !== undefined ? countStated(filters) : Effect.zipWith(
     countStated({ ...filters, status: undefined }),
@@ -140,10 +142,10 @@ const countOnce = (filters: AccountFilters) =>
     (total, counts) => Math.max(0, counts.reduce((left, many) => left - many, total))
   )
 
-/** Returns how many accounts match, now or a short time ago ({@link keptTotal}). */
+/** Returns how many accounts match. The number may be a short time old ({@link keptTotal}). */
 export const countMatches = (filters: AccountFilters) => keptTotal("account_search_count", filters, countOnce(filters))
 
-/** Returns matching accounts, newest first, after a given account. */
+/** Returns the matching accounts that follow a given account, newest first. */
 export const behind = (
   filters: AccountFilters,
   before: { readonly beforeTime: number; readonly beforeId: AccountId; readonly limit: number }

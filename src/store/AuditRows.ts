@@ -47,18 +47,19 @@ const sweepStatement = statement({
 })
 
 /**
- * Deletes up to `limit` rows made before an epoch second. Returns their number. Nothing else deletes rows of the trail.
+ * Deletes up to `limit` rows that were made before an epoch second. Returns how many rows were deleted. Nothing else
+ * deletes rows of the trail.
  */
 export const sweep = (before: number, limit: number) =>
   Effect.map(all(sweepStatement, { before, limit }), (gone) => gone.length)
 
-/** Counts failed issuances by the reason in the audit trail, so that metrics and trail use the same words. */
+/** Counts failed issuances by the reason in their audit rows, so that the metrics and the trail use the same words. */
 const counted = ({ event, profile, reason }: AuditRow): Effect.Effect<void> =>
   event === "certificate_issue_failed" && profile !== undefined && reason !== undefined
     ? afterCommit(count("acme_svc_certificate_issue_failures_total", { profile, reason }))
     : Effect.void
 
-/** Inserts the row of a change, in the transaction of the change. */
+/** Inserts the audit row of a change. Must run in the transaction of the change. */
 export const insert = <E extends AuditEvent>(row: AuditRow<E>): Effect.Effect<void, StorageFailed, Database> =>
   Effect.flatMap(currentMillis, (millis) => {
     const cut = bounded(row)
@@ -85,7 +86,7 @@ export const insert = <E extends AuditEvent>(row: AuditRow<E>): Effect.Effect<vo
     )
   })
 
-/** Makes a change and, if anything changed, inserts the row about it. Returns `undefined` if nothing changed. */
+/** Makes a change. If the change changed anything, inserts its audit row; otherwise returns `undefined`. */
 export const changing = <A, E, R, R2>(
   change: Effect.Effect<A | undefined, E, R>,
   row: Effect.Effect<void, StorageFailed, R2>
@@ -93,8 +94,8 @@ export const changing = <A, E, R, R2>(
   transaction(Effect.tap(change, (changed) => changed === undefined ? Effect.void : row))
 
 /**
- * Records an event that changes nothing in the database, such as a refusal. A row that cannot be written is logged; the
- * effect succeeds.
+ * Records an event that changes nothing in the database, such as a refusal. If the row cannot be written, this is only
+ * logged.
  */
 export const record = <E extends AuditEvent>(row: AuditRow<E>): Effect.Effect<void, never, Database> =>
   Effect.catch(

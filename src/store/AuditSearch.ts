@@ -8,7 +8,7 @@ import { first, lenient, lenientFirst } from "../engine/sql/Query.ts"
 import type { Fragments } from "../engine/sql/Statement.ts"
 import { select, statement } from "../engine/sql/Statement.ts"
 
-/* Searches of the audit trail for operators. */
+/* Searches the audit trail, for operators. */
 
 const record = {
   id: int,
@@ -37,29 +37,29 @@ const hasEventStatement = statement({
   sql: () => `SELECT event AS "event" FROM audit_log WHERE event = :event LIMIT 1`
 })
 
-/** A row of the trail. `event` may be an event of another version. Times are epoch seconds. */
+/** A row of the trail. `event` may be the name of an event of another version. Times are epoch seconds. */
 export type AuditRecord = NonNullable<Effect.Success<ReturnType<typeof find>>>
 
-/** The filters of a listing; an absent filter excludes nothing. */
+/** The filters of a list. A filter that is absent excludes nothing. */
 export interface AuditFilters {
   readonly profile?: string | undefined
   readonly accountId?: string | undefined
   readonly orderId?: string | undefined
-  /** In the stored form of serial numbers. */
+  /** The serial number in its stored form. */
   readonly certSerial?: string | undefined
-  /** A name that this version knows, or that an earlier version wrote to this database. */
+  /** The name of an event that this version knows, or that an earlier version wrote to this database. */
   readonly event?: string | undefined
   readonly outcome?: AuditOutcome | undefined
   readonly actorKind?: ActorKind | undefined
-  /** Epoch seconds, inclusive. */
+  /** The first second, in epoch seconds (inclusive). */
   readonly since?: number | undefined
-  /** Epoch seconds, exclusive. */
+  /** The last second, in epoch seconds (exclusive). */
   readonly until?: number | undefined
 }
 
 /**
- * The names of the conditions. Each outcome is a condition without a parameter; otherwise the index of failures would
- * not be used. `others` are the rows that clients did not cause; they have their own index.
+ * The names of the conditions. Each outcome is a condition without a parameter, because otherwise the index of failures
+ * would not be used. `others` means the rows that clients did not cause; these rows have an index of their own.
  */
 type Narrowing = Exclude<keyof AuditFilters, "outcome" | "actorKind"> | AuditOutcome | "acme" | "others" | "actor"
 
@@ -96,15 +96,15 @@ const whereOf = (used: ReadonlyArray<Narrowing>): string =>
   used.map((name) => conditions[name]).join(" AND ") || "1 = 1"
 
 /**
- * Returns the first column of the index that ends with the time and gives a list its order. Failures have an index by
- * time alone.
+ * Returns the first column of the index that gives a list its order. This index ends with the time. Failures have an
+ * index by time alone.
  */
 const leaderOf = (used: ReadonlyArray<Narrowing>): "actor" | "event" | "profile" | undefined => {
   if (used.some((name) => name === "accountId" || name === "orderId" || name === "certSerial")) return undefined
   return (["actor", "event", "profile"] as const).find((name) => used.includes(name))
 }
 
-/** Returns {@link whereOf} and the order for a list. */
+/** Returns the conditions of {@link whereOf}, and the sort order of a list. */
 const listedBy = (used: ReadonlyArray<Narrowing>, { ledBy, leads }: Fragments) => {
   const order = "l.created_at DESC, l.id DESC"
   const leader = leaderOf(used)
@@ -148,7 +148,7 @@ const behindStatement = perFilters(names, (used) =>
     }
   }), actors)
 
-// The other filters are not part of a search by request, because few rows have the same request id.
+// A search by request has no other filters, because few rows have the same request id.
 const ofRequestStatement = statement({
   name: "audit_of_request",
   params: { requestId: text(), beforeTime: int, beforeId: int, limit: int },
@@ -198,8 +198,8 @@ export const search = (filters: AuditFilters, page: { readonly limit: number; re
   lenient(pageStatement(narrowed(filters)), { ...valuesOf(filters), ...page })
 
 /**
- * Counts the rows. Nearly all rows are successes and caused by clients, and no index covers them. So the count is the
- * number of all rows minus the failures, or minus the rows that clients did not cause.
+ * Counts the matching rows. Nearly all rows are successes and are caused by clients, and no index covers these rows. So
+ * they are counted as the number of all rows, minus the failures, or minus the rows that clients did not cause.
  */
 const countOnce = (used: Used, filters: AuditFilters): Effect.Effect<number, StorageFailed, Database> => {
   const { acme, success, ...rest } = used
@@ -210,20 +210,20 @@ const countOnce = (used: Used, filters: AuditFilters): Effect.Effect<number, Sto
   return Effect.map(first(countStatement(used), valuesOf(filters)), (row) => row?.total ?? 0)
 }
 
-/** Returns how many rows match, now or a short time ago ({@link keptTotal}). */
+/** Returns how many rows match. The number may be a short time old ({@link keptTotal}). */
 export const countMatches = (filters: AuditFilters) =>
   keptTotal("audit_search_count", filters, countOnce(narrowed(filters), filters))
 
-/** A row, and how many rows are wanted that come after it. */
+/** A row, and how many of the rows after it are wanted. */
 export interface Before {
   readonly beforeTime: number
   readonly beforeId: number
   readonly limit: number
 }
 
-/** Returns matching rows, newest first, after a given row. */
+/** Returns the matching rows that follow a given row, newest first. */
 export const behind = (filters: AuditFilters, before: Before) =>
   lenient(behindStatement(narrowed(filters)), { ...valuesOf(filters), ...before })
 
-/** Returns the rows of one request, newest first, after a given row. */
+/** Returns the rows of one request that follow a given row, newest first. */
 export const ofRequest = (requestId: string, before: Before) => lenient(ofRequestStatement, { requestId, ...before })

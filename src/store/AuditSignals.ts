@@ -2,7 +2,7 @@ import { int, name, nullable, text } from "../engine/sql/Column.ts"
 import { first, lenient } from "../engine/sql/Query.ts"
 import { statement } from "../engine/sql/Statement.ts"
 
-/* The figures of the audit trail that monitoring reads. */
+/* The numbers from the audit trail that monitoring reads. */
 
 const revokedStatement = statement({
   name: "audit_revoked",
@@ -21,10 +21,10 @@ const lastRowStatement = statement({
 })
 
 /**
- * Counts certificates that were revoked since an epoch second, by profile and by reason. The reason is a code in
- * digits.
+ * Counts the certificates that were revoked since an epoch second, by profile and by reason. The reason is a code,
+ * written in digits.
  */
 export const revokedSince = (since: number) => lenient(revokedStatement, { since })
 
-/** Returns the number of the newest row. If the trail is empty, the result has no row or no number. */
+/** The number of the newest row. If the trail is empty, there is no row or no number. */
 export const lastRow = first(lastRowStatement, {})

@@ -21,7 +21,7 @@ const trend = (condition: (f: Fragments) => string) =>
     name: "audit_trend",
     params,
     row: { event: text<(typeof counted)[number]>(), slot: int, count: int },
-    // The cast makes SQLite divide integers: the driver binds numbers as floating-point numbers.
+    // The driver binds numbers as floating-point numbers. Because of the cast, SQLite still divides integers.
     sql: (f) =>
       `SELECT l.event AS "event", l.created_at / CAST(:bucket AS BIGINT) AS "slot", count(*) AS "count"
        FROM audit_log l WHERE ${condition(f)} AND l.created_at >= :since AND l.created_at < :until
@@ -32,20 +32,20 @@ const among = `IN (${counted.map((event) => `'${event}'`).join(", ")})`
 
 const everywhere = trend(() => `l.event ${among}`)
 
-// This uses the index of profile and time. Without the hint, SQLite takes the index of the event and reads the rows of
-// every profile.
+// This uses the index of profile and time. Without the hint, SQLite would use the index of the event, and would read
+// the rows of every profile.
 const atProfile = trend(({ aside }) => `l.profile = :profile AND ${aside("l.event")} ${among}`)
 
 /**
- * Counts the rows of one profile, or of all profiles, by event and by time slot. A slot is `bucket` seconds long. Slots
+ * Counts the rows of one profile or of all profiles, by event and by time slot. A slot is `bucket` seconds long. Slots
  * are numbered from the epoch.
  */
 export const trendOf = (
   { profile, ...span }: {
     readonly profile: string | undefined
-    /** Epoch seconds, inclusive. */
+    /** The first second, in epoch seconds (inclusive). */
     readonly since: number
-    /** Epoch seconds, exclusive. */
+    /** The last second, in epoch seconds (exclusive). */
     readonly until: number
     readonly bucket: number
   }

@@ -65,12 +65,13 @@ const forValidation = statement({
      WHERE c.id = :id AND ${checked("o.profile")} = :profile`
 })
 
-// The status of the orders does not matter: a validation in progress costs the same. SQLite keeps the order of cross
-// joins, so it visits the few challenges in progress instead of all orders of the account.
+// The status of the orders does not matter, because any validation in progress costs the same. SQLite keeps the order
+// of cross joins, so it visits only the few challenges in progress, and not all orders of the account.
 const inFlight = `(SELECT count(*) FROM challenges fc CROSS JOIN authorizations fa CROSS JOIN orders fo
   WHERE fc.status = 'processing' AND fa.id = fc.authz_id AND fo.id = fa.order_id AND fo.account_id = :accountId)`
 
-// One guarded write checks every condition of a claim. If it changes no row, the caller reads again to find out why.
+// One guarded write checks every condition of a claim. If it changes no row, the caller finds out why with another
+// read.
 const claimStatement = statement({
   name: "challenge_claim",
   params: { id: joined.id, accountId: uuid<AccountId>(), cap: int, ...lifetimeParams },
@@ -152,8 +153,8 @@ const orphaned = statement({
 type Account = { readonly profile: string; readonly accountId: AccountId }
 
 /**
- * Returns an authorization's challenges in the order in which they were offered, each with the authorization. The
- * result is empty if another account owns the authorization.
+ * Returns the challenges of an authorization, in the order in which they were offered. Each row also has the
+ * authorization. If another account owns the authorization, there are no rows.
  */
 export const find = (id: AuthorizationId, account: Account) => all(ofAuthorization, { id, ...account })
 
@@ -161,14 +162,14 @@ export const find = (id: AuthorizationId, account: Account) => all(ofAuthorizati
 export const findChallenge = (id: ChallengeId, account: Account) => first(byId, { id, ...account })
 
 /**
- * Finds a challenge with its authorization and order. The validation job uses it, because it does not act for an
+ * Finds a challenge with its authorization and order. This is for the validation job, which does not act for an
  * account.
  */
 export const findForValidation = (id: ChallengeId, profile: string) => first(forValidation, { id, profile })
 
 /**
- * Moves a challenge from `pending` to `processing`, unless it is expired or no longer pending, or the account has
- * reached its limit (0 means no limit).
+ * Moves a challenge from `pending` to `processing`. Does nothing if the challenge is expired or no longer pending, or
+ * if the account has reached its limit. A limit of 0 means no limit.
  */
 export const claim = (
   params: Parameters<typeof first<typeof claimStatement.params, typeof claimStatement.row>>[1]
@@ -178,7 +179,7 @@ export const claim = (
 export const countInFlight = (accountId: AccountId) =>
   Effect.map(first(inFlightStatement, { accountId }), (row) => row?.count ?? 0)
 
-/** Moves a challenge from `processing` to `valid`. Returns `undefined` if the verdict arrived too late. */
+/** Moves a challenge from `processing` to `valid`. Returns `undefined` if this verdict came too late. */
 export const accept = (id: ChallengeId, now: number) => first(acceptChallenge, { id, now })
 
 /** Moves a challenge from `processing` to `invalid`, with the error for the client and the cause for operators. */
@@ -186,13 +187,13 @@ export const refuse = (id: ChallengeId, error: ProblemDocument, cause: Validatio
   first(refuseChallenge, { id, error, cause })
 
 /**
- * Makes a move of {@link authorizationMoves}. Returns `undefined` if the authorization is no longer in the starting
- * state.
+ * Makes one of the moves in {@link authorizationMoves}. Returns `undefined` if the authorization is no longer in the
+ * state where the move begins.
  */
 export const transition = (name: keyof typeof authorizationMoves, id: AuthorizationId) => first(moves[name], { id })
 
 /** Stores `expired` on the pending authorizations of an order. */
 export const expire = (orderId: OrderId) => run(expireStatement, { orderId })
 
-/** Finds `processing` challenges without a live job, with the current key of their account. */
+/** Finds `processing` challenges that have no live job, with the current keys of their accounts. */
 export const findOrphaned = (createdBefore: number, limit: number) => lenient(orphaned, { createdBefore, limit })

@@ -3,7 +3,7 @@ import type { ProblemDocument } from "../domain/ProblemDocument.ts"
 import type { ValidationCause } from "../domain/ValidationCause.ts"
 import { json } from "../engine/sql/Column.ts"
 
-/* JSON columns that several tables have. */
+/* JSON columns that several tables share. */
 
 const has = (value: object, name: string, type: "number" | "string"): boolean =>
   typeof (value as { readonly [name: string]: unknown })[name] === type
@@ -26,7 +26,7 @@ export const problemColumn = json<ProblemDocument>({
   standIn: { status: 500, detail: "The stored problem cannot be read." }
 })
 
-/** Why a validation failed, for operators. */
+/** Why a validation failed. This is for operators. */
 export const causeColumn = json<ValidationCause>({
   fits: (value) => has(value, "reason", "string") && has(value, "detail", "string"),
   standIn: { reason: "unreadable", detail: "The stored cause cannot be read." }

@@ -6,9 +6,12 @@ import { all, first, run } from "../engine/sql/Query.ts"
 import type { Fragments } from "../engine/sql/Statement.ts"
 import { statement } from "../engine/sql/Statement.ts"
 
-/* Deletes accounts and orders, and counts the certificates that forbid it. */
+/* Deletes accounts and orders, and counts the certificates that forbid a deletion. */
 
-/** The SQL condition for a live certificate: issued, not revoked, and not known to have expired (docs/eab.md). */
+/**
+ * Returns the SQL condition that the certificate of an order is live: it was issued, is not revoked, and is not known
+ * to have expired (docs/eab.md).
+ */
 const live = (order: string): string =>
   `${order}.certificate IS NOT NULL AND ${order}.revoked_at IS NULL
    AND (${order}.cert_not_after IS NULL OR ${order}.cert_not_after < 0 OR ${order}.cert_not_after >= :now)`
@@ -17,7 +20,7 @@ const account = { id: uuid<AccountId>(), profile: name() }
 
 const among = ({ oneOf }: Fragments) => oneOf(":accounts", "uuid")
 
-// Only unfinished orders: an ended order no longer gets a certificate.
+// Only unfinished orders are locked, because no certificate is issued for an order that has ended.
 const lockOrdersStatement = statement({
   name: "account_orders_lock",
   params: { accounts: rows },
@@ -104,37 +107,41 @@ type Ids = ReadonlyArray<AccountId>
 const packed = (accounts: Ids) => accounts.map((id) => [packedUuid(id)])
 
 /**
- * Locks the unfinished orders of accounts until the transaction ends, so that no certificate is issued for them. Lock
- * the accounts first.
+ * Locks the unfinished orders of accounts until the transaction ends, so that no certificate is issued for them. The
+ * caller must have locked the accounts first.
  */
 export const lockOrders = (accounts: Ids) => run(lockOrdersStatement, { accounts: packed(accounts) })
 
-/** Returns the orders of accounts for which an upstream may be issuing. {@link lockOrders} must have locked them. */
+/**
+ * Returns the orders of accounts for which an upstream may be issuing a certificate. The caller must have locked these
+ * orders with {@link lockOrders}.
+ */
 export const relayed = (accounts: Ids) => all(relayedStatement, { accounts: packed(accounts) })
 
-/** Returns accounts, each with the numbers of its orders and authorizations. */
+/** Returns accounts, each with the numbers of its orders and of its authorizations. */
 export const owned = (accounts: Ids) => all(ownedStatement, { accounts: packed(accounts) })
 
-/** Returns the certificates of accounts that may still be in use at an epoch second. */
+/** Returns those certificates of the accounts that may still be in use at an epoch second. */
 export const liveCertificates = (accounts: Ids, now: number) =>
   Effect.map(first(liveStatement, { accounts: packed(accounts), now }), (row) => row?.live ?? 0)
 
-/** Deactivates those of the accounts that are valid. Returns the deactivated accounts. */
+/** Deactivates the valid ones among the accounts, and returns the accounts that were deactivated. */
 export const deactivateAccounts = (accounts: Ids) => all(deactivateStatement, { accounts: packed(accounts) })
 
 /**
- * Deletes accounts with everything they own, and returns the deleted accounts. Check {@link liveCertificates} first.
+ * Deletes accounts with everything they own, and returns the accounts that were deleted. The caller must have checked
+ * {@link liveCertificates} before.
  */
 export const deleteAccounts = (accounts: Ids) => all(deleteAccountsStatement, { accounts: packed(accounts) })
 
 /**
- * Finds an order. The result says whether its certificate may still be in use at an epoch second, and how many
- * authorizations the order has.
+ * Finds an order. The result also says whether the certificate of the order may still be in use at an epoch second, and
+ * how many authorizations the order has.
  */
 export const findOrder = (id: OrderId, now: number) => first(orderStatement, { id, now })
 
 /**
- * Deletes an order with everything it owns. Returns `undefined` if its certificate may be in use, or if there is no
- * order.
+ * Deletes an order with everything it owns. Returns `undefined` if its certificate may still be in use, or if the order
+ * does not exist.
  */
 export const deleteOrder = (id: OrderId, now: number) => first(deleteOrderStatement, { id, now })

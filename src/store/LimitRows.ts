@@ -7,7 +7,7 @@ import { statement } from "../engine/sql/Statement.ts"
 
 /*
  * These statements find out whether the number of rows of a kind has reached a limit, and when the last counted row was
- * made. Each reads an index from the newest row, no further than the limit.
+ * made. Each statement reads an index from the newest row, and stops at the limit.
  */
 
 const newAccounts = statement({
@@ -22,7 +22,8 @@ const newAccounts = statement({
 
 const ofAccount = { accountId: uuid<AccountId>(), since: uuid<OrderId>(), skip: int }
 
-// With two equalities PostgreSQL would walk the ids of all accounts, because that index has the wanted order too.
+// If both conditions were equalities, PostgreSQL would walk the ids of all accounts, because that index also has the
+// wanted order.
 const newestOf = (table: "" | "o.") =>
   `(${table}account_id, ${table}id) > (:accountId, :since) AND ${table}account_id <= :accountId`
 
@@ -44,7 +45,7 @@ const replacing = statement({
      WHERE ${newestOf("")} AND replaces = :replaces ORDER BY account_id DESC, id DESC LIMIT 1 OFFSET :skip`
 })
 
-// SQLite keeps the order of cross joins: from the account's newest orders to their names.
+// SQLite keeps the order of cross joins: first the newest orders of the account, then their names.
 const newNames = statement({
   name: "limit_names",
   params: ofAccount,
@@ -73,8 +74,8 @@ const ofOrders = { orders: newOrders, names: newNames } as const
 const createdAt = Effect.map((row: { readonly createdAt: number } | undefined) => row?.createdAt)
 
 /**
- * Skips the `skip` newest accounts and returns when the next account was made. It counts only accounts of the profile
- * that were made from the network and after an epoch second.
+ * Skips the `skip` newest accounts, and returns when the account after them was made. Only accounts of the profile are
+ * counted that were made from this network and after an epoch second.
  */
 export const accountBut = (skip: number, of: { profile: string; network: string; since: number }) =>
   createdAt(first(newAccounts, { ...of, skip }))
@@ -82,21 +83,24 @@ export const accountBut = (skip: number, of: { profile: string; network: string;
 const afterSecond = (since: number): OrderId => makeOrderId(firstIdAt(since + 1))
 
 /**
- * Skips the `skip` newest rows and returns when the order of the next row was made. Rows are orders or the names of
- * orders. It counts only orders that the account made after an epoch second and that replace no certificate.
+ * Skips the `skip` newest rows, and returns when the order of the row after them was made. The rows are orders or the
+ * names of orders. Only orders are counted that the account made after an epoch second and that replace no certificate.
  */
 export const orderBut = (
   skip: number,
   { accountId, rows, since }: { rows: keyof typeof ofOrders; accountId: AccountId; since: number }
 ) => createdAt(first(ofOrders[rows], { accountId, since: afterSecond(since), skip }))
 
-/** Like {@link orderBut}, for pending authorizations of pending orders that have not expired at an epoch second. */
+/**
+ * Does the same as {@link orderBut} for pending authorizations. Only those are counted whose orders are pending and
+ * have not expired at an epoch second.
+ */
 export const pendingBut = (
   skip: number,
   { accountId, now, since }: { accountId: AccountId; now: number; since: number }
 ) => createdAt(first(pending, { accountId, now, since: afterSecond(since), skip }))
 
-/** Like {@link orderBut}, for orders that replace a certain certificate. */
+/** Does the same as {@link orderBut} for the orders that replace a certain certificate. */
 export const replacementBut = (
   skip: number,
   { accountId, replaces, since }: { accountId: AccountId; replaces: string; since: number }

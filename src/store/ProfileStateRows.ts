@@ -46,23 +46,23 @@ const listStatement = statement({
 })
 
 /**
- * The state of a profile at a worker. `since` is when it began, in epoch seconds. `stoppedIssuer` is the CA that,
- * because of the trouble, revokes nothing and publishes no list.
+ * The state of a profile at a worker. `since` is the time at which this state began, in epoch seconds. `stoppedIssuer`
+ * is the CA that revokes nothing and publishes no list because of the trouble.
  */
 export type ProfileState = Effect.Success<ReturnType<typeof list>>[number]
 
 /** Stores the state of a profile at a worker. */
 export const report = (row: ProfileState) => run(reportStatement, row)
 
-/** Deletes a worker's states for profiles that it no longer serves. */
+/** Deletes the states that a worker stored for profiles that it no longer serves. */
 export const forget = (owner: string, served: ReadonlyArray<string>) =>
   run(forgetStatement, { owner, served: served.map((profile) => [profile]) })
 
-/** Deletes the states of workers that are gone. */
+/** Deletes the states that were stored by workers that are gone. */
 export const forgetGone = run(forgetGoneStatement, {})
 
-/** Returns the states of workers that were seen since an epoch second. */
+/** Returns the states that were stored by workers seen since an epoch second. */
 export const list = (seenSince: number) => lenient(listStatement, { seenSince })
 
-/** Like {@link list}, but fails if a row cannot be read. Decisions need this. */
+/** Returns the same as {@link list}, but fails if a row cannot be read. Decisions must use this function. */
 export const verdicts = (seenSince: number) => all(listStatement, { seenSince })

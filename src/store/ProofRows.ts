@@ -14,8 +14,9 @@ import { nameCountOf } from "./orders/NameCount.ts"
 import * as orders from "./orders/OrderRows.ts"
 
 /*
- * Stores an accepted proof in the rows of challenge, authorization and order. On PostgreSQL it is one statement, because each
- * statement is a round trip. SQLite cannot update within a SELECT, so there each row has its own statement.
+ * Stores an accepted proof in the rows of challenge, authorization and order. On PostgreSQL this is one statement,
+ * because each statement is a round trip. SQLite cannot update within a SELECT, so on SQLite each row has a statement
+ * of its own.
  */
 
 /** The records that one verdict changes. */
@@ -30,8 +31,8 @@ const together = statement({
   params: { id: uuid<ChallengeId>(), authzId: uuid<AuthorizationId>(), orderId: uuid<OrderId>(), now: int },
   row: { id: uuid<ChallengeId>() },
   only: "postgres",
-  // All parts see the rows as they were before, so the authorization that becomes valid here is counted separately. The
-  // order is locked, so no other transaction changes them meanwhile.
+  // All parts see the rows as they were before this statement, so the authorization that becomes valid here is counted
+  // separately. The order is locked, so no other transaction changes these rows in the meantime.
   sql: ({ checked }) =>
     `WITH accepted AS (UPDATE challenges SET status = ${reached(challengeMoves.accept)}, validated_at = :now
          WHERE id = :id AND ${leaving(challengeMoves.accept, checked("status"))} RETURNING id),
@@ -55,8 +56,9 @@ const oneByOne = Effect.fnUntraced(function*(subject: Subject, now: number) {
 })
 
 /**
- * Moves a challenge from `processing` to `valid`, its authorization from `pending` to `valid`, and the order to `ready` if this was
- * its last authorization. Lock the order first. Returns `undefined`, and changes nothing, if the challenge is no longer `processing`.
+ * Moves a challenge from `processing` to `valid`, its authorization from `pending` to `valid`, and the order to `ready`
+ * if no other authorization is left. The caller must have locked the order. Returns `undefined` and changes nothing if
+ * the challenge is no longer `processing`.
  */
 export const accept = (
   { authzId, id, orderId }: Subject,

@@ -7,7 +7,8 @@ import { all } from "../engine/sql/Query.ts"
 import { statement } from "../engine/sql/Statement.ts"
 
 /*
- * The rights that a process needs on PostgreSQL, by its roles. `docs/recipes/postgres-roles.sql` grants exactly these.
+ * The rights that a process needs on PostgreSQL. They depend on its roles. `docs/recipes/postgres-roles.sql` grants
+ * exactly these rights.
  */
 
 type Grants = ReadonlyArray<readonly [privileges: string, objects: string]>
@@ -47,7 +48,9 @@ const ofRole: { readonly [R in Role]: Grants } = {
   ]
 }
 
-/** The rights that processes with these roles need, such as `INSERT on jobs` or `SELECT on admin_users.role`. */
+/**
+ * Returns the rights that a process with these roles needs, such as `INSERT on jobs` or `SELECT on admin_users.role`.
+ */
 export const needed = (roles: Roles): ReadonlySet<string> =>
   new Set(
     [ofEveryRole, ...[...roles].map((role) => ofRole[role])].flat().flatMap(([privileges, objects]) =>
@@ -55,7 +58,7 @@ export const needed = (roles: Roles): ReadonlySet<string> =>
     )
   )
 
-// Each element of `wanted` is a right, its privilege, the table, and the column or an empty text.
+// Each element of `wanted` has the right, its privilege, the table, and the column or an empty text.
 const missingStatement = statement({
   name: "rights_missing",
   params: { wanted: rows },
@@ -70,8 +73,8 @@ const missingStatement = statement({
 })
 
 /**
- * Returns the rights that the user of the database lacks for these roles, on tables that are there. SQLite has no
- * rights.
+ * Returns the rights that the user of the database needs for these roles but lacks. Tables that do not exist are left
+ * out. SQLite has no rights.
  */
 export const missing = (roles: Roles): Effect.Effect<ReadonlyArray<string>, StorageFailed, Database> =>
   Database.use(({ dialect }) =>

@@ -20,18 +20,18 @@ const forChange = { accounts: lockOf("accounts", "change"), orders: lockOf("orde
 const accountForDeletion = lockOf("accounts", "deletion")
 
 /**
- * Locks a row until the transaction ends. Rows that refer to it may be inserted meanwhile, so newOrder does not wait for
- * an account's other requests. SQLite needs no lock, because it has only one writer.
+ * Locks a row until the transaction ends. Rows that refer to the locked row may still be inserted, so newOrder does not
+ * wait for other requests of the account. SQLite needs no lock, because it has only one writer.
  */
 export const lockRow = (table: Table, id: string): Effect.Effect<void, StorageFailed, Database> =>
   Database.use(({ dialect }) => dialect === "sqlite" ? Effect.void : run(forChange[table], { id }))
 
-/** Locks an account that is about to be deleted, so that no order can be inserted for it meanwhile. */
+/** Locks an account that is about to be deleted, so that no order can be inserted for the account in the meantime. */
 export const lockForDeletion = (id: string): Effect.Effect<void, StorageFailed, Database> =>
   Database.use(({ dialect }) => dialect === "sqlite" ? Effect.void : run(accountForDeletion, { id }))
 
-// In PostgreSQL, a transaction that stores a certificate locks the row of its order. So a shared lock on these rows
-// waits for all such transactions.
+// On PostgreSQL, a transaction that stores a certificate locks the row of its order. So a shared lock on these rows
+// waits for all such transactions to end.
 const processingStatement = statement({
   name: "order_processing_wait",
   params: {},
@@ -40,7 +40,10 @@ const processingStatement = statement({
   sql: () => `SELECT 1 FROM orders WHERE status = 'processing' FOR SHARE`
 })
 
-/** Waits until certificates that are being stored are visible. SQLite needs no wait, because it has only one writer. */
+/**
+ * Waits until the certificates that are just being stored are visible. SQLite needs no wait, because it has only one
+ * writer.
+ */
 export const awaitStoring = Effect.flatMap(
   Database,
   ({ dialect }) => dialect === "sqlite" ? Effect.void : run(processingStatement, {})

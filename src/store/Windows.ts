@@ -5,21 +5,21 @@ import { statement } from "../engine/sql/Statement.ts"
 
 /*
  * Counts events under a key within a window of time, for all processes together. The first event opens the window. One
- * statement decides and counts, so that concurrent callers cannot pass the limit together.
+ * statement both decides and counts, so that concurrent callers together cannot exceed the limit.
  */
 
 /** A table of windows. Its columns are `key`, `window_started_at` and a counter. */
 interface Windows {
   readonly table: string
   readonly counter: string
-  /** What one row stands for, used in the names of the statements. */
+  /** What one row stands for. This word is used in the names of the statements. */
   readonly noun: string
 }
 
-/** The two statements over a table of windows. */
+/** Returns the statements for a table of windows. */
 export const windowsIn = ({ counter, noun, table }: Windows) => {
-  // A window that begins in the future belongs to a process whose clock is ahead. It counts as the current window.
-  // Otherwise two processes would keep ending each other's windows.
+  // If a window begins in the future, it was opened by a process whose clock is ahead, and it counts as the current
+  // window. Otherwise the two processes would keep ending each other's windows.
   const isOver = "w.window_started_at <= :ended"
   const takeStatement = statement({
     name: `${noun}_take`,
@@ -45,21 +45,24 @@ export const windowsIn = ({ counter, noun, table }: Windows) => {
   })
   return {
     /**
-     * Counts one event. Returns the start of the window, or `undefined` if the window has reached the limit; then
-     * nothing is counted.
+     * Counts one event, and returns the start of the window. If the window has reached the limit, counts nothing and
+     * returns `undefined`.
      */
     take: ({ key, most, now, windowSeconds }: {
       readonly key: string
       readonly most: number
       readonly windowSeconds: number
-      /** Epoch seconds. */
+      /** The current time in epoch seconds. */
       readonly now: number
     }) =>
       Effect.map(
         first(takeStatement, { key, most, now, ended: now - windowSeconds }),
         (row) => row?.windowStartedAt
       ),
-    /** Deletes up to `limit` windows that began between two epoch seconds, inclusive. Returns their number. */
+    /**
+     * Deletes up to `limit` windows that began between two epoch seconds, inclusive. Returns how many windows were
+     * deleted.
+     */
     sweep: (of: { readonly from: number; readonly upTo: number; readonly limit: number }) =>
       Effect.map(all(sweepStatement, of), (gone) => gone.length)
   }

@@ -4,10 +4,10 @@ import { bytes, int, name, nullable, text, uuid, uuidBytes } from "../../engine/
 import { all, first, lenient, lenientFirst, run } from "../../engine/sql/Query.ts"
 import { select, statement } from "../../engine/sql/Statement.ts"
 
-/** An `active` credential binds accounts; a `revoked` one binds no new accounts. */
+/** The status of a credential. New accounts can be bound with an `active` credential, but not with a `revoked` one. */
 export type EabStatus = "active" | "revoked"
 
-/** The columns that lists and views show: all except the secret. */
+/** The columns that lists and views show: all columns except the secret. */
 const credential = {
   kid: uuidBytes,
   label: nullable(text()),
@@ -36,9 +36,10 @@ const secretStatement = statement({
 })
 
 /**
- * Holds a credential with an advisory lock until the transaction ends. Transactions that bind accounts share the lock;
- * a transaction that revokes or deletes the credential holds it alone. The row itself is not locked, because then a
- * process that serves clients would need the right to change it. SQLite has one writer, so it needs no lock.
+ * Holds a credential with an advisory lock until the transaction ends. Transactions that bind accounts share the lock.
+ * A transaction that revokes or deletes the credential holds the lock alone. The row itself is not locked, because then
+ * a process that serves clients would need the right to change the row. SQLite has only one writer, so it needs no
+ * lock.
  */
 const holding = (name: string, take: string) =>
   statement({
@@ -137,10 +138,10 @@ const lockStatement = statement({
     `SELECT id AS "id" FROM accounts WHERE eab_kid = :kid ORDER BY id${dialect === "postgres" ? " FOR UPDATE" : ""}`
 })
 
-/** A credential as it is shown to operators. Times are epoch seconds. */
+/** A credential in the form that operators see. Times are epoch seconds. */
 export type Credential = NonNullable<Effect.Success<ReturnType<typeof find>>>
 
-/** Inserts an active credential. Every profile accepts it when `profile` is `undefined`. */
+/** Inserts an active credential. If `profile` is `undefined`, every profile accepts the credential. */
 export const insert = (row: {
   readonly kid: string
   readonly secret: Uint8Array
@@ -149,10 +150,13 @@ export const insert = (row: {
   readonly now: number
 }) => run(insertStatement, row)
 
-/** Returns the secret that verifies a binding, with profile and status. Nothing of this is shown to operators. */
+/**
+ * Returns the secret with which a binding is verified, with the profile and the status of the credential. Operators
+ * never see any of this.
+ */
 export const secretOf = (kid: string) => first(secretStatement, { kid })
 
-/** Returns whether a credential is active. If so, it stays active until the transaction ends. */
+/** Returns whether a credential is active. If it is, it stays active until the transaction ends. */
 export const holdActive = (kid: string) =>
   Effect.andThen(
     first(bindingStatement, { kid }),
@@ -160,8 +164,8 @@ export const holdActive = (kid: string) =>
   )
 
 /**
- * Locks a credential until the transaction ends, so that it binds no account in the meantime. This is the first lock to
- * take, before the locks of accounts. Returns false if there is no such credential.
+ * Locks a credential until the transaction ends, so that no account is bound with it in the meantime. A transaction
+ * must take this lock before it locks accounts. Returns false if the credential does not exist.
  */
 export const lock = (kid: string) =>
   Effect.andThen(
@@ -169,7 +173,7 @@ export const lock = (kid: string) =>
     Effect.map(first(takeStatement, { kid }), (found) => found !== undefined)
   )
 
-/** Finds a credential, with the number of accounts that it bound. */
+/** Finds a credential, with the number of accounts that were bound with it. */
 export const find = (kid: string) => lenientFirst(showStatement, { kid })
 
 /** Returns a page of credentials, newest first. */
@@ -179,30 +183,30 @@ export const list = (page: {
   readonly offset: number
 }) => lenient(listStatement, page)
 
-/** Returns credentials, newest first, after a given credential. */
+/** Returns the credentials that follow a given credential, newest first. */
 export const behind = (
   params: Parameters<typeof all<typeof behindStatement.params, typeof behindStatement.row>>[1]
 ) => lenient(behindStatement, params)
 
-/** Returns how many credentials a listing without pages would show. */
+/** Returns the number of credentials on all pages of a list. */
 export const count = (status: EabStatus | undefined) =>
   Effect.map(first(countStatement, { status }), (row) => row?.total ?? 0)
 
-/** Moves a credential from `active` to `revoked`. Returns `undefined` if it was not active. */
+/** Moves a credential from `active` to `revoked`. Returns `undefined` if the credential was not active. */
 export const revoke = (kid: string) => Effect.andThen(first(endingStatement, { kid }), first(revokeStatement, { kid }))
 
-/** Deletes only the row of the credential. Returns `undefined` if there was no row. */
+/** Deletes the row of the credential, and nothing else. Returns `undefined` if there was no row. */
 export const remove = (kid: string) => first(deleteStatement, { kid })
 
 type Ids = ReadonlyArray<AccountId>
 
 const idsOf = Effect.map((found: ReadonlyArray<{ readonly id: AccountId }>): Ids => found.map(({ id }) => id))
 
-/** Returns the accounts that a credential bound. */
+/** Returns the accounts that were bound with a credential. */
 export const accountsOf = (kid: string) => idsOf(all(idsStatement, { kid }))
 
 /**
- * Locks the accounts that a credential bound until the transaction ends, so that they cannot order. An account that is
- * bound in the meantime is not in the result and must not be changed.
+ * Locks the accounts that were bound with a credential until the transaction ends, so that they cannot order. An
+ * account that is bound in the meantime is not in the result, and must not be changed.
  */
 export const lockAccounts = (kid: string) => idsOf(all(lockStatement, { kid }))

@@ -14,7 +14,7 @@ const ofAccountStatement = statement({
 })
 
 /**
- * Returns the credential that bound an account, without its secret. Returns `undefined` if no credential bound it, or
- * if the credential has been deleted.
+ * Returns the credential with which an account was bound, without its secret. Returns `undefined` if the account was
+ * not bound with any credential, or if that credential has been deleted.
  */
 export const ofAccount = (id: AccountId) => first(ofAccountStatement, { id })

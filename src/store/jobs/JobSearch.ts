@@ -8,14 +8,14 @@ import { keptTotal } from "../../engine/sql/KeptCounts.ts"
 import { first, lenient } from "../../engine/sql/Query.ts"
 import { select, statement } from "../../engine/sql/Statement.ts"
 
-/* Operators' queries of the queue: searches, and how long notifications have waited. */
+/* The statements with which operators query the queue: searches, and how long notifications have been waiting. */
 
-/** The filters of a listing; an absent filter excludes nothing. */
+/** The filters of a list. A filter that is absent excludes nothing. */
 export interface JobFilters {
-  /** The kind; it may be unknown to this build. */
+  /** The kind of the jobs. This version need not know the kind. */
   readonly kind?: string | undefined
   readonly status?: JobStatus | undefined
-  /** Jobs about this order or one of its challenges. */
+  /** The order that the jobs are about, directly or through one of its challenges. */
   readonly orderId?: OrderId | undefined
 }
 
@@ -23,7 +23,7 @@ const nobody = "00000000-0000-0000-0000-000000000000" as OrderId
 
 const filterColumns = { kind: name(), status: text<JobStatus>(), orderId: uuid<OrderId>(), orderKey: text() }
 
-// This is one list of keys. With an OR and another SELECT, PostgreSQL would read every job.
+// The keys are in one list. With an OR and another SELECT, PostgreSQL would read every job.
 const wheres = (idText: (column: string) => string): { readonly [F in keyof JobFilters]-?: string } => ({
   kind: "j.kind = :kind",
   status: "j.status = :status",
@@ -37,8 +37,8 @@ const whereOf = (used: ReadonlyArray<keyof JobFilters>, idText: (column: string)
   used.map((name) => wheres(idText)[name]).join(" AND ") || "1 = 1"
 
 /**
- * No index has the time, but an id begins with it. So all jobs are read in the order of their key, and need not be
- * sorted for each page.
+ * No index contains the time, but an id begins with it. So all jobs are read in the order of their ids, and no page has
+ * to be sorted.
  */
 const newestFirst = (used: ReadonlyArray<keyof JobFilters>): string =>
   used.length === 0 ? "j.id DESC" : "j.created_at DESC, j.id DESC"
@@ -68,7 +68,7 @@ const valuesOf = ({ kind = "", orderId = nobody, status = "ready" }: JobFilters)
 export const search = (filters: JobFilters, page: { readonly limit: number; readonly offset: number }) =>
   lenient(pageStatement(filters), { ...valuesOf(filters), ...page })
 
-/** Returns how many jobs match, now or a short time ago ({@link keptTotal}). */
+/** Returns how many jobs match. The number may be a short time old ({@link keptTotal}). */
 export const countMatches = (filters: JobFilters) =>
   keptTotal(
     "job_count",
@@ -84,5 +84,5 @@ const undeliveredStatement = statement({
     `SELECT min(created_at) AS "since" FROM jobs WHERE kind = 'notify_deliver' AND status IN ('ready', 'running')`
 })
 
-/** Returns when the oldest undelivered notification was queued, or `undefined` if all are delivered. */
+/** Returns when the oldest undelivered notification was queued, or `undefined` if all notifications are delivered. */
 export const undelivered = Effect.map(first(undeliveredStatement, {}), (row) => row?.since)

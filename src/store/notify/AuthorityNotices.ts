@@ -2,7 +2,7 @@ import { int, name } from "../../engine/sql/Column.ts"
 import { first, run } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 
-/* The last notice to operators about the expiry of each CA (docs/decisions/notifications.md, "CAs that end"). */
+/* Stores the last notice to operators about the expiry of each CA (docs/decisions/notifications.md, "CAs that end"). */
 
 const lastStatement = statement({
   name: "authority_notice_last",
@@ -22,8 +22,8 @@ const toldStatement = statement({
 })
 
 /**
- * Returns the last notice about a CA: the expiry that it named, in epoch seconds, and the threshold in days for which
- * it was sent.
+ * Returns the last notice about a CA: the expiry that the notice named, in epoch seconds, and the threshold in days at
+ * which it was sent.
  */
 export const last = (profile: string, issuer: string) => first(lastStatement, { profile, issuer })
 

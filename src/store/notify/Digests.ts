@@ -38,15 +38,16 @@ const forgetStatement = statement({
 })
 
 /**
- * Returns the last digest of a profile. `doubtedAt` is when the digest's own time was first seen to be in the future.
+ * Returns the last digest of a profile. `doubtedAt` is when it was first noticed that the time of this digest is in the
+ * future.
  */
 export const last = (profile: string) => first(lastStatement, { profile })
 
-/** Stores `now` as the time at which a digest was sent, or there was nothing to send. */
+/** Stores `now` as the time of the last digest. This time is stored even if there was nothing to send. */
 export const sent = (profile: string, now: number) => run(sentStatement, { profile, now })
 
-/** Forgets the last digest, so that the next pass sends one. */
+/** Forgets the last digest, so that the next pass sends a digest. */
 export const forget = (profile: string) => run(forgetStatement, { profile })
 
-/** Stores that the time of the last digest was seen to be in the future. */
+/** Stores that the time of the last digest was found to be in the future. */
 export const doubt = (profile: string, at: number) => run(doubtStatement, { profile, at })

@@ -6,7 +6,7 @@ import { statement } from "../../engine/sql/Statement.ts"
 import { windowsIn } from "../Windows.ts"
 
 /*
- * Stores which certificates contacts got mail about, and how many such mails an address got
+ * Stores about which certificates mail was sent to contacts, and how many such mails were sent to an address
  * (docs/decisions/notifications.md, "Expiring certificates").
  */
 
@@ -19,7 +19,7 @@ const recentStatement = statement({
      WHERE order_id ${oneOf(":orders", "uuid")} AND ${checked("sent_at")} > :since`
 })
 
-// Two workers may have read the same certificates. The worker that writes the row sends the mail.
+// Two workers may have read the same certificates. The worker that writes the row is the one that sends the mail.
 const takeStatement = statement({
   name: "expiry_reminder_take",
   params: { orders: rows, since: int, now: int },
@@ -46,7 +46,7 @@ const sweepStatement = statement({
 
 const packed = (orders: ReadonlyArray<OrderId>) => orders.map((id) => [packedUuid(id)])
 
-/** Returns those of the orders about which mail was sent after an epoch second. */
+/** Returns those of the given orders about which mail was sent after an epoch second. */
 export const recent = (orders: ReadonlyArray<OrderId>, since: number) =>
   Effect.map(
     lenient(recentStatement, { orders: packed(orders), since }),
@@ -54,8 +54,8 @@ export const recent = (orders: ReadonlyArray<OrderId>, since: number) =>
   )
 
 /**
- * Claims the right to send mail about these orders now. Returns the orders about which no mail was sent after `since`
- * and whose account is valid.
+ * Claims the right to send mail about these orders now. Returns the orders whose account is valid and about which no
+ * mail was sent after `since`.
  */
 export const take = (orders: ReadonlyArray<OrderId>, since: number, now: number) =>
   Effect.map(
@@ -64,14 +64,14 @@ export const take = (orders: ReadonlyArray<OrderId>, since: number, now: number)
   )
 
 /**
- * Counts a mail to an address. Returns `false`, and counts nothing, if the window of the address has reached the limit.
+ * Counts a mail to an address. If the window of the address has reached the limit, counts nothing and returns `false`.
  */
 export const count = (of: Parameters<typeof addresses.take>[0]) =>
   Effect.map(addresses.take(of), (windowStartedAt) => windowStartedAt !== undefined)
 
-/** Deletes up to `limit` rows that were written up to an epoch second. Returns their number. */
+/** Deletes up to `limit` rows that were written at or before an epoch second. Returns how many rows were deleted. */
 export const sweep = (upTo: number, limit: number) =>
   Effect.map(all(sweepStatement, { upTo, limit }), (gone) => gone.length)
 
-/** Deletes windows of addresses, and returns their number. */
+/** Deletes windows of addresses. Returns how many windows were deleted. */
 export const sweepAddresses = addresses.sweep

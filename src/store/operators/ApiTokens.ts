@@ -6,7 +6,7 @@ import { perFilters } from "../../engine/sql/Filters.ts"
 import { first, lenient, run } from "../../engine/sql/Query.ts"
 import { select, statement } from "../../engine/sql/Statement.ts"
 
-/** The columns of a token that are shown: all except its hash. */
+/** The columns of a token that are shown: all columns except its hash. */
 const token = {
   id: uuid(),
   userId: uuid(),
@@ -111,8 +111,8 @@ const countStatement = perFilters(["userId"], (used) =>
 export type ApiTokenRecord = NonNullable<Effect.Success<ReturnType<typeof find>>>
 
 /**
- * Inserts a token. Returns `undefined` if its owner has a live token with this name. The owner's row must be locked.
- * Otherwise two tokens with one name could be inserted at once.
+ * Inserts a token. Returns `undefined` if the owner already has a live token with this name. The caller must have
+ * locked the owner's row. Otherwise two tokens with the same name could be inserted at the same time.
  */
 export const insert = (row: {
   readonly id: string
@@ -125,13 +125,16 @@ export const insert = (row: {
   readonly expiresAt: number
 }) => first(insertStatement, row)
 
-/** Finds the token with this hash, and the facts about its owner that every request needs. */
+/** Finds the token with this hash, with the facts about its owner that every request needs. */
 export const findByHash = (tokenHash: string) => first(byHashStatement, { tokenHash })
 
 /** Finds a token by its id. */
 export const find = (id: string) => first(findStatement, { id })
 
-/** Stores the time of a use, unless a use from the same address was stored within `seconds` before or after now. */
+/**
+ * Stores the time of a use. Stores nothing if a use from the same address is already stored whose time differs from now
+ * by less than `seconds`.
+ */
 export const touch = ({ seconds, ...of }: {
   readonly id: string
   readonly now: number
@@ -139,7 +142,10 @@ export const touch = ({ seconds, ...of }: {
   readonly ip: string | undefined
 }) => first(touchStatement, { ...of, before: of.now - seconds, ahead: of.now + seconds })
 
-/** Corrects a token that a wrong clock made in the future: it begins now. Its lifetime stays the same. */
+/**
+ * Corrects a token whose creation time a wrong clock set to the future: it now counts as created at `now`. Its lifetime
+ * stays the same.
+ */
 export const correct = (id: string, now: number) => run(correctStatement, { id, now })
 
 /** Revokes a token. Returns `undefined` if it was already revoked. */
@@ -149,6 +155,6 @@ export const revoke = (id: string, now: number) => first(revokeStatement, { id, 
 export const list = (of: { readonly userId: string | undefined; readonly limit: number; readonly offset: number }) =>
   lenient(listStatement(of), of)
 
-/** Counts the tokens on all pages of a listing. */
+/** Counts the tokens on all pages of a list. */
 export const count = (userId: string | undefined) =>
   Effect.map(first(countStatement({ userId }), { userId }), (row) => row?.total ?? 0)

@@ -4,9 +4,7 @@ import { first, run } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 import { windowsIn } from "../Windows.ts"
 
-/*
- * Counts recent failures, for all processes (docs/decisions/admin.md, "Login limiter").
- */
+/* Counts recent attempts, for all processes together (docs/decisions/admin.md, "Login limiter"). */
 
 const windows = windowsIn({ table: "login_attempts", counter: "attempts", noun: "login_attempt" })
 
@@ -26,24 +24,24 @@ const giveBackStatement = statement({
      WHERE key = :key AND window_started_at = :windowStartedAt AND attempts > 0`
 })
 
-/** A counted attempt. {@link giveBack} needs it. */
+/** An attempt that was counted. It is passed to {@link giveBack} to take the count back. */
 export interface Taken {
   readonly key: string
   readonly windowStartedAt: number
 }
 
-/** Counts an attempt under a key. Returns `undefined`, and counts nothing, if the window has reached the limit. */
+/** Counts an attempt under a key. If the window has reached the limit, counts nothing and returns `undefined`. */
 export const take = (of: Parameters<typeof windows.take>[0]) =>
   Effect.map(
     windows.take(of),
     (windowStartedAt): Taken | undefined => windowStartedAt === undefined ? undefined : { key: of.key, windowStartedAt }
   )
 
-/** Returns the start of a key's window. */
+/** Returns the start of the window of a key. */
 export const windowOf = (key: string) => Effect.map(first(windowStatement, { key }), (row) => row?.windowStartedAt)
 
-/** Gives an attempt back, so that it no longer counts. If its window is over, nothing changes. */
+/** Takes back the count of an attempt. If the window of the attempt is over, nothing changes. */
 export const giveBack = (taken: Taken) => run(giveBackStatement, taken)
 
-/** Deletes windows of attempts, and returns their number. */
+/** Deletes windows of attempts. Returns how many windows were deleted. */
 export const sweep = windows.sweep

@@ -5,17 +5,17 @@ import { all, first, run } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 
 /*
- * Counts wrong passwords in a row, for all processes. One statement decides and counts, so that concurrent guesses
- * cannot pass the limit together.
+ * Counts wrong passwords in a row, for all processes together. One statement both decides and counts, so that
+ * concurrent guesses together cannot exceed the limit.
  */
 
-/** SQL for the seconds of `waitAfter`, for the row `f`. */
+/** The SQL for the seconds that `waitAfter` returns, computed from the row `f`. */
 const wait = `CASE WHEN f.failures >= :most THEN ${exhaustedWait} WHEN f.failures <= ${freeFailures} THEN 0 ${
   failureWaits.slice(0, -1).map((seconds, at) => `WHEN f.failures = ${freeFailures + 1 + at} THEN ${seconds}`).join(" ")
 } ELSE ${failureWaits.at(-1)} END`
 
-// A failure in the future was written by a process whose clock is ahead. It is treated like a failure of now: if there
-// is a wait, the wait counts from that failure.
+// If a failure is in the future, it was written by a process whose clock is ahead. It is treated as if it happened now,
+// but a wait is counted from the stored time.
 const takeStatement = statement({
   name: "login_failure_take",
   params: { key: text(), most: int, now: int },
@@ -60,21 +60,24 @@ const sweepStatement = statement({
 })
 
 /**
- * Counts a password as wrong before it is compared. Returns how many there are now in a row, or `undefined` if it is
- * too soon after the last failure; then nothing is counted. `now` is in epoch seconds.
+ * Counts a password as wrong before it is compared. Returns how many wrong passwords in a row there are now. If it is
+ * too soon after the last failure, counts nothing and returns `undefined`. `now` is in epoch seconds.
  */
 export const take = (of: { readonly key: string; readonly most: number; readonly now: number }) =>
   Effect.map(first(takeStatement, of), (row) => row?.failures)
 
-/** Finds the failures under a key. */
+/** Finds the wrong passwords that were counted under a key. */
 export const find = (key: string) => first(findStatement, { key })
 
-/** Uncounts a password that was never compared. */
+/** Takes back the count of a password that was never compared. */
 export const giveBack = (key: string) => run(giveBackStatement, { key })
 
-/** Forgets the failures under a key, after a right password. */
+/** Forgets the wrong passwords under a key, because the right password was given. */
 export const clear = (key: string) => run(clearStatement, { key })
 
-/** Deletes up to `limit` rows whose last failure is between two epoch seconds, inclusive. Returns their number. */
+/**
+ * Deletes up to `limit` rows whose last failure is between two epoch seconds, inclusive. Returns how many rows were
+ * deleted.
+ */
 export const sweep = (of: { readonly from: number; readonly upTo: number; readonly limit: number }) =>
   Effect.map(all(sweepStatement, of), (gone) => gone.length)

@@ -40,17 +40,20 @@ const insertStatement = statement({
 /** Returns the hashes of an operator's unused codes. */
 export const unused = (userId: string) => all(unusedStatement, { userId })
 
-/** Counts an operator's unused codes. */
+/** Counts the unused codes of an operator. */
 export const remaining = (userId: string) => Effect.map(unused(userId), ({ length }) => length)
 
-/** Marks a code as used. Returns `undefined` if it was already used, or belongs to a replaced set. */
+/**
+ * Marks a code as used. Returns `undefined` if the code was already used, or if it belongs to a set that has been
+ * replaced.
+ */
 export const consume = (of: { readonly id: string; readonly userId: string; readonly now: number }) =>
   first(consumeStatement, of)
 
 /** Deletes every code of an operator. */
 export const removeAll = (userId: string) => run(deleteStatement, { userId })
 
-/** Replaces an operator's set of codes. */
+/** Replaces the set of codes of an operator. */
 export const replace = (of: {
   readonly userId: string
   readonly codes: ReadonlyArray<{ readonly id: string; readonly hash: string }>

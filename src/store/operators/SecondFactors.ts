@@ -3,8 +3,8 @@ import { first } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 
 /*
- * The secrets of authenticators. Each change states the secrets on which the decision was based, so that only one of
- * two concurrent changes is made.
+ * The secrets of authenticators. Each change states the secrets that its caller has read, so that only one of two
+ * concurrent changes is made.
  */
 
 const pendStatement = statement({
@@ -46,7 +46,7 @@ const clearStatement = statement({
      WHERE id = :id AND (totp_secret IS NOT NULL OR totp_pending_secret IS NOT NULL) RETURNING id AS "id"`
 })
 
-/** The facts on which a change of the factor is based: the operator, and the secret in force. */
+/** The facts that a change of the factor is based on: the operator, and the secret in force. */
 interface Decided {
   readonly id: string
   readonly inForce: Uint8Array | undefined
@@ -54,8 +54,7 @@ interface Decided {
 }
 
 /**
- * Begins an enrolment. It replaces an unconfirmed enrolment. Returns `undefined` if the factor has changed in the
- * meantime.
+ * Begins an enrolment, and replaces an unconfirmed one. Returns `undefined` if the factor has changed in the meantime.
  */
 export const pend = (of: Decided & { readonly pending: Uint8Array }) => first(pendStatement, of)
 
@@ -70,12 +69,12 @@ export const confirm = (of: Decided & { readonly pending: Uint8Array; readonly s
 const farSteps = 120
 
 /**
- * Claims a time step of the factor in force. Returns `undefined` if this step or a later step was claimed before. A
- * claim more than an hour ahead was made while a clock was wrong. It is ignored, because otherwise every code until
- * that time would be refused.
+ * Claims a time step of the factor in force. Returns `undefined` if this step or a later step has already been claimed.
+ * A claim that is more than an hour ahead was made while a clock was wrong. It is ignored, because otherwise every code
+ * would be refused until that time.
  */
 export const claim = (of: { readonly id: string; readonly secret: Uint8Array; readonly step: number }) =>
   first(claimStatement, { ...of, ahead: of.step + farSteps })
 
-/** Removes the factor and any enrolment. Returns `undefined` if the operator had neither. */
+/** Removes the factor and any enrolment. Returns `undefined` if the operator has neither. */
 export const clear = (id: string, now: number) => first(clearStatement, { id, now })

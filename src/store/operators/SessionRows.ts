@@ -5,7 +5,7 @@ import { all, first, lenient, run } from "../../engine/sql/Query.ts"
 import type { Fragments } from "../../engine/sql/Statement.ts"
 import { select, statement } from "../../engine/sql/Statement.ts"
 
-/** A `pending_mfa` session may use only the routes of the second factor. */
+/** The state of a session. With a `pending_mfa` session, only the routes of the second factor may be used. */
 export type SessionState = "pending_mfa" | "active"
 
 const session = {
@@ -185,10 +185,10 @@ const lengths = Effect.map((gone: ReadonlyArray<unknown>) => gone.length)
 /** A session, with the facts about its operator that every request needs. Times are epoch seconds. */
 export type FoundSession = NonNullable<Effect.Success<ReturnType<typeof find>>>
 
-/** A session as it appears in lists. */
+/** A session in the form of lists. */
 export type ListedSession = Effect.Success<ReturnType<typeof list>>[number]
 
-/** The characters of a token's hash that name its session in lists. */
+/** The name of a session in lists is this many characters of its token's hash. */
 const nameLength = 16
 
 /** The name of a session. Nobody can sign in with it. */
@@ -206,22 +206,24 @@ export const insert = (row: {
   readonly userAgent: string | undefined
 }) => run(insertStatement, row)
 
-/** Finds the session of a token, even if its time is over. */
+/** Finds the session of a token, even if the session is over. */
 export const find = (tokenHash: string) => first(findStatement, { tokenHash })
 
 /**
- * Stores the time of a use. Returns `undefined` if a use after `before` is already stored, or if the session is gone.
+ * Stores the time of a use. Returns `undefined` if a use after `before` is already stored, or if the session no longer
+ * exists.
  */
 export const touch = (tokenHash: string, now: number, before: number) =>
   first(touchStatement, { tokenHash, now, before })
 
-/** Corrects the times of a session that were written with a wrong clock. */
+/** Corrects the times of a session that a wrong clock has written. */
 export const correct = (of: { readonly tokenHash: string; readonly lastSeenAt: number; readonly expiresAt: number }) =>
   run(correctStatement, of)
 
 /**
- * Counts an attempt before it is compared: a code in a pending session, the operator's password in an active session.
- * Returns the number of attempts, or `undefined` if there were too many or the session is not in this state.
+ * Counts an attempt before it is compared. In a pending session the attempt is a code, in an active session it is the
+ * operator's password. Returns the number of attempts. Returns `undefined` if there were too many attempts, or if the
+ * session is not in this state.
  */
 export const countAttempt = (of: {
   readonly tokenHash: string
@@ -229,23 +231,23 @@ export const countAttempt = (of: {
   readonly most: number
 }) => Effect.map(first(attemptStatement, of), (row) => row?.attempts)
 
-/** Uncounts an attempt that succeeded or was never compared. */
+/** Takes back the count of an attempt that succeeded, or that was never compared. */
 export const giveBackAttempt = (tokenHash: string) => run(giveBackStatement, { tokenHash })
 
-/** Ends a session if it is in this state. Returns `undefined` if it is not. */
+/** Ends a session that is in this state. Returns `undefined` if the session is not in this state. */
 export const end = (tokenHash: string, state: SessionState) => first(endStatement, { tokenHash, state })
 
-/** Ends the sessions of an operator, except the given one. Returns their number. */
+/** Ends the sessions of an operator, except the given session. Returns how many sessions ended. */
 export const endAllOf = (userId: string, but = "") => lengths(all(endAllOfStatement, { userId, but }))
 
-/** Ends the session of an operator that has this name ({@link nameOf}). Returns how many sessions had the name. */
+/** Ends the session of an operator that has this name ({@link nameOf}). Returns how many sessions had this name. */
 export const endNamed = (userId: string, name: string) =>
-  lengths(all(endNamedStatement, { userId, from: name, until: `${name}g` })) // every digit comes before g
+  lengths(all(endNamedStatement, { userId, from: name, until: `${name}g` })) // every hexadecimal digit sorts before g
 
-/** Ends every session, and returns their number. */
+/** Ends every session. Returns how many sessions ended. */
 export const endEvery = lengths(all(endEveryStatement, {}))
 
-/** The limits of live sessions: a live session has not reached its end, and is not idle. */
+/** The limits of live sessions. A session is live if it has not reached its end and is not idle. */
 interface Live {
   readonly now: number
   readonly idleSince: number
@@ -259,13 +261,16 @@ export const list = (of: Live & { readonly userId: string; readonly limit: numbe
 export const count = (of: Live & { readonly userId: string }) =>
   Effect.map(first(countStatement, of), (row) => row?.total ?? 0)
 
-/** Returns a page of the live sessions of all operators, newest first, each with the operator's name. */
+/** Returns a page of the live sessions of all operators, newest first. Each session has the name of its operator. */
 export const listEvery = (of: Live & { readonly limit: number; readonly offset: number }) =>
   lenient(listEveryStatement, of)
 
 /** Counts all live sessions. */
 export const countEvery = (of: Live) => Effect.map(first(countEveryStatement, of), (row) => row?.total ?? 0)
 
-/** Deletes up to `limit` sessions that end between two epoch seconds, inclusive. Returns their number. */
+/**
+ * Deletes up to `limit` sessions whose end is between two epoch seconds, inclusive. Returns how many sessions were
+ * deleted.
+ */
 export const sweep = (of: { readonly from: number; readonly upTo: number; readonly limit: number }) =>
   lengths(all(sweepStatement, of))

@@ -33,7 +33,7 @@ const flags = { isEnrolled: int, isEnrolling: int }
 const factors = `CASE WHEN totp_secret IS NULL THEN 0 ELSE 1 END AS "isEnrolled",
   CASE WHEN totp_pending_secret IS NULL THEN 0 ELSE 1 END AS "isEnrolling"`
 
-/** An operator in a list, without any column that can be used to sign in. */
+/** An operator in the form of lists, without any column that can be used to sign in. */
 const listed = { ...shown, ...flags }
 
 const insertStatement = statement({
@@ -68,7 +68,7 @@ const lockStatement = statement({
     `SELECT ${select(user)} FROM admin_users WHERE username = :username${dialect === "postgres" ? " FOR UPDATE" : ""}`
 })
 
-// A role that is NULL reads as admin (docs/decisions/admin.md, "Roles").
+// If the role is NULL, the operator is an admin (docs/decisions/admin.md, "Roles").
 const lockAdminsStatement = statement({
   name: "user_lock_admins",
   params: {},
@@ -178,7 +178,7 @@ const contactStatement = statement({
      WHERE id = :id AND contact_email IS DISTINCT FROM :contact RETURNING id AS "id"`
 })
 
-/** The most admins that get a mail. */
+/** The highest number of admins to whom a mail is sent. */
 const mostAdmins = 50
 
 const adminContactsStatement = statement({
@@ -198,13 +198,13 @@ const deleteStatement = statement({
   sql: () => `DELETE FROM admin_users WHERE id = :id`
 })
 
-/** An operator with the columns that are used to sign in. These are never shown. Times are epoch seconds. */
+/** An operator with the columns for signing in. These columns are never shown. Times are epoch seconds. */
 export type User = NonNullable<Effect.Success<ReturnType<typeof find>>>
 
-/** An operator as lists show it. */
+/** An operator in the form of lists. */
 export type ListedUser = Effect.Success<ReturnType<typeof list>>[number]
 
-/** Inserts an active operator. Returns `undefined` if the name is in use. */
+/** Inserts an active operator. Returns `undefined` if the name is already in use. */
 export const insert = (row: {
   readonly id: string
   readonly username: string
@@ -217,16 +217,16 @@ export const insert = (row: {
 /** Finds the operator with this name. */
 export const find = (username: string) => first(byNameStatement, { username })
 
-/** Like {@link find}, for what administrators see and change. It must not be used for a sign-in ({@link lenient}). */
+/** Finds an operator like {@link find}, to show or change it. Not for a sign-in ({@link lenient}). */
 export const findShown = (username: string) => lenientFirst(byNameStatement, { username })
 
 /** Finds the operator with this id. */
 export const findById = (id: string) => first(byIdStatement, { id })
 
-/** Finds the operator with this name and locks the row: until the transaction ends, nobody else can change it. */
+/** Finds the operator with this name, and locks the row until the transaction ends. */
 export const lock = (username: string) => first(lockStatement, { username })
 
-/** Locks every active admin: until the transaction ends, nobody else can demote, disable or delete them. */
+/** Locks the rows of all active admins until the transaction ends: nobody else can change them. */
 export const lockAdmins = all(lockAdminsStatement, {})
 
 interface Filters {
@@ -238,10 +238,10 @@ interface Filters {
 export const list = (page: Filters & { readonly limit: number; readonly offset: number }) =>
   lenient(listStatement, page)
 
-/** Returns the names that contain a text, in order. */
+/** Returns the operators whose names contain a text, sorted by name. */
 export const containing = (text: string, limit: number) => lenient(containingStatement, { text, limit })
 
-/** Counts the operators on all pages of a listing. */
+/** Counts the operators on all pages of a list. */
 export const count = ({ role, status }: Filters) =>
   Effect.map(first(countStatement, { role, status }), (row) => row?.total ?? 0)
 
@@ -256,8 +256,9 @@ export const signedIn = (id: string, addresses: ReadonlyArray<string>, now: numb
   first(signedInStatement, { id, addresses, now })
 
 /**
- * Locks an operator whose password was verified, and stores `renewed` as the hash if it is given. Returns `undefined`
- * if the operator is no longer active, or if the password or the second factor has changed since the caller read it.
+ * Locks an operator whose password was compared and is right. If `renewed` is given, stores it as the new hash. Returns
+ * `undefined` if the operator is no longer active, or if the password or the second factor has changed since the caller
+ * read them.
  */
 export const verified = (of: {
   readonly id: string
@@ -266,7 +267,7 @@ export const verified = (of: {
   readonly totpSecret: Uint8Array | undefined
 }) => first(verifiedStatement, of)
 
-/** Sets the hash of a new password. */
+/** Stores the hash of a new password. */
 export const setPassword = (id: string, passwordHash: string, now: number) =>
   run(passwordStatement, { id, passwordHash, now })
 

@@ -37,8 +37,8 @@ const certificateStatement = statement({
        AND ${checked("status")} = 'valid' AND certificate IS NOT NULL`
 })
 
-// The expressions are the same as in the index. On PostgreSQL the index is over the hash, and is the only one that has
-// the order, so that PostgreSQL uses it even while the table is empty.
+// The expressions are those of the index. On PostgreSQL the index is over the hash. No other index has this order, so
+// PostgreSQL uses this index even while the table is empty.
 const liveStatement = statement({
   name: "certificate_live_of_key",
   params: { pubkey: bytes, now: int, after: uuid<OrderId>(), limit: int },
@@ -72,8 +72,7 @@ export const ofSerials = (serials: ReadonlyArray<string>) =>
 
 /**
  * Finds the certificates of a profile with this serial. There can be several only if the profile has had several
- * issuers. For a relayed certificate, the result also has the renewal window that the upstream suggests, in epoch
- * seconds.
+ * issuers. A relayed certificate comes with the renewal window that its upstream suggests, in epoch seconds.
  */
 export const findBySerial = (profile: string, serial: string) => all(bySerialStatement, { profile, serial })
 
@@ -85,8 +84,8 @@ export const certificate = (owned: {
 }) => first(certificateStatement, owned)
 
 /**
- * Returns unrevoked, unexpired certificates for a key (DER SubjectPublicKeyInfo) in all profiles, sorted by order,
- * after a given order.
+ * Returns the certificates of a key (DER SubjectPublicKeyInfo) that are neither revoked nor expired, in all profiles.
+ * They are sorted by order, and begin after a given order.
  */
 export const liveOfKey = (page: {
   readonly pubkey: Uint8Array

@@ -6,7 +6,7 @@ import { statement } from "../../engine/sql/Statement.ts"
 
 /* Orders that have expired without a certificate. */
 
-// Reads pages along the index, because the orders stay in the table.
+// This reads pages along the index, because the orders stay in the table.
 const pageStatement = statement({
   name: "order_expired_page",
   params: {
@@ -27,8 +27,8 @@ const pageStatement = statement({
      ORDER BY created_at, id LIMIT :limit`
 })
 
-// This never deletes a `valid` order, so it never deletes an order with a live certificate. The status is tested again
-// outside the subquery, because PostgreSQL then repeats the test if the row has changed in the meantime.
+// This never deletes a `valid` order, and so never an order with a live certificate. The status is tested again outside
+// the subquery, because PostgreSQL then repeats the test if the row has changed in the meantime.
 const sweepStatement = statement({
   name: "order_sweep",
   params: { profile: name(), createdBefore: int, expiredBefore: int, limit: int },
@@ -41,12 +41,17 @@ const sweepStatement = statement({
     } <> 'valid' RETURNING id`
 })
 
-/** Returns orders of a status that were created at or before an epoch second, oldest first, after a given order. */
+/**
+ * Returns the orders of a status that were created at or before an epoch second and follow a given order, oldest first.
+ */
 export const page = (
   params: Parameters<typeof all<typeof pageStatement.params, typeof pageStatement.row>>[1]
 ) => lenient(pageStatement, params)
 
-/** Deletes unfinished and failed orders that were made and expired before these epoch seconds. Returns their number. */
+/**
+ * Deletes unfinished and failed orders that were created and that expired before these epoch seconds. Returns how many
+ * orders were deleted.
+ */
 export const sweep = (
   profile: string,
   before: { readonly createdBefore: number; readonly expiredBefore: number; readonly limit: number }

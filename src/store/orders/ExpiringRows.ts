@@ -11,11 +11,11 @@ import { nameCountOf } from "./NameCount.ts"
 import { orderColumns } from "./OrderRows.ts"
 
 /*
- * Finds issued, unrevoked certificates that expire soon, of every profile or of one profile
+ * Finds certificates that expire soon and are not revoked, of one profile or of every profile
  * (docs/decisions/expiring.md).
  */
 
-/** The orders of every profile, one profile after the other. */
+/** SQL for the orders of every profile. The profiles are read one after the other. */
 const everyProfile = `${distinct("orders", "profile")} JOIN orders o ON o.profile = p.profile`
 
 const living = (alias: string) => `${alias}.certificate IS NOT NULL AND ${alias}.revoked_at IS NULL`
@@ -38,19 +38,22 @@ const countStatement = perReach((from, where) =>
   })
 )
 
-/** The name of `o` that the fewest orders have. At most 32 orders of a name are counted. */
+/** SQL for that name of `o` which the fewest orders have. At most 32 orders are counted for each name. */
 const rarestOfSome = `(SELECT f.name FROM order_identifiers f WHERE f.order_id = o.id
    ORDER BY (SELECT count(*) FROM (SELECT 1 FROM order_identifiers c WHERE c.profile = o.profile AND c.name = f.name
      LIMIT 32) AS few), f.name LIMIT 1)`
 
-/** Like {@link rarestOfSome}, but without counting if the order has one name, as most orders have. */
+/**
+ * SQL for the same name as in {@link rarestOfSome}. If the order has only one name, as most orders have, nothing is
+ * counted.
+ */
 const rarestName = `(SELECT CASE WHEN count(*) = 1 THEN min(g.name) ELSE ${rarestOfSome} END
    FROM order_identifiers g WHERE g.order_id = o.id)`
 
 /**
- * Certificates `s` of the same account that have every name of `o` and expire later. They are found by one name, and
- * then each by its key. CROSS JOIN prevents SQLite, which has no statistics, from reading all of the account's orders
- * instead.
+ * Returns SQL for the certificates `s` of the same account that have every name of `o` and expire later. They are found
+ * by one name, and then each is looked up by its key. SQLite has no statistics, and would read all orders of the
+ * account instead; CROSS JOIN prevents that.
  */
 const coverings = ({ aside }: Fragments): string =>
   `order_identifiers n CROSS JOIN orders s
@@ -60,8 +63,8 @@ const coverings = ({ aside }: Fragments): string =>
      AND NOT EXISTS (SELECT 1 FROM order_identifiers i WHERE i.order_id = o.id AND NOT EXISTS
        (SELECT 1 FROM order_identifiers j WHERE j.order_id = s.id AND j.name = i.name))`
 
-// The newest certificate comes first: if a certificate was renewed often, the first order found decides. This is not an
-// EXISTS, because PostgreSQL would ignore the order in it.
+// The newest certificate comes first, so that the first order decides if a certificate was renewed often. This is not
+// an EXISTS, because PostgreSQL would ignore the sort order within it.
 const isCovered = (f: Fragments): string =>
   `COALESCE((SELECT 1 FROM ${coverings(f)} ORDER BY n.order_id DESC LIMIT 1), 0)`
 
@@ -73,7 +76,7 @@ const place = {
   certSerial: nullable(name())
 }
 
-// This takes at most one page of each profile. Otherwise the whole window would be sorted for each page.
+// At most one page of each profile is read. Otherwise the whole window would be sorted for each page.
 const pageOf = (from: string, { dialect }: Fragments): string => {
   const one = (profile: string) =>
     `SELECT w.id FROM orders w WHERE w.profile = ${profile} AND ${living("w")}
@@ -91,7 +94,7 @@ const placesStatement = perReach((from) =>
     name: "expiring_places",
     params: { ...windowColumns, afterTime: int, afterId: uuid<OrderId>(), limit: int },
     row: { ...place, isCovered: int },
-    // The search for successors is outside the sorted query, so that it runs only for the rows of this page.
+    // The search for successors is outside the sorted query, so that it runs only for the rows of one page.
     sql: (f) =>
       `SELECT o.id AS "id", o.profile AS "profile", o.account_id AS "accountId", o.cert_not_after AS "notAfter",
          o.cert_serial AS "certSerial", ${isCovered(f)} AS "isCovered" FROM (
@@ -131,8 +134,8 @@ const findStatement = statement({
      WHERE o.id IN (SELECT ${at(0, "uuid")} FROM ${each(":ids")}) AND ${living("o")}`
 })
 
-// A certID has two parts with a dot between them. The next first part sorts after every certID that begins with this
-// first part and a dot.
+// A certID has two parts with a dot between them. Every certID that begins with a first part and the dot sorts before
+// the next first part.
 const authoritiesStatement = statement({
   name: "expiring_authorities",
   params: { profile: name() },
@@ -150,7 +153,7 @@ const authoritiesStatement = statement({
   }
 })
 
-// Each element of `wanted` has a number, a certID, the account and the expiry of the certificate.
+// Each element of `wanted` has a number, a certID, and the account and expiry of the certificate.
 const replacedStatement = statement({
   name: "expiring_replaced",
   params: { profile: name(), wanted: rows },
@@ -163,8 +166,8 @@ const replacedStatement = statement({
 })
 
 /**
- * Selects the certificates of one profile, or of every profile, that expire after `now` and up to `until` (epoch
- * seconds).
+ * Which certificates a window contains: those of one profile or of every profile that expire after `now` and at or
+ * before `until` (epoch seconds).
  */
 export interface Window {
   readonly profile?: string | undefined
@@ -173,7 +176,8 @@ export interface Window {
 }
 
 /**
- * A certificate of the window: its order, its expiry, and whether an unrevoked certificate covers its names for longer.
+ * A certificate of the window: its order, its expiry, and whether another, unrevoked certificate has all its names and
+ * expires later.
  */
 export type Place = Effect.Success<ReturnType<typeof places>>[number]
 
@@ -188,16 +192,19 @@ const valuesOf = ({ now, profile = "", until }: Window) => ({ profile, now, unti
 export const countEnding = (window: Window) =>
   keptTotal(
     "expiring_count",
-    // The count is kept by the length of the window, because a window that begins a little later has nearly the same
-    // certificates.
+    // The count is kept under the length of the window, because a window that begins a little later contains nearly the
+    // same certificates.
     { profile: window.profile, seconds: window.until - window.now },
     Effect.map(first(countStatement(window.profile), valuesOf(window)), (row) => row?.total ?? 0)
   )
 
-/** Returns the next certificates of the window after a given certificate, sorted by expiry, then by the order's id. */
+/**
+ * Returns the certificates of the window that follow a given certificate, sorted by expiry, then by the id of the
+ * order.
+ */
 export const places = (window: Window, after: { readonly notAfter: number; readonly id: OrderId }, limit: number) =>
   lenient(placesStatement(window.profile), {
-    // Earlier pages are not read again, because their expiry times are outside the range of the index.
+    // Earlier pages are not read again, because their expiry times are outside the range that is read from the index.
     ...valuesOf({ ...window, now: Math.max(window.now, after.notAfter - 1) }),
     afterTime: after.notAfter,
     afterId: after.id,
@@ -207,8 +214,9 @@ export const places = (window: Window, after: { readonly notAfter: number; reado
 const packed = (ids: ReadonlyArray<OrderId>) => ({ ids: ids.map((id) => [packedUuid(id)]) })
 
 /**
- * For each given order, finds the order of the same account whose unrevoked certificate has every name of the given
- * order and expires latest, after the given certificate. The results are keyed by the given order's id.
+ * For each given order, finds another order of the same account: its certificate is unrevoked, has every name of the
+ * given order, and expires later than the certificate of the given order. If there are several, the one that expires
+ * last is returned. The results are keyed by the id of the given order.
  */
 export const coveringsOf = (
   ids: ReadonlyArray<OrderId>
@@ -218,7 +226,7 @@ export const coveringsOf = (
     (found) => new Map(found.flatMap(({ id, other }) => other === undefined ? [] : [[id, other]]))
   )
 
-/** Returns the unrevoked certificates of these orders, by the order's id. */
+/** Returns the unrevoked certificates of these orders, by the id of the order. */
 export const find = (
   ids: ReadonlyArray<OrderId>
 ): Effect.Effect<ReadonlyMap<OrderId, Living>, StorageFailed, Database> =>
@@ -227,22 +235,23 @@ export const find = (
     (found) => new Map(found.map((order) => [order.id, order]))
   )
 
-/** Returns the first parts of all certIDs that orders of a profile replace. There is one first part for each CA. */
+/** Returns the first parts of all certIDs that orders of a profile claim to replace. Each CA has one first part. */
 export const authorities = (profile: string) =>
   Effect.map(lenient(authoritiesStatement, { profile }), (found) => found.map(({ authority }) => authority))
 
-/** A certificate that may have been replaced. The caller chooses `number`. */
+/** A certificate that may have been replaced. The caller chooses its `number`. */
 export interface Replaceable {
   readonly number: number
   readonly certId: string
   readonly accountId: AccountId
-  /** Epoch seconds. */
+  /** The expiry of the certificate, in epoch seconds. */
   readonly notAfter: number
 }
 
 /**
- * Returns which certificates of a profile were replaced: their numbers, each with the replacing order. That order names
- * the certID, belongs to the same account, and has an unrevoked certificate that expires later.
+ * Returns which certificates of a profile were replaced: their numbers, each with the order that replaced the
+ * certificate. This order names the certID, belongs to the same account, and has an unrevoked certificate that expires
+ * later.
  */
 export const replaced = (
   profile: string,

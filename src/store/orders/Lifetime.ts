@@ -2,13 +2,13 @@ import { int } from "../../engine/sql/Column.ts"
 import type { Fragments } from "../../engine/sql/Statement.ts"
 
 /*
- * SQL that tests whether an order has not expired. The expiry is the time that the client was told
+ * SQL that tests whether an order has not expired yet. The expiry is the time that the client was told
  * (docs/decisions/data-model.md, "Expiry is kept").
  */
 
 /**
- * The parameters of {@link isAlive}: the current time, and the lifetime in seconds of orders that were stored without
- * an expiry.
+ * The parameters of {@link isAlive}: the current time, and the lifetime in seconds that applies to orders without a
+ * stored expiry.
  */
 export const lifetimeParams = { now: int, validity: int }
 
@@ -18,6 +18,6 @@ export interface Alive {
   readonly validity: number
 }
 
-/** Returns the SQL condition for the row of an order in a table with this name. */
+/** Returns the SQL condition that an order has not expired. The row of the order is in the table with this name. */
 export const isAlive = ({ typed }: Fragments, table = "orders"): string =>
   `(coalesce(${table}.expires_at, ${table}.created_at + ${typed(":validity", "bigint")}) > ${typed(":now", "bigint")})`

@@ -9,15 +9,18 @@ import type { Fragments } from "../../engine/sql/Statement.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 
 /*
- * Searches orders for a text in their names, when no index helps. It walks from the newest order to older orders, one
- * stretch at a time, and the database does all the comparing (docs/decisions/data-model.md, "Names that contain a
- * text").
+ * Searches orders for a text in their names if no index can be used. The walk goes from the newest order to older
+ * orders, one stretch at a time, and the database does all the comparing (docs/decisions/data-model.md, "Names that
+ * contain a text").
  */
 
-/** How a name is compared with the text: it contains the text, or it ends with the text at the beginning of a label. */
+/**
+ * How a name is compared with the text. `contains`: the name contains the text. `endsWith`: the name ends with the
+ * text, and a label begins there.
+ */
 export type Comparison = "contains" | "endsWith"
 
-/** What a walk searches for. The other filters narrow the search. Times are epoch seconds; `until` is exclusive. */
+/** What a walk searches for. The other filters reduce the matches. Times are epoch seconds; `until` is exclusive. */
 export interface Sought {
   readonly comparison: Comparison
   readonly text: string
@@ -30,13 +33,13 @@ export interface Sought {
 
 /**
  * What a walk reads: the orders of an account, the orders of a time span, or otherwise all names in the order of their
- * key. That key begins with the time and has everything that is compared.
+ * key. The key of the names begins with the time and contains everything that is compared.
  */
 type Source = "account" | "time" | "names"
 
 /**
- * A part of a walk, from one place up to another place (exclusive). A place is the id of an order, or epoch seconds for
- * a time span.
+ * A part of a walk: it begins at one place and ends before another. A place is the id of an order or, in a time span,
+ * epoch seconds.
  */
 export interface Stretch {
   readonly from: OrderId
@@ -78,10 +81,10 @@ export const sourceOf = ({ accountId, since, until }: Pick<Sought, "accountId" |
 const sourceUsing = (used: Used): Source =>
   used.includes("accountId") ? "account" : used.includes("since") || used.includes("until") ? "time" : "names"
 
-/** The orders of a stretch that match. */
+/** Returns SQL for the matching orders of a stretch. */
 const met = (f: Fragments, used: Used, comparison: Comparison): string => {
   const source = sourceUsing(used)
-  // The range of the stretch selects the index.
+  // The range of the stretch decides which index is used.
   const others: { readonly [F in Used[number]]: string } = {
     profile: `${f.aside("o.profile")} = :profile`,
     accountId: "o.account_id = :accountId",
@@ -118,8 +121,8 @@ const perSought = <S>(make: (used: Used, comparison: Comparison) => S) => {
 const id = (used: Used) => sourceUsing(used) === "names" ? "i.order_id" : "o.id"
 
 /**
- * Returns the order. The range of the stretch selects the index. The orders of an account have another index, which has
- * this order.
+ * Returns the sort order. The range of the stretch decides which index is used. The orders of an account have another
+ * index, which has this order.
  */
 const newestFirst = (used: Used): string => {
   const source = sourceUsing(used)
@@ -172,7 +175,7 @@ const endOfTimeStatement = statement({
      ORDER BY o.created_at DESC LIMIT 1 OFFSET :skip`
 })
 
-// This reads in the order of the index, so that no engine collects the whole range first.
+// The names are read in the order of the index, so that no engine first collects the whole range.
 const endsStatement = statement({
   name: "order_names_ending",
   params: { reversed: text(), belowFrom: text(), belowTo: text(), limit: int },
@@ -188,7 +191,7 @@ const endsStatement = statement({
 /** Returns a name spelled backwards, and the range of the names below it. */
 export const reversedRange = (name: string) => {
   const reversed = Array.from(name).toReversed().join("")
-  return { reversed, belowFrom: `${reversed}.`, belowTo: `${reversed}/` } // the character after the dot
+  return { reversed, belowFrom: `${reversed}.`, belowTo: `${reversed}/` } // the character that follows the dot
 }
 
 const nobody = "00000000-0000-0000-0000-000000000000" as AccountId
@@ -196,7 +199,7 @@ const nobody = "00000000-0000-0000-0000-000000000000" as AccountId
 const valuesOf = ({ accountId = nobody, profile = "", since = 0, status = "valid", text: sought, until = 0 }: Sought) =>
   ({ text: sought, dotted: `.${sought}`, size: sought.length + 1, accountId, profile, status, since, until }) as const
 
-/** Returns matching orders of a stretch, newest first. */
+/** Returns the matching orders of a stretch, newest first. */
 export const matches = (sought: Sought, stretch: Stretch, page: { readonly limit: number; readonly offset: number }) =>
   Effect.map(
     lenient(matchesStatement(sought), { ...valuesOf(sought), ...stretch, ...page }),
@@ -208,8 +211,8 @@ export const countMatches = (sought: Sought, stretch: Stretch) =>
   Effect.map(first(countStatement(sought), { ...valuesOf(sought), ...stretch }), (row) => row?.total ?? 0)
 
 /**
- * Returns the stretch that ends before these places and has about the given number of names, or of orders of the
- * account or the time span. Returns `undefined` if fewer are left.
+ * Returns the stretch that ends before these places and has about the given number of names or, for an account or a
+ * time span, of orders. Returns `undefined` if fewer are left.
  */
 export const stretchBefore = (
   sought: Sought,
@@ -232,6 +235,6 @@ export const stretchBefore = (
   )
 }
 
-/** Counts the names with this end, up to `limit`. */
+/** Counts the names that end with this text, up to `limit`. */
 export const countEnding = (name: string, limit: number) =>
   Effect.map(first(endsStatement, { ...reversedRange(name), limit }), (row) => row?.total ?? 0)

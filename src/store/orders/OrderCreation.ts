@@ -12,8 +12,8 @@ import { identifiersColumn } from "../Columns.ts"
 import { orderColumns } from "./OrderRows.ts"
 
 /*
- * Inserts an order with its names, authorizations and challenges. On PostgreSQL it is one statement, because each statement is a
- * round trip. SQLite cannot insert within a SELECT, so there each table has its own statement.
+ * Inserts an order with its names, authorizations and challenges. On PostgreSQL this is one statement, because each
+ * statement is a round trip. SQLite cannot insert within a SELECT, so on SQLite each table has a statement of its own.
  */
 
 /** A new order. Times are epoch seconds. */
@@ -21,7 +21,7 @@ export interface NewOrder {
   readonly id: OrderId
   readonly profile: string
   readonly accountId: AccountId
-  /** In the order of the request. */
+  /** The identifiers, in the order of the request. */
   readonly identifiers: ReadonlyArray<OrderIdentifier>
   readonly notBefore: number | undefined
   readonly notAfter: number | undefined
@@ -30,7 +30,7 @@ export interface NewOrder {
   readonly expiresAt: number
   readonly ip: string | undefined
   readonly ptr: string | undefined
-  /** The names forwards and reversed, for searches. */
+  /** The names, forwards and reversed, for searches. */
   readonly names: ReadonlyArray<readonly [name: string, reversed: string]>
   readonly authorizations: ReadonlyArray<{ readonly id: AuthorizationId; readonly identifier: OrderIdentifier }>
   readonly challenges: ReadonlyArray<{
@@ -56,8 +56,8 @@ const orderParams = {
   ptr: nullable(text())
 }
 
-// The account may have been deactivated since the request was accepted. On PostgreSQL the lock waits for a deletion
-// of the account that is in progress.
+// The account may have been deactivated since the request was accepted. If the account is just being deleted, the lock
+// on PostgreSQL waits for the end of the deletion.
 const insertOrder = ({ checked, dialect, typed }: Fragments) =>
   `INSERT INTO orders (id, profile, account_id, status, identifiers, not_before, not_after, replaces, created_at,
      expires_at, created_ip, created_ptr)
@@ -68,7 +68,9 @@ const insertOrder = ({ checked, dialect, typed }: Fragments) =>
   }
    ON CONFLICT (profile, replaces) WHERE replaces IS NOT NULL AND status <> 'invalid' DO NOTHING RETURNING id`
 
-/** Where the inserts of the other tables take the id of the order from: `before` is put before the rows of the insert. */
+/**
+ * How the inserts of the other tables refer to the id of the order. `before` is written before the rows of the insert.
+ */
 interface Inserted {
   readonly id: string
   readonly before: string
@@ -138,8 +140,8 @@ const challengesStatement = statement({
 })
 
 /**
- * Inserts an order with all that belongs to it, pending. Returns `undefined`, and inserts nothing, if the account has ended, or if
- * another order that is not `invalid` replaces the same certificate.
+ * Inserts an order with everything that belongs to it, as pending. Returns `undefined` and inserts nothing if the
+ * account has ended, or if another order that is not `invalid` replaces the same certificate.
  */
 export const create = (
   order: NewOrder

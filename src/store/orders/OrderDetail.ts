@@ -7,7 +7,7 @@ import { lenient, lenientFirst } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 import { causeColumn, identifierColumn, problemColumn } from "../Columns.ts"
 
-/* The details of one order, for operators who want to know why it has its status. */
+/* The details of one order, for operators who want to know why the order has its status. */
 
 const challenge = {
   authzId: uuid<AuthorizationId>(),
@@ -53,15 +53,15 @@ const notGrantedStatement = statement({
   sql: () => `SELECT not_granted AS "extensions" FROM orders WHERE id = :orderId`
 })
 
-/** A challenge with its authorization. */
+/** A challenge, with its authorization. */
 export type ChallengeRecord = Effect.Success<ReturnType<typeof challengesOf>>[number]
 
 /** Returns the challenges of an order, grouped by authorization. */
 export const challengesOf = (orderId: OrderId) => lenient(challengesStatement, { orderId })
 
-/** Returns the last audited failure of an order's issuance. */
+/** Returns the last failed issuance of an order that the audit trail has. */
 export const failureOf = (orderId: OrderId) => lenientFirst(failureStatement, { orderId })
 
-/** Returns the extensions that the CSR asked for and the certificate lacks, if there are any. */
+/** Returns the extensions that the CSR requested but the certificate lacks, if there are any. */
 export const notGrantedOf = (orderId: OrderId) =>
   Effect.map(lenientFirst(notGrantedStatement, { orderId }), (row) => row?.extensions)

@@ -3,7 +3,7 @@ import { name, uuid } from "../../engine/sql/Column.ts"
 import { first } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 
-/* Finds the order of an authorization or of a challenge. */
+/* Finds the order to which an authorization or a challenge belongs. */
 
 const order = { orderId: uuid<OrderId>(), profile: name() }
 

@@ -9,15 +9,15 @@ import { reversedRange } from "./NameWalk.ts"
 
 /*
  * Finds orders by their names alone. The rows of the names show which orders match, and ids begin with the time. So
- * only the orders of one page are read from the table of orders, in which the orders of one zone are scattered.
+ * only the orders of one page are read from the table of orders, where the orders of one zone are far apart.
  */
 
-/** What a search looks for: one whole name, or the end of a name, which begins at a label. */
+/** What a search looks for: a whole name, or the end of a name that begins with a whole label. */
 export type Named =
   | { readonly identifier: string; readonly identifierSuffix?: undefined }
   | { readonly identifierSuffix: string; readonly identifier?: undefined }
 
-/** SQL conditions for the rows `i` of matching names. {@link nameColumns} has the parameters. */
+/** The SQL conditions for the rows `i` of matching names. The parameters are in {@link nameColumns}. */
 export const nameConditions = {
   identifier: "i.name = :identifier",
   identifierSuffix: "(i.name_rev = :reversed OR (i.name_rev >= :belowFrom AND i.name_rev < :belowTo))"
@@ -31,7 +31,7 @@ const perName = <S>(make: (condition: string) => S) => {
   return ({ identifier }: Named): S => identifier === undefined ? end : whole
 }
 
-// Rows that were converted from another service may have ids that do not begin with a time. Such rows come last.
+// The ids of rows that were converted from another service may not begin with a time. Such rows come last.
 const newestStatement = perName((condition) =>
   statement({
     name: "order_names_newest",

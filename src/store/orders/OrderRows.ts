@@ -23,7 +23,7 @@ export const orderColumns = {
   profile: name(),
   accountId: uuid<AccountId>(),
   status: text<OrderStatus>(),
-  /** `[{"type":"dns","value":…},…]`, in the order asked for. */
+  /** `[{"type":"dns","value":…},…]`, in the order of the request. */
   identifiers: identifiersColumn,
   notBefore: nullable(int),
   notAfter: nullable(int),
@@ -35,7 +35,7 @@ export const orderColumns = {
 
 const hexToId = /(.{8})(.{4})(.{4})(.{4})(.{12})/
 
-/** Ids in one JSON array. SQLite returns them as hexadecimal digits. */
+/** Ids in one JSON array. SQLite returns each id as hexadecimal digits. */
 const idList: Column<ReadonlyArray<string>> = {
   encode: (value) => JSON.stringify(value),
   decode: (raw) =>
@@ -74,7 +74,7 @@ const releaseReplaces = statement({
 export const validOf = (order: "orders" | "o") =>
   `(SELECT count(*) FROM authorizations a WHERE a.order_id = ${order}.id AND a.status = 'valid')`
 
-// An order without names never counts as proved, because there would be nothing to certify.
+// An order without names never counts as proved, because nothing could be certified.
 const everyNameProved = `${nameCountOf("orders")} = NULLIF(${validOf("orders")}, 0)`
 
 const accountValid = `EXISTS (SELECT 1 FROM accounts c WHERE c.id = orders.account_id AND c.status = 'valid')`
@@ -107,7 +107,8 @@ const claimStatement = statement({
     ...lifetimeParams
   },
   row: { id: orderColumns.id },
-  // The order is not locked first. If an authorization ends meanwhile, the write that stores the certificate finds out.
+  // The order is not locked first. If an authorization ends in the meantime, the write that stores the certificate
+  // fails.
   sql: (f) =>
     `UPDATE orders SET status = ${reached(orderMoves.claim)}
      WHERE id = :id AND ${f.checked("profile")} = :profile AND ${f.checked("account_id")} = :accountId AND ${isAlive(f)}
@@ -210,18 +211,21 @@ export const find = (owned: Owned) => first(byIdStatement, owned)
 export const releaseClaim = (profile: string, replaces: string, alive: Alive) =>
   run(releaseReplaces, { profile, replaces, ...alive })
 
-/** Locks an order. Take this lock before any write to the order, its authorizations or its challenges. */
+/**
+ * Locks an order. A transaction must take this lock before any write to the order, its authorizations or its
+ * challenges.
+ */
 export const lock = (id: OrderId) => lockRow("orders", id)
 
-/** Moves an order from `pending` to `ready` if every authorization is valid by now. */
+/** Moves an order from `pending` to `ready` if all its authorizations are valid by now. */
 export const promote = (id: OrderId) => first(promoteStatement, { id })
 
 /** Moves an order from `ready` back to `pending`, with an error that says why it cannot become ready again. */
 export const demote = (id: OrderId, error: ProblemDocument) => first(demoteStatement, { id, error })
 
 /**
- * Moves an unexpired, fully authorized order from `ready` to `processing`. Returns `undefined` if that is not possible, or if the
- * key to be certified is burnt.
+ * Moves an order from `ready` to `processing`. The order must be unexpired and fully authorized, and the key to be
+ * certified must not be burnt. Returns `undefined` otherwise.
  */
 export const claim = (owned: Owned & Alive & { readonly certPubkey: Uint8Array }) => first(claimStatement, owned)
 
@@ -231,22 +235,25 @@ export const fail = (id: OrderId, error: ProblemDocument | undefined) => first(f
 /** Moves a `processing` order to `invalid`. */
 export const failIssuance = (id: OrderId, error: ProblemDocument) => first(failProcessing, { id, error })
 
-/** Finds what the signing job checks: the order, its account's status, and how many authorizations are not valid. */
+/**
+ * Finds what the signing job checks: the order, the status of its account, and how many of its authorizations are not
+ * valid.
+ */
 export const findForIssuance = (profile: string, id: OrderId) => first(forIssuanceStatement, { profile, id })
 
 /**
- * Moves an order from `processing` to `valid` with its certificate, if account and authorizations are still valid and
- * the key is not burnt.
+ * Moves an order from `processing` to `valid` and stores its certificate, if the account and all authorizations are
+ * still valid and the key is not burnt.
  */
 export const issue = (row: Parameters<typeof first<typeof issueStatement.params, typeof issueStatement.row>>[1]) =>
   first(issueStatement, row)
 
-/** Stores with an order the extensions that its CSR asked for and its certificate lacks. */
+/** Stores with an order which extensions its CSR requested but its certificate lacks. */
 export const noteNotGranted = (id: OrderId, extensions: ReadonlyArray<string>) =>
   run(notGrantedStatement, { id, extensions })
 
-/** Finds `processing` orders without a live signing job that were created before an epoch second. */
+/** Finds `processing` orders that have no live signing job and were created before an epoch second. */
 export const findStuck = (createdBefore: number, limit: number) => lenient(stuckProcessing, { createdBefore, limit })
 
-/** Returns every profile that has accounts, mounted or not. */
+/** Returns every profile that has accounts, whether or not the profile is mounted. */
 export const profiles = Effect.suspend(() => lenient(profilesStatement, {}))

@@ -15,7 +15,7 @@ import * as orderNames from "./OrderNames.ts"
 import { nameColumns, nameConditions } from "./OrderNames.ts"
 import { orderColumns } from "./OrderRows.ts"
 
-/* Searches of orders for operators: by id without a profile, or by any of a set of filters. */
+/* Searches for orders, for operators: by id without a profile, or with any combination of filters. */
 
 const listed = {
   ...orderColumns,
@@ -31,25 +31,25 @@ type Row = Effect.Success<ReturnType<typeof all<typeof listedStatement.params, t
 
 const record = { ...listed, certificate: nullable(text()), certPubkey: nullable(bytes) }
 
-/** An order as lists show it. Times are epoch seconds. */
+/** An order in the form of lists. Times are epoch seconds. */
 export type ListedOrder = Row
 
-/** An order with everything that operators see. */
+/** An order, with everything that operators see of it. */
 export type OrderRecord = NonNullable<Effect.Success<ReturnType<typeof findRecord>>>
 
-/** The filters of a listing; an absent filter excludes nothing. */
+/** The filters of a list. A filter that is absent excludes nothing. */
 export interface OrderFilters {
   readonly profile?: string | undefined
   readonly accountId?: AccountId | undefined
   readonly status?: OrderFilterWord | undefined
-  /** One whole name. */
+  /** A whole name. */
   readonly identifier?: string | undefined
-  /** The end of a name, which begins at a label. */
+  /** The end of a name that begins with a whole label. */
   readonly identifierSuffix?: string | undefined
   readonly certSerial?: string | undefined
-  /** Epoch seconds, inclusive. */
+  /** The first second, in epoch seconds (inclusive). */
   readonly since?: number | undefined
-  /** Epoch seconds, exclusive. */
+  /** The last second, in epoch seconds (exclusive). */
   readonly until?: number | undefined
 }
 
@@ -64,9 +64,8 @@ const filterColumns = {
 }
 
 /**
- * The names of the conditions. The status becomes one of four conditions: `valid` (nearly all orders), `invalid` (its
- * index is used only if the status is not a parameter), `revoked` (few orders) and `underWay` (the other statuses, few
- * orders).
+ * The names of the conditions. The status has four conditions: `valid` (nearly all orders), `invalid` (whose index is
+ * used only if the status is not a parameter), `revoked` (few orders) and `underWay` (all other statuses, few orders).
  */
 type Narrowing = Exclude<keyof OrderFilters, "status"> | "valid" | "invalid" | "revoked" | "underWay"
 
@@ -90,7 +89,7 @@ const narrowed = ({ status, ...others }: OrderFilters): { readonly [_ in Narrowi
   return { ...others, [statuses.find((one) => one === status) ?? "underWay"]: true }
 }
 
-/** The index of serials begins with the profile. A search without a profile reads it once for each profile. */
+/** The index of serials begins with the profile. A search without a profile reads the index once for each profile. */
 const anyProfile = `o.profile IN (SELECT profile FROM ${distinct("orders", "profile")})`
 
 const usedIn = (used: ReadonlyArray<Narrowing>) => {
@@ -99,7 +98,7 @@ const usedIn = (used: ReadonlyArray<Narrowing>) => {
   return { isUsed, isNamed, isFew: isNamed || (isUsed("accountId") && isUsed("invalid", "underWay")) }
 }
 
-/** Returns the column whose index with the time gives a list its order. */
+/** Returns the column whose index, together with the time, has the sort order of a list. */
 const leaderOf = (used: ReadonlyArray<Narrowing>): "o.account_id" | "o.profile" | "o.status" | undefined => {
   const { isFew, isUsed } = usedIn(used)
   if (isFew) return undefined
@@ -109,8 +108,8 @@ const leaderOf = (used: ReadonlyArray<Narrowing>): "o.account_id" | "o.profile" 
 }
 
 /**
- * Returns the conditions of a search. SQLite has no statistics, so the SQL says which conditions must not select the
- * index: all except a condition that few orders meet, or the weaker condition of profile and status.
+ * Returns the conditions of a search. SQLite has no statistics, so the SQL says which conditions must not choose the
+ * index. These are all conditions other than the one that few orders meet or, of profile and status, the weaker one.
  */
 const whereOf = (
   used: ReadonlyArray<Narrowing>,
@@ -146,9 +145,9 @@ const whereOf = (
 }
 
 /**
- * Returns the order. If few orders meet a condition, they are sorted. PostgreSQL would expect the few orders at the
- * start of an index by time and would read that index to its end, so it gets an order that no index has. The orders of
- * an account have an index in this order.
+ * Returns the sort order. If few orders meet a condition, they are sorted. PostgreSQL would expect these orders at the
+ * start of an index by time, and would read that index to its end. So its sort order is one that no index has. For the
+ * orders of an account, an index has this order.
  */
 const newestFirst = (used: ReadonlyArray<Narrowing>, { dialect, ledBy }: Fragments): string => {
   const isSorted = dialect === "postgres" && usedIn(used).isFew
@@ -175,7 +174,7 @@ const countStatement = perFilters(narrowings, (used) =>
     sql: (f) => `SELECT count(*) AS "total" FROM orders o ${whereOf(used, f)}`
   }), statuses)
 
-// The first comparison lets the engine read a range of an index. With an OR alone it could not.
+// Because of the first comparison, the engine can read a range of an index. The OR alone would not allow that.
 const behindStatement = perFilters(narrowings, (used) =>
   statement({
     name: "order_search_behind",
@@ -227,13 +226,13 @@ const valuesOf = (filters: OrderFilters) =>
 
 const nobody = "00000000-0000-0000-0000-000000000000" as AccountId
 
-/** Finds an order by its id alone. */
+/** Finds an order by its id, in any profile. */
 export const findRecord = (id: OrderId) => lenientFirst(byId, { id })
 
-/** Finds the order that replaces a certificate, by the certID of that certificate. */
+/** Finds the order that replaces a certificate, by the certID of the replaced certificate. */
 export const findSuccessor = (profile: string, certId: string) => first(replacedBy, { profile, replaces: certId })
 
-/** Returns the name in a search without other filters. */
+/** Returns the name if a search has no other filters. */
 const onlyName = ({ identifier, identifierSuffix, ...others }: OrderFilters): orderNames.Named | undefined => {
   if (Object.values(others).some((one) => one !== undefined)) return undefined
   if (identifier !== undefined) return identifierSuffix === undefined ? { identifier } : undefined
@@ -251,7 +250,7 @@ export const search = (
     : Effect.flatMap(orderNames.newest(named, page), findListed)
 }
 
-// An order is valid if it has a certificate. The certificates of a profile are counted in two indexes.
+// An order is valid if it has a certificate. The certificates of a profile are counted with two indexes.
 const issuedStatement = statement({
   name: "order_search_count",
   params: { profile: name() },
@@ -274,20 +273,21 @@ const countOnce = (filters: OrderFilters): Effect.Effect<number, StorageFailed, 
     return Effect.map(first(countStatement(narrowed(filters)), valuesOf(filters)), total)
   }
   if (since === undefined && until === undefined) return Effect.map(first(issuedStatement, { profile }), total)
-  // No index has profile, status and time. One index counts all orders of the profile, and there are few others.
+  // No index has profile, status and time together. One index counts all orders of the profile, and few orders have
+  // another status.
   const others = orderStatuses.filter((one) => one !== "valid")
   return Effect.zipWith(
     countOnce({ ...filters, status: undefined }),
     Effect.forEach(others, (other) => countOnce({ ...filters, status: other })),
-    // Orders may move between the counts.
+    // Orders may change their status between the counts.
     (all, counts) => Math.max(0, counts.reduce((left, many) => left - many, all))
   )
 }
 
-/** Returns how many orders match, now or a short time ago ({@link keptTotal}). */
+/** Returns how many orders match. The number may be a short time old ({@link keptTotal}). */
 export const countMatches = (filters: OrderFilters) => keptTotal("order_search_count", filters, countOnce(filters))
 
-/** Returns matching orders, newest first, after a given order. */
+/** Returns the matching orders that follow a given order, newest first. */
 export const behind = (
   filters: OrderFilters,
   before: { readonly beforeTime: number; readonly beforeId: OrderId; readonly limit: number }

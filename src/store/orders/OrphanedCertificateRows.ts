@@ -6,17 +6,17 @@ import { keptTotal } from "../../engine/sql/KeptCounts.ts"
 import { all, first, lenient } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 
-/* Certificates that programs and upstreams issued for orders that ended without a certificate. */
+/* Certificates that programs and upstreams issued although their orders ended without a certificate. */
 
-/** Why an order did not get the certificate that was signed for it. */
+/** Why the certificate that was signed for an order was not stored in the order. */
 export type OrphanCause = "order_ended" | "chain_rejected" | "signer_failed"
 
 /** Every {@link OrphanStatus}. */
 export const orphanStatuses = ["waiting", "revoked", "kept", "stored", "expired"] as const
 
 /**
- * The state of the certificate: it waits for its revocation, was revoked, could not be revoked, belongs to an order
- * after all, or expired first.
+ * The state of the certificate: it waits for its revocation, has been revoked, could not be revoked, belongs to an
+ * order after all, or expired before any of that.
  */
 export type OrphanStatus = (typeof orphanStatuses)[number]
 
@@ -69,7 +69,7 @@ const filterColumns = { profile: name(), status: text<OrphanStatus>() }
 const conditions = { profile: "profile = :profile", status: "status = :status" } as const
 const filterNames = ["profile", "status"] as const
 
-/** The filters of a listing; an absent filter excludes nothing. */
+/** The filters of a list. A filter that is absent excludes nothing. */
 export interface OrphanFilters {
   readonly profile?: string | undefined
   readonly status?: OrphanStatus | undefined
@@ -78,7 +78,7 @@ export interface OrphanFilters {
 const whereOf = (used: ReadonlyArray<keyof OrphanFilters>): string =>
   used.map((name) => conditions[name]).join(" AND ") || "1 = 1"
 
-// Sorted by the order: version 7 ids follow the order of time, and the index of the key has that order.
+// The rows are sorted by the id of the order: version 7 ids follow time, and the index of the key has this order.
 const pageStatement = perFilters(filterNames, (used) =>
   statement({
     name: "orphan_page",
@@ -120,10 +120,10 @@ const sweepStatement = statement({
      RETURNING serial AS "serial"`
 })
 
-/** Records a certificate. Returns `undefined` if it is already recorded. Times are epoch seconds, `leaf` is DER. */
+/** Records a certificate. Returns `undefined` if it is already recorded. Times are epoch seconds, and `leaf` is DER. */
 export const insert = (row: {
   readonly orderId: OrderId
-  /** Lower-case hexadecimal SHA-256 of the leaf. */
+  /** The SHA-256 of the leaf, in lower-case hexadecimal. */
   readonly fingerprint: string
   readonly profile: string
   readonly serial: string
@@ -145,12 +145,12 @@ export const settle = (of: {
   readonly now: number
 }) => first(settleStatement, { error: undefined, ...of })
 
-/** An orphaned certificate as operators see it. */
+/** An orphaned certificate in the form that operators see. */
 export type OrphanRecord = Effect.Success<ReturnType<typeof search>>[number]
 
 const valuesOf = ({ profile = "", status = "waiting" }: OrphanFilters) => ({ profile, status }) as const
 
-/** Returns a page, newest order first. */
+/** Returns a page of the certificates, the certificate of the newest order first. */
 export const search = (filters: OrphanFilters, page: { readonly limit: number; readonly offset: number }) =>
   lenient(pageStatement(filters), { ...valuesOf(filters), ...page })
 
@@ -162,6 +162,6 @@ export const countMatches = (filters: OrphanFilters) =>
     Effect.map(first(countStatement(filters), valuesOf(filters)), (row) => row?.total ?? 0)
   )
 
-/** Deletes certificates that expired before an epoch second. Returns their number. */
+/** Deletes certificates that expired before an epoch second. Returns how many certificates were deleted. */
 export const sweep = (endedBefore: number, limit: number) =>
   Effect.map(all(sweepStatement, { endedBefore, limit }), (gone) => gone.length)

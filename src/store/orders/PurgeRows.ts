@@ -5,7 +5,7 @@ import { all, first, lenient } from "../../engine/sql/Query.ts"
 import type { Fragments } from "../../engine/sql/Statement.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 
-/* Deletes orders whose certificate expired long ago. Orders with revoked certificates have their own index. */
+/* Deletes orders whose certificate expired long ago. Orders with revoked certificates have an index of their own. */
 
 const perRevoked = <S>(make: (revoked: string) => S) => {
   const [unrevoked, revoked] = [make("IS NULL"), make("IS NOT NULL")]
@@ -63,19 +63,20 @@ const leftStatement = perRevoked((revoked) =>
   })
 )
 
-/** Selects the orders to delete: `valid` orders of a profile whose certificate expired at or before an epoch second. */
+/** Which orders are deleted: the `valid` orders of a profile whose certificate expired at or before an epoch second. */
 export interface Ended {
   readonly profile: string
   readonly cutoff: number
 }
 
 /**
- * Locks the next orders to delete, in the order of expiry. Returns each order with the number of its authorizations.
+ * Locks the next orders to delete, in the order of their expiry. Returns these orders, each with the number of its
+ * authorizations.
  */
 export const page = (wanted: Ended, isRevoked: boolean, limit: number) =>
   lenient(pageStatement(isRevoked), { ...wanted, limit })
 
-/** Deletes those of the orders that still meet the condition. Returns their ids. */
+/** Deletes those of the given orders that still meet the condition. Returns the ids of the deleted orders. */
 export const remove = (wanted: Ended, orders: ReadonlyArray<OrderId>) =>
   all(deleteStatement, { ...wanted, orders: orders.map((id) => [packedUuid(id)]) })
 
@@ -94,7 +95,7 @@ export const preview = (wanted: Ended) =>
     }
   })
 
-/** Returns the number of `valid` orders of a profile whose certificate has an unknown expiry. */
+/** Returns how many `valid` orders of a profile have a certificate with an unknown expiry. */
 export const left = (profile: string) =>
   Effect.map(
     both((isRevoked) => first(leftStatement(isRevoked), { profile })),

@@ -4,7 +4,7 @@ import { int, name, packedUuid, rows, text, uuid } from "../../engine/sql/Column
 import { all, lenient } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 
-/* Orders whose certificate has no stored expiry, because they were copied from a database without that column. */
+/* The orders whose certificate has no stored expiry, because they were copied from a database without that column. */
 
 const findStatement = statement({
   name: "order_unknown_end",
@@ -33,6 +33,9 @@ const setStatement = statement({
 /** Returns up to `limit` certificates of a profile whose expiry is unknown. */
 export const find = (profile: string, limit: number) => lenient(findStatement, { profile, limit })
 
-/** Stores expiry times in epoch seconds, with -1 for a chain that cannot be read. Returns how many were stored. */
+/**
+ * Stores times of expiry in epoch seconds. For a chain that cannot be read, the time is -1. Returns how many were
+ * stored.
+ */
 export const set = (ends: ReadonlyArray<readonly [id: OrderId, notAfter: number]>) =>
   Effect.map(all(setStatement, { ends: ends.map(([id, notAfter]) => [packedUuid(id), notAfter]) }), (set) => set.length)

@@ -32,15 +32,18 @@ const findStatement = statement({
 export const insert = (row: { readonly pubkey: Uint8Array; readonly accountId: AccountId; readonly now: number }) =>
   run(insertStatement, row)
 
-/** Returns whether a key is burnt for an account or, without an account, for everybody. */
+/**
+ * Returns whether a key is burnt for an account. If no account is given, returns whether the key is burnt for
+ * everybody.
+ */
 export const isBurnt = (pubkey: Uint8Array, accountId: AccountId = everybody) =>
   Effect.map(first(findStatement, { pubkey, accountId }), (row) => row !== undefined)
 
-/** The SQL condition that the key in a parameter is not burnt for an order's account. */
+/** Returns the SQL condition that the key in a parameter is not burnt for the account of an order. */
 export const unburnt = (pubkey: string, dialect: Dialect): string =>
   `NOT EXISTS (SELECT 1 FROM burnt_keys b WHERE b.pubkey = ${pubkey}
      AND b.account_id IN (orders.account_id, ${all[dialect]}))`
 
-/** The SQL condition that the key in a parameter is not burnt for everybody. */
+/** Returns the SQL condition that the key in a parameter is not burnt for everybody. */
 export const unburntForAll = (pubkey: string, dialect: Dialect): string =>
   `NOT EXISTS (SELECT 1 FROM burnt_keys b WHERE b.pubkey = ${pubkey} AND b.account_id = ${all[dialect]})`

@@ -65,7 +65,7 @@ const headsStatement = statement({
 /** Returns the next update of each stored list, in epoch seconds. */
 export const heads = lenient(headsStatement, {})
 
-/** A list to be stored. Times are epoch seconds. */
+/** A list that will be stored. Times are epoch seconds. */
 export interface NewCrl {
   readonly issuer: string
   readonly number: number
@@ -74,13 +74,17 @@ export interface NewCrl {
   readonly nextUpdate: number
 }
 
-/** Returns number and dates of the stored list, or `undefined` if no worker has stored a list for the issuer yet. */
+/**
+ * Returns the number and the dates of the stored list, or `undefined` if no worker has stored a list of the issuer yet.
+ */
 export const findHead = (issuer: string) => first(headStatement, { issuer })
 
-/** Like {@link findHead}, for what operators see. It must not be used for decisions ({@link lenient}). */
+/**
+ * Returns the same as {@link findHead}, for what operators see. Decisions must not use this function ({@link lenient}).
+ */
 export const shownHead = (issuer: string) => lenientFirst(headStatement, { issuer })
 
-/** Like {@link find}, for what operators see. It must not be used for decisions ({@link lenient}). */
+/** Returns the same as {@link find}, for what operators see. Decisions must not use this function ({@link lenient}). */
 export const shown = (issuer: string) => lenientFirst(findStatement, { issuer })
 
 /** Returns the stored list. */
@@ -93,8 +97,8 @@ export const insert = (crl: NewCrl) => first(insertStatement, crl)
 export const replace = (crl: NewCrl, before: number) => first(replaceStatement, { ...crl, before })
 
 /**
- * Raises the number and makes the list due; Returns `undefined` if the number is not `before`, or if the new number is
- * not larger.
+ * Raises the number and makes the list due. Returns `undefined` if the stored number is not `before`, or if the new
+ * number is not higher.
  */
 export const raise = (issuer: string, change: { before: number; number: number; nextUpdate: number }) =>
   first(raiseStatement, { issuer, ...change })

@@ -25,7 +25,7 @@ const insertStatement = statement({
      RETURNING serial AS "serial"`
 })
 
-// Each element of `revoked` is serial, time and reason. A negative reason means that there is no reason.
+// Each element of `revoked` has a serial, a time and a reason. A negative reason means that there is no reason.
 const importStatement = statement({
   name: "revocation_import",
   params: { issuer: name(), revoked: rows },
@@ -56,7 +56,7 @@ const pruneStatement = statement({
       indexedBy("revocations_issuer_not_after")
     }
        WHERE issuer = :issuer AND not_after < :before AND +revoked_at < :listed LIMIT :limit)
-     RETURNING serial AS "serial"` // uses the index of the expiry, because nearly all revocations are long ago
+     RETURNING serial AS "serial"` // this uses the index of the expiry, because nearly all revocations are old
 })
 
 const countStatement = statement({
@@ -78,7 +78,7 @@ const issuersStatement = statement({
 })
 
 /**
- * Marks an order's certificate as revoked; Returns `undefined` if it is already revoked, or if there is no certificate.
+ * Marks an order's certificate as revoked. Returns `undefined` if it is already revoked, or if there is no certificate.
  */
 export const stampOrder = (stamp: {
   readonly id: OrderId
@@ -87,8 +87,8 @@ export const stampOrder = (stamp: {
 }) => first(stampStatement, stamp)
 
 /**
- * Records a revocation. The first revocation of a serial stays; a later one returns `undefined`. A row with unknown
- * expiry is never pruned.
+ * Records a revocation. If the serial already has a revocation, that one stays, and the result is `undefined`. A row
+ * with an unknown expiry is never pruned.
  */
 export const insert = (row: {
   readonly issuer: string
@@ -98,22 +98,28 @@ export const insert = (row: {
   readonly notAfter: number | undefined
 }) => first(insertStatement, row)
 
-/** Inserts the rows of a ledger: serial, epoch seconds and reason. A negative reason means that there is no reason. */
+/**
+ * Inserts the rows of a ledger. Each row has a serial, epoch seconds and a reason. A negative reason means that there
+ * is no reason.
+ */
 export const insertAll = (
   issuer: string,
   revoked: ReadonlyArray<readonly [serial: string, revokedAt: number, reason: number]>
 ) => run(importStatement, { issuer, revoked })
 
-/** Returns revocations of an issuer in the order of their serials, after a given serial. */
+/** Returns the revocations of an issuer that follow a given serial, sorted by serial. */
 export const page = (issuer: string, after: string, limit: number) => all(pageStatement, { issuer, after, limit })
 
-/** Like {@link page}, for what operators see. It must not be used for a list to be signed ({@link lenient}). */
+/**
+ * Returns the same as {@link page}, for what operators see. A list that will be signed must not use this function
+ * ({@link lenient}).
+ */
 export const shownPage = (issuer: string, after: string, limit: number) =>
   lenient(pageStatement, { issuer, after, limit })
 
 /**
- * Deletes up to `limit` rows whose certificate expired before `before` and was revoked before `listed`. Returns their
- * number.
+ * Deletes up to `limit` rows of certificates that expired before `before` and were revoked before `listed`. Returns how
+ * many rows were deleted.
  */
 export const prune = (
   issuer: string,
@@ -123,5 +129,5 @@ export const prune = (
 /** Counts the revocations of an issuer. */
 export const count = (issuer: string) => Effect.map(first(countStatement, { issuer }), (row) => row?.count ?? 0)
 
-/** Returns the issuers with revoked certificates that have not expired. */
+/** Returns the issuers of revoked certificates that have not expired. */
 export const issuers = (now: number) => all(issuersStatement, { now })

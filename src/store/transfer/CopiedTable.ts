@@ -1,7 +1,7 @@
 import type { Column, Dialect } from "../../engine/sql/Column.ts"
 import { bool, bytes, nullable, text, uuid } from "../../engine/sql/Column.ts"
 
-/** A value as text that is the same for both engines; NULL is `undefined`. */
+/** A value as a text that is the same for both engines. NULL is `undefined`. */
 export type Canonical = string | undefined
 
 const printed = <A>(column: Column<A>, print: (value: A) => string, parse: (text: string) => A): Column<string> => ({
@@ -10,14 +10,15 @@ const printed = <A>(column: Column<A>, print: (value: A) => string, parse: (text
 })
 
 /**
- * The kinds of columns (docs/decisions/data-model.md, "Kinds of columns"), and how their values are written as text.
+ * The kinds of columns (docs/decisions/data-model.md, "Kinds of columns"), and how the values of each kind are written
+ * as text.
  */
 const codecs = {
   uuid: nullable(uuid()),
   text: nullable(text()),
   bytes: nullable(printed(bytes, (value) => Buffer.from(value).toString("hex"), (hex) => Buffer.from(hex, "hex"))),
-  // Integers are read and written as decimal text, which both engines accept. So a copy never rounds, whatever the
-  // size.
+  // Integers are read and written as decimal text, which both engines accept. So a copy never rounds an integer,
+  // however large it is.
   int: nullable(text()),
   bool: nullable(printed(bool, String, (word) => word === "true"))
 } satisfies { readonly [kind: string]: Column<Canonical> }
@@ -25,13 +26,13 @@ const codecs = {
 /** The kind of a column of a table. */
 export type Kind = keyof typeof codecs
 
-/** A table to copy: its key and every column. */
+/** A table to copy: its key, and all its columns. */
 export interface Table {
   readonly name: string
-  /** Columns of the primary key, in its order. */
+  /** The columns of the primary key, in the order of the key. */
   readonly key: ReadonlyArray<string>
   readonly columns: ReadonlyArray<readonly [name: string, kind: Kind]>
-  /** Whether the engine numbers the key. If so, it must continue after the copied rows. */
+  /** Whether the engine assigns the numbers of the key. If so, the numbering must continue after the copied rows. */
   readonly isNumbered: boolean
 }
 
@@ -43,7 +44,10 @@ const named = <A>({ name }: Table, column: string, convert: () => A): A => {
   }
 }
 
-/** Decodes a driver's row, whose columns are `c0`, `c1`, …, to values in the order of the columns. */
+/**
+ * Decodes a row from a driver. The columns of the row are `c0`, `c1`, …; the result has the values in the order of the
+ * table's columns.
+ */
 export const decodeRow = (
   self: Table,
   raw: { readonly [column: string]: unknown },
@@ -59,8 +63,8 @@ const placeholders = (count: number, dialect: Dialect, from = 0): string =>
   Array.from({ length: count }, (_, index) => dialect === "postgres" ? `$${from + index + 1}` : "?").join(", ")
 
 /**
- * Returns the SQL that reads a page in the order of the key, from the start or after the key that is passed as
- * parameters.
+ * Returns the SQL that reads a page in the order of the key. The page begins at the start of the table, or after the
+ * key that is passed as parameters.
  */
 export const pageText = (self: Table, dialect: Dialect, limit: number, isFirst: boolean): string => {
   const columns = self.columns.map(([name, kind], index) =>
@@ -71,13 +75,13 @@ export const pageText = (self: Table, dialect: Dialect, limit: number, isFirst: 
   return `SELECT ${columns.join(", ")} FROM ${self.name}${after} ORDER BY ${key} LIMIT ${limit}`
 }
 
-/** Returns the parameters of {@link pageText} for the rows after this row. */
+/** Returns the parameters with which {@link pageText} reads the rows after this row. */
 export const keyOf = (self: Table, row: ReadonlyArray<Canonical>, dialect: Dialect): ReadonlyArray<unknown> => {
   const encoded = encodeRow(self, row, dialect)
   return self.key.map((name) => encoded[self.columns.findIndex(([column]) => column === name)])
 }
 
-/** Returns the SQL that inserts `rows` rows, with all their values as parameters. */
+/** Returns the SQL that inserts `rows` rows. All values of the rows are parameters. */
 export const insertText = (self: Table, dialect: Dialect, rows: number): string => {
   const columns = self.columns.map(([name]) => name)
   const overriding = self.isNumbered && dialect === "postgres" ? " OVERRIDING SYSTEM VALUE" : ""

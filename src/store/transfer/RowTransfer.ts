@@ -14,11 +14,14 @@ import { tables } from "./Tables.ts"
 export interface Copied {
   readonly table: string
   readonly rows: number
-  /** Hexadecimal SHA-256 over the rows in the order of their key; each is the JSON array of its values and a newline. */
+  /**
+   * The SHA-256 of the rows, in hexadecimal. The rows are in the order of their key, and each row is the JSON array of
+   * its values and a newline.
+   */
   readonly sha256: string
 }
 
-/** How many rows a table has. */
+/** The number of rows of a table. */
 export type Counted = Pick<Copied, "table" | "rows">
 
 const pageSize = 1000
@@ -31,8 +34,8 @@ const fileOf = (side: Side) =>
   )
 
 /**
- * Returns whether both sides are the same database, even under different names: the same file, or a lock of one side
- * blocks the other side.
+ * Returns whether both sides are the same database, even if they have different names: either both are the same file,
+ * or a lock of one side blocks the other side.
  */
 const isSame = Effect.fnUntraced(function*(from: Side, to: Side) {
   if (from.driver.dialect !== to.driver.dialect) return false
@@ -65,7 +68,8 @@ const refuseUnfit = Effect.fnUntraced(function*(from: Side, to: Side) {
 })
 
 /**
- * Runs `body` with a transaction on each side. `body` sees a snapshot of the source. Unsuitable databases are refused.
+ * Runs `body` with an open transaction on each side. `body` sees a snapshot of the source. Fails if the databases are
+ * not suitable.
  */
 const both = <A>(
   source: Driver,
@@ -103,7 +107,7 @@ const unusable = (cause: unknown) =>
     detail: `A value cannot be copied: ${cause instanceof Error ? cause.message : String(cause)}.`
   })
 
-/** Passes every page of a table to `use`, in the order of its key, and returns what was read. */
+/** Passes every page of a table to `use`, in the order of the key. Returns what was read. */
 const readAll = Effect.fnUntraced(function*(
   side: Side,
   table: Table,
@@ -153,7 +157,7 @@ const insertPage = Effect.fnUntraced(function*(
 
 const sequence = ({ key, name }: Table): string => `pg_get_serial_sequence('${name}', '${key[0]}')::regclass`
 
-/** Returns the last number that the engine assigned. It may be larger than the number of the last row. */
+/** Returns the last number that the engine has assigned. It may be higher than the number of the last row. */
 const lastNumber = (side: Side, table: Table) =>
   Effect.map(
     query(
@@ -166,7 +170,7 @@ const lastNumber = (side: Side, table: Table) =>
     ([row]) => typeof row?.at === "string" ? BigInt(row.at) : undefined
   )
 
-/** Continues the numbering of the source, so that no number of the audit trail is ever assigned twice. */
+/** Continues the numbering of the source, so that no number in the audit trail is ever assigned twice. */
 const goOnNumbering = Effect.fnUntraced(function*(from: Side, to: Side, table: Table) {
   const given = yield* lastNumber(from, table)
   const name = `number of ${table.name}`
@@ -181,7 +185,7 @@ const goOnNumbering = Effect.fnUntraced(function*(from: Side, to: Side, table: T
   }
 })
 
-/** Reads the table back, and checks that the target has exactly what was read from the source. */
+/** Reads the table of the target, and checks that it contains exactly the rows that were read from the source. */
 const verify = Effect.fnUntraced(function*(to: Side, table: Table, read: Copied) {
   const written = yield* readAll(to, table, () => Effect.void)
   if (written.rows === read.rows && written.sha256 === read.sha256) return
@@ -192,9 +196,9 @@ const verify = Effect.fnUntraced(function*(to: Side, table: Table, read: Copied)
 })
 
 /**
- * Copies every row of every table to an empty database with the same schema. Then it reads the copy back and compares
- * count and digest. Everything happens in one transaction of the target: if it ends early, the target stays empty. One
- * page of rows is in memory at a time. `progress` is called for a table after each page.
+ * Copies every row of every table to an empty database with the same schema. Then reads the copy, and compares its
+ * count and digest with those of the source. All of this is one transaction of the target: if it ends early, the target
+ * stays empty. Only one page of rows is in memory at a time. `progress` is called with a table after each page.
  */
 export const copy = (
   source: Driver,

@@ -9,7 +9,7 @@ const table = (
 
 /**
  * Every table of the schema. A table comes before the tables that refer to it. `schema_migrations` is not in this list,
- * because each database has its own.
+ * because it is different in each database.
  */
 export const tables: ReadonlyArray<Table> = [
   table("eab_keys", "kid", {

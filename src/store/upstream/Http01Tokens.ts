@@ -3,7 +3,7 @@ import { int, text } from "../../engine/sql/Column.ts"
 import { all, first, run } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 
-/* Key authorizations of the relay's http01 strategy, for the processes that serve them. */
+/* The key authorizations of the relay's http01 strategy, for the processes that serve them. */
 
 const putStatement = statement({
   name: "http01_token_put",
@@ -39,7 +39,7 @@ const sweepStatement = statement({
        (SELECT token FROM http01_tokens WHERE expires_at <= :now ORDER BY expires_at LIMIT :limit) RETURNING token`
 })
 
-/** Stores the key authorization of a token. It expires at an epoch second. */
+/** Stores the key authorization of a token. It expires at the given epoch second. */
 export const put = (row: {
   readonly token: string
   readonly keyAuthorization: string
@@ -54,6 +54,6 @@ export const find = (token: string, now: number) =>
 /** Deletes a token. */
 export const remove = (token: string) => run(removeStatement, { token })
 
-/** Deletes up to `limit` tokens that have expired. Returns their number. */
+/** Deletes up to `limit` expired tokens. Returns how many tokens were deleted. */
 export const sweep = (now: number, limit: number) =>
   Effect.map(all(sweepStatement, { now, limit }), (gone) => gone.length)

@@ -9,7 +9,7 @@ import { statement } from "../../engine/sql/Statement.ts"
 import { orderColumns } from "../orders/OrderRows.ts"
 import type { UpstreamStatus } from "./UpstreamOrderRows.ts"
 
-/* Relayed orders for operators: their state at the upstream, and their state here. The CSR is never shown. */
+/* Relayed orders for operators: their state at the upstream and their state here. The CSR is never shown. */
 
 const record = {
   orderId: uuid<OrderId>(),
@@ -35,10 +35,10 @@ const record = {
 /** A relayed order. Times are epoch seconds. */
 export type UpstreamOrderRecord = NonNullable<Effect.Success<ReturnType<typeof find>>>
 
-/** The filters of a listing; an absent filter excludes nothing. */
+/** The filters of a list. A filter that is absent excludes nothing. */
 export interface UpstreamOrderFilters {
   readonly profile?: string | undefined
-  /** The status at the upstream. */
+  /** The status of the order at the upstream. */
   readonly status?: UpstreamStatus | undefined
 }
 
@@ -57,7 +57,7 @@ const filterNames = ["profile", "status"] as const
 const whereOf = (used: ReadonlyArray<keyof UpstreamOrderFilters>): string =>
   used.map((name) => conditions[name]).join(" AND ") || "1 = 1"
 
-// Sorted by id: version 7 ids follow the order of time, and the index of the key has that order.
+// The rows are sorted by id: version 7 ids follow time, and the index of the key has this order.
 const pageStatement = perFilters(filterNames, (used) =>
   statement({
     name: "upstream_order_page",

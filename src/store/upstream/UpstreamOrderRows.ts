@@ -4,7 +4,10 @@ import { bytes, int, nullable, rows, text, uuid } from "../../engine/sql/Column.
 import { all, first, run } from "../../engine/sql/Query.ts"
 import { statement } from "../../engine/sql/Statement.ts"
 
-/* What a relay stores about its orders at the upstream: one row for each local order, under that order's id. */
+/*
+ * What a relay stores about its orders at the upstream. There is one row for each local order, with the id of that
+ * order.
+ */
 
 /** The status of a relayed order. */
 export type UpstreamStatus = "processing" | "valid" | "invalid"
@@ -69,8 +72,8 @@ const askedStatement = statement({
      WHERE order_id = :orderId AND upstream_order_url IS NULL AND ${checked("status")} = 'processing'`
 })
 
-// An upstream may return an unfinished order for the next equal request (RFC 8555 does not forbid it, and large CAs do
-// so).
+// An upstream may return an unfinished order when the next equal request comes. RFC 8555 does not forbid this, and
+// large CAs do it.
 const givenUpStatement = statement({
   name: "upstream_order_given_up",
   params: { orderUrl: text() },
@@ -152,17 +155,20 @@ export const insert = (row: {
 /** Finds the row of an order. */
 export const find = (orderId: OrderId) => first(findStatement, { orderId })
 
-/** Stores the time of the first attempt and returns it, or `undefined` if the relaying has ended. */
+/**
+ * Stores the time of the first attempt, unless it is already stored, and returns the stored time. Returns `undefined`
+ * if the relaying has ended.
+ */
 export const start = (orderId: OrderId, now: number) =>
   Effect.map(first(startStatement, { orderId, now }), (row) => row?.startedAt)
 
-/** Stores how often the upstream was asked to open an order without returning its URL. */
+/** Stores how often the upstream was asked to open an order without returning the URL of the order. */
 export const asked = (of: { readonly orderId: OrderId; readonly asks: number; readonly now: number }) =>
   run(askedStatement, of)
 
 /**
- * Stores the order that the upstream opened. A URL that is already stored stays. Returns whether the URL was stored. A
- * URL belongs to only one order, so one of two concurrent writes of the same URL fails.
+ * Stores the order that the upstream opened. If a URL is already stored, that URL stays. Returns whether the given URL
+ * was stored. A URL can belong to only one order, so one of two concurrent writes of the same URL fails.
  */
 export const opened = (of: {
   readonly orderId: OrderId
@@ -182,7 +188,7 @@ export const opened = (of: {
 export const issued = (of: { readonly orderId: OrderId; readonly certificateUrl: string; readonly now: number }) =>
   run(issuedStatement, of)
 
-/** Ends the relaying. `error` is the upstream's own text, or the reason why the order was given up. */
+/** Ends the relaying. `error` is the upstream's own text, or says why the order was given up. */
 export const end = (of: {
   readonly orderId: OrderId
   readonly status: Exclude<UpstreamStatus, "processing">
@@ -195,7 +201,10 @@ export const end = (of: {
     due: of.status === "valid" ? of.now : undefined
   })
 
-/** Returns which of these URLs of upstream orders belong to a local order, whatever the state of that order. */
+/**
+ * Returns those of the given URLs of upstream orders that belong to a local order, whatever the state of the local
+ * order is.
+ */
 export const claimed = (urls: ReadonlyArray<string>) =>
   Effect.map(
     all(claimedStatement, { urls: urls.map((url) => [url] as const) }),

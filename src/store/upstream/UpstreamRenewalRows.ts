@@ -45,10 +45,15 @@ const againStatement = statement({
   sql: () => `UPDATE upstream_orders SET renewal_due = :due WHERE order_id = :orderId`
 })
 
-/** Returns ended relayed orders whose upstream must now be asked about renewal, the longest overdue first. */
+/**
+ * Returns ended relayed orders whose upstream is now due to be asked about renewal. The order that has been due for the
+ * longest time comes first.
+ */
 export const due = (now: number, limit: number) => lenient(dueStatement, { now, limit })
 
-/** Stores the answer of an upstream. Without a window, a stored one is removed. Times are epoch seconds. */
+/**
+ * Stores the answer of an upstream. If the answer has no window, removes the stored window. Times are epoch seconds.
+ */
 export const keep = (answered: {
   readonly orderId: OrderId
   readonly window: {
@@ -68,5 +73,8 @@ export const keep = (answered: {
   })
 }
 
-/** Stores when the upstream is asked again, and keeps its last answer. `undefined` means never. */
+/**
+ * Stores when the upstream is asked again, and keeps its last answer. If the time is `undefined`, it is never asked
+ * again.
+ */
 export const again = (orderId: OrderId, due: number | undefined) => run(againStatement, { orderId, due })
