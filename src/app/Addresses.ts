@@ -7,7 +7,7 @@ import { parseBindAddress } from "../engine/net/SocketAddress.ts"
 import type { Config } from "../settings/AppConfig.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
-/** Returns whether sockets at these two addresses cannot share a port. `::` covers the IPv4 addresses too. */
+/** Returns whether sockets at these two addresses cannot have the same port. `::` includes all IPv4 addresses. */
 const overlap = (one: Comparable, other: Comparable): boolean => {
   const takes = (wide: Comparable, narrow: Comparable) =>
     wide.value === 0n && (wide.width === 128 || narrow.width === wide.width)
@@ -21,7 +21,10 @@ const resolved = Effect.fnUntraced(function*(key: string, text: string) {
 
 type Bound = Pick<Config, "admin" | "metrics" | "publish" | "server">
 
-/** Returns the listeners of a process, each with the record for an address that another listener already has. */
+/**
+ * Returns the listeners of a process. Each comes with the record that is logged if another listener already has its
+ * address.
+ */
 const listenersOf = ({ admin, metrics, publish, server }: Bound, roles: Roles) => [
   ...roles.has("acme")
     ? [{ key: "server.bind_address", text: server.bind_address, event: "metrics_config_invalid" } as const]
@@ -38,8 +41,9 @@ const listenersOf = ({ admin, metrics, publish, server }: Bound, roles: Roles) =
 ]
 
 /**
- * Refuses a configuration whose listeners want the same address, in any notation. Only another configuration would
- * help, so the check comes before binding. A service manager would retry a failed binding forever.
+ * Refuses a configuration in which two listeners have the same address, in whatever notation. Only another
+ * configuration would help, so this is checked before any address is bound. Otherwise a service manager would retry the
+ * failed binding forever.
  */
 export const checkAddresses = (
   config: Bound,

@@ -21,11 +21,14 @@ import type { Uses } from "./Uses.ts"
 /* The surface for operators, with its services. */
 
 const policyName = "admin"
-/** There are few operators. These values limit the connections of one process, and the bodies that are read at once. */
+/**
+ * There are few operators. These values limit the connections of one process, and the bodies that are read at the same
+ * time.
+ */
 const maxConnections = 256
 const maxBodies = 64
 
-/** The services of the surface: the policy of the listener, the reverse names of its clients, and the counts. */
+/** The services of the surface: the policy of the listener, the reverse names of clients, and the counts. */
 const services = (config: Config, version: string) =>
   Layer.mergeAll(
     Graph.deliveriesOf(config, version),
@@ -34,10 +37,10 @@ const services = (config: Config, version: string) =>
     Activity.layer(config.profiles.map(({ name }) => name))
   )
 
-/** Returns whether a path is for programs. Every other path gets a page. */
+/** Returns whether a path is for programs. All other paths are for pages. */
 const isOfApi = (path: string): boolean => path === "/health" || path === "/api" || path.startsWith("/api/")
 
-/** Makes the surface for operators. There is none if `admin.enabled` is off. */
+/** Makes the surface for operators, unless `admin.enabled` is off. */
 export const adminSurface = Effect.fnUntraced(function*(
   resolved: Pick<Resolved, "config" | "sources">,
   { panel, roles, version }: Pick<Installed, "panel" | "version"> & { readonly roles: Roles },

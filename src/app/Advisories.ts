@@ -18,8 +18,8 @@ import { proxiesOf } from "./Graph.ts"
 import { isSqlite } from "./OpenDatabase.ts"
 
 /**
- * Logs advisories about the operators who sign in. If the database does not answer, the service starts anyway, and the
- * failed statement has logged the reason.
+ * Logs advisories about the operators who sign in. If the database does not answer, the service starts anyway. Then the
+ * failed statement has already logged the reason.
  */
 export const adviseOnOperators = ({ admin }: Config, roles: Roles): Effect.Effect<void, never, Database> =>
   admin.enabled && roles.has("admin")
@@ -27,8 +27,8 @@ export const adviseOnOperators = ({ admin }: Config, roles: Roles): Effect.Effec
     : Effect.void
 
 /**
- * Warns about faults that refuse nothing, because they are in sections that are off or in keys that only other roles
- * use.
+ * Warns about faults that do not refuse the configuration, because they are in sections that are off or in keys that
+ * only other roles use.
  */
 export const adviseOfIgnored = ({ ignored }: Pick<Resolved, "ignored">): Effect.Effect<void> =>
   Effect.forEach(
@@ -38,12 +38,15 @@ export const adviseOfIgnored = ({ ignored }: Pick<Resolved, "ignored">): Effect.
   )
 
 /**
- * Permission bits that a file with secrets must not have. The owner and the group may read the file, because a package
- * gives it to the service's group.
+ * The permission bits that a file with secrets must not have. The group may read the file, because packages give the
+ * file to the group of the service.
  */
 const openToOthers = 0o027
 
-/** Logs what an operator should know about the file itself, and the faults in it that refuse nothing. */
+/**
+ * Logs what an operator should know about the file itself, and about the faults in it that do not refuse the
+ * configuration.
+ */
 export const adviseOfFile = (
   loaded: Pick<Loaded, "config" | "filePresent" | "ignored" | "path" | "sources">
 ): Effect.Effect<void> =>
@@ -58,7 +61,10 @@ export const adviseOfFile = (
 
 type Listener = Pick<Config["server"], "base_url" | "tls">
 
-/** Warns about a base URL whose scheme differs from the served scheme. A trusted proxy may change it. */
+/**
+ * Warns about a base URL whose scheme is not the served scheme. This may be intended, because a trusted proxy may
+ * change the scheme.
+ */
 const adviseOfScheme = (
   section: "server" | "admin",
   { base_url, tls }: Listener,
@@ -69,8 +75,8 @@ const adviseOfScheme = (
     : emit("tls_base_url_mismatch", { key: `${section}.base_url`, base_url })
 
 /**
- * Logs what an operator should know at a start and at each reload: nothing has failed, but a setting may not be
- * intended. All listeners have the same advisories (docs/decisions/process.md, "Advisories").
+ * At a start and at each reload, logs what an operator should know: nothing has failed, but a setting may not be
+ * intended. The advisories are the same for all listeners (docs/decisions/process.md, "Advisories").
  */
 export const advise = (config: Config, roles: Roles): Effect.Effect<void> =>
   Effect.gen(function*() {

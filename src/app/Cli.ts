@@ -45,7 +45,10 @@ const errorWords: { readonly [code: number]: string } = {
   143: "stopped"
 }
 
-/** Sends printed texts to the streams of the host. A text that depends on its destination is rendered there. */
+/**
+ * Writes the printed texts to the streams of the host. A text whose form depends on the stream is rendered for that
+ * stream.
+ */
 const printedThere = <A, E, R>(self: Effect.Effect<A, E, R>) =>
   Effect.gen(function*() {
     const { env, stderr, stdout } = yield* Host
@@ -64,18 +67,21 @@ const printedThere = <A, E, R>(self: Effect.Effect<A, E, R>) =>
     })
   })
 
-/** The library itself prints nothing: the help and the refusals are made here, and `Globals` reads the global flags. */
+/**
+ * The library itself prints nothing: the help and the refusals are made here, and the global flags are read by
+ * `Globals`.
+ */
 const silent = Context.make(CliConfig.CliConfig, CliConfig.make({ builtIns: [] })).pipe(
   Context.add(CliOutput.Presenter, { present: () => Effect.void })
 )
 
-/** Returns the refusal of an argument. The library wraps it together with a help page. */
+/** Returns the refusal of an argument. The library wraps such a refusal together with a help page. */
 const refused = (error: CommandFailed | CliError.CliError): CommandFailed =>
   error._tag === "CommandFailed"
     ? error
     : wrong(error._tag === "ShowHelp" ? error.errors.map(({ message }) => message).join("\n\n") : error.message)
 
-/** Runs the command that a command line names, or says what is wrong with the words. */
+/** Runs the command that a command line names. If the words are wrong, fails and says what is wrong. */
 const runWords = Effect.fnUntraced(function*(version: string, words: ReadonlyArray<string>, among: Among) {
   const root = tree(yield* among(words[0]))
   const given = yield* Effect.fromResult(Result.mapError(readWords(commandTree(root), words), wrong))
@@ -84,7 +90,7 @@ const runWords = Effect.fnUntraced(function*(version: string, words: ReadonlyArr
   yield* Effect.mapError(Command.runWith(root, { version })(wordsOf(given)), refused)
 })
 
-/** Returns the services of commands other than the host, for one command line. */
+/** Returns the services that commands need besides the host, for one command line. */
 const services = (globals: Globals["Service"]) =>
   Layer.mergeAll(Settings.layer, Operator.layer, Confirmation.layer, Progress.layer).pipe(
     Layer.provideMerge(Layer.succeed(Globals, globals))
@@ -104,8 +110,8 @@ const graceMs = 2000
 const signalled = { SIGINT: 130, SIGTERM: 143 } as const
 
 /**
- * Ends a command at a signal. Its work is undone if that is quick; otherwise it ends with the process. A command that
- * listens for signals itself ends in its own way, as `serve` always does.
+ * Ends a command when a signal arrives. If the command can undo its work quickly, the work is undone; otherwise it ends
+ * with the process. A command that itself listens for signals, as `serve` always does, ends in its own way.
  */
 const untilSignal = <R>(word: string | undefined, self: Effect.Effect<number, never, R>) =>
   word === undefined || word === "serve" ? self : Effect.gen(function*() {
@@ -129,7 +135,8 @@ const untilSignal = <R>(word: string | undefined, self: Effect.Effect<number, ne
   })
 
 /**
- * Reports on stderr which rows a command could not read correctly, because its output about these rows is not correct.
+ * Reports on standard error which rows a command could not read correctly, because its output about these rows is
+ * wrong.
  */
 const telling = <A, E, R>(command: Effect.Effect<A, E, R>) =>
   Effect.flatMap(
@@ -143,7 +150,9 @@ const telling = <A, E, R>(command: Effect.Effect<A, E, R>) =>
         ))
   )
 
-/** Returns the exit code of a successful command. Its output must have arrived, unless the reader stopped reading. */
+/**
+ * Returns the exit code of a successful command. Fails if the output did not arrive, unless the reader stopped reading.
+ */
 const printed = (json: boolean): Effect.Effect<number, never, Host> =>
   Effect.flatMap(Host, ({ stdout }) =>
     Effect.flatMap(
@@ -154,7 +163,7 @@ const printed = (json: boolean): Effect.Effect<number, never, Host> =>
           : report(json, 1, `The output could not be written (${lost}).`)
     ))
 
-/** Runs a command line. The effect's value is the exit code. No failure appears as a stack trace. */
+/** Runs a command line. The effect succeeds with the exit code. A failure is never shown as a stack trace. */
 export const run = (
   argv: ReadonlyArray<string>,
   among: Among = meant

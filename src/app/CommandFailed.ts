@@ -3,8 +3,8 @@ import type { OperatorError } from "../domain/OperatorError.ts"
 import { operatorProblemOf } from "../domain/OperatorProblem.ts"
 
 /**
- * A command failed. The error has one sentence for the person, and the exit code. 1: the host could not do it; 2: the
- * command line is wrong; 3: it cannot be done as requested; 130 and 143: a signal ended it
+ * A command failed. The error has one sentence for the person at the keyboard, and the exit code. 1: the host could not
+ * do it. 2: the command line is wrong. 3: it cannot be done as requested. 130 and 143: a signal ended the command
  * (docs/decisions/command-line.md, "Exit codes").
  */
 export class CommandFailed extends Data.TaggedError("CommandFailed")<{
@@ -13,20 +13,20 @@ export class CommandFailed extends Data.TaggedError("CommandFailed")<{
 }> {}
 
 /**
- * Returns the failure of a command: code 3 if the configuration or a file is wrong; code 1 if the host or an upstream
- * failed, so that a later try may succeed.
+ * Returns the failure of a command. The code is 3 if the configuration or a file is wrong. It is 1 if the host or an
+ * upstream failed, because then a later try may succeed.
  */
 export const filesFailed = (error: { readonly message: string; readonly mayPass?: boolean }): CommandFailed =>
   new CommandFailed({ code: error.mayPass === true ? 1 : 3, message: error.message })
 
 /**
- * Returns the refusal of an operation, with the same sentence as in the API. A failure of the service itself may be
- * temporary.
+ * Returns the refusal of an operation, with the same sentence as in the API. If the service itself failed, a later try
+ * may succeed.
  */
 export const refusedFor = (error: OperatorError): CommandFailed => {
   const { message, status } = operatorProblemOf(error)
   return new CommandFailed({ code: status >= 500 ? 1 : 3, message })
 }
 
-/** Returns the message of a command that ends unexpectedly. */
+/** Returns the message of a command that ended unexpectedly. */
 export const messageOf = (defect: unknown): string => defect instanceof Error ? defect.message : String(defect)

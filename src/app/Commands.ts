@@ -15,8 +15,8 @@ import { helpOn } from "./commands/Usage.ts"
 const actCommands = () => import("./commands/ActCommand.ts")
 
 /**
- * The commands by name. Each command is loaded only when it is used, so that it does not slow down the start of the
- * others.
+ * The commands by name. A command is loaded only when it is used, so that it does not delay the start of other
+ * commands.
  */
 const commands = {
   serve: async () => (await import("./commands/ServeCommand.ts")).serveCommand,
@@ -71,7 +71,7 @@ const commands = {
   help: async () => (await import("./commands/HelpCommand.ts")).helpCommand(showHelp)
 }
 
-/** The sections of the commands, in the order of the help. A command that is in no section is listed last. */
+/** The sections of the commands, in the order of the help. A command that no section lists comes last. */
 export const sections: Sections = [
   ["Serve", ["serve", "init", "health", "config"]],
   ["Certificates", ["account", "order", "cert", "eab", "crl", "upstream"]],
@@ -83,8 +83,8 @@ export const sections: Sections = [
 ]
 
 /**
- * What each command does, for the help page without a command, which loads none of them. The first sentence of a
- * command's own page says the same.
+ * What each command does. These sentences are for the help page of the program, for which no command is loaded. They
+ * are the first sentences of the commands' own pages.
  */
 const summaries: { readonly [word in keyof typeof commands]: string } = {
   serve: "Run the service until SIGTERM or SIGINT; SIGHUP reloads the configuration",
@@ -118,8 +118,8 @@ const isWord = (word: string): word is keyof typeof commands => Object.hasOwn(co
 const words = Object.keys(commands).filter(isWord)
 
 /**
- * Returns the command that the first word names. Without a word, returns all commands, because help and completions
- * list them all.
+ * Returns the command that the first word names. If there is no word, returns all commands, because the help and the
+ * completions list all of them.
  */
 export const meant = (word = ""): Effect.Effect<Array.NonEmptyReadonlyArray<AnyCommand>> =>
   Effect.promise(async () =>
@@ -133,7 +133,7 @@ export const meant = (word = ""): Effect.Effect<Array.NonEmptyReadonlyArray<AnyC
 
 const about = "An ACME server for an organisation's own clients. Without a command it serves."
 
-/** The commands with their summaries alone. */
+/** The commands with nothing but their summaries. */
 export const outline: CommandNode = {
   path: ["acme-svc"],
   ...describedBy(about),
@@ -148,7 +148,7 @@ export const outline: CommandNode = {
   }))
 }
 
-/** Makes the command tree, with only the commands that this command line needs. */
+/** Makes the command tree. It has only the commands that this command line needs. */
 export const tree = (all: Array.NonEmptyReadonlyArray<AnyCommand>) => {
   const serve = Effect.flatMap(
     Effect.promise(() => import("./commands/ServeCommand.ts")),
@@ -160,16 +160,16 @@ export const tree = (all: Array.NonEmptyReadonlyArray<AnyCommand>) => {
   )
 }
 
-/** Returns the tree of the commands that the first word of a command line may mean. */
+/** Returns the tree of those commands that the first word of a command line may mean. */
 const treeOf = (word?: string) => Effect.map(meant(word), tree)
 
-/** Returns the commands among which the first word of a command line is searched. */
+/** Returns the commands in which the first word of a command line is looked up. */
 export type Among = (word?: string) => Effect.Effect<Array.NonEmptyReadonlyArray<AnyCommand>>
 
 /** Every command, as data. */
 export const whole: Effect.Effect<CommandNode> = Effect.suspend(() => Effect.map(treeOf(), (root) => commandTree(root)))
 
-/** A command line that is wrong, and why. */
+/** Returns the failure for a wrong command line. The sentence says what is wrong. */
 export const wrong = (sentence: string) => new CommandFailed({ code: 2, message: sentence })
 
 /** Prints the help page for the given words. */

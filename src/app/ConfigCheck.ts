@@ -19,11 +19,11 @@ import * as Graph from "./Graph.ts"
 import type { Installed } from "./Host.ts"
 import { tlsOf } from "./ListenerTls.ts"
 
-/* Finds everything that a start would refuse. It binds no socket and changes no file. */
+/* Finds everything for which a start would be refused. Binds no socket and changes no file. */
 
 type Scripts = ReadonlyArray<readonly [key: string, path: string]>
 
-/** Returns the scripts of served sections, each with the key that names it. */
+/** Returns the scripts of served sections, each with the configuration key that names it. */
 const scriptsOf = (config: Config): Scripts => [
   ...config.profiles.filter(({ enabled }) => enabled).flatMap(({ filter, ipam, name, signer }) => [
     ...signer.backend === "custom"
@@ -57,7 +57,7 @@ const tlsFilesOf = (config: Config): ReadonlyArray<TlsFiles.TlsFileSettings> =>
       return isServed && enabled ? [settings] : []
     })
 
-// The module is loaded only here, as in a start that serves operators.
+// The module is loaded only here. A start that serves operators also loads it at this point.
 const templatesOf = ({ admin }: Config, panel: Installed["panel"]) =>
   Effect.flatMap(
     Effect.promise(() => import("../surfaces/panel/Rendering.ts")),
@@ -65,23 +65,23 @@ const templatesOf = ({ admin }: Config, panel: Installed["panel"]) =>
   )
 
 /**
- * Returns what a start would refuse about signers, and the profiles that it would serve without issuance, with a
- * sentence for each.
+ * Returns the reasons for which the signers would make a start fail, and the profiles that would be served without
+ * issuance. Each profile has a sentence that says why.
  */
 const signersOf = (config: Config) =>
   Effect.gen(function*() {
     const served = config.profiles.filter(({ enabled }) => enabled)
     const results = yield* Effect.forEach(served, (profile) => Effect.result(Backends.check(profile)))
     const failures = results.flatMap((result) => Result.isFailure(result) ? [result.failure] : [])
-    // A start is refused if no signer at all could be made.
+    // If no signer could be made at all, the start is refused.
     const isNone = failures.filter(({ isLoaded }) => !isLoaded).length === served.length
     const isDegraded = ({ isLoaded, isOutside }: Backends.ProfileUnusable) => isOutside && (isLoaded || !isNone)
     return { degraded: failures.filter(isDegraded), refused: failures.filter((failure) => !isDegraded(failure)) }
   })
 
 /**
- * Returns one sentence for everything that a start with every role would refuse, and for each script that cannot be
- * run, about which a start only warns.
+ * Returns a sentence for everything for which a start with all roles would be refused. Also returns a sentence for each
+ * script that cannot be run, although a start only warns about such a script.
  */
 export const faultsOf = (
   config: Config,
@@ -106,15 +106,16 @@ export const faultsOf = (
       checks(refused),
       (check) => Effect.match(check, { onFailure: ({ message }) => [message], onSuccess: () => [] })
     )
-    // With a fault, problems that would only degrade a profile are reported too, so that all can be corrected at once.
+    // If there are faults, the problems that would only degrade a profile are reported too, so that all of them can be
+    // corrected at once.
     const faults = new Set(found.flat())
     return faults.size === 0 ? [] : [...new Set([...faults, ...degraded.map(({ message }) => message)])]
   })
 }
 
 /**
- * Returns an advisory as a sentence about its key, if it has a key: `admin.base_url: tls_base_url_mismatch, base_url
- * https://…`.
+ * Returns an advisory as a sentence. If the advisory has a key, the sentence begins with that key: `admin.base_url:
+ * tls_base_url_mismatch, base_url https://…`.
  */
 const sentenceOf = ({ event, fields: { key, ...facts } }: Record): string =>
   [
@@ -123,8 +124,8 @@ const sentenceOf = ({ event, fields: { key, ...facts } }: Record): string =>
   ].join(", ")
 
 /**
- * Returns one sentence for each profile that a start would serve without issuance, and for each advisory of a start
- * with every role.
+ * Returns a sentence for each profile that a start would serve without issuance, and for each advisory of a start with
+ * all roles.
  */
 export const advisoriesOf = (
   loaded: Pick<Loaded, "config" | "filePresent" | "ignored" | "path" | "sources">
@@ -132,7 +133,7 @@ export const advisoriesOf = (
   Effect.suspend(() => {
     const { config, ignored } = loaded
     const records: Array<Record> = []
-    // The code that prints these sentences adds where the file has their keys.
+    // The code that prints these sentences also says where the file has their keys.
     const unplaced = ignored.map(({ key, message }) => ({ key, message }))
     const advised = Effect.andThen(adviseOfFile({ ...loaded, ignored: unplaced }), advise(config, new Set(everyRole)))
     return Effect.zipWith(

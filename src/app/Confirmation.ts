@@ -8,10 +8,10 @@ import { Host } from "./Host.ts"
 
 /** Asks for confirmation before a change that cannot be undone. */
 export class Confirmation extends Context.Service<Confirmation, {
-  /** Fails unless the answer is yes. */
+  /** Asks the question. Fails unless the answer is yes. */
   readonly ask: (question: string) => Effect.Effect<void, CommandFailed>
 }>()("acme/app/Confirmation") {
-  /** Asks the person at the terminal. `--yes` answers the question in advance. */
+  /** Asks the person at the terminal. With `--yes` the answer is yes, and no question is asked. */
   static readonly layer: Layer.Layer<Confirmation, never, Host | Globals> = Layer.effect(
     this,
     Effect.gen(function*() {
@@ -38,7 +38,7 @@ export class Confirmation extends Context.Service<Confirmation, {
     })
   )
 
-  /** Continues only if the answer to the question is yes. */
+  /** Asks the question, and continues only if the answer is yes. */
   static readonly ask = (question: string): Effect.Effect<void, CommandFailed, Confirmation> =>
     Effect.flatMap(this, ({ ask }) => ask(question))
 }

@@ -42,7 +42,7 @@ import { readiness } from "./Readiness.ts"
 import type { Uses } from "./Uses.ts"
 import { makeUses } from "./Uses.ts"
 
-/** The properties of a process that are not in its configuration. */
+/** The properties of a process that its configuration does not contain. */
 export interface Build {
   readonly roles: Roles
   readonly version: string
@@ -50,21 +50,21 @@ export interface Build {
 }
 
 /**
- * One configuration that is ready to be served, with everything built from it. Services that outlive it (database,
- * queue, nonces, sockets, metrics) are passed in and do not belong to it.
+ * A configuration that is ready to be served, with everything that was built from it. The services that outlive it
+ * (database, queue, nonces, sockets, metrics) do not belong to it, and are passed to it.
  */
 export interface Generation {
   readonly config: Config
   /** The surfaces to serve, with their addresses. */
   readonly surfaces: ReadonlyArray<Surface>
-  /** The job handlers of this process; empty without the worker role. */
+  /** The job handlers of this process. Empty if the process does not have the worker role. */
   readonly handlers: ReadonlyArray<AnyHandler<Graph.Kept, JobFailure>>
-  /** The signers, for work that must be done before the first claim. */
+  /** The signers. They are for work that must be done before a worker claims its first job. */
   readonly signers: Context.Context<Signers> | undefined
   readonly before: Graph.Before
-  /** Closes everything the generation opened. */
+  /** Closes everything that the generation has opened. */
   readonly close: Effect.Effect<void>
-  /** Closes it when all requests and attempts that began with it have ended. */
+  /** Closes the generation as soon as all requests and attempts that began with it have ended. */
   readonly retire: Effect.Effect<void>
 }
 
@@ -138,7 +138,10 @@ const acmeSurface = Effect.fnUntraced(function*(
 const metricsConnections = 16
 const metricsTimeoutMillis = 10_000
 
-/** Makes the surface for the metrics of the process, on its own socket. A worker adds the metrics of the database. */
+/**
+ * Makes the surface for the metrics of the process, on a socket of its own. A worker also serves the metrics of the
+ * database.
+ */
 const metricsSurface = Effect.fnUntraced(function*(
   config: Config,
   roles: Roles,
@@ -204,8 +207,8 @@ const metricsSurface = Effect.fnUntraced(function*(
 })
 
 /**
- * Logs which endpoints were mounted or unmounted, in a process with the acme role. At the start, no endpoints were
- * mounted before.
+ * In a process with the acme role, logs which endpoints were mounted or unmounted. At the start, `before` is undefined,
+ * because no endpoints were mounted before.
  */
 export const told = (roles: Roles, before: Config | undefined, after: Config): Effect.Effect<void, never, Notifier> => {
   if (!roles.has("acme")) return Effect.void
@@ -223,7 +226,7 @@ export const told = (roles: Roles, before: Config | undefined, after: Config): E
   ], { discard: true })
 }
 
-/** Builds a generation. If that fails, everything that it opened is closed again. */
+/** Builds a generation. If that fails, closes everything that was opened for it. */
 export const build = (
   resolved: Pick<Resolved, "config" | "sources">,
   process: Build,
@@ -235,7 +238,7 @@ export const build = (
     const close = Scope.close(scope, Exit.void)
     const uses = makeUses()
     const built = Effect.gen(function*() {
-      // The worker comes first: it creates the CA whose certificate the ACME side reads.
+      // The worker part comes first: it creates the CA, and the ACME part reads the certificate of this CA.
       const working = process.roles.has("worker")
         ? yield* Layer.build(Graph.worker(config, process.version, before))
         : undefined

@@ -5,8 +5,8 @@ import { fromHere } from "./Here.ts"
 import { Host } from "./Host.ts"
 
 /**
- * Reads a file that a flag names, or a line of standard input if the name is `-`. In this way a program that runs as
- * another user, in another directory, can get a file without the right to open it.
+ * Reads a file that a flag names. If the name is `-`, reads a line of standard input. This lets the program read a file
+ * that its user may not open, or whose path is relative to another directory.
  */
 export const readGiven = (path: string, mostOctets?: number): Effect.Effect<ReadFile, FileUnusable, Host> =>
   path === "-"

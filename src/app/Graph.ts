@@ -47,7 +47,7 @@ import { filesFailed } from "./CommandFailed.ts"
 import { InForce } from "./InForce.ts"
 import { ownAddresses } from "./OwnAddresses.ts"
 
-/** Returns the proxies of a configuration. */
+/** Returns the proxies that a configuration sets. */
 export const proxiesOf = ({ proxy, proxyVariables }: Config) =>
   makeProxies({
     http_url: Redacted.value(proxy.http_url),
@@ -55,11 +55,11 @@ export const proxiesOf = ({ proxy, proxyVariables }: Config) =>
     no_proxy: proxy.no_proxy
   }, proxyVariables)
 
-/** Provides HTTP requests to services that the operator configures. */
+/** Provides HTTP requests to services that the operator has configured. */
 export const web = (config: Config, version: string): Layer.Layer<Web, never, Resolver> =>
   Web.layer(version, proxiesOf(config).outbound)
 
-/** Provides the filter policies of profiles, with the services that their checks use. */
+/** Provides the filter policies of profiles, with the services that the checks of the policies use. */
 export const policiesOf = (config: Config, profiles: ReadonlyArray<Guarded>, version: string) => {
   const resolver = Resolver.layer(config.dns.resolver)
   return Policies.layer(profiles).pipe(
@@ -69,10 +69,7 @@ export const policiesOf = (config: Config, profiles: ReadonlyArray<Guarded>, ver
   )
 }
 
-/**
- * Provides the services that outlive every generation of the configuration. They need an open database with a current
- * schema.
- */
+/** Provides the services that outlive every generation. They need an open database whose schema is current. */
 export const kept = (roles: Roles) =>
   Layer.unwrap(Effect.map(InForce, ({ config }) =>
     Layer.mergeAll(
@@ -93,10 +90,11 @@ export const kept = (roles: Roles) =>
 /** The services of {@link kept}. */
 export type Kept = Layer.Success<ReturnType<typeof kept>> | Database
 
-/** The parts that a generation keeps from the previous generation. */
+/** The parts that a generation takes over from the previous generation. */
 export interface Before {
   /**
-   * Returns whether a profile may be degraded: every profile at a start, and at a reload the profiles that already are.
+   * Returns whether a profile may be degraded. At a start every profile may be. At a reload, only the profiles that are
+   * already degraded may be.
    */
   readonly mayDegrade?: ((profile: string) => boolean) | undefined
   readonly signers?: Signers["Service"]["bySection"] | undefined
@@ -106,12 +104,13 @@ export interface Before {
 const mountedOf = (config: Config) => config.profiles.filter(({ enabled }) => enabled)
 
 /**
- * The certificates of the CAs with which profiles sign, for every process. A worker first makes missing certificates.
+ * The certificates of the CAs with which profiles sign, in every process. A worker first makes the certificates that
+ * are missing.
  */
 export const authorities = (config: Config, before: Before) =>
   mapLayerError(Issuers.layer(mountedOf(config), before.issuers, before.mayDegrade), filesFailed)
 
-/** Provides the names of clients' addresses for the audit trail, if `audit.reverse_dns` is on. */
+/** Provides the reverse names of clients for the audit trail, if `audit.reverse_dns` is on. */
 export const reverseNames = ({ audit, dns }: Pick<Config, "audit" | "dns">): Layer.Layer<ReverseNames> =>
   audit.reverse_dns
     ? Layer.provide(
@@ -125,8 +124,8 @@ export const reverseNames = ({ audit, dns }: Pick<Config, "audit" | "dns">): Lay
     : ReverseNames.layerNone
 
 /**
- * Provides the services that the ACME surface needs from one configuration, in addition to {@link authorities}. They
- * never include a key.
+ * Provides the services that the ACME surface needs from one configuration, besides {@link authorities}. These services
+ * never contain a private key.
  */
 export const acme = (config: Config, version: string) => {
   const mounted = mountedOf(config)
@@ -148,8 +147,8 @@ export const deliveriesOf = (config: Config, version: string) =>
   )
 
 /**
- * Provides the services that the jobs need from one configuration. Only this layer opens keys; it creates a CA that
- * does not exist yet.
+ * Provides the services that the jobs need from one configuration. Only this layer opens private keys. It creates a CA
+ * that does not exist yet.
  */
 export const worker = (config: Config, version: string, before: Before) =>
   Layer.mergeAll(

@@ -21,12 +21,12 @@ const maxBytes = 1024
 const ipv4 = "127.0.0.1"
 
 /**
- * The addresses at which to ask a listener that is bound to a host. A listener on every IPv6 address listens on the
- * IPv4 addresses too.
+ * The addresses at which a listener can be reached that is bound to a wildcard. A listener on every IPv6 address also
+ * listens on the IPv4 addresses.
  */
 const loopbacks = new Map([["0.0.0.0", [ipv4]], ["::", ["::1", ipv4]], ["localhost", [ipv4]]])
 
-/** A health request: GET of a path at a listener. */
+/** A health request: a GET of a path at a listener. */
 interface Asked {
   readonly bindAddress: string
   readonly isSecure: boolean
@@ -36,7 +36,7 @@ interface Asked {
 type Answered = Option.Option<{ readonly status: number; readonly body: string }>
 
 /**
- * Returns the status and the body of the answer from an address, without verifying TLS. Returns nothing if there is no
+ * Returns the status and the body of the answer from an address. TLS is not verified. Returns nothing if there is no
  * answer.
  */
 const askAt = (dialled: string, port: number, { isSecure, path }: Asked, version: string): Effect.Effect<Answered> =>
@@ -57,8 +57,8 @@ const askAt = (dialled: string, port: number, { isSecure, path }: Asked, version
   }).pipe(Effect.provide(HttpGet.layer(version)), Effect.orElseSucceed(Option.none))
 
 /**
- * Asks a listener at its bound address, over loopback for a wildcard. Some hosts, such as containers, have no IPv6
- * loopback.
+ * Sends the request to a listener at its bound address, or over loopback if this is a wildcard. Some hosts, such as
+ * containers, have no IPv6 loopback.
  */
 const ask = (asked: Asked, version: string): Effect.Effect<Answered> => {
   const { host, port } = parseBindAddress(asked.bindAddress) ?? { host: "", port: 0 }
@@ -69,7 +69,7 @@ const ask = (asked: Asked, version: string): Effect.Effect<Answered> => {
   )
 }
 
-/** Returns whether a listener for clients or operators answers that it is healthy. */
+/** Returns whether a listener for clients or for operators answers that the service is healthy. */
 export const isHealthy = ({ bind_address, tls }: Pick<Config["server"], "bind_address" | "tls">, version: string) =>
   Effect.map(
     ask({ bindAddress: bind_address, isSecure: tls.enabled, path: "/health" }, version),
@@ -80,7 +80,7 @@ const readRoles = Schema.decodeUnknownOption(
   Schema.fromJsonString(Schema.Struct({ roles: Schema.Array(Schema.String) }))
 )
 
-/** Returns whether a metrics socket answers like a socket of this service. */
+/** Returns whether the socket for metrics answers like a socket of this service. */
 export const isOwnMetrics = ({ bind_address }: Pick<Config["metrics"], "bind_address">, version: string) =>
   Effect.map(
     ask({ bindAddress: bind_address, isSecure: false, path: readyPath }, version),
@@ -88,7 +88,8 @@ export const isOwnMetrics = ({ bind_address }: Pick<Config["metrics"], "bind_add
   )
 
 /**
- * Returns whether the worker that has the metrics socket of this host is ready. Returns nothing if no worker has it.
+ * Returns whether the worker that has this host's socket for metrics is ready. Returns nothing if no worker has this
+ * socket.
  */
 const readiness = ({ metrics: { bind_address, enabled } }: Config, version: string) =>
   enabled
@@ -100,7 +101,7 @@ const readiness = ({ metrics: { bind_address, enabled } }: Config, version: stri
     )
     : Effect.succeedNone
 
-/** Returns whether a process of this host with the worker role was seen within half a minute. */
+/** Returns whether a process with the worker role was seen on this host within the last half minute. */
 const wasSeen = (config: Config): Effect.Effect<boolean, CommandFailed, Host> =>
   Effect.flatMap(
     clocks,
@@ -111,7 +112,7 @@ const wasSeen = (config: Config): Effect.Effect<boolean, CommandFailed, Host> =>
       (seen) => Effect.provide(seen, Layer.fresh(database(config)))
     )
 
-/** Runs `health`: prints nothing, and fails with exit 1 if the role does not answer in time. */
+/** Runs `health`. Prints nothing. Fails with exit code 1 if the role does not answer in time. */
 export const health = (
   config: Config,
   version: string,

@@ -5,24 +5,27 @@ import type { PanelFiles } from "../surfaces/panel/Statics.ts"
 /** An output stream of the process. */
 export interface Output {
   readonly isTerminal: boolean
-  /** The width of the terminal, if it reports its width. */
+  /** The number of columns of the terminal, if it reports this number. */
   readonly columns?: number | undefined
-  /** Writes a text. `done` hears the system's error if the text was not taken; a stream that loses nothing need not call it. */
+  /**
+   * Writes a text. If the text was not taken, `done` is called with the system's error. A stream that never loses a
+   * text need not call `done`.
+   */
   readonly write: (text: string, done?: (error: NodeJS.ErrnoException | null | undefined) => void) => void
 }
 
-/** An output stream for a text without a fixed end. */
+/** An output stream for texts without a fixed length. */
 export interface Pipe extends Output {
-  /** Writes a text, waits until it was written, and returns whether somebody still reads. */
+  /** Writes a text, waits until it was written, and returns whether the reader is still there. */
   readonly send: (text: string) => Effect.Effect<boolean>
   /**
-   * Waits until all texts were written. Returns the system's error code for the first text that was not written, such
-   * as `ENOSPC`.
+   * Waits until all texts have been written. If a text could not be written, returns the system's error code for the
+   * first such text, such as `ENOSPC`.
    */
   readonly flushed: Effect.Effect<string | undefined>
 }
 
-/** The output streams of the process, and the variables that configure its output. */
+/** The output streams of the process, and the environment variables that configure the output. */
 export interface Streams {
   readonly stdout: Output
   readonly stderr: Output
@@ -37,18 +40,20 @@ export interface Installed {
   readonly panel: PanelFiles
 }
 
-/** The properties of the process that are not in its configuration. */
+/** The properties of the process that its configuration does not contain. */
 export interface Process extends Installed {
   readonly pid: number
   /** Completes with the signal that asks the process to stop. */
   readonly stopSignal: Effect.Effect<"SIGINT" | "SIGTERM">
-  /** Completes when the process is asked to reload. Requests that arrive while nobody waits count as one. */
+  /**
+   * Completes when the process is asked to reload. If it is asked several times while nobody waits, these count as one.
+   */
   readonly reloadSignal: Effect.Effect<void>
-  /** Dies with an exception that nothing caught. */
+  /** Dies with an exception that no code has caught. */
   readonly uncaught: Effect.Effect<never>
 }
 
-/** The environment of a command line: the process that runs it, or a test's replacement. */
+/** The surroundings of a command line: the process that runs it or, in a test, a replacement. */
 export class Host extends Context.Service<
   Host,
   Streams & {
@@ -57,9 +62,9 @@ export class Host extends Context.Service<
     readonly process: Process
     readonly stdin: {
       readonly isTerminal: boolean
-      /** The next line, without its end. */
+      /** Reads the next line, without its line end. */
       readonly readLine: Effect.Effect<string>
-      /** The next line as it is typed at a terminal that does not show it. */
+      /** Reads the next line while it is typed. The terminal does not show it. */
       readonly readHidden: Effect.Effect<string>
     }
   }

@@ -4,11 +4,11 @@ import * as Layer from "effect/Layer"
 import type { Config } from "../settings/AppConfig.ts"
 import type { Log } from "./Logging.ts"
 
-/** The configuration in force: the configuration of the start, until a reload replaces it. */
+/** The configuration in force. This is the configuration of the start until a reload replaces it. */
 export class InForce extends Context.Service<InForce, {
   /** Returns the current configuration. Code that outlives a generation must call this each time. */
   readonly config: () => Config
-  /** Replaces the configuration, and applies it to the log. */
+  /** Replaces the configuration, and applies its logging settings to the log. */
   readonly change: (next: Config) => Effect.Effect<void>
 }>()("acme/app/InForce") {
   static readonly layer = (first: Config, log: Log): Layer.Layer<InForce> =>

@@ -33,16 +33,16 @@ export const tlsOf = (config: Config, listener: TlsListener) => {
 export interface ListenerTls {
   /** The TLS settings. Absent if the listener does not use TLS. */
   readonly settings: TlsSettings | undefined
-  /** Returns when the first certificate of the current chain expires, or undefined without TLS. */
+  /** Returns when the first certificate of the current chain expires, or undefined if there is no TLS. */
   readonly notAfter: () => Date | undefined
   /**
-   * Watches the expiry of the certificate as long as the generation is in use, and makes the listener serve a renewed
-   * certificate.
+   * Watches the expiry of the certificate while the generation is in use. If the certificate is renewed, makes the
+   * listener serve the new one.
    */
   readonly watch: (listener: Listener) => Effect.Effect<void, never, Entropy | Loops>
 }
 
-/** Reads the pair of a listener, if it uses TLS. */
+/** Reads the key and certificate of a listener, if it uses TLS. */
 export const load = (
   config: Config,
   listener: TlsListener

@@ -13,12 +13,12 @@ import type { Kept } from "./Graph.ts"
 export interface Surface {
   readonly name: keyof typeof bindFailures
   readonly bindAddress: string
-  /** Whether other processes may listen there too. */
+  /** Whether other processes may listen at the same address. */
   readonly isShared: boolean
-  /** The configuration key of that address. */
+  /** The configuration key of the address. */
   readonly key: string
   readonly maxConnections: number
-  /** Returns when the first certificate of its chain expires, or undefined without TLS. */
+  /** Returns when the first certificate of the listener's chain expires, or undefined if there is no TLS. */
   readonly notAfter: () => Date | undefined
   /** Serves the surface on its socket from now on. */
   readonly serve: (listener: Listener) => Effect.Effect<void, never, Kept>
@@ -26,20 +26,20 @@ export interface Surface {
   readonly listening: (address: string) => Effect.Effect<void>
 }
 
-/** A bound socket of the process, and the configured address for which it was bound. */
+/** A socket that the process has bound, and the configured address for which it was bound. */
 interface Held {
   readonly listener: Listener
   readonly bindAddress: string
   readonly scope: Scope.Closeable
 }
 
-/** The sockets that a generation needs, bound but not yet served. */
+/** The sockets that a generation needs. They are bound but not served yet. */
 export interface Prepared {
-  /** The number of existing listeners that got a new address. */
+  /** How many of the existing listeners have a new address. */
   readonly rebound: number
-  /** Serves the generation. Sockets that are no longer needed finish their requests, then close in the background. */
+  /** Serves the generation. Sockets that are no longer needed finish their requests and close in the background. */
   readonly publish: Effect.Effect<void, never, Kept>
-  /** Closes the sockets that were bound but will not be used. */
+  /** Closes the sockets that were bound but are not going to be used. */
   readonly abandon: Effect.Effect<void>
 }
 
@@ -51,7 +51,7 @@ const bindFailures = {
 } as const
 
 const bound = Effect.fnUntraced(function*({ bindAddress, isShared, key, maxConnections, name }: Surface) {
-  const { host, port } = parseBindAddress(bindAddress) ?? { host: "", port: 0 } // checked with the configuration
+  const { host, port } = parseBindAddress(bindAddress) ?? { host: "", port: 0 } // the address was checked with the configuration
   const scope = yield* Scope.make()
   const listener = yield* Scope.provide(bind({ name, host, port, isShared, maxConnections }), scope).pipe(
     Effect.catchTag("BindFailed", (error) => {
@@ -67,9 +67,9 @@ const bound = Effect.fnUntraced(function*({ bindAddress, isShared, key, maxConne
 const release = ({ scope }: Held) => Scope.close(scope, Exit.void)
 
 /**
- * Makes the sockets of a process, for the lifetime of the scope. They belong to the scope and not to a generation. An
- * unchanged address is not bound again. A changed address is bound before the new generation is published, and the old
- * socket is closed after that (docs/decisions/process.md, "Reload").
+ * Makes the sockets of a process, for the lifetime of the scope. The sockets belong to the scope, not to a generation.
+ * An unchanged address is not bound again. A changed address is bound before the new generation is published, and the
+ * old socket is closed afterwards (docs/decisions/process.md, "Reload").
  */
 export const make = Effect.gen(function*() {
   const held = new Map<Surface["name"], Held>()
@@ -85,7 +85,7 @@ export const make = Effect.gen(function*() {
       scope
     )
 
-  /** Binds the missing sockets. If a socket fails to bind, nothing has changed. */
+  /** Binds the sockets that are missing. If one of them cannot be bound, nothing changes. */
   const prepare = (surfaces: ReadonlyArray<Surface>): Effect.Effect<Prepared, CommandFailed, Kept> =>
     Effect.gen(function*() {
       const fresh = new Map<Surface["name"], Held>()
@@ -115,7 +115,7 @@ export const make = Effect.gen(function*() {
       return { rebound: [...fresh.keys()].filter((name) => held.has(name)).length, publish, abandon }
     })
 
-  /** Lets requests in flight finish within their deadline. Returns how many were cut off. */
+  /** Lets the running requests finish within their deadline. Returns how many requests were cut off. */
   const drain = Effect.suspend(() =>
     Effect.map(
       Effect.forEach([...held.values()], ({ listener }) => listener.drain, { concurrency: "unbounded" }),

@@ -12,15 +12,18 @@ import { CommandFailed } from "./CommandFailed.ts"
 import type { Output, Streams } from "./Host.ts"
 import { Host } from "./Host.ts"
 
-/** Returns whether to colour the output. An explicit flag wins; `auto` requires a terminal and honours NO_COLOR. */
+/**
+ * Returns whether the output is coloured. An explicit flag decides. `auto` means that colours need a terminal and that
+ * NO_COLOR turns them off.
+ */
 export const wantsColour = (flag: "auto" | "always" | "never", output: Output, env: Streams["env"]): boolean =>
   flag === "always" || (flag === "auto" && output.isTerminal && (env["NO_COLOR"] ?? "") === "")
 
 type Flags = { readonly logLevel: LevelWord | undefined; readonly color: "auto" | "always" | "never" }
 
 /**
- * Refuses a RUST_LOG that would be refused as the key `logging.filter`. The flag takes precedence, and then RUST_LOG is
- * not read.
+ * Refuses a RUST_LOG that would be refused as the value of `logging.filter`. If the flag is given, RUST_LOG is not
+ * read.
  */
 export const checkVariable: Effect.Effect<void, CommandFailed, Host | Globals> = Effect.gen(function*() {
   const variable = (yield* Host).env["RUST_LOG"] ?? ""
@@ -29,9 +32,12 @@ export const checkVariable: Effect.Effect<void, CommandFailed, Host | Globals> =
   if (fault !== undefined) return yield* new CommandFailed({ code: 3, message: `RUST_LOG: ${fault}.` })
 })
 
-/** Returns the filter in force and its source. `--log-level` beats RUST_LOG, which beats `logging.filter`. */
+/**
+ * Returns the filter in force, and its source. `--log-level` has precedence over RUST_LOG, which has precedence over
+ * `logging.filter`.
+ */
 const filterOf = ({ filter }: Config["logging"], env: Streams["env"], { logLevel }: Flags) => {
-  if (logLevel !== undefined) return { text: `acme_svc=${logLevel}`, source: "flag" } as const // only our own target
+  if (logLevel !== undefined) return { text: `acme_svc=${logLevel}`, source: "flag" } as const // only for our own target
   const variable = env["RUST_LOG"] ?? ""
   return variable === "" ? { text: filter, source: "key" } as const : { text: variable, source: "env" } as const
 }
@@ -51,15 +57,15 @@ const optionsOf = (logging: Config["logging"], streams: Streams, flags: Flags): 
   }
 }
 
-/** The process's log. It follows the last applied `logging.*` settings. */
+/** The log of the process. It uses the `logging.*` settings that were applied last. */
 export interface Log {
   /** Effect's own logger is removed: every record must be one of the defined events. */
   readonly layer: Layer.Layer<never>
-  /** Applies other settings from the next record on. */
+  /** Applies other settings. They count from the next record on. */
   readonly enforce: (config: Pick<Config, "logging">) => Effect.Effect<void>
 }
 
-/** Makes a log to the streams of a host, with its initial settings and flags. */
+/** Makes a log that writes to the streams of a host, with its initial settings and flags. */
 export const make = ({ logging }: Pick<Config, "logging">, streams: Streams, flags: Flags): Log => {
   let known = logging
   const sink = Sink.make(optionsOf(logging, streams, flags))
@@ -79,7 +85,10 @@ export const make = ({ logging }: Pick<Config, "logging">, streams: Streams, fla
   }
 }
 
-/** Provides the log of a command. It is silent unless a level is given, and then writes to stderr. */
+/**
+ * Provides the log of a command. Without a given level, nothing is logged. With a level, the log is written to standard
+ * error.
+ */
 export const quiet = (
   { config }: { readonly config: Pick<Config, "logging"> }
 ): Layer.Layer<never, never, Host | Globals> =>

@@ -30,29 +30,29 @@ import { database, isAbsent } from "./OpenDatabase.ts"
 
 /*
  * Tries everything outside this process that the configuration names: the database, ports, name servers, upstreams,
- * inventories, mail servers and receivers. It changes nothing there, and runs no program of the operator.
+ * inventories, mail servers and receivers. Changes nothing there, and runs no program of the operator.
  */
 
-/** The result of a try. Something that cannot be tried without really doing it is `untried`. */
+/** The result of a try. It is `untried` if the only way to try something is to really do it. */
 export interface Tried {
-  /** The key that names what was tried. */
+  /** The configuration key that names what was tried. */
   readonly key: string
-  /** What was tried, without a secret. */
+  /** What was tried. The text contains no secret. */
   readonly what: string
   readonly result: "ok" | "failed" | "untried"
   readonly answer: string
 }
 
-/** A try that did not succeed, or was not made. */
+/** A try that failed, or that was not made. */
 type Unmade = { readonly detail: string; readonly isUntried?: boolean } | { readonly message: string }
 
-/** What a try may use. */
+/** The services that a try may use. */
 type World = Host | DnsUpdate | Entropy | JsonGet | Mail | Resolver | Web
 
 interface Trial {
   readonly key: string
   readonly what: string
-  /** Returns the text for the operator if the try succeeds. */
+  /** Makes the try. If it succeeds, returns the text for the operator. */
   readonly run: Effect.Effect<string, Unmade, World>
 }
 
@@ -82,7 +82,7 @@ const ofDatabase = (config: Config): Trial =>
     })
   )
 
-/** Tries the ports of listeners: a port is free, or this service itself uses it. */
+/** Tries the ports of listeners. A port must be free, unless this service itself uses it. */
 const ofListeners = (config: Config, version: string): ReadonlyArray<Trial> => {
   const { admin, metrics, server } = config
   const listeners = [
@@ -113,15 +113,15 @@ const ofListeners = (config: Config, version: string): ReadonlyArray<Trial> => {
   })
 }
 
-/** The codes of answers that say that there are no records. */
+/** The codes of answers that say that there are no records. The server did answer. */
 const answeredCodes = ["ENODATA", "ENOTFOUND"]
 
 const ofResolver = ({ dns }: Config): Trial =>
   trial(
     "dns.resolver",
     dns.resolver === "" ? "the servers of this system" : dns.resolver,
-    // Every name server itself answers for this name (RFC 6761 section 6.3), even a server that knows only a site's own
-    // names.
+    // Every name server answers for this name by itself (RFC 6761 section 6.3), even a server that knows only the names
+    // of a site.
     Effect.flatMap(Resolver, (resolver) => resolver.texts("localhost")).pipe(
       Effect.catchIf(({ code }) => answeredCodes.includes(code), () => Effect.succeed([])),
       Effect.mapBoth({
@@ -152,8 +152,8 @@ const ofUpstream = (at: string, { directory_url }: ProfileConfig["signer"]["rela
   )
 
 /**
- * Tries an update of a zone. Deleting a value that does not exist changes nothing (RFC 2136 section 3.4.2.4), but
- * requires the key and the permission.
+ * Tries an update of a zone: the deletion of a value that does not exist. It changes nothing (RFC 2136 section
+ * 3.4.2.4), but it requires the key and the permission.
  */
 const ofZone = (at: string, { challenge_alias, rfc2136 }: ProfileConfig["signer"]["relay"]["dns01"]) =>
   trial(
@@ -169,7 +169,7 @@ const ofZone = (at: string, { challenge_alias, rfc2136 }: ProfileConfig["signer"
     })
   )
 
-/** An address for documentation (RFC 5737). No inventory needs to have it. */
+/** An address that is reserved for documentation (RFC 5737). An inventory need not have it. */
 const somebody = comparable("192.0.2.1")
 
 const ofInventory = (name: string, ipam: ProfileConfig["ipam"]): ReadonlyArray<Trial> => {
@@ -206,7 +206,10 @@ const ofNotifications = (at: string, { email, enabled, webhook, webhook_enabled 
   return [...enabled.includes("email") ? [mail] : [], ...enabled.includes("webhook") ? hooks : []]
 }
 
-/** Tries a connection without a request, for receivers that act on every request. Only the host of the URL is shown. */
+/**
+ * Tries a connection to a receiver, without a request, because receivers act on every request. Only the host of the URL
+ * is shown.
+ */
 const reaching = (key: string, url: URL): Trial =>
   trial(key, url.host, Effect.flatMap(Web, (web) => Effect.as(web.reach({ url }), "connects; nothing was sent")))
 
@@ -223,8 +226,8 @@ const signing = (at: string, signer: ProfileConfig["signer"]): ReadonlyArray<Tri
 }
 
 /**
- * Returns each section once. Profiles often share a section, which is then tried once, with the name of the first
- * profile.
+ * Returns each distinct section once. Profiles often share a section. Such a section is tried once, under the name of
+ * its first profile.
  */
 const eachOnce = <A extends object>(
   sections: ReadonlyArray<readonly [name: string, section: A]>,
@@ -268,7 +271,7 @@ const tried = ({ key, run, what }: Trial): Effect.Effect<Tried, never, World> =>
 
 const atOnce = 8
 
-/** Tries everything that the configuration names, each within 15 seconds. */
+/** Tries everything that the configuration names. Each try may take 15 seconds. */
 export const tryOnline = (config: Config): Effect.Effect<ReadonlyArray<Tried>, never, Host> =>
   Effect.flatMap(Host, ({ process: { version } }) =>
     Effect.provide(

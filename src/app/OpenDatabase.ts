@@ -29,8 +29,8 @@ export const isAbsent = ({ database }: Pick<Config, "database">): Effect.Effect<
 }
 
 /**
- * Returns what can be done if the file of an embedded database does not exist. A missing socket or certificate of
- * PostgreSQL has the same code.
+ * Returns what an operator can do if the file of an embedded database does not exist. A missing socket or certificate
+ * of PostgreSQL fails with the same code.
  */
 const absentRemedy =
   "`acme-svc migrate` makes the file that its database.url names, in a directory that is there; relative names start from the working directory"

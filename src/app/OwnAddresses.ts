@@ -7,8 +7,8 @@ import type { Config } from "../settings/AppConfig.ts"
 const everything: ReadonlyArray<string> = ["0.0.0.0", "::"]
 
 /**
- * Returns the addresses on which a configuration listens. For a wildcard address, these are the current addresses of
- * this host. Host names are not resolved.
+ * Returns the addresses on which a configuration listens. A wildcard address stands for all current addresses of this
+ * host. Host names are not resolved.
  */
 export const ownAddresses = (
   { admin, metrics, publish, server }: Pick<Config, "admin" | "metrics" | "publish" | "server">,

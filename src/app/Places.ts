@@ -4,14 +4,17 @@ import type { Loaded } from "../settings/Load.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
 /*
- * Adds places to faults that are found outside the configuration itself: in files, addresses and programs that it
- * names.
+ * Adds the place in the file to faults that are found outside the configuration itself: in the files, addresses and
+ * programs that it names.
  */
 
-/** A sentence that begins with a key or a section, perhaps of a profile. */
+/** Matches a sentence that begins with a key or a section, which may be that of a profile. */
 const about = /^(?:Profile (?<profile>[a-z0-9-]+): )?(?<key>[a-z0-9_.-]+): /
 
-/** Adds to each sentence that begins with a key where the file has that key. */
+/**
+ * Finds the sentences that begin with a key which the file has, and adds the place of the key in the file to each of
+ * them.
+ */
 export const withPlaces = (message: string, { places }: Pick<Loaded, "places">): Effect.Effect<string> =>
   Effect.map(places, (placeOf) =>
     message.split("\n").map((line) => {
@@ -20,7 +23,7 @@ export const withPlaces = (message: string, { places }: Pick<Loaded, "places">):
       return withPlace(line, profile === undefined ? placeOf(key) : placeOf(`profiles.${profile}.${key}`, key))
     }).join("\n"))
 
-/** Does the same for a refusal of the configuration. Other failures do not change. */
+/** Adds places to a refusal of the configuration in the same way. Other failures stay unchanged. */
 export const placing =
   (loaded: Pick<Loaded, "places">) => (error: CommandFailed): Effect.Effect<never, CommandFailed> =>
     error.code === 3

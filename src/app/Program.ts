@@ -14,7 +14,7 @@ const output = (stream: NodeJS.WriteStream): Pipe => {
   return {
     isTerminal: stream.isTTY === true,
     get columns() {
-      return stream.columns // the width changes with the window
+      return stream.columns // the width changes when the window does
     },
     write: stream.write.bind(stream),
     send: (text) =>
@@ -28,7 +28,7 @@ const output = (stream: NodeJS.WriteStream): Pipe => {
   }
 }
 
-/** The first signal stops the process in an orderly way. The second signal ends it at once. */
+/** The first signal stops the process in an orderly way. The second signal ends the process at once. */
 const stopSignal = Effect.callback<"SIGINT" | "SIGTERM">((resume) => {
   let stopping = false
   const listen = (signal: "SIGINT" | "SIGTERM", code: number) =>
@@ -41,7 +41,7 @@ const stopSignal = Effect.callback<"SIGINT" | "SIGTERM">((resume) => {
   listen("SIGTERM", 143)
 })
 
-/** Signals that arrive while nobody waits count as one. */
+/** Signals that arrive while nobody waits count as one signal. */
 const reloadSignal = (() => {
   let [asked, resume]: [boolean, (() => void) | undefined] = [false, undefined]
   process.on("SIGHUP", () => {
@@ -75,8 +75,8 @@ const readLine = Effect.callback<string>((resume) => {
 const [endOfInput, interrupt, erase, backspace] = ["\u0004", "\u0003", "\u007f", "\b"]
 
 /**
- * Reads a line without showing it. A terminal in raw mode does not show what is typed, and does not itself handle keys
- * that erase or interrupt.
+ * Reads a line that the terminal does not show. In raw mode a terminal shows nothing that is typed, and does not itself
+ * handle the keys for erasing and interrupting.
  */
 const readHidden = Effect.callback<string>((resume) => {
   const { stderr, stdin } = process
@@ -102,7 +102,7 @@ const readHidden = Effect.callback<string>((resume) => {
   return Effect.sync(end)
 })
 
-/** This process. */
+/** Provides this process as the host. */
 const host = (installed: Installed): Layer.Layer<Host> =>
   Layer.sync(Host, () => ({
     stdin: { isTerminal: process.stdin.isTTY === true, readLine, readHidden },
@@ -114,12 +114,13 @@ const host = (installed: Installed): Layer.Layer<Host> =>
   }))
 
 /**
- * Limits garbage to the size of the memory in use. On a machine with much memory, V8 would wait for a multiple of it.
- * V8 reads the value at each collection, so it can be set here. docs/bench.md (Memory) has the cost.
+ * Keeps garbage small in relation to the memory in use. On a machine with much memory, V8 would otherwise let garbage
+ * grow to a multiple of it. V8 reads the value at each collection, so it can be set here. docs/bench.md (Memory) says
+ * what this costs.
  */
 const keepHeapSmall = (): void => setFlagsFromString("--heap-growing-percent=100")
 
-/** Runs the command line of this process, and ends it with the exit code. */
+/** Runs the command line of this process, then ends the process with the exit code. */
 export const start = (installed: Installed): void => {
   keepHeapSmall()
   const program = Effect.provide(run(process.argv.slice(2)), Layer.merge(host(installed), NodeServices.layer))

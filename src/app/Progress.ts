@@ -7,29 +7,29 @@ import { progressBar, progressLine } from "../surfaces/cli/ProgressBar.ts"
 import { Host } from "./Host.ts"
 import { viewOn } from "./StreamView.ts"
 
-/** Long work whose progress is shown. */
+/** Long work, and what its display needs. */
 export interface Work {
-  /** The work in a word or two: `Copying rows`. */
+  /** The title of the work in a word or two: `Copying rows`. */
   readonly title: string
-  /** The total amount of work, or undefined if it is unknown. */
+  /** The total amount of work; undefined if that is unknown. */
   readonly total: number | undefined
 }
 
-/** Reports how much has been done since the beginning. */
+/** Reports how much has been done since the work began. */
 export type Report = (done: number) => Effect.Effect<void>
 
 const [redrawnMs, spokenMs] = [100, 5000]
 const erased = "\r\u001b[K"
 
-/** Shows the progress of long work on standard error. It shows nothing if the output is for programs. */
+/** Shows the progress of long work on standard error. Shows nothing if the output is for programs. */
 export class Progress extends Context.Service<Progress, {
   /**
-   * Begins to show a piece of work. Returns the function that reports progress, and the effect that removes it from the
-   * screen.
+   * Begins to show the progress of a piece of work. Returns the function that reports the progress, and the effect that
+   * removes the display from the screen.
    */
   readonly begin: (work: Work) => Effect.Effect<{ readonly report: Report; readonly end: Effect.Effect<void> }>
 }>()("acme/app/Progress") {
-  /** Shows a bar on a terminal, and a line every few seconds elsewhere. */
+  /** Shows a bar on a terminal. Elsewhere, shows a line every few seconds. */
   static readonly layer: Layer.Layer<Progress, never, Host | Globals> = Layer.effect(
     this,
     Effect.gen(function*() {
@@ -56,7 +56,7 @@ export class Progress extends Context.Service<Progress, {
     })
   )
 
-  /** Runs long work that reports its progress. The bar is removed when the work has ended, whatever its exit. */
+  /** Runs long work that reports its progress. When the work has ended, in whatever way, the bar is removed. */
   static readonly run = <A, E, R>(
     work: Work,
     use: (report: Report) => Effect.Effect<A, E, R>

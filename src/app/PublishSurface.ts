@@ -15,14 +15,17 @@ import type { Uses } from "./Uses.ts"
  * clear").
  */
 
-/** A flood on this listener uses up only these connections, and not the connections that ACME clients need. */
+/**
+ * The highest number of connections to this listener. A flood of connections here uses up only these, and not the
+ * connections that ACME clients need.
+ */
 const maxConnections = 1024
 const slots = 16
 const waitMillis = 1000
 
 /**
- * Makes the surface for relying parties. There is none if `publish.enabled` is off. `services` are the services of the
- * ACME surface.
+ * Makes the surface for relying parties, unless `publish.enabled` is off. `services` are the services of the ACME
+ * surface.
  */
 export const publishSurface = Effect.fnUntraced(function*(
   { filter, profiles, publish, server }: Config,

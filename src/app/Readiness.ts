@@ -11,11 +11,11 @@ import { lifeMillis } from "../engine/Time.ts"
 export const readyPath = "/ready"
 
 /**
- * Answers GET and HEAD of {@link readyPath}: 200, or 503 while background work that is needed to answer and to issue
- * keeps dying. It needs no credential, policy or slot, and asks no database. It does not depend on the database: if that
- * is away, every process would be unready at once, and a restart would help none. A database that was seen to be
- * read-only and a log that cannot be written are reported in the answer, but make no process unready, because clients
- * are still answered.
+ * Answers GET and HEAD of {@link readyPath}. The answer is 200, or 503 while background work that is needed for answers
+ * and issuance keeps failing. No credential, policy or slot is needed, and the database is not queried. Readiness does
+ * not depend on the database: without a database every process would be unready at the same time, and restarting them
+ * would not help. The answer also reports if the database was seen to be read-only or if the log cannot be written. But
+ * neither makes a process unready, because clients are still answered.
  */
 export const readiness = (
   roles: Roles

@@ -36,10 +36,10 @@ const checked = Effect.gen(function*() {
   )
 )
 
-/** The services that a command over stored records needs. */
+/** The services that a command on stored records needs. */
 type Surroundings = Host | Globals | Settings
 
-/** Provides the configured database, whose schema must be current, and the services of operations on it. */
+/** Provides the configured database, whose schema must be current, and the services that its operations use. */
 const layer: Layer.Layer<Database | Entropy | Notifier | Queue, CommandFailed, Surroundings> = Layer
   .unwrap(
     Effect.map(Settings.forRecords, (config) => {
@@ -52,8 +52,9 @@ const layer: Layer.Layer<Database | Entropy | Notifier | Queue, CommandFailed, S
   )
 
 /**
- * Runs a program with the configured database, whose schema must be current. If the database does not answer, that is a
- * failure of the host. The program also runs if the configuration is refused, as long as `database.*` can be read.
+ * Runs a program with the configured database, whose schema must be current. If the database does not answer, this
+ * counts as a failure of the host. The program also runs if the configuration is refused, as long as `database.*` can
+ * be read.
  */
 export const withRecords = <A, R>(program: Effect.Effect<A, CommandFailed | StorageFailed | OperatorError, R>) =>
   program.pipe(
@@ -67,7 +68,7 @@ export const withRecords = <A, R>(program: Effect.Effect<A, CommandFailed | Stor
     Effect.provide(layer)
   )
 
-/** Like {@link withRecords}, for a program that needs more of the configuration than the database. */
+/** Runs a program like {@link withRecords}, if the program needs more of the configuration than the database. */
 export const withRecordsAndConfig = <A, R>(
   program: (loaded: Loaded) => Effect.Effect<A, CommandFailed | StorageFailed | OperatorError, R>
 ) => Effect.flatMap(Settings.loaded, (loaded) => withRecords(program(loaded)))

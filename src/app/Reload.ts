@@ -28,13 +28,13 @@ import { Settings } from "./Settings.ts"
 /** The parts of the process that outlive its generations. */
 export interface Surroundings extends Build {
   readonly listeners: Effect.Success<typeof Listeners.make>
-  /** The scope of the process. Work of an old generation ends with it. */
+  /** The scope of the process. Work of an old generation ends at the latest with this scope. */
   readonly scope: Scope.Scope
-  /** The runner, only in a process with the worker role. */
+  /** The runner of jobs. It exists only in a process with the worker role. */
   readonly runner: Running<Kept, JobFailure> | undefined
 }
 
-/** Returns both values of a key. If only a secret has changed, there is nothing to show. */
+/** Returns the old and the new value of a key. If only a secret has changed, returns nothing. */
 const fromTo = (key: string, before: Config, after: Config): string => {
   const [one, other] = [shownAt(before, key), shownAt(after, key)]
   return one === other ? "" : ` from ${JSON.stringify(one)} to ${JSON.stringify(other)}`
@@ -52,9 +52,9 @@ const unfrozen = (before: Config, after: Config): Effect.Effect<void, CommandFai
     })
 }
 
-const room = 440 // of the 500 characters that a record keeps
+const room = 440 // of the 500 characters that a record may have
 
-/** Joins a refusal of several lines into one. The line states how many faults did not fit into the record. */
+/** Joins the lines of a refusal into one line. The line also says how many faults did not fit into the record. */
 const lineOf = (message: string): string => {
   const [head = "", ...faults] = message.split(/\n\s*/)
   const kept: Array<string> = []
@@ -75,9 +75,9 @@ const refused = (error: CommandFailed | StorageFailed): Effect.Effect<void> =>
     : emit("server_config_reload_failed", { error: lineOf(error.message) })
 
 /**
- * Reads the configuration again and applies it as a whole, or not at all. Everything is built and bound while the old
- * generation is served, then published at once. The old generation is closed when its last request is done
- * (docs/decisions/process.md, "Reload").
+ * Reads the configuration again, and applies either all of it or nothing. Everything is built and bound while the old
+ * generation still serves. Then the new generation is published at once. The old generation is closed when its last
+ * request has ended (docs/decisions/process.md, "Reload").
  */
 export const reload = (
   current: Ref.Ref<Generation>,
@@ -103,7 +103,7 @@ export const reload = (
       )
       const next = yield* restore(Effect.catchTag(built, "CommandFailed", placing(loaded)))
       const sockets = yield* Effect.onError(restore(listeners.prepare(next.surfaces)), () => next.close)
-      // From here on nothing can fail.
+      // From here on, nothing can fail any more.
       yield* (yield* InForce).change(config)
       yield* Ref.set(current, next)
       yield* beginCounters(surroundings.roles, config)
@@ -122,7 +122,8 @@ export const reload = (
       })
       yield* Scope.provide(supervised("generation_retired", Effect.uninterruptible(before.retire)), scope)
       if (next.signers === undefined) return
-      // A new CA gets its first list. A failure is logged; the next revocation or sweep makes the list.
+      // A new CA gets its first list now. If that fails, the failure is logged, and the next revocation or sweep makes
+      // the list.
       yield* Scope.provide(
         supervised("crl_first_list", Effect.ignore(Effect.provide(crl.initialize, next.signers))),
         scope

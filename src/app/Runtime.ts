@@ -1,9 +1,9 @@
-/** The oldest version of Node.js that the API platform and the HTTP client of Effect support. */
+/** The oldest version of Node.js that Effect's API platform and HTTP client support. */
 const least = [22, 19] as const
 
 /**
- * From this version on, older drivers crash the process, because their idle garbage collection is not compatible with
- * the newer runtime.
+ * From this version on, an older driver crashes the process, because its garbage collection is not compatible with this
+ * runtime.
  */
 const needsNewDriver = [24, 19] as const
 const driver = 13
@@ -14,8 +14,8 @@ const numbers = (version: string): readonly [number, number] => {
 }
 
 /**
- * Returns why the service cannot run on this runtime, or with this SQLite driver, in a sentence for the operator. Both
- * are given as `major.minor.patch`, the driver only if it is installed.
+ * Returns a sentence for the operator that says why the service cannot run on this runtime or with this SQLite driver.
+ * Both versions are given as `major.minor.patch`. The version of the driver is given only if a driver is installed.
  */
 export const unfit = (node: string, sqlite: string | undefined): string | undefined => {
   const [major, minor] = numbers(node)

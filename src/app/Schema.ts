@@ -7,7 +7,7 @@ import * as Migrations from "../engine/sql/Migrations.ts"
 import * as rights from "../store/Rights.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
-/** The folder of the migrations, with one subfolder for each database. */
+/** The folder of the migrations. It has a subfolder for each kind of database. */
 interface Files {
   readonly migrations: string
 }
@@ -15,7 +15,7 @@ interface Files {
 const failed = (error: { readonly message: string; readonly detail?: string }) =>
   new CommandFailed({ code: 1, message: error.detail ?? error.message })
 
-/** Refuses a schema that is behind: only a process with the worker role may migrate it. */
+/** Refuses an old schema: only a process with the worker role may migrate the schema. */
 export const checkSchema = (
   files: Files,
   dialect: "sqlite" | "postgres"
@@ -24,7 +24,7 @@ export const checkSchema = (
     Effect.mapError(failed)
   )
 
-/** Migrates the schema, as a process with the worker role does at start. */
+/** Migrates the schema. A process with the worker role does this at its start. */
 export const migrate = (
   files: Files,
   dialect: "sqlite" | "postgres"
@@ -34,8 +34,8 @@ export const migrate = (
   )
 
 /**
- * Warns of rights that the user of the database lacks for these roles, such as those on a table that an upgrade brought.
- * A process that needs fewer may go on, so this refuses nothing.
+ * Warns about rights that the user of the database lacks for these roles, such as the rights on a table that an upgrade
+ * has added. This refuses nothing, because a process that needs fewer rights can go on.
  */
 export const tellMissingRights = (roles: Roles): Effect.Effect<void, CommandFailed, Database> =>
   rights.missing(roles).pipe(

@@ -40,7 +40,9 @@ import { Settings } from "./Settings.ts"
 
 const hostError = ({ message }: { readonly message: string }) => new CommandFailed({ code: 1, message })
 
-/** Fails if the database file was replaced or removed: everything written from then on would be lost. */
+/**
+ * Fails if the database file was replaced or removed, because everything that is written from then on would be lost.
+ */
 const replaced = Effect.flatMap(
   Database,
   ({ lost }) =>
@@ -50,8 +52,8 @@ const replaced = Effect.flatMap(
 )
 
 /**
- * Fails if background work fails again and again. A new process starts from a clean state, which a restart of the work
- * alone does not.
+ * Fails if background work fails again and again. A new process begins in a clean state, but restarted background work
+ * does not.
  */
 const givenUp = Effect.gen(function*() {
   const { givenUp } = yield* Loops
@@ -71,20 +73,21 @@ const emptied = ({ number, path }: DatabaseEmptied) =>
       `The database has no revocation list of this CA, but ${path} is its list number ${number}: the database was lost, or database.url names another one. Restore the database from a backup. If it is lost for good, start with an empty one by serve --accept-empty-database: accounts and orders start from nothing, what its last list revokes is revoked again where the record of that list is left beside it, with .issued at its end, and the next list has a higher number.`
   })
 
-/** The options of one run of `serve`. */
+/** The options of a run of `serve`. */
 export interface Run {
   readonly roles: Roles
-  /** The configuration, read for these roles. */
+  /** The configuration, as it was read for the roles of this run. */
   readonly loaded: Loaded
   /**
-   * Whether to start with an empty database even if a published revocation list shows that there was another database.
+   * Whether to start with an empty database even if a published revocation list shows that there was another database
+   * before.
    */
   readonly acceptsEmptyDatabase: boolean
-  /** Prints the welcome text when everything is being served. */
+  /** Prints the welcome text when everything is served. */
   readonly announce: Effect.Effect<void>
 }
 
-/** The exporter of spans; it is loaded only if it is configured. */
+/** The exporter of spans. It is loaded only if tracing is configured. */
 const traces = Layer.unwrap(Effect.gen(function*() {
   const config = (yield* InForce).config()
   const { version } = (yield* Host).process
@@ -122,7 +125,7 @@ const startRunner = Effect.fnUntraced(function*(
 const betweenLooks = "5 seconds"
 
 /**
- * In a worker, stores for which profiles it can sign. In every process, reads the profiles for which no worker can
+ * In a worker, stores the profiles for which it can sign. In every process, reads the profiles for which no worker can
  * sign.
  */
 const watchProfiles = Effect.fnUntraced(function*(owner: string, signers: Effect.Effect<Generation["signers"]>) {
@@ -137,17 +140,17 @@ const watchProfiles = Effect.fnUntraced(function*(owner: string, signers: Effect
     yield* Effect.ignore(states.forgetGone)
   }
   yield* Effect.ignore(look)
-  // While the database is unavailable, the last known states stay.
+  // While the database is unavailable, the last known states are kept.
   yield* supervised("profile_states", Effect.repeat(Effect.delay(Effect.ignore(look), betweenLooks), Schedule.forever))
 })
 
-/** Binds, starts and announces everything. Returns what the shutdown needs. */
+/** Binds the sockets, starts everything and announces it. Returns what the shutdown needs. */
 const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, loaded, roles }: Run) {
   const { config } = loaded
   const { process } = yield* Host
   const entropy = yield* Entropy
   const build = { roles, version: process.version, panel: process.panel }
-  // A process that does not sign learns from the workers for which profiles no worker can sign.
+  // A process that does not sign finds out from the workers for which profiles none of them can sign.
   const may = roles.has("worker") ? { mayDegrade: () => true } : {}
   const first = yield* Generations.build(loaded, build, may)
   const current = yield* Effect.acquireRelease(
@@ -162,7 +165,8 @@ const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, load
   const machine = workers.here()
   const owner = workers.ownerOf(machine, { host: hostname(), pid: process.pid, uuid: yield* entropy.uuid })
   yield* Layer.build(workers.presence({ owner, roles: rolesText(roles), version: process.version }))
-  // This listens from the first job on, so that begun jobs are ended in an orderly way, however early the signal comes.
+  // The process listens for the signal before it runs its first job. So jobs that have begun end in an orderly way,
+  // however early the signal comes.
   const stopped = yield* supervised("stop_signal", process.stopSignal)
   const runner = yield* startRunner(config, { owner, isGone: workers.isGone(machine) }, first)
   if (runner !== undefined) {
@@ -182,10 +186,10 @@ const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, load
 })
 
 /**
- * Serves until the stop signal. Every socket is bound before anything serves. Presence and recovery come before the
- * first claim. At the end, requests and jobs finish in parallel, then presence and database are closed
- * (docs/decisions/process.md). SIGHUP reloads. An uncaught exception ends the process in the same order, with that
- * exception as the failure; so does vital background work that fails again and again.
+ * Serves until the stop signal. Every socket is bound before anything is served. Presence and recovery come before the
+ * first job is claimed. At the end, requests and jobs finish at the same time, then presence and database are closed
+ * (docs/decisions/process.md). SIGHUP reloads the configuration. An uncaught exception ends the process in the same
+ * order, and becomes the failure of this effect. The same happens if vital background work fails again and again.
  */
 export const serve = (run: Run): Effect.Effect<void, CommandFailed, Graph.Kept | Host | InForce | Settings> =>
   Effect.scoped(Effect.gen(function*() {

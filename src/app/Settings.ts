@@ -12,11 +12,14 @@ import { Host } from "./Host.ts"
 
 const refused = ({ message }: { readonly message: string }) => new CommandFailed({ code: 3, message })
 
-/** Reads the configuration of a host. It reports every fault at once, with exit code 3. */
+/** Reads the configuration of a host. Reports all faults at once, with exit code 3. */
 const read = ({ cwd, env }: Host["Service"], roles?: Roles): Effect.Effect<Loaded, CommandFailed> =>
   Effect.mapError(loadConfig({ env, cwd, roles }), refused)
 
-/** Reads what is needed for one section. Remarks on a refused configuration are printed at once. */
+/**
+ * Reads the part of the configuration that work on one section needs. Remarks about a refused configuration are printed
+ * at once.
+ */
 const readSection = ({ cwd, env }: Host["Service"], section: NeededSection): Effect.Effect<Config, CommandFailed> =>
   loadSection({ cwd, env }, section).pipe(
     Effect.mapError(({ message }) =>
@@ -28,11 +31,11 @@ const readSection = ({ cwd, env }: Host["Service"], section: NeededSection): Eff
 
 /** The configuration, from the file and the variables of the host. */
 export class Settings extends Context.Service<Settings, {
-  /** Read on first use and cached: a command uses one configuration. */
+  /** The configuration. It is read at the first use and then kept, because a command uses only one configuration. */
   readonly loaded: Effect.Effect<Loaded, CommandFailed>
-  /** The configuration of a command that needs only the database. It is cached too. */
+  /** The configuration of a command that needs nothing but the database. It is also kept. */
   readonly forRecords: Effect.Effect<Config, CommandFailed>
-  /** The configuration of a command that needs only one listener. */
+  /** The configuration of a command that needs nothing but one listener. */
   readonly forListener: (section: "server" | "admin") => Effect.Effect<Config, CommandFailed>
   /**
    * Reads the configuration again, for a process with these roles. Faults in keys that only other roles use refuse
@@ -52,12 +55,12 @@ export class Settings extends Context.Service<Settings, {
     })
   )
 
-  /** The configuration a command uses. */
+  /** The configuration that a command uses. */
   static readonly loaded: Effect.Effect<Loaded, CommandFailed, Settings> = Effect.flatMap(this, ({ loaded }) => loaded)
 
   /**
-   * The configuration of a command over stored records. If it is refused, the command says so and continues with what
-   * can be read, as long as `database.*` can be read.
+   * The configuration of a command on stored records. If the configuration is refused, the command says so. It
+   * continues with the readable part, as long as `database.*` can be read.
    */
   static readonly forRecords: Effect.Effect<Config, CommandFailed, Settings> = Effect.flatMap(
     this,

@@ -20,8 +20,8 @@ import { tlsOf } from "./ListenerTls.ts"
 import { Settings } from "./Settings.ts"
 
 /**
- * Reads the configuration for `init`. If no profile is configured and no file exists, it writes a first one. Only the
- * owner can read that file, because it may later contain passwords. Returns the path if the file was written.
+ * Reads the configuration for `init`. If no profile is configured and there is no file, writes a first file. Only its
+ * owner can read this file, because it may later contain passwords. If the file was written, also returns its path.
  */
 export const loadOrCreate: Effect.Effect<
   { readonly loaded: Loaded; readonly created: string | undefined },
@@ -52,7 +52,7 @@ export const loadOrCreate: Effect.Effect<
 const lacksOnlyProfiles = ({ faults }: ConfigRefused): boolean =>
   faults.every(({ key }) => key === "profiles" || key === fileVariable)
 
-/** Creates missing key files. Returns a line for each new pair. It never changes existing files. */
+/** Creates the key files that are missing. Returns a line for each new pair. Existing files are never changed. */
 export const createFiles = (config: Config): Effect.Effect<ReadonlyArray<string>, CommandFailed, Entropy | Host> =>
   Effect.gen(function*() {
     const made: Array<string> = []
@@ -72,8 +72,8 @@ export const createFiles = (config: Config): Effect.Effect<ReadonlyArray<string>
   }).pipe(Effect.mapError(filesFailed))
 
 /**
- * Creates the missing accounts of relays at their upstreams, and returns a line for each. This is the last step,
- * because an upstream may not answer, or may first require a credential.
+ * Creates the missing accounts of relays at their upstreams. Returns a line for each account. This is the last step,
+ * because an upstream may not answer, or may require a credential first.
  */
 export const createAccounts = (
   config: Config

@@ -4,7 +4,7 @@ import { painted, unpainted } from "../surfaces/cli/Paint.ts"
 import type { Output, Streams } from "./Host.ts"
 import * as Logging from "./Logging.ts"
 
-/** Returns the view of an output stream, under the flags of a command line. `now` is in epoch seconds. */
+/** Returns the view of an output stream, with the flags of a command line applied. `now` is in epoch seconds. */
 export const viewOn = (
   output: Output,
   env: Streams["env"],

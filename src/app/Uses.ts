@@ -5,11 +5,14 @@ import type * as Fiber from "effect/Fiber"
 import { countIn } from "../domain/words/Series.ts"
 import type { Watch } from "../engine/http/Listener.ts"
 
-/** The requests and attempts that use a generation, so that it stays open until the last of them has ended. */
+/**
+ * Counts the requests and attempts that use a generation, so that the generation stays open until the last of them has
+ * ended.
+ */
 export interface Uses {
-  /** A request or an attempt begins to use it, until its fiber ends. */
+  /** Called when a request or an attempt begins to use the generation. The use lasts until its fiber ends. */
   readonly begun: (fiber: Fiber.Fiber<unknown, unknown>) => void
-  /** Counts an answered request in the metrics. Those of no profile are counted as of `none`. */
+  /** Counts an answered request in the metrics. A request that belongs to no profile is counted under `none`. */
   readonly answered: Watch["answered"]
   /** Waits until the last use has ended. */
   readonly ended: Effect.Effect<void>

@@ -36,10 +36,10 @@ import { secretsOf } from "./SecretInput.ts"
 
 type ActCli = Cli<Fields, unknown, CommandServices>
 
-/** The services that an act may need on the command line. */
+/** The services that an act on the command line may need. */
 export type CommandServices = Acting | ActingAtKeyboard | Configured | Database | Entropy | Notifier | Queue
 
-/** The most rows that a command prints at once. */
+/** The highest number of rows that a command prints at once. */
 const mostRows = 10_000
 
 const textOf = (cli: AnyCli, output: unknown) => {
@@ -53,7 +53,7 @@ const textOf = (cli: AnyCli, output: unknown) => {
   return renderDetail(cli.members?.(output) ?? output as NonNullable<ReturnType<NonNullable<typeof cli.members>>>)
 }
 
-/** Runs an act with the values that the library has read, and prints its output. */
+/** Runs an act with the values that the library has read. Prints the output of the act. */
 const running = (act: AnyAct<CommandServices>, cli: ActCli, input: Read, more: Read, read: Read) =>
   Effect.gen(function*() {
     const question = cli.confirm === undefined ? undefined : yield* cli.confirm(input)
@@ -77,7 +77,7 @@ const running = (act: AnyAct<CommandServices>, cli: ActCli, input: Read, more: R
     })
   })
 
-/** Provides the services of acts other than the database: the person at the keyboard, and the configuration. */
+/** Provides the services that acts need besides the database: the person at the keyboard, and the configuration. */
 const surroundings = (needsConfig: boolean) =>
   Effect.gen(function*() {
     const { config, sources } = needsConfig
@@ -121,22 +121,22 @@ const commandOf = (act: AnyAct<CommandServices>, cli: ActCli, services: Services
   return command(name, text, parameters, run)
 }
 
-/** A command with its errors and its requirements. */
+/** A command, with its errors and its requirements. */
 // The library has no type for a command with any name.
 // oxlint-disable-next-line typescript/no-explicit-any
 type Made = Command.Command<any, never, object, CommandFailed, Surroundings>
 
 type Surroundings = Confirmation | Globals | Host | Operator | Progress | Settings
 
-/** The services that only some acts of a noun need, by the words of the command. */
+/** The services that only some acts of a noun need, by the words of their commands. */
 interface Services<R> {
   readonly [command: string]: Layer.Layer<R, CommandFailed, CommandServices | Surroundings>
 }
 
 /**
- * Makes the commands of a noun below a word: `nonce` with `count` and `cleanup`. `more` are additional commands, by the
- * words of their group. Such a command can replace the command of an act. `services` are services that only single
- * commands need.
+ * Makes the commands of a noun below a word: `nonce` with `count` and `cleanup`. `more` lists additional commands, by
+ * the words of their group. An additional command can replace the command of an act. `services` lists the services that
+ * only individual commands need.
  */
 export const actCommand = <R = never>(
   noun: Noun<CommandServices | R>,
@@ -144,7 +144,7 @@ export const actCommand = <R = never>(
   more: { readonly [words: string]: ReadonlyArray<Made> } = {},
   services: Services<R> = {}
 ) => {
-  // Each command gets its own services before it runs.
+  // Each command is given its own services before it runs.
   const { acts, commands } = noun as Noun<CommandServices>
   const below = (words: string): ReadonlyArray<Made> => {
     const others = more[words] ?? []

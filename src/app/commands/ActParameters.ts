@@ -13,12 +13,15 @@ import { CommandFailed, refusedFor } from "../CommandFailed.ts"
 import { refusal, switchFlag } from "./Flags.ts"
 import { secretFlag } from "./SecretInput.ts"
 
-/* Makes the flags and arguments of acts' commands from the members, and turns their values into the members. */
+/*
+ * Makes the flags and arguments of acts' commands from the members of the acts, and turns the values of the flags and
+ * arguments into members.
+ */
 
 /** The command-line form of any act. */
 export type AnyCli = Cli<Fields, unknown, unknown>
 
-/** A flag or an argument, by the name under which the library gives its value. */
+/** A flag or an argument, with the name under which the library returns its value. */
 type Parameter = readonly [name: string, parameter: Param.Any]
 
 const hyphened = (member: string): string => member.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
@@ -31,15 +34,15 @@ const writtenIn = ({ form }: Field<unknown>, text: string): Written | undefined 
   form === "integer" ? readWhole(text) : text
 
 /**
- * Returns whether a text is a word outside a closed set. That does not count as a wrong command line, so it is refused
- * with code 3 (docs/decisions/command-line.md). A blank text does not count as a word.
+ * Returns whether a text is a word outside a closed set. Such a word does not make the command line wrong, so it is
+ * refused with code 3 (docs/decisions/command-line.md). A blank text is not a word.
  */
 const isUnknown = ({ _tag }: OperatorError, given: unknown): boolean =>
   _tag === "UnknownWord" && typeof given === "string" && given.trim() !== ""
 
 /**
- * Returns the value of a member. An unknown word is passed on unchanged. It is refused only if the rest of the command
- * line is right.
+ * Returns the value of a member. An unknown word is returned unchanged. It is refused only if everything else on the
+ * command line is right.
  */
 const valueOf = (
   field: Field<unknown>,
@@ -83,7 +86,7 @@ const valueFlag = (cli: AnyCli, member: string, field: Field<unknown>) => {
     : Flag.map(Flag.optional(named), Option.getOrUndefined)
 }
 
-/** Returns the flags of a member: one flag, or one for each of its words if the words are flags. */
+/** Returns the flags of a member. There is one flag, or one for each word of the member if its words are flags. */
 const flagsOf = (cli: AnyCli, member: string, field: Field<unknown>): ReadonlyArray<Parameter> => {
   const words = cli.spelt?.[member]
   if (words !== undefined) return Object.values(words).map(([name, help]) => [name, switchFlag(name, help)])
@@ -105,11 +108,17 @@ const argumentOf = (cli: AnyCli, member: string, field: Field<unknown>) => {
   return field.isNeeded ? argument : Argument.map(Argument.optional(argument), Option.getOrUndefined)
 }
 
-/** Returns the members that are arguments, in order. By default these are the members in the path of the route. */
+/**
+ * Returns the members that are written as arguments, in order. By default these are the members in the path of the
+ * route.
+ */
 export const argsOf = <R>({ http }: AnyAct<R>, cli: AnyCli): ReadonlyArray<string> =>
   cli.args ?? [...http?.route.matchAll(/\{(\w+)\}/g) ?? []].map(([, hole = ""]) => hole)
 
-/** Returns the members of an act for its command. Some members that are optional elsewhere are required here. */
+/**
+ * Returns the members of an act as its command requires them. Some members that are optional elsewhere are required on
+ * the command line.
+ */
 export const demanded = (fields: Fields, { needs = [] }: AnyCli): Fields => ({
   ...fields,
   ...Object.fromEntries(
@@ -119,7 +128,7 @@ export const demanded = (fields: Fields, { needs = [] }: AnyCli): Fields => ({
   )
 })
 
-/** Returns the arguments and then the flags of members. */
+/** Returns the arguments and flags of members, the arguments first. */
 export const parametersOf = (fields: Fields, cli: AnyCli, args: ReadonlyArray<string>): ReadonlyArray<Parameter> => [
   ...args.flatMap((member): ReadonlyArray<Parameter> => {
     const field = fields[member]
@@ -148,7 +157,10 @@ const givenFor = (cli: AnyCli, member: string, read: Read) =>
 
 const wrong = (message: string): CommandFailed => new CommandFailed({ code: 2, message })
 
-/** Returns the input of an act from the values that the library has read. `args` are the members that are not flags. */
+/**
+ * Returns the input of an act, made from the values that the library has read. `args` lists the members that are
+ * written as arguments.
+ */
 export const inputOf = Effect.fnUntraced(function*(
   fields: Fields,
   cli: AnyCli,
@@ -157,10 +169,10 @@ export const inputOf = Effect.fnUntraced(function*(
 ) {
   const input: { [member: string]: unknown } = {}
   for (const [member, field] of Object.entries(fields)) {
-    // Secrets are read last, when nothing else can be refused any more (`SecretInput.ts`).
+    // Secrets are read last, when nothing else can be refused (`SecretInput.ts`).
     if (field.isSecret === true) continue
     const given = yield* givenFor(cli, member, read)
-    // A flag without a value that was left out counts as absent.
+    // A flag without a value counts as absent if it was left out.
     const isAbsent = given === undefined || given === false ||
       (!field.isNeeded && Array.isArray(given) && given.length === 0)
     input[member] = isAbsent || cli.omits?.includes(member)

@@ -13,7 +13,7 @@ import { print } from "./Print.ts"
 
 const mostDays = 100_000
 
-/** `audit cleanup`. It is not an act, because it can be stopped half-way and shows its progress. */
+/** `audit cleanup`. This command is not an act, because it can be stopped half-way and shows its progress. */
 export const cleanupCommand = command(
   "cleanup",
   "Delete old rows of the audit trail. Example: acme-svc audit cleanup --older-than 365. Exit codes: 0, 1, 2, 3.",

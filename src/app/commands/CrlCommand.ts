@@ -22,8 +22,8 @@ import { jsonOption } from "./Flags.ts"
 import { print } from "./Print.ts"
 
 /**
- * Provides the CAs of profiles. If the certificate of a CA is missing, the lists of the other CAs and its own stored
- * list are still available.
+ * Provides the CAs of profiles. If the certificate of a CA is missing, the lists of the other CAs can still be read,
+ * and so can the stored list of this CA.
  */
 const authoritiesIn = ({ profiles }: Pick<Config, "profiles">) =>
   mapLayerError(Issuers.layer(profiles.filter(({ enabled }) => enabled), undefined, () => true), filesFailed)

@@ -10,11 +10,12 @@ import type { Given } from "./Usage.ts"
 type Config = Command.Command.Config
 
 /**
- * The flags and arguments of a command. The library does not return them, so each command has them as an annotation.
+ * The flags and arguments of a command. The library does not return them, so each command carries them in an
+ * annotation.
  */
 const Parameters = Context.Reference<Config>("acme/app/commands/Descriptor/Parameters", { defaultValue: () => ({}) })
 
-/** Makes a command with its description (`CommandTree.describedBy`). */
+/** Makes a command from its description (`CommandTree.describedBy`). */
 export const command = <const Taken extends Config, E, R>(
   name: string,
   text: string,
@@ -35,8 +36,8 @@ const paramsOf = (command: Command.Command.Any): ReadonlyArray<Param.Any> =>
 const childrenOf = (command: Command.Command.Any) => command.subcommands.flatMap(({ commands }) => commands)
 
 /**
- * Returns the words of a set that is not checked here. They are at the end of a description (`ActParameters.ts`), or
- * they are the placeholder of the value.
+ * Returns the words of a set that is not checked here. The words are at the end of the description
+ * (`ActParameters.ts`), or they are the placeholder of the value.
  */
 const knownWords = (text: string, value: string | undefined): ReadonlyArray<string> => {
   const [, listed] = /(?:^|\s)One of ([\w-]+(?:, [\w-]+)+)\.$/.exec(text) ?? []
@@ -68,7 +69,7 @@ const singleOf = (
 const shown = (fallback: unknown): string | undefined =>
   typeof fallback === "string" || typeof fallback === "number" ? String(fallback) : undefined
 
-/** A flag or an argument in the library's forms. */
+/** A flag or an argument, in any of the forms that the library uses. */
 type AnyParam =
   | Param.Single<Param.ParamKind, unknown>
   | Param.Map<Param.ParamKind, unknown, unknown>
@@ -87,7 +88,7 @@ const flagOf = (any: Param.Any): Flag => {
       return { ...flagOf(param.param), isNeeded: Option.exists(param.min, (min) => min > 0), isRepeated: true }
     case "Map": {
       const flag = flagOf(param.param)
-      // The library represents a flag with a default as a mapped optional flag.
+      // The library represents a flag with a default as a mapped, optional flag.
       return param.param._tag === "Optional" ? { ...flag, fallback: shown(param.f(Option.none())) } : flag
     }
     case "Transform":
@@ -108,7 +109,7 @@ export const commandTree = (command: Command.Command.Any, above: ReadonlyArray<s
   }
 }
 
-/** Returns the faults in the values of flags. The library would stop at the first fault. */
+/** Returns the faults in the values of all flags. The library would stop at the first fault. */
 export const wrongValues = (root: Command.Command.Any, { flags, path }: Given) => {
   const command = path.reduce((at, word) => childrenOf(at).find(({ name }) => name === word) ?? at, root)
   const given = paramsOf(command).filter(({ kind }) => kind === "flag")

@@ -56,7 +56,7 @@ const namesFlag = repeatedFlag("identifier", "name").pipe(
   Flag.withDescription("A name in the order; may be given several times.")
 )
 
-// With other names, finalize refuses the CSR before it runs a script.
+// For any other name, finalize refuses the CSR before a script runs.
 const isPlain = (text: string) => text !== "" && !text.includes(",") && hiddenIn(text) === undefined
 
 const commonNamesFlag = repeatedFlag("common-name", "text").pipe(
@@ -119,7 +119,7 @@ const explainCommand = command(
           }),
           Graph.policiesOf(loaded.config, [profile], process.version)
         ).pipe(Effect.catchTag("CommandFailed", placing(loaded)))
-      // The database is needed only for the credential of an account.
+      // The database is needed only to find the credential of an account.
       const asksForCredentials = viewOf(profile).checks.some(({ type }) => type === "eab")
       const explanation = account !== undefined && asksForCredentials
         ? yield* withRecords(
@@ -133,7 +133,7 @@ const explainCommand = command(
     })
 )
 
-/** `filter`: the policies on disk, even if a running server has not loaded them yet. */
+/** `filter`: the policies on disk. A running server may not have loaded them yet. */
 export const filterCommand = Command.make("filter").pipe(
   Command.withDescription("Filter policies, as configured on disk."),
   Command.withSubcommands([show, explainCommand])

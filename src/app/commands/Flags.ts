@@ -6,11 +6,11 @@ import * as Option from "effect/Option"
 import { readWhole } from "../../domain/WholeNumber.ts"
 import { hiddenIn } from "../../engine/HiddenText.ts"
 
-/** The values that a flag accepts. `read` returns undefined for any other value. */
+/** The values that a flag accepts. `read` returns undefined for every other value. */
 interface Values<A> {
   /** The placeholder of the value in the help. */
   readonly shown: string
-  /** The end of the sentence that begins with the flag and "takes". */
+  /** What the flag accepts: the end of a sentence that begins with the flag and the word "takes". */
   readonly takes: string
   readonly read: (text: string) => A | undefined
 }
@@ -64,7 +64,7 @@ const textFlag = (name: string, longest = 1000): Flag.Flag<string> =>
 export const optionalText = (name: string, text: string): Flag.Flag<string | undefined> =>
   optional(textFlag(name), text)
 
-/** A flag that may be given several times. Spaces around a value do not count. */
+/** A flag that may be given several times. Blanks around a value are ignored. */
 export const repeatedFlag = (name: string, shown: string): Flag.Flag<ReadonlyArray<string>> =>
   Flag.String(name).pipe(Flag.withMetavar(shown), Flag.map((text) => text.trim()), Flag.atLeast(0))
 
@@ -72,7 +72,8 @@ export const repeatedFlag = (name: string, shown: string): Flag.Flag<ReadonlyArr
 export const switchFlag = (name: string, text: string): Flag.Flag<boolean> =>
   Flag.Boolean(name).pipe(Flag.withoutNegation, Flag.withDefault(false), Flag.withDescription(text))
 
-// The library has no public way to read the words of a flag, so their list is also the placeholder of the value.
+// The library has no public way to read the words of a flag. So the list of words is also used as the placeholder of
+// the value.
 const listed = (words: ReadonlyArray<string>): string => words.join(" | ")
 
 /** A flag whose value is one of a closed set of words. */

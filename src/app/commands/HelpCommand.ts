@@ -9,7 +9,7 @@ import { Host } from "../Host.ts"
 import { command } from "./Descriptor.ts"
 import { choiceArgument } from "./Flags.ts"
 
-/** `completions`: the script with which a shell completes command lines. `tree` is the tree of all commands. */
+/** `completions`: the script that completes command lines in a shell. `tree` is the tree of all commands. */
 export const completionsCommand = (tree: Effect.Effect<CommandNode>) =>
   command(
     "completions",
@@ -22,7 +22,7 @@ export const completionsCommand = (tree: Effect.Effect<CommandNode>) =>
     ({ shell }) => Effect.flatMap(tree, (root) => Console.log(renderCompletions(root, shell)))
   )
 
-/** `man`: the manual page. `tree` is the tree of all commands, `sections` their order. */
+/** `man`: the manual page. `tree` is the tree of all commands, and `sections` gives their order. */
 export const manCommand = (tree: Effect.Effect<CommandNode>, sections: Sections) =>
   command(
     "man",
@@ -34,7 +34,10 @@ export const manCommand = (tree: Effect.Effect<CommandNode>, sections: Sections)
           Console.log(renderManPage(root, sections, { version, day: "" }))))
   )
 
-/** `help`: the help page of a command, like `--help` after the command. `show` prints the page of the given words. */
+/**
+ * `help`: the help page of a command, the same as with `--help` after the command. `show` prints the page for the given
+ * words.
+ */
 export const helpCommand = <E, R>(show: (words: ReadonlyArray<string>) => Effect.Effect<void, E, R>) =>
   command(
     "help",

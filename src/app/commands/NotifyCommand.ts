@@ -7,7 +7,10 @@ import { placing } from "../Places.ts"
 import { Settings } from "../Settings.ts"
 import { actCommand } from "./ActCommand.ts"
 
-/** Provides the deliveries to the configured receivers. A refusal says where the file has the fault. */
+/**
+ * Provides the deliveries to the configured receivers. If this is refused, the refusal says at which place of the file
+ * the fault is.
+ */
 const deliveries = Layer.effectContext(Effect.gen(function*() {
   const loaded = yield* Settings.loaded
   const { version } = (yield* Host).process

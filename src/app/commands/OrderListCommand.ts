@@ -30,7 +30,7 @@ const wrong = (message: string) => new CommandFailed({ code: 2, message })
 
 const onlyOfOrders = Object.keys(listOrders.input).filter((member) => !Object.hasOwn(listExpiring.input, member))
 
-/** `order list`: orders by their properties. `--expiring-in` is an old form of `order expiring`. */
+/** `order list`: searches orders by their properties. `--expiring-in` is an old form of `order expiring`. */
 export const listCommand = command(
   searching.name,
   searching.text,

@@ -9,8 +9,8 @@ export const print = (json: boolean, object: unknown, text: () => string | Rende
   Console.log(json ? JSON.stringify(object) : text())
 
 /**
- * Undoes a creation if its output could not be written, because the output is shown only once. `taken` says so, in the
- * past tense.
+ * Undoes the creation of something if its output could not be written, because this output is shown only once. `taken`
+ * describes in the past tense what was undone.
  */
 export const orTakeBack = <E, R>(taken: string, undo: Effect.Effect<unknown, E, R>) =>
   Effect.gen(function*() {

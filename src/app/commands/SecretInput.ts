@@ -7,9 +7,9 @@ import { readGiven } from "../GivenFile.ts"
 import { Host } from "../Host.ts"
 import { optionalText } from "./Flags.ts"
 
-/* Reads a secret of a command. It is never an argument, because other processes can see arguments. */
+/* Reads a secret for a command. A secret is never an argument, because other processes can see arguments. */
 
-/** Returns the flag for the file with a secret of this name. */
+/** Returns the flag that names the file with a secret. `name` is the name of the secret. */
 export const secretFlag = (name: string) =>
   optionalText(
     `${name}-file`,
@@ -37,15 +37,15 @@ const typed = Effect.fnUntraced(function*(name: string) {
   return first
 })
 
-/** Reads a secret from a file, typed twice at a terminal, or from a line of standard input. */
+/** Reads a secret from a file, from a terminal, where it must be typed twice, or from a line of standard input. */
 const readSecret = Effect.fnUntraced(function*(name: string, file: string | undefined) {
   const { stdin } = yield* Host
   return yield* file !== undefined ? ofFile(name, file) : stdin.isTerminal ? typed(name) : stdin.readLine
 })
 
 /**
- * Reads the secrets of an act. `read` has the values of the command line, and `nameOf` returns the command line's name
- * for a member.
+ * Reads the secrets of an act. `read` contains the values of the command line. `nameOf` returns the name of a member on
+ * the command line.
  */
 export const secretsOf = Effect.fnUntraced(function*(
   fields: Fields,

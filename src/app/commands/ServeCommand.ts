@@ -24,8 +24,8 @@ import { Settings } from "../Settings.ts"
 import { command } from "./Descriptor.ts"
 import { repeatedFlag, switchFlag } from "./Flags.ts"
 
-// The log lines of the start are written at the end of the event loop's turn, and the text for people must come after
-// them.
+// The log lines of the start are written at the end of the event loop's turn. The text for people must come after these
+// lines.
 const turnEnd = Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
 
 const serveProgram = (roles: Roles, acceptsEmptyDatabase = false) =>
@@ -35,7 +35,8 @@ const serveProgram = (roles: Roles, acceptsEmptyDatabase = false) =>
     const loaded = yield* fresh(roles)
     const { config } = loaded
     const log = Logging.make(config, host, yield* Globals)
-    // This listens all the time: an exception between two steps of the start is raised at the next step.
+    // The process listens for exceptions all the time. If one occurs between two steps of the start, the next step
+    // fails with it.
     const process: Process = {
       ...host.process,
       uncaught: Fiber.join(
@@ -76,7 +77,7 @@ const serveProgram = (roles: Roles, acceptsEmptyDatabase = false) =>
     )
   })
 
-/** Serves with every role, as the command line without a command does. */
+/** Serves with all roles. A command line without a command does the same. */
 export const serveEverything = serveProgram(new Set(everyRole))
 
 /** `serve`: runs the service. */

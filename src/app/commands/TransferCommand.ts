@@ -47,7 +47,7 @@ const refused = {
     new CommandFailed({ code: reason === "differs" ? 1 : 3, message: detail })
 }
 
-/** Each table reports its own rows. The bar counts the rows of all tables. */
+/** Each table reports the number of its own rows. The bar shows the rows of all tables together. */
 const summed = (report: Report) => {
   const copied = new Map<string, number>()
   return ({ rows, table }: Counted): Effect.Effect<void> => {
@@ -57,7 +57,7 @@ const summed = (report: Report) => {
 }
 
 interface Target {
-  /** The name of the flag with the URL. */
+  /** The name of the flag that contains the URL. */
   readonly name: string
   readonly url: Redacted.Redacted<string>
 }
@@ -98,8 +98,8 @@ const program = ({ name, url }: Target, json: boolean) =>
 const cannot = (message: string) => new CommandFailed({ code: 2, message })
 
 /**
- * Returns the target: a URL without a password, or a file whose first line is a URL. A password is not accepted in an
- * argument, because every user can see arguments in the list of processes.
+ * Returns the target: a URL without a password, or a file whose first line is a URL. A password in an argument is
+ * refused, because every user can see arguments in the list of processes.
  */
 const targetOf = Effect.fnUntraced(function*(to: Option.Option<string>, file: Option.Option<string>) {
   if (Option.isSome(to) === Option.isSome(file)) {

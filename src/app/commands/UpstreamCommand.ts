@@ -67,7 +67,7 @@ const told = {
   lost: (url: string) => `Registered again, because the upstream no longer knew the account: ${url}`
 } as const
 
-/** Reads the secret of a credential, from a file or from a line of standard input. It is never an argument. */
+/** Reads the secret of a credential from a file or from a line of standard input. The secret is never an argument. */
 const secretOf = (file: string | undefined): Effect.Effect<string, CommandFailed, Host> =>
   Effect.map(
     file !== undefined

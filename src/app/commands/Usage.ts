@@ -4,7 +4,7 @@ import type { CommandNode, Flag } from "../../surfaces/cli/CommandTree.ts"
 import { childOf, wordOf } from "../../surfaces/cli/CommandTree.ts"
 import { globalFlags } from "../../surfaces/cli/Globals.ts"
 
-/** What a command line gives to a command. */
+/** What a command line contains for a command. */
 export interface Given {
   /** The words that name the command. */
   readonly path: ReadonlyArray<string>
@@ -13,7 +13,7 @@ export interface Given {
   readonly args: ReadonlyArray<string>
 }
 
-/** Returns the words in a form that the library reads in the same way. */
+/** Returns the words in a form that the library cannot read in another way. */
 export const wordsOf = ({ args, flags, path }: Given): ReadonlyArray<string> => [
   ...path,
   ...Object.entries(flags).flatMap(([name, values]) => values.map((value) => `--${name}=${value}`)),
@@ -29,7 +29,7 @@ const printable = (word: string): string => /^[\w./:=@*-]+$/.test(word) ? word :
 const isOneOf = ({ isClosed, words }: Flag, word: string): boolean => !isClosed || words.includes(word)
 const choiceOf = ({ name, words }: Flag) => Result.fail(`${name} takes one of ${words.join(", ")}.`)
 
-/** Reads the words after a command's own. */
+/** Reads the words that follow the words of a command. */
 const givenTo = ({ args, flags, path }: CommandNode, words: ReadonlyArray<string>): Result.Result<Given, string> => {
   const command = path.slice(1).join(" ")
   const known = new Map(flags.flatMap((flag) => [flag.name, ...flag.aliases].map((name) => [name, flag] as const)))
@@ -73,7 +73,7 @@ const givenTo = ({ args, flags, path }: CommandNode, words: ReadonlyArray<string
   })
 }
 
-/** Returns the commands below a group that end with a word. */
+/** Returns the commands in a group whose name ends with a word. */
 const endingWith = (group: CommandNode, word: string): ReadonlyArray<string> =>
   group.children.flatMap((child) => [
     ...wordOf(child) === word ? [child.path.slice(1).join(" ")] : [],
@@ -81,8 +81,8 @@ const endingWith = (group: CommandNode, word: string): ReadonlyArray<string> =>
   ])
 
 /**
- * Returns why a word names no command of a group, with the commands that end with the word, or otherwise with the
- * nearest command.
+ * Returns why a word names no command of a group. Also names the commands that end with the word or, if there are none,
+ * the nearest command.
  */
 const strange = (group: CommandNode, word: string): string => {
   if (word.startsWith("-")) return `${printable(word)} is not allowed before a command.`
@@ -97,7 +97,7 @@ interface Meant {
   readonly rest: ReadonlyArray<string>
 }
 
-/** Returns the command that the words name, and the words after it. */
+/** Returns the command that the words name, and the words that follow its name. */
 const meantBy = (root: CommandNode, words: ReadonlyArray<string>): Result.Result<Meant, string> => {
   let node = root
   for (const [at, word] of words.entries()) {
@@ -110,9 +110,10 @@ const meantBy = (root: CommandNode, words: ReadonlyArray<string>): Result.Result
 }
 
 /**
- * Reads a command line before the library does. The failure is a sentence that names the first wrong word, and the
- * nearest right word. The library reports faults in another order. It also reads some words differently: it takes a
- * value that begins with a dash for a flag, and `true` after a flag without a value for its value.
+ * Reads a command line before the library reads it. Fails with a sentence that names the first wrong word, and the
+ * right word that is nearest to it. The library reports faults in another order. It also reads some words differently:
+ * it treats a value that begins with a dash as a flag, and the word `true` after a flag without a value as the value of
+ * that flag.
  */
 export const readWords = (root: CommandNode, words: ReadonlyArray<string>): Result.Result<Given, string> =>
   Result.flatMap(meantBy(root, words), ({ node, rest }) =>
@@ -121,8 +122,8 @@ export const readWords = (root: CommandNode, words: ReadonlyArray<string>): Resu
       : Result.fail(`${node.path.slice(1).join(" ")} needs a command: ${node.children.map(wordOf).join(", ")}.`))
 
 /**
- * Reads words that ask for a help page. Returns the command that they name, or the reason why there is no such command.
- * Flags may be before and after the words.
+ * Reads the words of a command line that asks for a help page. Returns the command that they name, or says why there is
+ * no such command. Flags may precede and follow the words.
  */
 export const helpOn = (root: CommandNode, words: ReadonlyArray<string>): Result.Result<CommandNode, string> =>
   Result.map(meantBy(root, words.filter((word) => !word.startsWith("-"))), ({ node }) => node)
