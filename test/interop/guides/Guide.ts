@@ -7,8 +7,8 @@ export type Step =
   | { readonly kind: "file"; readonly path: string; readonly body: string }
   | { readonly kind: "shell"; readonly body: string }
 
-/** Where a block belongs, as the line before it says: ``In `/etc/caddy/Caddyfile`:``. */
-const place = /^In `(\/[^`]+)`[^`\n]*:$/
+/** Where a block belongs, as the line before it says: ``Write this into `/etc/caddy/Caddyfile`:``. */
+const place = /^Write this into `(\/[^`]+)`[^`\n]*:$/
 
 const stepsOf = (section: string): ReadonlyArray<Step> =>
   bodiesIn(section).flatMap(({ before, body, language }): ReadonlyArray<Step> => {
