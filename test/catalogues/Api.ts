@@ -111,7 +111,7 @@ const answersOf = ({ responses }: Operation): string =>
       mediaType === "application/json" ? typeOf(schema) : `\`${mediaType}\``
     )
     return bodies.length === 0 ? `${status} without a body` : `${status} with ${bodies.join(", or ")}`
-  }).join("; ")
+  }).join("; or ")
 
 const routePart = (method: string, path: string, operation: Operation): string => {
   const { description, parameters, requestBody, summary } = operation
@@ -131,10 +131,12 @@ const routePart = (method: string, path: string, operation: Operation): string =
       ])
     )],
     ...body === undefined ? [] : [
-      requestBody?.required === true ? "The body:" : "The body, which may be left out:",
+      requestBody?.required === true ? "The body:" : "The body, which you may leave out:",
       membersOf(body)
     ],
-    `Answers ${answersOf(operation)}.${codes.length === 0 ? "" : ` Errors of its own: ${codes.join(", ")}.`}`
+    `The answer is ${answersOf(operation)}.${
+      codes.length === 0 ? "" : ` Errors specific to this endpoint: ${codes.join(", ")}.`
+    }`
   ].join("\n\n")
 }
 

@@ -18,18 +18,18 @@ const schemes = {
     in: "cookie",
     name: sessionCookie,
     description:
-      "POST /api/session sets it. Requests that change something send the csrfToken of the session in the header X-CSRF-Token."
+      "POST /api/session sets this cookie. Requests that change something send the csrfToken of the session in the header X-CSRF-Token."
   },
-  token: { type: "http", scheme: "bearer", description: "A token for programs. POST /api/tokens makes it." }
+  token: { type: "http", scheme: "bearer", description: "A token for programs. POST /api/tokens makes such a token." }
 } as const
 
 const roleWords: { readonly [A in Access]: string } = {
-  public: "For anybody.",
-  half: "Needs a session that has not yet given its second factor.",
-  own: "Needs a session of any operator.",
-  viewer: "Every role may use it.",
-  operator: "The roles operator and admin may use it.",
-  admin: "The role admin may use it."
+  public: "Anybody may use this endpoint.",
+  half: "This endpoint needs a session that has not yet given its second factor.",
+  own: "This endpoint needs a session of an operator.",
+  viewer: "Every role may use this endpoint.",
+  operator: "The roles operator and admin may use this endpoint.",
+  admin: "Only the role admin may use this endpoint."
 }
 
 const securityOf = (
@@ -44,14 +44,15 @@ const csrfHeader = {
   in: "header",
   required: false,
   schema: { type: "string" },
-  description: "The csrfToken of the session. A session needs it; a token does not."
+  description:
+    "The csrfToken of the session. A request with a session needs this header; a request with a token does not."
 } as const
 
 const successes: { readonly [status: string]: string } = {
   200: "The answer to the request.",
   201: "The record was created.",
   202: "The work has begun.",
-  204: "It was done."
+  204: "The request succeeded."
 }
 
 /** Returns whether a route can send one of the errors that the declaration lists for every route. */
