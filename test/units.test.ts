@@ -353,7 +353,9 @@ describe("docs/operations.md", () => {
   it("tells the numbers of the unit", () => {
     assert.include(
       document,
-      `the ${of("TimeoutStopSec")} of the unit are enough below ${Number(of("TimeoutStopSec")) * 1000 - 10_000}.`
+      `The unit sets ${of("TimeoutStopSec")} seconds, which is enough for a \`server.request_timeout_ms\` below ${
+        Number(of("TimeoutStopSec")) * 1000 - 10_000
+      }.`
     )
     assert.include(document, "started again after two seconds")
     assert.strictEqual(of("RestartSec"), "2")
