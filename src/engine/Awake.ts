@@ -10,7 +10,7 @@ export interface Awake {
   readonly repeat: <E, R>(look: Effect.Effect<void, E, R>) => Effect.Effect<unknown, E, R>
 }
 
-/** Makes an {@link Awake} that checks every `millis` milliseconds, and sleeps while `isIdle` is true. */
+/** Makes an {@link Awake} that checks every `millis` milliseconds. It sleeps while `isIdle` returns true. */
 export const makeAwake = (millis: number, isIdle: () => boolean): Awake => {
   const latch = Latch.makeUnsafe()
   const busy = Effect.suspend(() => {

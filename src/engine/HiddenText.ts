@@ -1,16 +1,14 @@
-/*
- * Finds and replaces invisible characters in texts that come from outside and that are shown, mailed, logged or
- * printed.
- */
+/* Finds and replaces invisible characters in texts from outside that are shown, mailed, logged or printed. */
 
 /**
  * Control characters, line and paragraph separators, marks that change the direction of writing, and all other
- * invisible characters. They move or hide the text beside them, or control a terminal. The joiners U+200C and U+200D
- * are allowed, because words of some scripts need them.
+ * invisible characters. Such characters move or hide the text beside them, or control a terminal. The joiners U+200C
+ * and U+200D are allowed, because words of some scripts need them.
  */
 const hidden = /(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu
 
-// This pattern matches nearly every text, at a quarter of the cost.
+// Matches texts that certainly have no hidden character. Nearly all texts match, and this check costs a quarter of the
+// other.
 const plain = /^[\x20-\x7e]*$/
 
 /** Returns the first hidden character in the form `U+202E`. */
@@ -23,8 +21,8 @@ const codePoint = (text: string): string =>
   `U+${(text.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`
 
 /**
- * Replaces each hidden character of a text with the result of `replacement`, which gets the character and its code
- * point in the form `U+202E`.
+ * Replaces each hidden character of a text with the result of `replacement`. Its arguments are the character and the
+ * code point in the form `U+202E`.
  */
 export const replaceHidden = (text: string, replacement: (character: string, code: string) => string): string =>
   plain.test(text) ? text : text.replaceAll(hidden, (character) => replacement(character, codePoint(character)))
@@ -38,5 +36,5 @@ export const escapeHidden = (text: string): string =>
     return written !== character ? written : Array.from(character.split(""), (_, at) => unit(character, at)).join("")
   })
 
-/** Returns the text on one line, with one blank instead of each run of hidden characters and blanks. */
+/** Returns the text on one line. Each run of hidden characters and blanks becomes one blank. */
 export const oneLine = (text: string): string => replaceHidden(text, () => " ").replaceAll(/\s+/g, " ").trim()

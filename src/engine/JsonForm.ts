@@ -3,8 +3,8 @@ import type * as SchemaAST from "effect/SchemaAST"
 /* Describes why JSON does not fit a schema: the required form, and the place of the member. */
 
 /**
- * Returns the JSON form that a schema requires, for a sentence: `a text`, `an array`. For a union it is the form of the
- * first type.
+ * Returns the JSON form that a schema requires, in words for a sentence: `a text`, `an array`. For a union, this is the
+ * form of its first type.
  */
 export const formOf = (ast: SchemaAST.AST): string => {
   switch (ast._tag) {
@@ -25,6 +25,6 @@ export const formOf = (ast: SchemaAST.AST): string => {
   }
 }
 
-/** Returns the place of a member as people write it: `items[1].value`. */
+/** Returns the place of a member in the usual notation: `items[1].value`. */
 export const pathText = (path: ReadonlyArray<PropertyKey>): string =>
   path.map((step, at) => typeof step === "number" ? `[${step}]` : at === 0 ? String(step) : `.${String(step)}`).join("")

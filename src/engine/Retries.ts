@@ -5,9 +5,9 @@ const backoff = Schedule.min([Schedule.exponential("1 second"), Schedule.spaced(
 const beginsAnewAfterMillis = 300_000
 
 /**
- * A schedule for work that waits for an unavailable server. It tries again after a second, then after twice as long
- * each time, up to half a minute. It starts over every five minutes, so that the first wait is short again if the
- * server fails again later.
+ * A schedule for work that waits for an unavailable server. The first wait is a second. Each further wait is twice as
+ * long, up to half a minute. Every five minutes the schedule starts again, so that the waits are short again if the
+ * server fails later.
  */
 export const untilBack = Schedule.fromStep(Effect.map(Schedule.toStep(backoff), (first) => {
   let step = first

@@ -15,7 +15,7 @@ export const makeSharedReading = <A, E, R>(
     return turns.withPermits(1)(Effect.gen(function*() {
       const now = yield* currentMillis
       const last = yield* Ref.get(kept)
-      // If the clock was set back, the value also counts as old.
+      // The value also counts as old if the clock was set back.
       if (last !== undefined && now - last.at < millis && now >= last.at) return last.value
       const value = yield* read
       yield* Ref.set(kept, { at: now, value })

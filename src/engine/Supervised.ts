@@ -13,8 +13,8 @@ const longestError = 2000
 
 /**
  * Runs work in the background until its scope ends. All background work that outlives its caller is started in this
- * way. If the work fails, the failure is logged under the loop's name and counted, and the work runs again after a
- * growing wait. {@link Loops} knows which loops fail again and again.
+ * way. If the work fails, the failure is logged under the name of the loop and counted. After a wait, the work runs
+ * again; each wait is longer than the one before. {@link Loops} knows which loops keep failing.
  */
 export type Supervised<Loop extends string> = <A, R>(
   loop: Loop,

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 
 /*
- * The clock in whole seconds, which is the unit of rows and certificates, and functions that read and write RFC 3339
+ * The clock in whole seconds, the unit that rows and certificates use, and functions that read and write RFC 3339
  * times.
  */
 
@@ -15,7 +15,8 @@ export const millisOf = (fiber: Fiber.Fiber<unknown, unknown>): number =>
 export const currentMillis: Effect.Effect<number> = Effect.withFiber((fiber) => Effect.succeed(millisOf(fiber)))
 
 /**
- * Milliseconds since the start of the process. Waits and limits use them, so that changes of the clock do not matter.
+ * The milliseconds since the start of the process. Waits and limits are measured in this way, so that changes of the
+ * clock do not matter.
  */
 export const lifeMillis: Effect.Effect<number> = Effect.withFiber((fiber) =>
   Effect.succeed(Number(fiber.getRef(Clock.Clock).monotonicTimeNanosUnsafe() / 1_000_000n))
@@ -26,7 +27,10 @@ export const currentSeconds: Effect.Effect<number> = Effect.withFiber((fiber) =>
   Effect.succeed(Math.floor(millisOf(fiber) / 1000))
 )
 
-/** The last second of the year 9999 and the first second of the year 0. RFC 3339 has no times outside this range. */
+/**
+ * The last second of the year 9999, and the first second of the year 0. RFC 3339 cannot express times outside this
+ * range.
+ */
 const [latest, earliest] = [253_402_300_799, -62_167_219_200]
 
 /**
@@ -38,14 +42,14 @@ export const rfc3339 = (epochSeconds: number): string => {
   return `${new Date(shown * 1000).toISOString().slice(0, -".000Z".length)}Z`
 }
 
-// RFC 3339 allows lower case, any offset and a leap second. The runtime's parser accepts all of these except the leap
-// second. It also accepts days and hours that do not exist.
+// RFC 3339 allows lower case, any offset and a leap second. The parser of the runtime accepts all of these except the
+// leap second. It also accepts days and hours that do not exist.
 const form =
   /^(\d{4})-(\d{2})-(\d{2})[Tt](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/
 
 /**
- * Returns the epoch seconds of an RFC 3339 time that is also an RFC 3339 time when it is written in UTC. Returns
- * `undefined` for any other text.
+ * Returns the epoch seconds of an RFC 3339 time. Returns `undefined` for any other text, and for a time that RFC 3339
+ * cannot express in UTC.
  */
 export const parseRfc3339 = (text: string): number | undefined => {
   const [, year, month, day] = form.exec(text)?.map(Number) ?? []
@@ -60,6 +64,6 @@ export const parseRfc3339 = (text: string): number | undefined => {
 
 const day = /^\d{4}-\d{2}-\d{2}$/
 
-/** Returns the epoch seconds of an RFC 3339 time, or of a calendar day, which begins at midnight in UTC. */
+/** Returns the epoch seconds of an RFC 3339 time or of a calendar day. A day begins at midnight in UTC. */
 export const parseMoment = (text: string): number | undefined =>
   parseRfc3339(day.test(text) ? `${text}T00:00:00Z` : text)

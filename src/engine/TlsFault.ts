@@ -1,25 +1,25 @@
 /* Explains a failed TLS connection: the runtime's message, with advice for this service. */
 
-/** The runtime's advice. It concerns options of Node.js that this service does not use. */
+/** Matches the runtime's advice. It concerns options of Node.js that this service does not use. */
 const advice = /; if the root CA is installed locally.*$/s
 
 const untrusted = /self-signed certificate|unable to (?:get|verify) /
 
-/** A message of OpenSSL. Only its reason helps a reader. */
+/** Matches a message of OpenSSL. Only the reason in it helps a reader. */
 const ofOpenssl = /:SSL routines:[^:]*:([^:]+):/
 
 /** Returns the message of a failure without the runtime's advice. */
 export const withoutAdvice = (message: string): string => message.replace(advice, "")
 
-/** The roots that a connection trusts in addition to the public roots, and the configuration key that names them. */
+/** The roots that a connection trusts in addition to the public roots, and the configuration key that sets them. */
 export interface NamedRoots {
   readonly key: string
   readonly isSet: boolean
 }
 
 /**
- * Returns the message of a failed handshake. If no trusted CA signed the certificate, the message names the setting
- * that can help. Connections without a setting of their own trust the roots of the variable NODE_EXTRA_CA_CERTS.
+ * Returns the message about a failed handshake. If no trusted CA signed the certificate, the message names the setting
+ * that can help. A connection that has no such setting trusts the roots in the variable NODE_EXTRA_CA_CERTS.
  */
 export const tlsFault = (message: string, roots?: NamedRoots): string => {
   const plain = withoutAdvice(message)

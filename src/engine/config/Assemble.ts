@@ -9,18 +9,18 @@ export type Source = "default" | "file" | "env"
 /** The place where a value in force was written. */
 interface Origin {
   /**
-   * The key as it was written. If its value is unusable, the default is in force, but this is still the written key.
-   * For any other default it is the process-wide key.
+   * The key as it was written. If its value was unusable, this is still the written key, although the default is in
+   * force. If nothing was written, this is the process-wide key.
    */
   readonly key: string
   readonly source: Source
 }
 
-/** The table, filled in. */
+/** The table of keys, with a value for each key. */
 export interface Assembled {
-  /** The tree a schema of keys decodes. */
+  /** The tree that a schema of keys decodes. */
   readonly tree: unknown
-  /** The origins by the full name of every key in force. */
+  /** For each key in force, by its full name, the origin of the value. */
   readonly origins: ReadonlyMap<string, Origin>
 }
 
@@ -30,7 +30,7 @@ export interface Layers {
   readonly entries: ReadonlyArray<Entry>
 }
 
-/** Compares names in code unit order. */
+/** Compares two names by their code units. */
 export const byName = (left: string, right: string): number => left < right ? -1 : 1
 
 /** Merges layers. The value of a later layer replaces the value of an earlier layer. */
@@ -40,8 +40,8 @@ export const merge = (layers: ReadonlyArray<Layer>): Layers => ({
 })
 
 /**
- * Fills the table in. Each key is looked up under each of `places` in turn, so that an entry inherits key by key. A key
- * without a usable value gets its default.
+ * Fills in the table. Each key is looked up in each of `places` in turn, so that an entry inherits each unset key. A
+ * key without a usable value gets its default.
  */
 export const assemble = (root: Node, { entries, values }: Layers, unusable: ReadonlySet<string>): Assembled => {
   const origins = new Map<string, Origin>()

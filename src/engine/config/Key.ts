@@ -11,12 +11,12 @@ import { quoteOf } from "./ValueForm.ts"
 export type Kind = "string" | "integer" | "boolean" | "array"
 
 /**
- * A raw value, before {@link Facts.read}. Integers are `bigint`, so that `5.0` in the file stays a float. A key that
- * may be unset has the default `undefined`.
+ * A raw value, before {@link Facts.read}. Integers are `bigint`, so that `5.0` in the file stays a float. If a key may
+ * be unset, its default is `undefined`.
  */
 export type Default = string | bigint | boolean | ReadonlyArray<string> | undefined
 
-/** All facts about one key. The schema of each key has them as an annotation. */
+/** All facts about one key. The schema of the key carries them in an annotation. */
 export interface Facts {
   readonly kind: Kind
   /** The type and range in words, for the reference. */
@@ -24,13 +24,13 @@ export interface Facts {
   readonly default: Default
   /** What the key does, for operators. */
   readonly doc: string
-  /** Whether the value is held as `Redacted` and masked wherever it is shown. */
+  /** Whether the value is kept as `Redacted`, and masked wherever it is shown. */
   readonly secret: boolean
-  /** Whether the value is one or several paths of files. */
+  /** Whether the value is the path of a file, or several such paths. */
   readonly isPath?: boolean | undefined
   /**
-   * Returns the typed value, or fails with a sentence without subject that does not quote the value. It coerces
-   * nothing.
+   * Returns the typed value. Fails with a sentence that has no subject and does not quote the value. No value is
+   * converted from another type.
    */
   readonly read: (raw: unknown) => Result.Result<unknown, string>
 }
@@ -41,7 +41,7 @@ const namesId = "acme/engine/config/Names"
 /** {@link Facts.read} with the type of its result. */
 type Read<A> = (raw: unknown) => Result.Result<A, string>
 
-/** The schema of a key. It only decodes, and its input is a raw value, whatever the type of the key is. */
+/** The schema of a key. It can only decode. Its input is a raw value, whatever the type of the key is. */
 type Key<A> = Schema.Codec<A, unknown>
 
 const key = <A>(facts: Omit<Facts, "read" | "secret">, read: Read<A>, secret = false): Key<A> =>
@@ -65,7 +65,7 @@ const readText = (form: Form): Read<string> => (raw) => {
 export const text = (initial: string, form: Form, doc: string): Key<string> =>
   key({ kind: "string", rule: form.says, default: initial, doc, isPath: form.isPath }, readText(form))
 
-/** A string of a certain form that is never printed whole. */
+/** A string of a certain form that is never printed as a whole. */
 export const secret = (initial: string, form: Form, doc: string): Key<Redacted.Redacted<string>> =>
   key(
     { kind: "string", rule: form.says, default: initial, doc },
@@ -73,7 +73,8 @@ export const secret = (initial: string, form: Form, doc: string): Key<Redacted.R
     true
   )
 
-// A date can still represent the current time plus this number of seconds, and minus this number of days.
+// The largest integer. A date can still represent the current time plus this number of seconds, and minus this number
+// of days.
 const largest = 2_147_483_647
 
 const readInteger = (min: number, max: number | undefined): Read<number> => (raw) => {
@@ -82,7 +83,7 @@ const readInteger = (min: number, max: number | undefined): Read<number> => (raw
   return Result.fail(max === undefined && raw < min ? `must be at least ${min}` : `must be ${min} to ${max ?? largest}`)
 }
 
-/** An integer within a range; without `max`, the largest value is 2^31 - 1. */
+/** An integer within a range. Without `max`, the highest value is 2^31 - 1. */
 export const integer = (
   initial: number,
   { max, min }: { readonly min: number; readonly max?: number },
@@ -92,14 +93,14 @@ export const integer = (
   return key({ kind: "integer", rule, default: BigInt(initial), doc }, readInteger(min, max))
 }
 
-/** A duration or other count, at least 1. */
+/** A duration or another number that must be at least 1. */
 export const count = (initial: number, doc: string): Key<number> => integer(initial, { min: 1 }, doc)
 
-/** A duration in milliseconds that a timer can wait. */
+/** A duration in milliseconds that is not too long for a timer. */
 export const milliseconds = (initial: number, doc: string): Key<number> =>
   integer(initial, { min: 1, max: largest }, doc)
 
-/** A duration in milliseconds that may be left unset. Its value then depends on other keys. */
+/** A duration in milliseconds that may be left unset. If it is unset, other keys determine the value. */
 export const unsetMilliseconds = (doc: string): Key<number | undefined> => {
   const read = readInteger(1, largest)
   const rule = `1 to ${largest}`
@@ -119,7 +120,7 @@ export const flag = (initial: boolean, doc: string): Key<boolean> =>
     (raw) => typeof raw === "boolean" ? Result.succeed(raw) : Result.fail("must be true or false")
   )
 
-/** A closed vocabulary: the words that this build offers, and the words that it knows but does not offer. */
+/** A closed vocabulary: the words that this build offers, and words that this build knows but does not offer. */
 export interface Words<W extends string> {
   readonly offered: ReadonlyArray<W>
   readonly unoffered?: ReadonlyArray<string>
@@ -129,7 +130,7 @@ const quoted = (words: ReadonlyArray<string>): string => words.map((word) => `"$
 
 const known = (words: Words<string>): ReadonlyArray<string> => [...words.offered, ...words.unoffered ?? []]
 
-/** Quotes a value that is not one of the words, unless it may be a secret. */
+/** Quotes a value that is not one of the words, unless the value may be a secret. */
 const insteadOf = (raw: unknown): string => {
   const shown = typeof raw === "string" ? quoteOf(raw) : undefined
   return shown === undefined ? "" : `, and not ${shown}`
@@ -157,8 +158,8 @@ export const word = <const W extends string>(
 ): Key<W> => key({ kind: "string", rule: `one of ${wordRule(words)}`, default: initial, doc }, readWord(words))
 
 /**
- * One word of a closed vocabulary. It may be written in any case, and its value is in lower case. An unset key has the
- * empty text, which a rule can then refuse.
+ * One word of a closed vocabulary. It may be written in upper or lower case, and its value is in lower case. If the key
+ * is unset, its value is the empty text, which a rule can then refuse.
  */
 export const choice = <const W extends string>(offered: ReadonlyArray<W>, doc: string): Key<W | ""> => {
   const read = readWord({ offered })
@@ -187,7 +188,7 @@ export const texts = (
 ): Key<ReadonlyArray<string>> =>
   key({ kind: "array", rule: form.says, default: initial, doc, isPath: form.isPath }, readItems(readText(form)))
 
-/** An array of strings of one form. Each string may be a secret, so none of the strings is ever printed. */
+/** An array of strings of one form. Each string may be a secret, so none of them is ever printed. */
 export const secrets = (
   initial: ReadonlyArray<string>,
   form: Form,
@@ -230,17 +231,18 @@ export const someWords = <const W extends string>(
 
 /** The rules for the names of a named table's entries. */
 export interface Names {
-  /** Returns the entry name that a segment of a variable's name stands for. */
+  /** Returns the name of the entry that a part of a variable's name stands for. */
   readonly fold: (segment: string) => string
-  /** Returns what is wrong with the name, or `undefined`. */
+  /** Returns what is wrong with the name, or `undefined` if nothing is wrong. */
   readonly fault: (name: string) => string | undefined
   /**
-   * The noun for an entry in messages, if entries inherit unset keys from the process-wide section of the same name.
+   * The word for an entry in messages. Present if entries inherit unset keys from the process-wide section of the same
+   * name.
    */
   readonly inheritsAs?: string
 }
 
-/** A table of named entries of one shape, such as `places.<name>`. */
+/** A table of named entries that all have the same shape, such as `places.<name>`. */
 export const entries = <A, I>(
   names: Names,
   entry: Schema.Codec<A, I>
@@ -253,7 +255,10 @@ export type Node =
   | { readonly _tag: "Section"; readonly fields: ReadonlyMap<string, Node> }
   | { readonly _tag: "Entries"; readonly names: Names; readonly entry: Node }
 
-/** Returns the table that a schema of keys, structs and {@link entries} declares. Throws for any other schema. */
+/**
+ * Returns the table that a schema declares. The schema may consist of keys, structs and {@link entries}. Throws if it
+ * contains anything else.
+ */
 export const nodeOf = (ast: SchemaAST.AST): Node => {
   const facts = SchemaAST.resolveAt<Facts>(factsId)(ast)
   if (facts !== undefined) return { _tag: "Key", facts }
@@ -269,13 +274,13 @@ export const nodeOf = (ast: SchemaAST.AST): Node => {
   }
 }
 
-/** A key with its path. The name of an entry in the path is `<name>`. */
+/** A key with its path. In the path, `<name>` stands for the name of an entry. */
 export interface Declared {
   readonly path: ReadonlyArray<string>
   readonly facts: Facts
 }
 
-/** Returns every key below a node in the order of declaration, the keys of a section before its sub-sections. */
+/** Returns every key below a node, in the order of declaration. The keys of a section come before its sub-sections. */
 export const declaredKeys = (node: Node, path: ReadonlyArray<string> = []): ReadonlyArray<Declared> => {
   if (node._tag === "Key") return [{ path, facts: node.facts }]
   if (node._tag === "Entries") return declaredKeys(node.entry, [...path, "<name>"])

@@ -2,21 +2,22 @@ import { escapeHidden } from "../HiddenText.ts"
 import type { Node } from "./Key.ts"
 import { declaredKeys } from "./Key.ts"
 
-/** The prefix of every variable of the service. */
+/** The text with which every variable of the service begins. */
 export const environmentPrefix = "ACME_SVC_"
 
 /** The only variable that is not a key: it names the configuration file. */
 export const fileVariable = `${environmentPrefix}CONFIG`
 
 /**
- * Returns the variable of a key: `server.tls.enabled` is `ACME_SVC_SERVER__TLS__ENABLED`. An entry's `-` becomes `_`.
+ * Returns the variable of a key: for `server.tls.enabled` this is `ACME_SVC_SERVER__TLS__ENABLED`. A `-` in the name of
+ * an entry becomes `_`.
  */
 export const variableOf = (path: ReadonlyArray<string>): string =>
   environmentPrefix + path.map((segment) => segment.toUpperCase().replaceAll("-", "_")).join("__")
 
 const bare = /^[A-Za-z0-9_-]+$/
 
-/** Quotes a segment that is not a bare TOML key, and escapes every character that could control a terminal. */
+/** Quotes a part of a key that is not a bare TOML key. Every character that could control a terminal is escaped. */
 const printable = (segment: string): string => bare.test(segment) ? segment : escapeHidden(JSON.stringify(segment))
 
 /** Returns the dotted key of a path. */
@@ -39,15 +40,14 @@ const distance = (left: string, right: string): number => {
 }
 
 /**
- * Returns every key, with each `<name>` replaced by the segment of `path` at that place. Such a name never contains
- * `_`.
+ * Returns every key. Each `<name>` in a key is replaced by the part of `path` at the same place. No name contains `_`.
  */
 const candidatesFor = (table: Node, path: ReadonlyArray<string>): ReadonlyArray<ReadonlyArray<string>> =>
   declaredKeys(table).map((declared) =>
     declared.path.map((segment, index) => segment === "<name>" ? path[index]?.replaceAll("_", "-") ?? segment : segment)
   )
 
-/** Returns the candidate with the smallest edit distance to the wanted name. */
+/** Returns the candidate whose edit distance to the wanted name is smallest. */
 export const nearest = (wanted: string, candidates: ReadonlyArray<string>): string => {
   const ranked = candidates.map((candidate) => ({ candidate, edits: distance(wanted.slice(0, 200), candidate) }))
   return ranked.reduce((best, next) => next.edits < best.edits ? next : best).candidate
@@ -66,7 +66,7 @@ const processWide = (table: Node, path: ReadonlyArray<string>) => {
   return found && { path: found, of: holder.names.inheritsAs }
 }
 
-/** Returns why an unknown key is refused, with the nearest known key. */
+/** Returns why an unknown key is refused. The sentence names the nearest known key. */
 export const unknownKey = (table: Node, path: ReadonlyArray<string>): string => {
   const wide = processWide(table, path)
   if (wide !== undefined) {
@@ -75,7 +75,7 @@ export const unknownKey = (table: Node, path: ReadonlyArray<string>): string => 
   return `is not a known key; the nearest is ${nearest(dotted(path), candidatesFor(table, path).map(dotted))}`
 }
 
-/** Like {@link unknownKey}, for a variable. */
+/** Returns the same as {@link unknownKey} for an unknown variable. */
 export const unknownVariable = (table: Node, variable: string): string => {
   const path = variable.slice(environmentPrefix.length).toLowerCase().split("__")
   const wide = processWide(table, path)

@@ -4,11 +4,11 @@ import { parseTOML } from "toml-eslint-parser"
 import { dotted } from "./KeyPath.ts"
 
 /*
- * Finds the line of a key in a TOML file. Only messages about faults need lines, so this is loaded when there is a
- * fault.
+ * Finds the line of a key in a TOML file. Lines are needed only in messages about faults, so this module is loaded only
+ * if there is a fault.
  */
 
-/** The line of each key of a file and of each table, counted from 1, by the dotted key. */
+/** The lines of the keys and tables of a file, by the dotted key. The first line is 1. */
 export type Lines = ReadonlyMap<string, number>
 
 type Path = ReadonlyArray<string>
@@ -30,7 +30,9 @@ const ofProgram = ({ body: [top] }: AST.TOMLProgram): ReadonlyArray<Found> =>
     return [[path, node.loc.start.line], ...node.body.flatMap((pair) => ofPair(path, pair))]
   })
 
-/** Returns the lines of a file's keys. A table without its own line gets the line of the first key below it. */
+/**
+ * Returns the lines of the keys of a file. If a table has no line of its own, its line is that of the first key in it.
+ */
 export const linesOf = (text: string): Lines => {
   const program = Result.getOrUndefined(Result.try(() => parseTOML(text, { tomlVersion: "next" })))
   const lines = new Map<string, number>()
@@ -45,8 +47,8 @@ export const linesOf = (text: string): Lines => {
 }
 
 /**
- * Returns the line of the first given key that the file has. If the file has none of the keys, returns the line of the
- * innermost table in which the first key is missing.
+ * Returns the line of the first given key that the file contains. If the file contains none of the keys, returns the
+ * line of the innermost table that could contain the first one.
  */
 export const lineOf = (lines: Lines, ...keys: readonly [string, ...ReadonlyArray<string>]): number | undefined => {
   const found = keys.find((key) => lines.has(key))

@@ -1,4 +1,4 @@
-/* Reads what can still be read of a TOML file with a fault. */
+/* Reads the undamaged parts of a TOML file that has a fault. */
 
 const header = /^\s*\[{1,2}\s*(?:"([^"]*)"|'([^']*)'|([\w-]+))\s*[.\]]/
 const pair = /^\s*(?:"([^"]*)"|'([^']*)'|([\w-]+))\s*[.=]/
@@ -6,15 +6,16 @@ const pair = /^\s*(?:"([^"]*)"|'([^']*)'|([\w-]+))\s*[.=]/
 const nameOf = (match: RegExpExecArray | null): string | undefined => match?.[1] ?? match?.[2] ?? match?.[3]
 
 /**
- * Returns the lines of a file that define one of its top-level tables, as a separate file. The rest of the file may be
- * broken. Returns undefined if the file has multi-line texts, because a line of such a text may look like a table.
+ * Returns the lines of a file that define one of its top-level tables, as a file of its own. The rest of the file may
+ * be broken. Returns undefined if the file has multi-line texts, because a line of such a text may look like the header
+ * of a table.
  */
 export const tableOf = (text: string, name: string): string | undefined => {
   if (/"""|'''/.test(text)) return undefined
   let within: string | undefined = ""
   const own: Array<string> = []
   for (const line of text.split("\n")) {
-    // A broken header begins no table, but it ends the table before it.
+    // A broken header begins no table, but it ends the table before.
     if (/^\s*\[/.test(line)) within = nameOf(header.exec(line))
     if (within === name || (within === "" && nameOf(pair.exec(line)) === name)) own.push(line)
   }

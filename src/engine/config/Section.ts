@@ -1,8 +1,8 @@
 import * as Redacted from "effect/Redacted"
 
 /**
- * Returns every value of a section as one text, secrets included. Two sections are equal if their texts are equal. The
- * text has secrets, so use it only for comparison.
+ * Returns all values of a section as one text, including the secrets. Two sections are equal if their texts are equal.
+ * The text contains secrets, so it may only be used for comparisons.
  */
 export const sectionText = (section: object): string =>
   JSON.stringify(

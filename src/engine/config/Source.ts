@@ -9,26 +9,26 @@ export interface Environment {
   readonly [variable: string]: string | undefined
 }
 
-/** A written value that is not yet checked. */
+/** A value that was written, before it is checked. */
 export interface Written {
-  /** The dotted key as written. The key of an entry begins with its table and its name. */
+  /** The dotted key as it was written. The key in a named entry begins with the table and the name of the entry. */
   readonly key: string
   readonly facts: Facts
   readonly source: "file" | "env"
-  /** The value in the form that {@link Facts.read} takes, or a failure that says why the text cannot be converted. */
+  /** The value in the form for {@link Facts.read}. If the text cannot be converted, a failure that says why. */
   readonly raw: Result.Result<unknown, string>
   /** The variable from which the value comes. */
   readonly variable?: string
 }
 
-/** A named entry that was written, even if it is empty. */
+/** A named entry that was written. It may be empty. */
 export interface Entry {
-  /** The dotted key of the table that contains it. */
+  /** The dotted key of the table that contains the entry. */
   readonly table: string
   readonly name: string
 }
 
-/** The content of one layer: the file or the environment. */
+/** The content of one source: the file or the environment. */
 export interface Layer {
   readonly written: ReadonlyArray<Written>
   readonly entries: ReadonlyArray<Entry>
@@ -46,7 +46,7 @@ const merge = (layers: ReadonlyArray<Layer>): Layer => ({
 
 const faulty = (key: string, message: string): Layer => ({ written: [], entries: [], faults: [{ key, message }] })
 
-/** Returns the named entry at this place, or the fault of its name. */
+/** Returns the named entry at this place, or what is wrong with its name. */
 const entryMet = (node: Node, path: ReadonlyArray<string>, name: string): Layer => {
   if (node._tag !== "Entries") return merge([])
   const message = node.names.fault(name)
@@ -55,7 +55,7 @@ const entryMet = (node: Node, path: ReadonlyArray<string>, name: string): Layer 
     : faulty(dotted([...path, name]), message)
 }
 
-/** Returns a fault for every leaf of an unknown table, so that each key is refused by its own name. */
+/** Returns one fault for every key in an unknown table, so that each refusal names the whole key. */
 const unknown = (root: Node, path: ReadonlyArray<string>, value: unknown): Layer => {
   const members = isTable(value) ? Object.entries(value) : []
   return members.length === 0
@@ -83,14 +83,17 @@ const readValue = (root: Node, node: Node, path: ReadonlyArray<string>, value: u
   )
 }
 
-/** Returns line, column and the parser's own message, which never quotes the document. */
+/** Returns the line, the column and the parser's own message. That message never quotes the document. */
 const tomlFault = (cause: unknown): string => {
   if (!(cause instanceof TomlError)) return "is not well-formed TOML"
   const [reason = ""] = cause.message.replace("Invalid TOML document: ", "").split("\n")
   return `is not well-formed TOML at line ${cause.line}, column ${cause.column}: ${reason}`
 }
 
-/** Reads a TOML file against the table. The failure says why the text is not TOML. Values keep their TOML type. */
+/**
+ * Reads a TOML file with the help of the table of keys. Fails with a sentence that says why the text is not TOML.
+ * Values keep their TOML type.
+ */
 export const readFile = (root: Node, text: string): Result.Result<Layer, string> =>
   Result.map(
     Result.try({ try: () => parse(text, { integersAsBigInt: true }), catch: tomlFault }),
@@ -99,7 +102,7 @@ export const readFile = (root: Node, text: string): Result.Result<Layer, string>
 
 const integer = /^-?[0-9]+$/
 
-/** Reads the forms of docs/configuration.md, "Environment". */
+/** Reads values in the forms that docs/configuration.md, "Environment" describes. */
 const readText: { readonly [K in Kind]: (text: string) => Result.Result<unknown, string> } = {
   string: Result.succeed,
   integer: (text) => integer.test(text) ? Result.succeed(BigInt(text)) : Result.fail("must be an integer"),
@@ -119,7 +122,7 @@ interface Located {
   readonly met: Layer
 }
 
-/** Finds the key that a variable's segments name. */
+/** Finds the key that the parts of a variable's name stand for. */
 const locate = (node: Node, segments: ReadonlyArray<string>, path: ReadonlyArray<string>): Located | undefined => {
   const [segment, ...rest] = segments
   if (node._tag === "Key") return segment === undefined ? { path, facts: node.facts, met: merge([]) } : undefined
@@ -146,7 +149,7 @@ const readVariable = (root: Node, variable: string, text: string): Layer => {
   }])
 }
 
-/** Removes the value of a key that two variables set, because the intended value cannot be known. */
+/** Removes the value of a key that two variables set, because nobody can know which value is meant. */
 const refuseTwice = (layer: Layer): Layer => ({
   ...layer,
   written: layer.written.map((one) => {
@@ -156,7 +159,7 @@ const refuseTwice = (layer: Layer): Layer => ({
   })
 })
 
-/** Reads every `ACME_SVC_` variable except the one that names the file. The form of a value follows from its key. */
+/** Reads every `ACME_SVC_` variable except the one that names the file. The form of a value depends on its key. */
 export const readEnvironment = (root: Node, env: Environment): Layer => {
   const variables = Object.entries(env).filter(([name]) => name.startsWith(environmentPrefix) && name !== fileVariable)
   return refuseTwice(merge(

@@ -4,17 +4,17 @@ import { parseCidr, parseNameserver } from "../net/Address.ts"
 import { isExemption, parseProxy } from "../net/Proxy.ts"
 import { isDnsName, parseBindAddress } from "../net/SocketAddress.ts"
 
-/** What a text value must look like. */
+/** How a text value must look. */
 export interface Form {
-  /** A noun phrase for the reference: "URL". */
+  /** A noun phrase for the reference, such as "URL". */
   readonly says: string
   /**
-   * Returns `undefined`, or a sentence without subject ("must be …"). It quotes the value only if no key of this form
-   * is a secret.
+   * Returns what is wrong with a text: a sentence without a subject ("must be …"). Returns `undefined` if nothing is
+   * wrong. The sentence quotes the text only if no key of this form is a secret.
    */
   readonly fault: (text: string) => string | undefined
   /**
-   * Whether a text names a file. A relative path starts at the directory of the process that reads the configuration.
+   * Whether a text names a file. A relative path begins in the directory of the process that reads the configuration.
    */
   readonly isPath?: boolean
   /** Whether blanks around a text are ignored. */
@@ -25,14 +25,14 @@ const longestQuoted = 64
 
 /**
  * Returns a value in quotes, for a message. Returns undefined if the value may contain a secret that was written at the
- * wrong key, such as the URL of a database. Such a value is not shown.
+ * wrong key, such as the URL of a database.
  */
 export const quoteOf = (text: string): string | undefined =>
   text.length > longestQuoted || !/^[\x21-\x7e]+$/.test(text) || /[@/?]|(?<!:):(?!:)/.test(text)
     ? undefined
     : escapeHidden(JSON.stringify(text))
 
-/** Makes a form from a test and from the message for texts that fail the test. */
+/** Makes a form from a test, and from the message about texts that fail the test. */
 export const form = (says: string, test: (text: string) => boolean, message: string): Form => ({
   says,
   fault: (text) => test(text) ? undefined : message
@@ -88,7 +88,7 @@ export const commonName: Form = form(
   "must have 1 to 64 characters"
 )
 
-/** Lower-case scheme, an authority, and only characters that are allowed in both a URL and a Link header. */
+/** A lower-case scheme and an authority. All characters must be allowed both in a URL and in a Link header. */
 const absolute = /^https?:\/\/(?![/?#@])[!#-;=?-[\]_a-z~]+$/
 
 /** Absolute `http` or `https` URL. */
@@ -110,7 +110,7 @@ export const baseUrl: Form = {
   }
 }
 
-/** Origin of scripts, as a browser writes it, or every origin. */
+/** The origin of scripts in the form that browsers use, or every origin. */
 export const origin: Form = {
   says: "`https://` or `http://` origin: scheme, host and port as browsers write them, or `*`",
   fault: (text) => {
@@ -138,7 +138,7 @@ export const proxyUrl: Form = form(
   "must be the http:// URL of a proxy, such as http://proxy.example.org:3128"
 )
 
-/** One entry of a list of destinations that are reached without a proxy. */
+/** One entry of a list of destinations for which no proxy is used. */
 export const exemption: Form = form(
   "`*`, domains, addresses or CIDR blocks",
   isExemption,
@@ -171,7 +171,7 @@ export const keyName: Form = {
   isTrimmed: true
 }
 
-/** `host:port` of a server to send to. */
+/** `host:port` of a server to which something is sent. */
 export const hostPort: Form = form(
   "`host:port`",
   (text) => (parseBindAddress(text)?.port ?? 0) > 0,
@@ -192,7 +192,10 @@ export const fieldName: Form = form(
   "must have letters, digits, _ and - only"
 )
 
-/** An absolute URL without user part, exactly as a URL parser writes it. A refusal quotes the URL in that form. */
+/**
+ * An absolute URL without a user part, exactly as a URL parser writes it. If another spelling is refused, the refusal
+ * quotes the URL in this form.
+ */
 export const normalUrl: Form = {
   says: "absolute http or https URLs in normal form without user part",
   fault: (text) => {

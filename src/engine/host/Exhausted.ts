@@ -1,12 +1,12 @@
 import { closeSync, openSync } from "node:fs"
 
-/** The system's error codes that mean that the host has no descriptors, buffers, memory or processes left. */
+/** The system's error codes that mean that this host has run out of descriptors, buffers, memory or processes. */
 const ownCodes: ReadonlySet<string> = new Set(["EMFILE", "ENFILE", "ENOBUFS", "ENOMEM", "EAGAIN"])
 
-/** Returns whether this host alone caused a failure. Such a failure says nothing about the peer. */
+/** Returns whether a failure was caused by this host alone. Such a failure says nothing about the peer. */
 export const isExhaustion = (code: string | undefined): boolean => code !== undefined && ownCodes.has(code)
 
-/** Returns the sentence about such a failure. */
+/** Returns the sentence about a failure that this host alone caused. */
 export const exhausted = (code: string | undefined): string =>
   `this host has no descriptors, buffers or memory left (${code ?? "unknown"})`
 
@@ -15,12 +15,12 @@ export const codeOf = (cause: unknown): string | undefined =>
   cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : undefined
 
 /**
- * Fewer free descriptors than this count as none. The code that just failed may have found none, even if a few are free
- * again now.
+ * If fewer descriptors than this are free, the host counts as having none. The code that has just failed may have found
+ * none, even if a few are free again now.
  */
 const few = 16
 
-/** Returns the error code if there are hardly any descriptors left now, otherwise `undefined`. */
+/** Returns the error code if hardly any descriptors are free now, otherwise `undefined`. */
 export const exhaustion = (): string | undefined => {
   const opened: Array<number> = []
   try {

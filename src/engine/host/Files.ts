@@ -7,9 +7,9 @@ import { codeOf } from "./Exhausted.ts"
 /** A text file cannot be read. */
 export class FileUnreadable extends Data.TaggedError("FileUnreadable")<{
   readonly path: string
-  /** What is wrong with the file, as the rest of a sentence that begins with its path. */
+  /** What is wrong with the file: the rest of a sentence that begins with its path. */
   readonly reason: string
-  /** The system's error code. Absent if the octets were read but are not UTF-8 text. */
+  /** The system's error code. Absent if the octets could be read but are not UTF-8 text. */
   readonly code?: string
 }> {
   override get message(): string {
@@ -40,11 +40,11 @@ export const readText = (path: string): Effect.Effect<string, FileUnreadable> =>
       })
   )
 
-/** Returns whether nothing exists at a path. Returns false if that cannot be determined. */
+/** Returns whether nothing exists at a path. Returns false if this cannot be determined. */
 export const isAbsent = (path: string): Effect.Effect<boolean> =>
   Effect.promise(() => fs.stat(path).then(() => false, (cause: unknown) => codeOf(cause) === "ENOENT"))
 
-/** Returns whether a file is there and this process may run it. */
+/** Returns whether a file exists that this process may run. */
 export const isExecutable = (path: string): Effect.Effect<boolean> =>
   Effect.tryPromise(async () => (await fs.stat(path)).isFile() && (await fs.access(path, fs.constants.X_OK), true))
     .pipe(
@@ -55,7 +55,7 @@ export const isExecutable = (path: string): Effect.Effect<boolean> =>
 export const modeOf = (path: string): Effect.Effect<number | undefined> =>
   Effect.promise(() => fs.stat(path).then(({ mode }) => mode & 0o777, () => undefined))
 
-/** Returns the texts of the wanted files in a folder, by name and sorted by name. */
+/** Returns the texts of the wanted files in a folder by the names of the files, sorted by name. */
 export const readFolder = (
   path: string,
   isWanted: (name: string) => boolean
@@ -75,7 +75,7 @@ export const readFolder = (
 
 /** A file below a folder. */
 export interface FileBelow {
-  /** Its path from the folder, with `/` between the parts. */
+  /** The path of the file from the folder, with `/` between its parts. */
   readonly name: string
   readonly path: string
 }

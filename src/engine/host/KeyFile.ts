@@ -8,14 +8,17 @@ import { basename, dirname, join } from "node:path"
 import { currentMillis } from "../Time.ts"
 
 /**
- * Reads and writes files that must never be incomplete, never overwrite another file and never be readable by others:
- * CA keys and certificates, TLS pairs, exported lists (docs/decisions/local-ca.md, "Files").
+ * Reads and writes files that must never be incomplete, must never overwrite another file, and must never be readable
+ * by others: CA keys and certificates, TLS keys and certificates, exported lists (docs/decisions/local-ca.md, "Files").
  */
 
 /** Why a file could not be read or written. */
 export type FileReason = "absent" | "exists" | "denied" | "not_a_file" | "too_large" | "not_text" | "failed"
 
-/** A file operation failed. `path` is as given; `cause` explains the `reason` "failed". */
+/**
+ * An operation on a file failed. `path` is the path that the caller gave. If the `reason` is "failed", `cause` explains
+ * it.
+ */
 export class FileUnusable extends Data.TaggedError("FileUnusable")<{
   readonly path: string
   readonly reason: FileReason
@@ -83,29 +86,32 @@ const withFile = <A>(
   Effect.acquireUseRelease(
     attempt(toldAs, () => open(path, flags, mode)),
     use,
-    (file) => Effect.ignore(Effect.tryPromise(() => file.close())) // the content has been synced already
+    (file) => Effect.ignore(Effect.tryPromise(() => file.close())) // the content has already been synced
   )
 
 /** One file to be written. */
 export interface NewFile {
   readonly path: string
   readonly content: string | Uint8Array
-  /** Permission bits, such as 0o600; the process's umask does not change them. */
+  /** The permission bits, such as 0o600. The umask of the process does not change them. */
   readonly mode: number
-  /** An unguessable text of file name characters. It is part of the file's name until the file is complete. */
+  /**
+   * A text of file name characters that nobody can guess. It is part of the name of the file until the file is
+   * complete.
+   */
   readonly suffix: string
 }
 
 /**
- * Writes a file that must not exist yet. Fails with `exists` if the name is in use, even by a dangling symbolic link.
- * The file appears under its name only when it is complete and synced.
+ * Writes a file that must not exist yet. Fails with `exists` if the name is already used, even by a dangling symbolic
+ * link. The file appears under its name only when it is complete and synced.
  */
 export const writeNewFile = (file: NewFile): Effect.Effect<void, FileUnusable> => writeNewFiles([file])
 
 /**
- * Like {@link writeNewFile}, for several files. They appear in the order given, after all of them are complete on disk.
- * If a file cannot appear, the files before it are removed, so that two processes never leave a mixture. Only a crash
- * can leave some of the files.
+ * Writes several files like {@link writeNewFile}. They appear in the given order, after all of them are complete on the
+ * disk. If one of them cannot appear, those before it are removed, so that two processes never leave a mixture of
+ * files. Only a crash can leave some of the files without the others.
  */
 export const writeNewFiles = Effect.fnUntraced(
   function*(files: ReadonlyArray<NewFile>): Effect.fn.Return<void, FileUnusable> {
@@ -130,7 +136,7 @@ export const writeNewFiles = Effect.fnUntraced(
   Effect.uninterruptible
 )
 
-/** Writes a file in one step, and replaces any file with the same name. A symbolic link is replaced, not followed. */
+/** Writes a file in one step, and replaces a file that has the same name. A symbolic link is replaced, not followed. */
 export const replaceFile = Effect.fnUntraced(
   function*(file: NewFile): Effect.fn.Return<void, FileUnusable> {
     const staged: Array<string> = []
@@ -150,9 +156,9 @@ const stagedPath = ({ path, suffix }: NewFile): string => join(dirname(path), `.
 const leftoverMillis = 60_000
 
 /**
- * Removes copies that a killed process left beside a file. They never got their final name, and may contain a key. A
- * copy that is younger than a minute stays, because it may belong to a running process. If a copy cannot be removed
- * now, the next call tries again.
+ * Removes the copies that a killed process left beside a file. Such a copy never got its final name, and may contain a
+ * key. A copy that is younger than a minute stays, because it may belong to a running process. If a copy cannot be
+ * removed, the next call tries again.
  */
 export const removeLeftovers = (path: string): Effect.Effect<void> =>
   Effect.flatMap(currentMillis, (now) =>
@@ -166,13 +172,14 @@ export const removeLeftovers = (path: string): Effect.Effect<void> =>
       }
     })))
 
-/** The form of `Entropy.token`, the suffix of staged files. */
+/** The form of `Entropy.token`. Such tokens are the suffixes of staged files. */
 const TOKEN = /^[\w-]{43}$/
 
 const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_RDONLY, O_WRONLY } = constants
 
 /**
- * Writes the content beside its place. Puts the path of the created file into `staged`; the caller removes that file.
+ * Writes the content to a file beside the final place, and adds the path of this file to `staged`. The caller removes
+ * the file.
  */
 const stage = (file: NewFile, staged: Array<string>): Effect.Effect<void, FileUnusable> =>
   withFile(
@@ -190,17 +197,18 @@ const stage = (file: NewFile, staged: Array<string>): Effect.Effect<void, FileUn
     file.path
   )
 
-/** Makes an empty file that must not exist yet. Fails with `exists` if the name is in use. */
+/** Makes an empty file that must not exist yet. Fails with `exists` if the name is already used. */
 export const claimName = (path: string, mode: number): Effect.Effect<void, FileUnusable> =>
   withFile(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode, () => Effect.void)
 
-/** Gives the staged file its name with a hard link. Unlike a rename, a hard link fails if the name is in use. */
+/** Gives the staged file its name by a hard link. Unlike a rename, a hard link fails if the name is already used. */
 const publish = (file: NewFile): Effect.Effect<void, FileUnusable> =>
   Effect.catchIf(
     attempt(file.path, () => link(stagedPath(file), file.path)),
     ({ cause }) => NO_LINKS.has(codeOf(cause)),
     () =>
-      // This file system has no hard links: it claims the name with a new empty file, and then renames over that file.
+      // This file system has no hard links. So the name is claimed by a new empty file, and then the staged file is
+      // renamed over it.
       Effect.andThen(
         claimName(file.path, file.mode),
         Effect.tapError(
@@ -215,7 +223,7 @@ const NO_LINKS = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK"])
 const syncDirectory = (path: string): Effect.Effect<void, FileUnusable> =>
   withFile(dirname(path), O_RDONLY | O_DIRECTORY, 0, (handle) => attempt(dirname(path), () => handle.sync()))
 
-/** Removes files that this process made. They may already be gone. */
+/** Removes files that this process made. It does not matter if they are already gone. */
 const removeAll = (paths: ReadonlyArray<string>): Effect.Effect<void> =>
   Effect.forEach(paths, (path) => Effect.ignore(attempt(path, () => unlink(path))), { discard: true })
 
@@ -226,14 +234,15 @@ export const removeFile = (path: string): Effect.Effect<void> => removeAll([path
 export interface ReadFile {
   readonly text: string
   /**
-   * Whether users other than the owner have any permission. That is acceptable for a certificate, but causes a warning
-   * for a key.
+   * Whether users other than the owner have any permission. For a certificate this does no harm, but for a key it
+   * causes a warning.
    */
   readonly permissive: boolean
 }
 
 /**
- * Returns a text that changes when another file takes the name or the file is changed. It is empty if there is no file.
+ * Returns a text that changes when the file is changed or another file gets its name. The text is empty if there is no
+ * file.
  */
 export const stampOf = (path: string): Effect.Effect<string> =>
   Effect.tryPromise(() => lstat(path, { bigint: true })).pipe(
@@ -241,7 +250,7 @@ export const stampOf = (path: string): Effect.Effect<string> =>
     Effect.orElseSucceed(() => "")
   )
 
-/** Returns whether a name is in use, even by a dangling symbolic link. Returns true if that cannot be determined. */
+/** Returns whether a name is used, even by a dangling symbolic link. Returns true if this cannot be determined. */
 export const isTaken = (path: string): Effect.Effect<boolean> =>
   Effect.match(attempt(path, () => lstat(path)), {
     onFailure: ({ reason }) => reason !== "absent",
@@ -250,7 +259,7 @@ export const isTaken = (path: string): Effect.Effect<boolean> =>
 
 const MAX_BYTES = 1024 * 1024
 
-/** Reads a file of at most `maxBytes` octets, by default one mebibyte. It follows symbolic links. */
+/** Reads a file of at most `maxBytes` octets, by default one mebibyte. Symbolic links are followed. */
 export const readOctets = (
   path: string,
   maxBytes = MAX_BYTES
@@ -265,8 +274,8 @@ export const readOctets = (
     }))
 
 /**
- * Reads a UTF-8 text, by default of at most one mebibyte. It follows symbolic links, because secret stores use them to
- * mount files.
+ * Reads a UTF-8 text of at most `maxBytes` octets, by default one mebibyte. Symbolic links are followed, because secret
+ * stores mount files by means of them.
  */
 export const readTextFile = (path: string, maxBytes = MAX_BYTES): Effect.Effect<ReadFile, FileUnusable> =>
   Effect.flatMap(readOctets(path, maxBytes), ({ octets, permissive }) =>

@@ -7,8 +7,8 @@ import type { FileUnusable } from "./KeyFile.ts"
 import { claimName, stampOf } from "./KeyFile.ts"
 
 /**
- * The lock could not be taken. Either other processes held it, one after another, during the whole wait. Or nobody
- * holds it and it cannot be removed, for the reason `stuck`: for example, it is a folder.
+ * The lock could not be taken. Either other processes held the lock, one after another, during the whole wait. Or
+ * nobody holds it and it cannot be removed; then `stuck` is the reason, for example that it is a folder.
  */
 export class LockUnavailable extends Data.TaggedError("LockUnavailable")<{
   readonly path: string
@@ -23,14 +23,14 @@ export class LockUnavailable extends Data.TaggedError("LockUnavailable")<{
 const lookMillis = 100
 const looks = 50
 /**
- * If the lock is unchanged after this number of checks, its holder counts as dead. Normal use takes a hundredth of that
- * time.
+ * If the lock has not changed after this number of checks, its holder counts as dead. Normal work with the lock takes a
+ * hundredth of this time.
  */
 const looksAtDead = 30
 
 /**
- * Removes the lock file if it still has this stamp. If it cannot be removed, returns the reason. Another process may
- * replace the lock between the check and the removal; see {@link withLockFile}.
+ * Removes the lock file if it still has this stamp. If the file cannot be removed, returns the reason. Another process
+ * may replace the lock between the check and the removal; see {@link withLockFile}.
  */
 const remove = (path: string, stamp: string): Effect.Effect<string | undefined> =>
   Effect.flatMap(
@@ -43,9 +43,9 @@ const remove = (path: string, stamp: string): Effect.Effect<string | undefined> 
   )
 
 /**
- * Makes the lock file and returns its stamp. While it waits, it checks whether the lock changes, not how old it is: the
- * lock of a killed process does not change, and clocks may be wrong. If the file cannot be made for another reason,
- * this fails at once.
+ * Makes the lock file and returns its stamp. While this waits, it checks whether the lock changes, not how old the lock
+ * is: the lock of a killed process does not change, and clocks may be wrong. If the file cannot be made for another
+ * reason, this fails at once.
  */
 const acquire = (path: string): Effect.Effect<string, FileUnusable | LockUnavailable> =>
   Effect.suspend(() => {
@@ -70,10 +70,10 @@ const acquire = (path: string): Effect.Effect<string, FileUnusable | LockUnavail
   })
 
 /**
- * Makes an empty file of this name, which keeps other processes out, and runs `use`. Waits for the lock for five
- * seconds at most. If the lock does not change for three seconds, its holder counts as dead. If that holder is still
- * alive, or if two processes remove the lock at once, two processes run `use` at the same time. `use` must give a
- * correct result even then.
+ * Runs `use` while a lock, an empty file of this name, keeps other processes out. Waits for the lock for five seconds
+ * at most. If the lock does not change for three seconds, its holder counts as dead. If that holder is still alive, or
+ * if two processes remove the lock at the same moment, two processes run `use` at the same time. Even then, the result
+ * of `use` must be correct.
  */
 export const withLockFile = <A, E, R>(
   path: string,

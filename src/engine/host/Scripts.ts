@@ -11,28 +11,32 @@ import { codeOf, exhausted, isExhaustion } from "./Exhausted.ts"
 
 /** One run of a program. */
 export interface ScriptRequest {
-  /** A relative path starts at the working directory. PATH is not searched. */
+  /** The path of the program. A relative path begins in the working directory. PATH is not searched. */
   readonly path: string
   readonly args: ReadonlyArray<string>
-  /** The whole environment, except for a minimal PATH. */
+  /** The whole environment of the program. Only a minimal PATH is added. */
   readonly env: { readonly [name: string]: string }
   /**
-   * Written to standard input; without it, standard input is empty. It is not an error if the program does not read it.
+   * The content of standard input. If it is undefined, standard input is empty. It is no error if the program does not
+   * read its input.
    */
   readonly stdin: string | Uint8Array | undefined
-  /** The time limit for waiting for a turn and running together. */
+  /** The time limit, in milliseconds. It includes the wait for a turn. */
   readonly timeoutMillis: number
-  /** The limit, in bytes, for standard output and for standard error each. */
+  /** The highest number of bytes on standard output, and also on standard error. */
   readonly maxOutputBytes: number
-  /** Whether output beyond that limit is read and discarded. Otherwise the program blocks there until its timeout. */
+  /**
+   * Whether output beyond the limit is read and discarded. If not, the program waits until its timeout when it writes
+   * more.
+   */
   readonly discardsRest?: boolean
-  /** Limits how many scripts run for one purpose. `undefined` if the caller is already limited. */
+  /** Limits how many scripts run at the same time for one purpose. `undefined` if the caller is already limited. */
   readonly turns: { readonly take: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R> } | undefined
 }
 
 /** The outcome of a program that was not killed by its timeout. */
 export interface ScriptOutcome {
-  /** The exit code, or the name of the signal that ended it. */
+  /** The exit code, or the name of the signal that ended the program. */
   readonly exit: number | string
   readonly stdout: Buffer
   readonly stderr: Buffer
@@ -46,16 +50,16 @@ const firstLine = (output: Buffer): string | undefined =>
     .find((line) => line !== "")?.slice(0, longestLine)
 
 /**
- * Returns what a program says about its end: its first non-blank line, shortened, and without hidden characters that
- * could control a terminal or a log. It reads standard output first, then standard error.
+ * Returns how a program explains its end: its first non-blank line, shortened, and without hidden characters that could
+ * control a terminal or a log. Standard output is searched first, then standard error.
  */
 export const wordsOf = ({ stderr, stdout }: ScriptOutcome): string | undefined => firstLine(stdout) ?? firstLine(stderr)
 
 const longestRest = 2000
 
 /**
- * Returns what a program printed in addition to its {@link wordsOf}, on one line with escapes, shortened. Returns
- * `undefined` if there is nothing else. This helps because the first line of a trace or usage text says little.
+ * Returns what a program printed besides its {@link wordsOf}, on one line with escapes, shortened. Returns `undefined`
+ * if there is nothing else. The rest is useful because the first line of a trace or usage text says little.
  */
 export const restOf = (outcome: ScriptOutcome): string | undefined => {
   const [, ...rest] = [outcome.stdout, outcome.stderr].flatMap((output) =>
@@ -65,19 +69,19 @@ export const restOf = (outcome: ScriptOutcome): string | undefined => {
 }
 
 /**
- * The program could not be started, or did not end in time and was killed. `detail` has nothing from its arguments,
- * environment or input.
+ * The program could not be started, or it did not end in time and was killed. `detail` contains nothing from the
+ * program's arguments, environment or input.
  */
 export class ScriptFailed extends Data.TaggedError("ScriptFailed")<{
   readonly reason: "not_started" | "timeout"
   readonly detail: string
-  /** What a program that timed out had printed, up to the bound of its output. */
+  /** What the program had printed when it timed out, up to the limit of its output. */
   readonly stdout?: Buffer
 }> {}
 
 /**
- * The most octets of a variable that always reach a program. Linux allows 128 KiB for one variable. If the stack of a
- * process is small, it may allow no more than that for all variables and arguments together.
+ * A variable with at most this number of octets always reaches a program. Linux allows 128 KiB for one variable. If the
+ * stack of a process is small, it may allow no more than this number for all variables and arguments together.
  */
 export const longestVariable = 65_536
 
@@ -85,18 +89,18 @@ const tooLong = "its arguments and variables are longer than this system takes (
 
 const minimalPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-/** After the program has ended, the rest of its output must arrive from the pipes within this time. */
+/** When the program has ended, the rest of its output must arrive within this number of milliseconds. */
 const remainderMillis = 250
 
 const located = (path: string): string => path.includes("/") ? path : `./${path}`
 
-/** The output of a program so far, and whether the limit is reached. */
+/** The output of a program so far, and whether its limit is reached. */
 interface Collected {
   readonly read: () => Buffer
   readonly isFull: () => boolean
 }
 
-/** Keeps up to `max` bytes. It discards further output or, by default, leaves it unread. */
+/** Collects up to `max` bytes of output. Further output is discarded or, by default, left unread. */
 const collect = (stream: Readable, max: number, discardsRest = false): Collected => {
   const chunks: Array<Buffer> = []
   let length = 0
@@ -110,8 +114,8 @@ const collect = (stream: Readable, max: number, discardsRest = false): Collected
 }
 
 /**
- * Returns what is wrong at a path. If the file exists but the system reports that it does not, the interpreter in its
- * first line is missing.
+ * Returns what is wrong at a path. If the system reports that an existing file does not exist, the interpreter in the
+ * first line of the file is missing.
  */
 const atPath = (path: string, code: string): string =>
   code !== "ENOENT" ? `${path} (${code})` : existsSync(located(path))
@@ -120,7 +124,7 @@ const atPath = (path: string, code: string): string =>
 
 const start = (
   request: ScriptRequest,
-  /** Receives standard output and standard error when the program has started. */
+  /** Called with standard output and standard error when the program has started. */
   onStarted: (stdout: Collected, stderr: Collected) => void
 ): Effect.Effect<ScriptOutcome, ScriptFailed> =>
   Effect.callback((resume) => {
@@ -132,7 +136,8 @@ const start = (
     const launch = () =>
       spawn(located(request.path), request.args, {
         shell: false,
-        // The program gets its own process group, so that the processes that it starts can be killed with it.
+        // The program gets a process group of its own, so that the processes that it starts can be killed together with
+        // it.
         detached: true,
         env: { PATH: minimalPath, ...request.env },
         stdio: ["pipe", "pipe", "pipe"]
@@ -153,7 +158,7 @@ const start = (
       try {
         process.kill(-pid, "SIGKILL")
       } catch {
-        // The group has no process left.
+        // No process of the group is left.
       }
     }
     const stdout = collect(child.stdout, request.maxOutputBytes, request.discardsRest)
@@ -172,7 +177,7 @@ const start = (
     }
     child.once("exit", (code, signal) => {
       ended = code ?? signal ?? "unknown"
-      // Processes that it left running may keep the pipes open. This does not wait for them.
+      // Processes that the program left running may keep the pipes open. They are not waited for.
       killGroup()
       remainder = setTimeout(settle, remainderMillis)
     })
@@ -187,8 +192,8 @@ const start = (
   })
 
 /**
- * Runs operators' programs without a shell, with a newly built environment, each in its own process group. The whole
- * group is killed when the time is up or the caller is interrupted.
+ * Runs operators' programs without a shell, with a newly built environment. Each program has a process group of its
+ * own. The whole group is killed when the time is up or when the caller is interrupted.
  */
 export class Scripts extends Context.Service<Scripts, {
   readonly run: (request: ScriptRequest) => Effect.Effect<ScriptOutcome, ScriptFailed>
@@ -222,7 +227,7 @@ export class Scripts extends Context.Service<Scripts, {
       })
   })
 
-  /** Runs no program: a function returns the outcome of every request. */
+  /** Runs no program. A function returns the outcome of every request. */
   static readonly layerScripted = (
     script: (request: ScriptRequest) => Effect.Effect<ScriptOutcome, ScriptFailed>
   ): Layer.Layer<Scripts> => Layer.succeed(this, { run: script })

@@ -12,12 +12,13 @@ const bodyTimeoutMillis = 10_000
 interface Reader {
   readonly endsAt: number
   readonly expire: () => void
-  /** Ends this read to make room for a peer with fewer reads. */
+  /** Ends this read to make room for a peer that has fewer reads. */
   readonly shed: () => void
 }
 
 /**
- * The most octets of one body, and the most bodies that are read at once. Requests beyond the second limit are shed.
+ * The highest number of octets in one body, and the highest number of bodies that are read at the same time. Requests
+ * beyond the second limit are shed.
  */
 export interface BodyLimits {
   readonly maxBodyBytes: number
@@ -25,14 +26,17 @@ export interface BodyLimits {
 }
 
 /**
- * Reads request bodies into memory. It limits their octets, their time, and how many are read at once. Peers share the
- * last limit.
+ * Reads request bodies into memory. Limits their octets, their time, and how many are read at the same time. The peers
+ * share the places for reads.
  */
 export class Body {
   readonly #readers = new Set<Reader>()
   readonly #shares = new Holdings<Reader>()
 
-  /** Fails every read whose time is up. All reads have the same timeout, so the oldest come first. */
+  /**
+   * Fails every read whose time is up. All reads have the same timeout, so the oldest read is always the first to be
+   * late.
+   */
   expire(now: number): void {
     for (const reader of this.#readers) {
       if (reader.endsAt > now) break
@@ -41,9 +45,9 @@ export class Body {
   }
 
   /**
-   * Reads the body of a message. The read counts in the share of the fiber's peer. A body whose announced length is too
-   * large is refused before it is read. If the maximum number of bodies is already being read, one body of the peer
-   * with the most reads is shed.
+   * Reads the body of a message. The read counts in the share of the fiber's peer. If the announced length of a body is
+   * too large, the body is refused before it is read. If the highest number of bodies is already being read, one body
+   * of the peer with the most reads is shed.
    */
   read(
     message: IncomingMessage,
@@ -103,14 +107,14 @@ export class Body {
   }
 }
 
-/** Call this before the answer to a request whose body may not have been read to the end; see {@link abandon}. */
+/** Must be called before the answer to a request whose body may not have been read to its end; see {@link abandon}. */
 export const leaveUnread = (message: IncomingMessage, response: ServerResponse): void => {
   const { "content-length": length, "transfer-encoding": coding } = message.headers
   if (!message.complete && (coding !== undefined || Number(length ?? 0) > 0)) abandon(message, response)
 }
 
-// The connection ends with the answer. Closing it while octets are unread would reset it, and a client that is still
-// sending would lose the answer. So for a while the rest of the body is read and discarded.
+// The connection ends with the answer. If it were closed while octets are unread, it would be reset, and a client that
+// is still sending would lose the answer. So for a while the rest of the body is read and discarded.
 const abandon = (message: IncomingMessage, response: ServerResponse): void => {
   const { socket } = message
   if (response.hasHeader("connection")) return

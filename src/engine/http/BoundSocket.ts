@@ -14,7 +14,7 @@ export class BindFailed extends Data.TaggedError("BindFailed")<{ readonly addres
   }
 }
 
-/** Where to listen; `isShared` says whether other processes may listen there too. */
+/** An address at which a socket listens. `isShared` says whether other processes may listen at the same address. */
 export interface BoundAddress {
   readonly host: string
   readonly port: number
@@ -34,7 +34,7 @@ const maxHeadBytes = 16_384
 const keepAliveMillis = 65_000
 const requestsPerConnection = 1000
 
-/** The most header fields of a request. */
+/** The highest number of header fields in a request. */
 export const maxHeaderFields = 100
 
 const makeServer = (tls: TlsSettings | undefined): Http.Server => {
@@ -51,7 +51,7 @@ const makeServer = (tls: TlsSettings | undefined): Http.Server => {
     ...settings,
     cert: tls.cert,
     key: tls.key,
-    handshakeTimeout: longestTimerMillis, // the listener itself ends slow handshakes, by its own clock
+    handshakeTimeout: longestTimerMillis, // the listener itself ends slow handshakes, measured with its own clock
     minVersion: "TLSv1.2",
     ALPNProtocols: ["http/1.1"]
   })
@@ -99,9 +99,9 @@ const listening = (
   })
 
 /**
- * A bound TCP socket. It outlives its HTTP servers: each connection goes to the server that was in force when the
- * connection was accepted. So TLS can be switched on and off without binding again (docs/decisions/process.md,
- * "Reload").
+ * A bound TCP socket. It outlives its HTTP servers: each connection is handled by the server that was in force when the
+ * connection was accepted. So TLS can be switched on and off without binding the address again
+ * (docs/decisions/process.md, "Reload").
  */
 export class BoundSocket {
   readonly #socket: Net.Server
@@ -111,16 +111,14 @@ export class BoundSocket {
   #current: Speaker | undefined
   readonly connections: Connections
 
-  /**
-   * `equip` is called with each HTTP server before it gets its first connection; from then on that server is in force.
-   */
+  /** `equip` is called with each HTTP server before its first connection. From then on, this server is in force. */
   constructor(maxConnections: number, equip: (server: Http.Server) => void) {
     this.connections = new Connections(maxConnections)
     this.#equip = equip
     this.#socket = Net.createServer({ allowHalfOpen: true, noDelay: true }, (connection) => {
       pace.accepted()
       if (!this.connections.opened(connection)) return
-      connection.on("error", () => {}) // a waiting connection has no other error handler; it closes by itself
+      connection.on("error", () => {}) // a waiting connection has no other handler of errors, and closes by itself
       if (this.#current !== undefined) return this.#hand(connection, this.#current)
       this.#unspoken.add(connection)
       connection.once("close", () => this.#unspoken.delete(connection))
@@ -140,8 +138,8 @@ export class BoundSocket {
   }
 
   /**
-   * Sets whether connections accepted from now on use TLS. An open connection stays with or without TLS, and is closed
-   * after its next answer.
+   * Sets whether connections use TLS that are accepted from now on. An open connection stays as it is, with or without
+   * TLS, and is closed after its next answer.
    */
   speak(tls: TlsSettings | undefined): void {
     const before = this.#current
@@ -156,7 +154,7 @@ export class BoundSocket {
     this.#unspoken.clear()
   }
 
-  /** Uses another pair from now on if `former` is the pair in force. Otherwise it does nothing. */
+  /** Uses another key and certificate from now on, if `former` is in force. Otherwise does nothing. */
   renew(former: Pick<TlsSettings, "cert" | "key">, { cert, key }: Pick<TlsSettings, "cert" | "key">): void {
     const tls = this.#current?.tls
     if (tls?.cert === former.cert && tls.key === former.key) this.speak({ ...tls, cert, key })

@@ -5,8 +5,8 @@ import { gzip } from "node:zlib"
 const compress = promisify(gzip)
 
 /**
- * Compresses octets with gzip for small size rather than speed. Use it for content that is compressed once and sent
- * often.
+ * Compresses octets with gzip as far as possible, even if that is slow. This is for content that is compressed once and
+ * sent often.
  */
 export const deflated = (octets: Uint8Array): Effect.Effect<Buffer> =>
   Effect.promise(() => compress(octets, { level: 9 }))

@@ -6,8 +6,8 @@ const maxPending = 256
 const headTimeoutMillis = 10_000
 
 /**
- * A peer did not end its TLS handshake in time. `address` is the peer's address, because a closed socket has no
- * address.
+ * A peer did not end its TLS handshake in time. `address` is the address of the peer. It is kept here because a closed
+ * socket has no address.
  */
 export class HandshakeLate extends Error {
   readonly code = "ERR_TLS_HANDSHAKE_TIMEOUT"
@@ -23,18 +23,22 @@ interface Connection {
   readonly socket: Socket
   /** The time limit of the TLS handshake in milliseconds, while the handshake lasts. */
   handshakeMillis: number | undefined
-  /** When the connection was first checked. The handshake and the head that follows are timed separately. */
+  /**
+   * When the connection was first checked. The time of the handshake and the time of the head after it are measured
+   * separately.
+   */
   since: number | undefined
-  /** Stops counting it among the connections without a complete head. */
+  /** Stops counting the connection among those without a complete head. */
   readonly arrived: () => void
-  /** Stops counting it among all open connections too. */
+  /** Stops counting the connection among all open connections. */
   readonly left: () => void
 }
 
 /**
- * Counts a listener's connections and keeps them within docs/decisions/process.md, "Bounds of a socket". There are two
- * bounds: on all open connections, and on those that have not yet sent one complete request head (a TLS handshake under
- * way included). At a limit, a new connection replaces the newest connection of the peer that has the most.
+ * Counts the connections of a listener, and keeps them within docs/decisions/process.md, "Bounds of a socket". There
+ * are two limits. One is for all open connections. The other is for the connections that have not sent a complete
+ * request head yet, including those whose TLS handshake is in progress. When a limit is reached, a new connection
+ * replaces the newest connection of the peer that has the most connections.
  */
 export class Connections {
   readonly #max: number
@@ -49,8 +53,8 @@ export class Connections {
   /** Called when a connection was accepted. */
   onOpened: () => void = () => {}
   /**
-   * Returns the peer in whose share a connection from an address counts, or `undefined` if the address stands for many
-   * clients.
+   * Returns the peer in whose share a connection from an address is counted, or `undefined` if the address stands for
+   * many clients.
    */
   peerOf: (address: string) => Peer | undefined = peerOf
 
@@ -59,8 +63,8 @@ export class Connections {
   }
 
   /**
-   * Call this when a TCP connection was accepted. Returns whether the connection may stay. With TLS, the request's
-   * socket is another object, so the connection is found by the peer's address and port.
+   * Must be called when a TCP connection was accepted. Returns whether the connection may stay. With TLS, the socket of
+   * a request is another object, so a connection is found by the address and port of its peer.
    */
   opened(socket: Socket): boolean {
     const peer = this.peerOf(socket.remoteAddress ?? "")
@@ -89,7 +93,7 @@ export class Connections {
     return true
   }
 
-  /** Returns whether there is room for one more connection. Another connection may be closed to make room. */
+  /** Returns whether there is room for one more connection. To make room, another connection may be closed. */
   #hasRoom(among: Holdings<Connection>, most: number, peer: Peer | undefined, newcomer: Socket): boolean {
     if (among.size < most) return true
     const victim = among.victimOf(peer)
@@ -102,8 +106,8 @@ export class Connections {
   }
 
   /**
-   * Reports that this connection begins with a TLS handshake, which may take `millis`. The head after it has its own
-   * time limit.
+   * Reports that this connection begins with a TLS handshake, which may take `millis`. The head that follows has a time
+   * limit of its own.
    */
   handshakeBegun(socket: Socket, millis: number): void {
     const connection = this.#pendingByName.get(nameOf(socket))
@@ -124,28 +128,29 @@ export class Connections {
   }
 
   /**
-   * Closes connections that have sent no complete head yet. An HTTP server does not know about TLS handshakes in
+   * Closes the connections that have not sent a complete head yet. An HTTP server does not know about TLS handshakes in
    * progress.
    */
   closePending(): void {
     for (const { socket } of this.#pendingByName.values()) socket.destroy()
   }
 
-  /** How many connections have sent no complete head yet. */
+  /** The number of connections that have not sent a complete head yet. */
   get pending(): number {
     return this.#pendingByName.size
   }
 
   /**
-   * Closes connections whose TLS handshake takes too long, with {@link HandshakeLate}, and connections that have sent
-   * no complete head for ten seconds. Both times start when a connection is first checked.
+   * Closes a connection whose TLS handshake takes too long, with {@link HandshakeLate}. Also closes a connection that
+   * has not sent a complete head for ten seconds. Both times are counted from the first check of the connection.
    */
   expire(now: number): void {
     for (const connection of this.#pendingByName.values()) {
       const { handshakeMillis, socket } = connection
       connection.since ??= now
       if (now - connection.since < (handshakeMillis ?? headTimeoutMillis)) continue
-      // The place becomes free at once, because the peer may notice the end and connect again before this process does.
+      // The place becomes free at once, because the peer may notice the end and connect again before this process
+      // notices it.
       connection.left()
       socket.destroy(handshakeMillis === undefined ? undefined : new HandshakeLate(socket.remoteAddress))
     }
@@ -155,7 +160,7 @@ export class Connections {
 const lingerMillis = 5000
 
 /**
- * Call this after the last octets to a peer. The peer may continue to send for a while, then the socket is destroyed.
+ * Must be called after the last octets to a peer. The peer may go on sending for a while. Then the socket is destroyed.
  */
 export const linger = (socket: Socket): void => {
   const timer = setTimeout(() => socket.destroy(), lingerMillis)

@@ -5,22 +5,22 @@ import { header, withHeaders } from "./Message.ts"
 
 /** What a surface allows scripts of other origins to do. */
 export interface Cors {
-  /** Returns the answer with the headers that let a script of an allowed origin read it. */
+  /** Returns the answer with headers. They let scripts of an allowed origin read the answer. */
   readonly opened: (request: Request, answer: Answer) => Answer
   /**
-   * Returns the answer to OPTIONS, which a browser sends before the actual request. `methods` are the methods of the
-   * path.
+   * Returns the answer to the OPTIONS request that a browser sends before the actual request. `methods` are the methods
+   * of the path.
    */
   readonly preflight: (request: Request, methods: string) => Answer
 }
 
-/** How long a browser remembers the answer to OPTIONS: two hours, the most that browsers accept. */
+/** For how many seconds a browser remembers the answer to OPTIONS: two hours, the longest time that browsers accept. */
 const rememberedSeconds = "7200"
 
 /**
- * Makes the rules for a surface. Origins are compared octet by octet, as the browser writes them; `*` allows every
- * origin. `exposed` are the answer headers that a script may read, `accepted` the request headers that it may set.
- * Credentials are not allowed, because these surfaces use none.
+ * Makes the rules for a surface. Origins are compared octet by octet, in the form that browsers use; `*` allows every
+ * origin. `exposed` lists the answer headers that a script may read. `accepted` lists the request headers that a script
+ * may set. Credentials are not allowed, because these surfaces use none.
  */
 export const makeCors = ({ accepted, exposed, origins }: {
   readonly origins: ReadonlyArray<string>
@@ -36,7 +36,7 @@ export const makeCors = ({ accepted, exposed, origins }: {
   }
   const opened: Cors["opened"] = (request, answer) => {
     const origin = originOf(request)
-    // This is sent without an origin too, because a cache must not give this answer to a script.
+    // This is sent even without an origin, because a cache must not give this answer to a script.
     if (origin === undefined) return withHeaders(answer, { vary: "Origin" })
     return withHeaders(answer, {
       vary: "Origin",

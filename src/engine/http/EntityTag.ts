@@ -2,7 +2,7 @@ import { sha256Octets } from "../../crypto/Digest.ts"
 import type { Answer, Request } from "./Message.ts"
 import { header } from "./Message.ts"
 
-/* Sends status 304 if a client already has the answer (RFC 9110 sections 8.8.3 and 13.1.2). */
+/* Answers with status 304 if a client already has the answer (RFC 9110 sections 8.8.3 and 13.1.2). */
 
 const known = new WeakMap<Uint8Array, string>()
 
@@ -15,7 +15,8 @@ const tagOf = (body: Uint8Array): string => {
 }
 
 /**
- * Returns an answer whose entity tag is the digest of its body. The digest of the same body object is computed once.
+ * Returns an answer whose entity tag is the digest of its body. For the same body object, the digest is computed only
+ * once.
  */
 export const tagged = (contentType: string, body: Uint8Array): Answer => ({
   status: 200,
@@ -29,7 +30,7 @@ const isHeld = (tag: string, held: string): boolean =>
     return given === "*" || given === tag || given === `W/${tag}`
   })
 
-/** Returns the answer to a GET or HEAD, or 304 without a body if the client already has that answer. */
+/** Returns the answer to a GET or HEAD. If the client already has this answer, returns 304 without a body. */
 export const unlessHeld = (request: Request, answer: Answer): Answer => {
   const tag = answer.headers["etag"]
   const held = header(request, "if-none-match")

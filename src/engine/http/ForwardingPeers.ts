@@ -2,29 +2,29 @@ import type { IncomingMessage } from "node:http"
 import type { Comparable } from "../net/Address.ts"
 import { comparable } from "../net/Address.ts"
 
-/** A peer that names this many clients is considered a proxy. A single client hardly does so. */
+/** A peer that names this many clients counts as a proxy. A single client hardly names so many. */
 const manyClients = 16
 
 /**
- * How many peers are watched or have been reported. There is a limit, because somebody with many addresses could name
- * clients from each address.
+ * The highest number of peers that are watched or have been reported. The number is limited because somebody with many
+ * addresses could name clients from each of them.
  */
 const mostPeers = 64
 
-/** Client names are compared up to this length. */
+/** Names of clients are compared only up to this length. */
 const longestName = 64
 
 /**
  * Finds peers that name many clients in a header, as proxies do, but are not configured as proxies. All clients behind
- * such a peer share the limits of one client.
+ * such a peer share the limits of a single client.
  */
 export class ForwardingPeers {
-  /** The clients that each peer has named, or undefined if the peer has been reported. */
+  /** The clients that each peer has named. If a peer has been reported, its value is undefined. */
   readonly #named = new Map<string, Set<string> | undefined>()
 
   /**
-   * Notes the client that a request names in this header. Returns the peer if it must be reported now, which happens
-   * once.
+   * Notes the client that a request names in this header. Returns the peer if the peer must be reported now. Each peer
+   * is reported only once.
    */
   told(
     { headers, socket }: IncomingMessage,
@@ -36,7 +36,7 @@ export class ForwardingPeers {
     return this.note(peer.text, String(headers[header])) ? peer.text : undefined
   }
 
-  /** Notes a client that a peer names. Returns whether the peer must be reported now. */
+  /** Notes a client that a peer has named. Returns whether the peer must be reported now. */
   note(peer: string, client: string): boolean {
     const names = this.#named.has(peer) ? this.#named.get(peer) : this.#watch(peer)
     if (names === undefined) return false

@@ -11,7 +11,7 @@ import type { Answer, Request } from "./Message.ts"
 export interface Target {
   /** Path and query, exactly as received. */
   readonly target: string
-  /** The authority, if the target names one. It then replaces the Host field (RFC 9112 section 3.2.2). */
+  /** The authority, if the target names one. In that case it replaces the Host field (RFC 9112 section 3.2.2). */
   readonly host: string | undefined
 }
 
@@ -20,10 +20,10 @@ const authority = /^(?:\[[0-9a-f:.]+\]|[\w.~!$&'()*+,;=%-]+)(?::[0-9]{0,5})?$/i
 const slash = 0x2f
 
 /**
- * Reads a request target in origin or absolute form (RFC 9112 sections 3.2.1 and 3.2.2). Both forms give the same path
- * and query, and routes, policies and signatures use only these. Any other text is kept unchanged and matches no route.
- * Returns `undefined` for an absolute form without a host or with a user part, which is an error (RFC 9110 sections
- * 4.2.1 and 4.2.4).
+ * Reads a request target in origin or absolute form (RFC 9112 sections 3.2.1 and 3.2.2). Both forms lead to the same
+ * path and query. Routes, policies and signatures use nothing else. Any other text is kept unchanged, and matches no
+ * route. Returns `undefined` for an absolute form without a host or with a user part, because this is an error (RFC
+ * 9110 sections 4.2.1 and 4.2.4).
  */
 export const readTarget = (text: string): Target | undefined => {
   if (text.charCodeAt(0) === slash) return { target: text, host: undefined }
@@ -38,8 +38,8 @@ export const readTarget = (text: string): Target | undefined => {
 }
 
 /**
- * Returns whether a head names its host exactly once, as HTTP/1.1 requires. With two hosts, programs may disagree on
- * which host counts.
+ * Returns whether a head names its host exactly once, as HTTP/1.1 requires. If there are two hosts, programs may
+ * disagree about which of them counts.
  */
 export const hasOneHost = ({ httpVersion, rawHeaders }: IncomingMessage): boolean => {
   let hosts = 0
@@ -50,12 +50,15 @@ export const hasOneHost = ({ httpVersion, rawHeaders }: IncomingMessage): boolea
   return hosts === 1 || (hosts === 0 && httpVersion === "1.0")
 }
 
-/** Returns plain IPv4 for an IPv4 peer of a dual-stack socket, whose address has the form `::ffff:192.0.2.1`. */
+/**
+ * Returns the plain IPv4 address of an IPv4 peer. On a dual-stack socket, the address of such a peer has the form
+ * `::ffff:192.0.2.1`.
+ */
 export const unmapped = (address: string): string => address.startsWith("::ffff:") ? address.slice(7) : address
 
 /**
- * Headers that may occur once. If there is a second line, Node.js drops it for some headers and joins it to the first
- * line for others. But a proxy in front of this service may have used the second line.
+ * The headers that may occur only once. If there is a second line, Node.js drops it for some of these headers, and
+ * joins it to the first line for others. But a proxy in front of this service may have used the second line.
  */
 const single: ReadonlySet<string> = new Set([
   "authorization",
@@ -66,8 +69,8 @@ const single: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Returns the headers of a message. If a header that may occur once was sent more than once, its value is a list of its
- * lines.
+ * Returns the headers of a message. If a header that may occur only once was sent several times, its value is a list of
+ * its lines.
  */
 const headersOf = (message: IncomingMessage): Request["headers"] => {
   const { headers, rawHeaders } = message
@@ -83,7 +86,7 @@ const longestAgent = 256
 
 /**
  * Returns the User-Agent of the client, or undefined if it is blank. The runtime reads headers as Latin-1, but programs
- * write UTF-8.
+ * write them as UTF-8.
  */
 const agentOf = (given: string | undefined): string | undefined => {
   if (given === undefined || given.trim() === "") return undefined
@@ -93,7 +96,7 @@ const agentOf = (given: string | undefined): string | undefined => {
   return (Buffer.from(text).equals(octets) ? text : given).slice(0, longestAgent)
 }
 
-/** A usable id has only characters that logs, headers and terminals treat as plain text. */
+/** Matches a usable id. It has only characters that logs, headers and terminals treat as plain text. */
 const usableId = /^[A-Za-z0-9._:-]{1,128}$/
 
 /** Returns the sender's `x-request-id` if it is usable, otherwise a new UUID. */
@@ -134,8 +137,8 @@ const masked = (parameter: string): string => {
 }
 
 /**
- * Returns path and query for the log, at most 512 characters. Values of the query are masked, because a form that is
- * sent with the wrong method may put a password there, and so may a user who confuses two fields.
+ * Returns path and query for the log, at most 512 characters. The values of the query are masked. They may contain a
+ * password if a form was sent with the wrong method, or if a user confused two fields.
  */
 export const loggedTarget = ({ path, target }: { readonly path: string; readonly target: string }): string => {
   if (target.length === path.length) return target.slice(0, longestLogged)
@@ -144,7 +147,7 @@ export const loggedTarget = ({ path, target }: { readonly path: string; readonly
 }
 
 /**
- * Headers for every answer of a listener, names and values alternating (docs/decisions/process.md, "Bounds of a
+ * The headers for every answer of a listener. Names and values alternate (docs/decisions/process.md, "Bounds of a
  * socket").
  */
 export type Hardening = ReadonlyArray<string>
@@ -152,27 +155,30 @@ export type Hardening = ReadonlyArray<string>
 const everywhere: Hardening = ["x-content-type-options", "nosniff", "x-frame-options", "DENY"]
 
 /**
- * Returns the headers for every answer of a listener. `isForOperators` means that the listener's host name is used for
- * nothing else. So the headers may tell browsers to use only TLS for that name and all names below it.
+ * Returns the headers for every answer of a listener. `isForOperators` means that the host name of the listener is used
+ * for nothing else. Then the headers may tell browsers to use only TLS for this name and for all names below it.
  */
 export const hardeningOf = (isForOperators: boolean): Hardening =>
   isForOperators ? ["strict-transport-security", "max-age=31536000; includeSubDomains", ...everywhere] : everywhere
 
-/** The statuses for a peer whose request cannot be handled at all. */
+/** The statuses that are sent to a peer whose request cannot be handled at all. */
 export type BareStatus = 400 | 408 | 431 | 503
 
-/** Returns the status for input that Node.js could not parse, or that did not arrive in time. */
+/** Returns the status for input that Node.js could not parse or that did not arrive in time. */
 export const statusOf = ({ code }: NodeJS.ErrnoException): BareStatus =>
   code === "ERR_HTTP_REQUEST_TIMEOUT" ? 408 : code === "HPE_HEADER_OVERFLOW" ? 431 : 400
 
-/** Returns the whole text of an answer to input that cannot be handled as a request. The connection ends with it. */
+/**
+ * Returns the whole text of the answer to input that cannot be handled as a request. The connection ends with this
+ * answer.
+ */
 export const bareAnswer = (status: BareStatus, hardening: Hardening): string => {
   const headers = ["connection", "close", "content-length", "0", ...hardening]
   const lines = headers.flatMap((name, index) => index % 2 === 0 ? [`${name}: ${headers[index + 1] ?? ""}`] : [])
   return [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}`, ...lines, "", ""].join("\r\n")
 }
 
-/** Sends an answer. If its body is a stream, sends only the head. */
+/** Sends an answer. If its body is a stream, only the head is sent. */
 export const write = (response: ServerResponse, id: string, answer: Answer, hardening: Hardening): void => {
   const headers = [...hardening, "x-request-id", id]
   for (const name in answer.headers) {
@@ -187,22 +193,24 @@ export const write = (response: ServerResponse, id: string, answer: Answer, hard
   response.writeHead(answer.status, headers).end(answer.body)
 }
 
-/** Hands a chunk to the socket. Returns whether the caller must wait for the peer before the next chunk. */
+/**
+ * Hands a chunk to the socket. Returns whether the caller must wait for the peer before it hands over the next chunk.
+ */
 const handOver = (response: ServerResponse, chunk: Uint8Array): Effect.Effect<boolean> =>
   Effect.sync(() => !response.write(chunk))
 
 const taken = (response: ServerResponse): Effect.Effect<void> =>
   Effect.callback((resume) => {
     const go = () => resume(Effect.void)
-    // The peer may have taken the chunk by now, because a fiber can pause between two steps.
+    // The peer may have received the chunk by now, because a fiber can pause between two steps.
     if (!response.writableNeedDrain) return go()
     response.once("drain", go)
     return Effect.sync(() => void response.off("drain", go))
   })
 
 /**
- * Sends the body of a streamed answer. `goesOn` runs after each chunk is handed to the socket, again after a wait for
- * the peer, and at the end. If the stream fails or is interrupted, the connection is cut.
+ * Sends the body of a streamed answer. `goesOn` runs each time a chunk was handed to the socket, each time a wait for
+ * the peer has ended, and at the end. If the stream fails or is interrupted, the connection is cut.
  */
 export const writeStream = (
   response: ServerResponse,

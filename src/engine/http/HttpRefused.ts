@@ -2,7 +2,7 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import { emit } from "../telemetry/EngineLog.ts"
 
-/* The reasons to refuse a request before its content is processed. */
+/* The reasons for which a request is refused before its content is processed. */
 
 /** The body has more octets than the listener accepts. */
 export class BodyTooLarge extends Data.TaggedError("BodyTooLarge") {}

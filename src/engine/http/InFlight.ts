@@ -6,15 +6,15 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import type { Target } from "./Head.ts"
 
-/** How many connections are accepted before requests get a turn, and how many requests begin in one turn. */
+/** How many connections are accepted before requests have a turn, and how many requests begin in one turn. */
 const mostInTurn = 64
 
 /**
  * Makes the process accept connections before it begins requests. In each iteration of the event loop, libuv accepts
- * only one connection, even if many wait. If an iteration handled all requests that had arrived, a few busy peers could
- * fill the kernel's queue, and a new client would wait behind a thousand others. So requests wait for an iteration that
- * accepts no connection, and then begin together, so that they can share a commit. Neither connections nor requests
- * wait for more than {@link mostInTurn} of the other kind.
+ * only one connection, even if many are waiting. If an iteration handled all requests that have arrived, a few busy
+ * peers could fill the kernel's queue, and a new client would wait behind a thousand others. So requests wait for an
+ * iteration in which no connection is accepted, and then begin together, so that they can share a commit. Neither a
+ * connection nor a request waits for more than {@link mostInTurn} of the other kind.
  */
 export class Pace {
   #waiting: Array<() => void> = []
@@ -28,7 +28,7 @@ export class Pace {
     this.#hasAccepted = true
   }
 
-  /** Begins a request when it is its turn. */
+  /** Begins a request when its turn has come. */
   run(begin: () => void): void {
     this.#waiting.push(begin)
     this.#schedule()
@@ -54,23 +54,23 @@ export class Pace {
   }
 }
 
-/** The instance of the process: all listeners share one event loop. */
+/** The only instance in the process: all listeners share one event loop. */
 export const pace = new Pace()
 
-/** The slowest accepted rate of a peer that reads its answer, in octets per second. A slower peer is cut off. */
+/** The lowest rate, in octets per second, at which a peer may read its answer. A slower peer is cut off. */
 const slowestPeer = 8192
 
 /**
- * How many requests of one connection are kept, including the request that is being handled. Each request takes a few
- * kilobytes, and the waiting requests have no slot yet.
+ * The highest number of requests that are kept for one connection, including the request that is being handled. Each
+ * request needs a few kilobytes, and the waiting requests have no slot yet.
  */
 const mostOfConnection = 16
 
-/** A request as it arrives. */
+/** A request that has just arrived. */
 export interface Arrived {
   readonly message: IncomingMessage
   readonly response: ServerResponse
-  /** The server of its connection. */
+  /** The server that handles its connection. */
   readonly server: Server
   readonly target: Target
 }
@@ -79,52 +79,57 @@ export interface Arrived {
 export interface InFlight extends Arrived {
   readonly socket: Socket
   /**
-   * When the time limit of its handler ends, in epoch milliseconds. Once the answer is handed over, it is the end of
-   * the peer's time limit.
+   * When the time limit of the handler ends, in epoch milliseconds. After the answer was handed over, it is when the
+   * time limit of the peer ends.
    */
   endsAt: number
-  /** How many milliseconds the peer has to receive what was last handed over; 0 before that. */
+  /**
+   * For how many milliseconds the peer may take to receive what was handed over last. It is 0 before anything was
+   * handed over.
+   */
   patience: number
-  /** Whether its handler was started. */
+  /** Whether the handler has been started. */
   isBegun: boolean
-  /** Its handler, while the handler runs. */
+  /** The fiber of the handler, while the handler runs. */
   fiber: Fiber.Fiber<void> | undefined
-  /** Why its handler was interrupted or, if the handler has not started yet, why it has nothing to do. */
+  /** Why the handler was interrupted. If the handler has not started yet, why it has nothing to do. */
   ending: "late" | "gone" | "cut" | undefined
 }
 
 /**
- * Gives the peer time to receive the octets that were handed over: the time limit of a request, plus a second for each
- * 8 KiB.
+ * Sets the time in which the peer must receive the octets that were handed over: the time limit of a request, plus a
+ * second for each 8 KiB.
  */
 export const handedOver = (one: InFlight, now: number, requestTimeoutMillis: number): void => {
   one.patience = requestTimeoutMillis + one.response.writableLength * 1000 / slowestPeer
   one.endsAt = now + one.patience
 }
 
-/** Returns whether a connection can take another answer. */
+/** Returns whether another answer can be sent on a connection. */
 const canBeAnswered = (socket: Socket): boolean => !socket.destroyed && !socket.writableEnded
 
-/** Ends a handler early; the first reason counts. */
+/** Ends a handler early. If there are several reasons, the first one counts. */
 const interrupt = (one: InFlight, ending: InFlight["ending"]): void => {
   if (one.ending !== undefined) return
   one.ending = ending
   one.fiber?.interruptUnsafe()
 }
 
-/** The requests of one connection in the order of their arrival. The first is handled, the others wait. */
+/**
+ * The requests of one connection, in the order in which they arrived. The first is being handled, and the others wait.
+ */
 interface OfConnection {
   readonly requests: Set<InFlight>
-  /** Runs when all requests are over. Input after this is no longer treated as a request. */
+  /** Runs when all requests are over. Input that arrives after that is no longer treated as a request. */
   last: (() => void) | undefined
 }
 
 /**
  * The requests of a listener whose answers have not been fully received, by connection. A large answer is still being
- * sent long after its handler is done. Until the peer has received it, the request counts as in flight. So shutting
- * down the listener does not cut it off, and a peer that reads nothing is noticed. A connection's next request begins
- * when the previous request is over, so a client that does not read its answers costs the work and memory of only one
- * request.
+ * sent long after its handler has ended. Until the peer has received the whole answer, the request counts as in flight.
+ * So the answer is not cut off when the listener shuts down, and a peer that reads nothing is noticed. The next request
+ * of a connection begins when the previous request is over. So a client that does not read its answers costs the work
+ * and memory of only one request.
  */
 export class RequestsInFlight {
   readonly #all = new Set<InFlight>()
@@ -132,7 +137,7 @@ export class RequestsInFlight {
   readonly #connections = new Map<Socket, OfConnection>()
   #isEnding = false
   #whenNone: Deferred.Deferred<void> | undefined
-  /** Starts the handler of a request. The listener sets it before the first request arrives. */
+  /** Starts the handler of a request. The listener sets this function before the first request arrives. */
   handle: (one: InFlight) => Fiber.Fiber<void> | undefined = () => undefined
 
   get size(): number {
@@ -146,7 +151,7 @@ export class RequestsInFlight {
 
   /**
    * Adds a new request. Its handler starts when the earlier requests are over. Returns `false` if too many requests of
-   * the connection wait. Then the request is dropped, and the caller must end the connection.
+   * the connection are waiting. Then the request is dropped, and the caller must end the connection.
    */
   come(arrived: Arrived): boolean {
     const { socket } = arrived.message
@@ -170,8 +175,8 @@ export class RequestsInFlight {
 
   /**
    * Runs `last` when the requests of a connection are over. It runs at once if there are no requests, or if the input
-   * belongs to the body of the request that is being handled. A waiting request whose body has not arrived in full is
-   * dropped.
+   * belongs to the body of the request that is being handled. A waiting request is dropped if its body has not arrived
+   * in full.
    */
   afterAll(socket: Socket, last: () => void): void {
     const own = this.#of(socket)
@@ -186,7 +191,7 @@ export class RequestsInFlight {
     if (own.requests.size === 0) last()
   }
 
-  /** Begins a request, unless it has begun or is over. */
+  /** Begins a request, unless it has already begun or is over. */
   #begin(one: InFlight): void {
     if (one.isBegun || !this.#all.has(one)) return
     const { response, socket } = one
@@ -215,8 +220,8 @@ export class RequestsInFlight {
   }
 
   /**
-   * Ends requests that can no longer be answered. Handlers that have not started are still started, so that they log
-   * the end.
+   * Ends requests that can no longer be answered. A handler that has not started is still started, so that it logs the
+   * end.
    */
   #abandon({ requests }: OfConnection): void {
     for (const one of requests) {
@@ -227,8 +232,8 @@ export class RequestsInFlight {
   }
 
   /**
-   * Ends requests that have no time left. It interrupts a handler, which then sends an answer that it is late. It cuts
-   * off a peer that has not received its answer.
+   * Ends requests whose time is up. A handler is interrupted; then it sends the answer for a late request. A peer that
+   * has not received its answer is cut off.
    */
   expire(now: number): void {
     for (const one of this.#all) {
@@ -238,11 +243,11 @@ export class RequestsInFlight {
     }
   }
 
-  /** Ends connections without a request in flight, now and from now on. */
+  /** Ends the connections that have no request in flight, both now and later. */
   endIdle(): void {
     this.#isEnding = true
     for (const [socket, { requests }] of this.#connections) {
-      // A connection that was already ended stays until its peer has read the answer.
+      // A connection that has already been ended stays until its peer has read the answer.
       if (requests.size === 0 && !socket.writableEnded) socket.destroy()
     }
   }

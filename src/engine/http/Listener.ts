@@ -44,7 +44,10 @@ import type { Answer, Answering, App, Request, Routed } from "./Message.ts"
 import { accessWeight, unmatched } from "./Message.ts"
 import { seldom } from "./Seldom.ts"
 
-/** A socket: its address, and how many connections it accepts (docs/decisions/process.md, "Bounds of a socket"). */
+/**
+ * The options of a socket: its address, and how many connections it accepts (docs/decisions/process.md, "Bounds of a
+ * socket").
+ */
 export interface SocketOptions extends BoundAddress {
   /** The name of the socket in records. */
   readonly name: string
@@ -53,14 +56,14 @@ export interface SocketOptions extends BoundAddress {
 
 type TlsPair = Pick<TlsSettings, "cert" | "key">
 
-/** Callbacks for the requests of a listener. Each callback gets the fiber that handles the request. */
+/** Functions that are called for the requests of a listener. Each is called with the fiber that handles the request. */
 export interface Watch {
-  /** Called when handling begins. Handling is over when the fiber ends. */
+  /** Called when the handling of a request begins. The handling is over when the fiber ends. */
   readonly begun: (fiber: Fiber.Fiber<unknown, unknown>) => void
   /**
-   * Called when a request is answered, with the facts and the pattern of its route, and the seconds from the parsed
-   * head until the answer was handed to the socket. It is also called for input that is not a request and that never
-   * began.
+   * Called when a request is answered, with the facts and the pattern of its route. The seconds are counted from the
+   * parsed head until the answer is handed to the socket. This function is also called for input that is not a request,
+   * and whose handling never began.
    */
   readonly answered: (
     fiber: Fiber.Fiber<unknown, unknown>,
@@ -69,17 +72,17 @@ export interface Watch {
   ) => void
 }
 
-/** What a listener serves, and how: `server.*` of the configuration. */
+/** What a listener serves, and the settings for that: `server.*` of the configuration. */
 export interface Serving<R> extends BodyLimits {
   readonly app: App<R>
-  /** Paths of the listener itself, for which the app is not asked. */
+  /** The paths that the listener itself answers, without the app. */
   readonly own: ReadonlyMap<string, Answering<never>>
   readonly tls: TlsSettings | undefined
   readonly requestTimeoutMillis: number
   readonly watch: Watch | undefined
-  /** Returns whether many clients use an address, so that the address has no share of its own. */
+  /** Returns whether many clients use an address. Such an address has no share of its own. */
   readonly isProxy: (address: Comparable) => boolean
-  /** The headers, in lower case, in which such an address names the client. */
+  /** The headers, in lower case, in which such an address names its client. */
   readonly forwardedHeaders: ReadonlyArray<string>
 }
 
@@ -91,16 +94,16 @@ export interface Listener {
   /** The bound address as `host:port`. */
   readonly address: string
   /**
-   * Begins to serve, or changes to another app and other settings. Requests in flight keep the app and settings with
-   * which they began. Connections stay with or without TLS, as they were accepted.
+   * Begins to serve, or changes to another app and other settings. Requests in flight keep the app and the settings
+   * with which they began. A connection stays as it was accepted, with or without TLS.
    */
   readonly serve: <R>(serving: Serving<R>) => Effect.Effect<void, never, R | Entropy>
-  /** Uses another pair for connections accepted from now on, if the former pair is in force. */
+  /** Uses another key and certificate for the connections that are accepted from now on, if `former` is in force. */
   readonly renew: (former: TlsPair, next: TlsPair) => Effect.Effect<void>
   /**
-   * Stops accepting connections and lets requests in flight finish within the request deadline. Their answers have
-   * `connection: close`. Then it cuts off the remaining requests, waits for their handlers, and returns how many it cut
-   * off.
+   * Stops accepting connections, and lets the requests in flight finish within the request deadline. Their answers have
+   * `connection: close`. Then cuts off the remaining requests and waits for their handlers. Returns how many requests
+   * were cut off.
    */
   readonly drain: Effect.Effect<number>
 }
@@ -108,7 +111,7 @@ export interface Listener {
 const panicked = (cause: Cause.Cause<never>): Effect.Effect<Answer> =>
   Effect.as(emit("request_handler_panicked", { error: String(Cause.squash(cause)) }), { status: 500, headers: {} })
 
-/** Binds a socket until the scope closes. Call {@link Listener.drain} before that. */
+/** Binds a socket until the scope closes. {@link Listener.drain} must be called before that. */
 export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed, Loops | Scope.Scope> =>
   Effect.gen(function*() {
     const bodies = new Body()
@@ -120,12 +123,14 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
     /** The server in force. Connections of another server are not kept alive. */
     let inForce: Http.Server | undefined
     let log: (records: Effect.Effect<void>) => void = () => {}
-    /** Answers input that is not a request, or that cannot be handled yet, after the requests before it. */
+    /**
+     * Answers input that is not a request, or that cannot be handled yet. The requests before it are answered first.
+     */
     const refuse = (socket: Socket, status: BareStatus) =>
       inFlight.afterAll(socket, () => {
         socket.end(bareAnswer(status, hardening))
         linger(socket)
-        // The fault may be in the body of a request in flight, which gets its own record.
+        // The fault may be in the body of a request in flight. Such a request has its own record.
         if (!inFlight.isOn(socket)) onRefused(socket, status)
       })
 
@@ -136,7 +141,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
         if (isGone || !(socket.writable || socket.writableEnded)) socket.destroy()
         else if (socket.writable) refuse(socket, statusOf(error))
       })
-      // The interim answer 100 is sent when the body is read, not before.
+      // The interim answer 100 is sent only when the body is read.
       for (const event of ["request", "checkContinue", "checkExpectation"]) {
         server.on(event, (message: Http.IncomingMessage, response: Http.ServerResponse) => {
           connections.headSeen(message.socket)
@@ -197,7 +202,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
         ): Effect.Effect<Answer | undefined, never, R> =>
           Effect.flatMap(Effect.exit(Effect.interruptible(handle(request))), (exit) => {
             if (Exit.isSuccess(exit)) return Effect.succeed(exit.value)
-            // This fiber stays interrupted, so a new fiber makes the late answer.
+            // This fiber stays interrupted, so the late answer is made in a new fiber.
             if (one.ending === "late") {
               return Effect.andThen(
                 emit("request_deadline_exceeded", {}),
@@ -250,7 +255,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
                   const took = now - startedAt
                   const isSent = given !== undefined && one.ending !== "gone" && !response.destroyed
                   const status = isSent ? given.status : 499
-                  // Every request gets one record, including malformed requests and requests whose client has
+                  // Every request gets one record. This includes malformed requests, and requests whose client has
                   // disconnected (499, not sent).
                   const ended = () => {
                     watch?.answered(fiber, { facts, pattern, status }, took / 1000)
@@ -268,7 +273,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
             )
           })))
 
-        /** Hands the answer to the socket. Only the stream of its body, if there is one, remains to be sent. */
+        /** Hands the answer to the socket. If the body is a stream, this stream still has to be sent afterwards. */
         const send = (
           one: InFlight,
           { id, method }: Request,
@@ -281,12 +286,12 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
           write(response, id, answer, hardening)
           handedOver(one, now, requestTimeoutMillis)
           if (answer.stream === undefined) return undefined
-          // Each chunk has its own time limit: a file may be long, but its client must keep reading.
+          // Each chunk has a time limit of its own: a file may be long, but its client must keep reading.
           const goesOn = Effect.map(currentMillis, (at) => handedOver(one, at, requestTimeoutMillis))
           return writeStream(response, method, answer.stream, goesOn)
         }
 
-        // All of this is one step, so that no request sees a mixture of old and new settings.
+        // All of this is one step, so that no request sees some old and some new settings.
         yield* Effect.sync(() => {
           log = fork
           onRefused = ({ remoteAddress }, status) => {
@@ -311,7 +316,8 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
       yield* Effect.timeoutOption(Effect.interruptible(inFlight.none), deadlineMillis)
       const cut = inFlight.cut()
       socket.cut()
-      // A statement without an answer from the database cannot be interrupted. The process ends without waiting for it.
+      // A statement cannot be interrupted while the database does not answer. The process ends without waiting for such
+      // a statement.
       yield* Effect.timeoutOption(Effect.interruptible(inFlight.none), cutMillis)
       return cut
     })

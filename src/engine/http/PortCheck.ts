@@ -6,7 +6,7 @@ import type { HostPort } from "../net/SocketAddress.ts"
 /** Nothing can listen at an address now. `code` is the system's error code. */
 export class PortRefused extends Data.TaggedError("PortRefused")<{ readonly code: string; readonly detail: string }> {}
 
-/** Listens at an address and closes at once. It serves nobody in the meantime: it closes any connection. */
+/** Listens at an address and closes at once. In the meantime nothing is served: any connection is closed. */
 export const tryPort = ({ host, port }: HostPort): Effect.Effect<void, PortRefused> =>
   Effect.callback((resume) => {
     const server = Net.createServer((socket) => void socket.destroy())

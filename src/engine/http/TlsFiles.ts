@@ -17,7 +17,7 @@ import { emit } from "../telemetry/EngineLog.ts"
 import { currentMillis, currentSeconds } from "../Time.ts"
 import { faultOf } from "./TlsPairFault.ts"
 
-/** The TLS files of a listener cannot be used, or the host does not allow creating them. */
+/** The TLS files of a listener cannot be used, or the host prevents the service from creating them. */
 export class TlsUnusable extends Data.TaggedError("TlsUnusable")<{
   readonly detail: string
   readonly mayPass?: boolean
@@ -27,7 +27,7 @@ export class TlsUnusable extends Data.TaggedError("TlsUnusable")<{
   }
 }
 
-/** The paths of the pair, and the host for which a pair is generated if a file is missing. */
+/** The paths of key and certificate, and the host for which both are generated if a file is missing. */
 export interface TlsFileSettings {
   /** The name of the listener, in records. */
   readonly listener: string
@@ -35,7 +35,7 @@ export interface TlsFileSettings {
   readonly section: string
   readonly cert_path: string
   readonly key_path: string
-  /** Host of the listener's base_url: the SAN of a generated certificate. */
+  /** The host in the listener's base_url. A generated certificate has it as its SAN. */
   readonly host: string
 }
 
@@ -44,14 +44,20 @@ export interface TlsPair {
   readonly cert: string
   readonly key: string
   readonly notAfter: Date
-  /** Whether this service made the pair, and therefore renews it (docs/decisions/listeners.md, "A pair of its own"). */
+  /**
+   * Whether this service made key and certificate, and therefore renews them (docs/decisions/listeners.md, "A pair of
+   * its own").
+   */
   readonly isOwn: boolean
 }
 
 const hourMillis = 3_600_000
 const dayMillis = 24 * hourMillis
 const expiringMillis = 14 * dayMillis
-/** A pair of our own is renewed this long before its expiry. The renewal is announced `announcedMillis` before that. */
+/**
+ * A pair of our own is renewed this many milliseconds before its expiry. The renewal is announced `announcedMillis`
+ * before that.
+ */
 const renewalMillis = dayMillis
 const announcedMillis = 30 * dayMillis
 
@@ -73,7 +79,7 @@ const readIfPresent = (section: string, path: string) =>
     Effect.mapError(unusable(section))
   )
 
-/** Renames a file without its counterpart. It never overwrites a file. */
+/** Renames a file whose counterpart is missing. Never overwrites another file. */
 const setAside = (section: string, path: string, now: number) =>
   Effect.tryPromise({
     try: async () => {
@@ -85,7 +91,7 @@ const setAside = (section: string, path: string, now: number) =>
     catch: (cause) => unwritable(section, path, cause instanceof Error ? cause.message : String(cause))
   })
 
-/** Generates the pair if a file is missing. Returns whether it did so. */
+/** Generates the pair if a file is missing. Returns whether it was generated. */
 export const generateIfMissing = (settings: TlsFileSettings): Effect.Effect<boolean, TlsUnusable, Entropy> =>
   Effect.gen(function*() {
     const { cert_path, key_path, listener, section } = settings
@@ -124,8 +130,8 @@ const matching = (
   })
 
 /**
- * Refuses a pair that {@link load} would refuse, and changes nothing. If a file is missing, nothing is refused, because
- * {@link load} would make a pair.
+ * Refuses a pair that {@link load} would refuse. Changes nothing. A missing file is not refused, because {@link load}
+ * would make a pair.
  */
 export const check = (settings: TlsFileSettings): Effect.Effect<void, TlsUnusable> =>
   Effect.gen(function*() {
@@ -146,8 +152,8 @@ const read = (settings: TlsFileSettings): Effect.Effect<TlsPair & TlsCertificate
 const successorPath = ({ cert_path }: TlsFileSettings): string => `${cert_path}.next`
 
 /**
- * The next certificate of a pair of our own, for the same key. From the announcement on, it is a file beside the
- * current certificate, so that clients can be configured to trust both.
+ * The next certificate of a pair of our own, for the same key. From the announcement on, it is in a file beside the
+ * current certificate, so that clients can be configured to trust both certificates.
  */
 const successorOf = (settings: TlsFileSettings, { key }: TlsPair): Effect.Effect<TlsPair, TlsUnusable, Entropy> =>
   Effect.gen(function*() {
@@ -174,8 +180,8 @@ const successorOf = (settings: TlsFileSettings, { key }: TlsPair): Effect.Effect
   })
 
 /**
- * Runs `use` in one process at a time, because several may serve the same pair. The result must be correct even if two
- * run at once.
+ * Runs `use` in only one process at a time, because several processes may serve the same pair. The result must be
+ * correct even if two of them run `use` at the same time.
  */
 const alone = <A, R>(settings: TlsFileSettings, use: Effect.Effect<A, TlsUnusable, R>) =>
   Effect.mapError(withLockFile(`${settings.cert_path}.lock`, use), (error) =>
@@ -184,8 +190,8 @@ const alone = <A, R>(settings: TlsFileSettings, use: Effect.Effect<A, TlsUnusabl
       : new TlsUnusable({ detail: `${settings.section}: ${error.message}.`, mayPass: true }))
 
 /**
- * Replaces a certificate of our own by its successor when it is time, and keeps the old one under another name. Returns
- * the pair that is then in the files. Another process or the operator may have written it.
+ * Replaces a certificate of our own with its successor when it is time for that, and keeps the old certificate under
+ * another name. Returns the pair that is then in the files. Another process or the operator may have written this pair.
  */
 const renew = (settings: TlsFileSettings): Effect.Effect<TlsPair, TlsUnusable, Entropy> =>
   alone(
@@ -235,7 +241,7 @@ const loaded = (listener: TlsFileSettings["listener"], pair: TlsPair) => {
   })
 }
 
-/** Reads the pair. Refuses a pair that does not parse or does not match. */
+/** Reads the pair. Refuses it if a file cannot be parsed, or if key and certificate do not belong together. */
 export const load = (settings: TlsFileSettings): Effect.Effect<TlsPair, TlsUnusable, Entropy> =>
   Effect.gen(function*() {
     const { cert_path, key_path, listener } = settings
@@ -246,7 +252,7 @@ export const load = (settings: TlsFileSettings): Effect.Effect<TlsPair, TlsUnusa
     return pair
   })
 
-/** Makes the next certificate, and logs its path and when it will be served. */
+/** Makes the next certificate. Logs its path, and the time from which it will be served. */
 const announce = (settings: TlsFileSettings, pair: TlsPair) =>
   Effect.matchEffect(alone(settings, successorOf(settings, pair)), {
     onFailure: ({ detail }) => emit("tls_pair_renewal_failed", { listener: settings.listener, error: detail }),
@@ -261,8 +267,8 @@ const announce = (settings: TlsFileSettings, pair: TlsPair) =>
   })
 
 /**
- * Watches the expiry of a pair until the scope closes. A pair of our own is announced and renewed, and `use` gets the
- * former and the new pair. Any other pair causes a daily warning before it expires.
+ * Watches the expiry of a pair until the scope closes. A pair of our own is announced and renewed, and `use` is called
+ * with the former and the new pair. For any other pair there is a daily warning before it expires.
  */
 export const watchExpiry = <R>(
   settings: TlsFileSettings,

@@ -58,7 +58,7 @@ const textOf = ({ value, width }: Bits): IpAddress => {
   return address(`${groups.slice(0, start).join(":")}::${groups.slice(start + longest).join(":")}`)
 }
 
-/** Reads an address literal strictly: no leading zeros, no short or hexadecimal IPv4, no zone, no brackets. */
+/** Reads an address literal strictly: no leading zeros, no short or hexadecimal IPv4, no zone, and no brackets. */
 export const parseAddress = (text: string): Option.Option<IpAddress> =>
   Option.fromNullishOr(bitsOf(text)).pipe(Option.map(textOf))
 
@@ -69,7 +69,7 @@ export const familyOf = (ip: IpAddress): 4 | 6 => ip.includes(":") ? 6 : 4
 export interface Cidr {
   readonly text: string
   readonly network: IpAddress
-  /** How many leading bits count, 0 to 32 or 128. The other bits of `network` are ignored. */
+  /** How many leading bits of `network` count: 0 to 32, or 0 to 128. The other bits are ignored. */
   readonly prefix: number
 }
 
@@ -84,8 +84,8 @@ export const parseCidr = (text: string): Option.Option<Cidr> => {
 }
 
 /**
- * Returns whether the range contains the address. An IPv4 range never contains an IPv6 address, and the reverse.
- * Convert mapped addresses first if they should match.
+ * Returns whether the range contains the address. An IPv4 range never contains an IPv6 address, and an IPv6 range never
+ * contains an IPv4 address. If mapped addresses should match, they must be converted first.
  */
 export const contains = (cidr: Cidr, ip: IpAddress): boolean => {
   const candidate = bitsOf(ip)
@@ -101,12 +101,12 @@ const holds = ({ network, prefix }: Cidr): (candidate: Bits) => boolean => {
   return ({ value, width }) => width === bits.width && value >> dropped === leading
 }
 
-/** An address prepared for many comparisons. */
+/** An address that is prepared for many comparisons. */
 export interface Comparable {
   readonly text: IpAddress
   readonly width: 32 | 128
   readonly value: bigint
-  /** The value of an IPv4 address, for arithmetic without allocation. */
+  /** The value of an IPv4 address as a number, so that arithmetic allocates nothing. */
   readonly short: number
 }
 
@@ -115,8 +115,8 @@ const longestKnown = 45 // the end of an IPv6 address that ends in a dotted quad
 const known = new Map<string, Comparable | undefined>()
 
 /**
- * Reads the address of a peer. It drops the zone, and turns an IPv4-mapped address into IPv4. A request needs the
- * address of its client several times, so a few results are remembered.
+ * Reads the address of a peer. The zone is dropped, and an IPv4-mapped address becomes an IPv4 address. A request needs
+ * the address of its client several times, so a few results are remembered.
  */
 export const comparable = (text: string): Comparable | undefined => {
   const before = known.get(text)
@@ -137,9 +137,9 @@ const readComparable = (text: string): Comparable | undefined => {
 }
 
 /**
- * Makes a set of ranges for looking up many addresses. It ignores entries that are not ranges; the configuration
- * refuses such entries. A range of IPv4-mapped addresses counts as a range of IPv4, because {@link comparable} turns
- * such addresses into IPv4.
+ * Makes a set of ranges in which many addresses are looked up. Entries that are not ranges are ignored, because the
+ * configuration already refuses them. A range of IPv4-mapped addresses counts as a range of IPv4 addresses, because
+ * {@link comparable} turns such addresses into IPv4.
  */
 export const makeAddressSet = (entries: ReadonlyArray<string>): (ip: Comparable) => boolean => {
   const fours: Array<{ readonly network: number; readonly size: number }> = []
@@ -165,7 +165,7 @@ export const makeAddressSet = (entries: ReadonlyArray<string>): (ip: Comparable)
   }
 }
 
-/** Returns the DNS name of the PTR records of an address (RFC 1035 section 3.5, RFC 3596 section 2.5). */
+/** Returns the DNS name at which the PTR records of an address are (RFC 1035 section 3.5, RFC 3596 section 2.5). */
 export const pointerName = ({ text, value, width }: Comparable): string =>
   width === 32
     ? `${text.split(".").toReversed().join(".")}.in-addr.arpa`
@@ -174,9 +174,9 @@ export const pointerName = ({ text, value, width }: Comparable): string =>
 const low32 = 0xffff_ffffn
 
 /**
- * Returns the IPv4 addresses that a local-use NAT64 address may embed. They follow a prefix of 96, 64, 56 or 48 bits,
- * skip the octet that is always zero, and have only zeros after them (RFC 6052 section 2.2). The address does not show
- * which prefix is in use.
+ * Returns the IPv4 addresses that a local-use NAT64 address may embed. Such an IPv4 address follows a prefix of 96, 64,
+ * 56 or 48 bits, skips the octet that is always zero, and is followed only by zeros (RFC 6052 section 2.2). The address
+ * does not show how long its prefix is.
  */
 const translated = (value: bigint): ReadonlyArray<bigint> => {
   const isOctetZero = ((value >> 56n) & 0xffn) === 0n
@@ -193,20 +193,20 @@ const translated = (value: bigint): ReadonlyArray<bigint> => {
 /** Returns the IPv4 addresses that an IPv6 address embeds, as numbers. */
 const within = (value: bigint): ReadonlyArray<bigint> => {
   const prefix = value >> 32n
-  // The unspecified and the loopback address have this form too, but embed no IPv4 address.
+  // The unspecified address and the loopback address also have this form, but they embed no IPv4 address.
   if (prefix === 0n) return value > 1n ? [value] : []
   const isWhole = prefix === 0xffffn || prefix === 0xffff_0000n || prefix === 0x0064_ff9b_0000_0000_0000_0000n
   if (isWhole) return [value & low32]
   if (value >> 80n === 0x0064_ff9b_0001n) return translated(value)
   if (value >> 112n === 0x2002n) return [(value >> 80n) & low32]
-  // This is the address of the server, and the address of the client with its bits inverted.
+  // The embedded addresses are that of the server, and that of the client with inverted bits.
   if (value >> 96n === 0x2001_0000n) return [(value >> 64n) & low32, ~value & low32]
   const host = (value >> 32n) & low32
   return host === 0x0000_5efen || host === 0x0200_5efen ? [value & low32] : []
 }
 
 /**
- * Returns the IPv4 addresses that a packet to `ip` may reach. These are embedded in an IPv4-mapped (`::ffff:0:0/96`),
+ * Returns the IPv4 addresses that a packet to `ip` may reach. They are embedded in an IPv4-mapped (`::ffff:0:0/96`),
  * IPv4-translated (`::ffff:0:0:0/96`, RFC 2765), IPv4-compatible (`::/96`), NAT64 (`64:ff9b::/96` of RFC 6052,
  * `64:ff9b:1::/48` of RFC 8215), 6to4 (`2002::/16`, RFC 3056), Teredo (`2001::/32`, RFC 4380) or ISATAP (RFC 5214)
  * address.
@@ -225,9 +225,9 @@ export interface AddressPolicy {
 }
 
 /**
- * Makes a policy from two lists: `denied` wins; an empty `allowed` allows the rest. An address and all addresses
- * embedded in it must pass. A denied entry that is not an address or CIDR forbids every address. The configuration
- * refuses such an entry earlier.
+ * Makes a policy from two lists. An address in `denied` is denied even if `allowed` has it too. If `allowed` is empty,
+ * all other addresses are allowed. An address passes only if all addresses embedded in it pass too. If a denied entry
+ * is neither an address nor a CIDR, it forbids every address; the configuration refuses such an entry earlier.
  */
 export const makeAddressPolicy = (options: {
   readonly denied: ReadonlyArray<string>
@@ -259,8 +259,8 @@ export const makeAddressPolicy = (options: {
 export const maxCandidates = 4
 
 /**
- * Returns the addresses to try, in order: IPv6 before IPv4, without duplicates, at most 4. At least one is IPv4 if
- * there is any IPv4 address.
+ * Returns the addresses to try, in order: IPv6 before IPv4, without duplicates, at most 4. If there is any IPv4
+ * address, the result has at least one.
  */
 export const candidates = (addresses: ReadonlyArray<IpAddress>): ReadonlyArray<IpAddress> => {
   const [six, four] = Array.partition(
@@ -276,9 +276,7 @@ export interface Nameserver {
   readonly port: number
 }
 
-/**
- * Reads dns.resolver: `address`, `address:port` or `[v6]:port`. The default port is 53. A host name is not accepted.
- */
+/** Reads dns.resolver: `address`, `address:port` or `[v6]:port`. The default port is 53. A host name is refused. */
 export const parseNameserver = (text: string): Option.Option<Nameserver> => {
   const [, wide, narrow, digits] = /^(?:\[([^\]]*)\]|([^:]*)):([0-9]{1,5})$/.exec(text) ?? []
   const port = digits === undefined ? 53 : Number(digits)

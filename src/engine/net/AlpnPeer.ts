@@ -9,7 +9,7 @@ import { direct, secure, sni, TlsFailed } from "./Connect.ts"
 
 /** One handshake, and the address to connect to. */
 export interface AlpnPeerRequest extends ConnectRequest {
-  /** The name in the SNI. */
+  /** The name that is sent as SNI. */
   readonly name: string
   /** The only application protocol that is offered. */
   readonly protocol: string
@@ -17,9 +17,9 @@ export interface AlpnPeerRequest extends ConnectRequest {
 
 /** What the peer presented in the handshake. */
 export interface AlpnPeerAnswer {
-  /** The protocol that it chose, or `undefined` if it chose no protocol. */
+  /** The protocol that the peer chose, or `undefined` if it chose none. */
   readonly protocol: string | undefined
-  /** Its certificate as DER, or `undefined` if it sent no certificate. */
+  /** The certificate of the peer as DER, or `undefined` if the peer sent none. */
   readonly certificate: Uint8Array | undefined
 }
 
@@ -39,8 +39,8 @@ const shake = (socket: Net.Socket, { name, protocol }: AlpnPeerRequest) =>
         protocol: typeof chosen === "string" ? chosen : undefined,
         certificate: tls.getPeerX509Certificate()?.raw
       }
-      // This side still has to send the last part of the handshake. If a server resets the connection at this point, it
-      // has already presented its certificate.
+      // This side still has to send the last part of the handshake. If a server resets the connection at this point,
+      // the server has already presented its certificate.
       tls.end(() => settle("ended"))
     })
     return Effect.sync(() => tls.destroy())
@@ -48,7 +48,7 @@ const shake = (socket: Net.Socket, { name, protocol }: AlpnPeerRequest) =>
 
 /** Makes one TLS handshake with a server over a new connection, without session resumption and without data. */
 export class AlpnPeer extends Context.Service<AlpnPeer, {
-  /** It has no timeout except `connectMillis`. Interruption destroys the socket. */
+  /** Makes the handshake. The only timeout is `connectMillis`. An interruption destroys the socket. */
   readonly meet: (request: AlpnPeerRequest) => Effect.Effect<AlpnPeerAnswer, ConnectFailed | TlsFailed>
 }>()("acme/engine/net/AlpnPeer") {
   /** Uses real sockets. */
@@ -62,7 +62,7 @@ export class AlpnPeer extends Context.Service<AlpnPeer, {
         )
     })
 
-  /** Opens no socket: a function returns the answer to every request. */
+  /** Opens no socket. A function returns the answer to every request. */
   static readonly layerScripted = (
     script: (request: AlpnPeerRequest) => Effect.Effect<AlpnPeerAnswer, ConnectFailed | TlsFailed>
   ): Layer.Layer<AlpnPeer> => Layer.succeed(this, { meet: script })

@@ -15,23 +15,26 @@ interface Failure {
 }
 
 /**
- * There is no TCP connection: it was refused, the address is unreachable, or it took longer than `connectMillis`.
- * Another address may still work.
+ * There is no TCP connection. It was refused, the address is unreachable, or the connection took longer than
+ * `connectMillis`. Another address may still work.
  */
 export class ConnectFailed extends Data.TaggedError("ConnectFailed")<Failure> {}
 
 /** The TCP connection was established, but the TLS handshake failed. */
 export class TlsFailed extends Data.TaggedError("TlsFailed")<Failure> {}
 
-/** Where to connect. The caller has checked the address, and exactly this address is dialled. */
+/** The address and port to connect to. The caller has checked the address, and exactly this address is dialled. */
 export interface ConnectRequest {
   readonly address: IpAddress
   readonly port: number
-  /** Time limit for establishing the TCP connection, in ms, or `undefined` if the caller's own limit suffices. */
+  /**
+   * The time limit, in ms, until the TCP connection must be established. `undefined` if the caller's own limit
+   * suffices.
+   */
   readonly connectMillis: number | undefined
 }
 
-/** A listener for error events that are already reported in another way. */
+/** Ignores error events that are already reported in another way. */
 export const ignore = () => {}
 
 const dial = ({ address, port }: ConnectRequest): Effect.Effect<Net.Socket, ConnectFailed, Scope.Scope> =>
@@ -58,7 +61,10 @@ export const connect = (request: ConnectRequest): Effect.Effect<Net.Socket, Conn
     orElse: () => Effect.fail(new ConnectFailed({ detail: `no connection within ${request.connectMillis} ms` }))
   }))
 
-/** Makes a connection to a checked address. The scheme and the name are those of the requested resource. */
+/**
+ * Makes a connection to an address that the caller has checked. The scheme and the name are those of the requested
+ * resource.
+ */
 export type Dialer = (
   request: ConnectRequest,
   scheme: "http" | "https",
@@ -74,21 +80,21 @@ const serverName = (host: string): string | undefined => {
   return name.startsWith("[") || Net.isIP(name) !== 0 ? undefined : name
 }
 
-// The other side chooses the finite-field group, and a computation in a large group would block this thread for a
+// The other side chooses the finite-field group. With a large group, the computation would block this thread for a
 // second.
 const ciphers = `${Tls.DEFAULT_CIPHERS}:!DHE`
 const ecdhCurve = "X25519:P-256:P-384:P-521"
 
 /**
- * Starts TLS 1.2 or later over a connection. It accepts any certificate, and the caller must check it. A connection
- * that is already closed fails at once, because TLS over it would never report the failure.
+ * Starts TLS 1.2 or later over a connection. Any certificate is accepted, so the caller must check it. If the
+ * connection is already closed, this fails at once, because TLS over such a connection would never report the failure.
  */
 export const secure = (
   socket: Net.Socket,
   options: Pick<Tls.ConnectionOptions, "servername" | "ALPNProtocols">
 ): Tls.TLSSocket => {
   const bounded = new HandshakeSocket(socket)
-  // A later handshake could present another certificate chain.
+  // After a renegotiation, the peer could present another certificate chain.
   const secureOptions = constants.SSL_OP_NO_RENEGOTIATION
   const fixed = {
     socket: bounded,

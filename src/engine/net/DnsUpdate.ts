@@ -19,15 +19,15 @@ import type { TxtChange } from "./dns/Update.ts"
 import { encodeUpdate } from "./dns/Update.ts"
 import { Resolver } from "./Resolver.ts"
 
-/** The server that accepts updates of a zone, and the key that it shares. */
+/** The server that accepts updates of a zone, and the key that this service shares with the server. */
 export interface UpdateServer {
-  /** A name or an address literal; IPv6 without brackets. */
+  /** A name or an address literal. An IPv6 address has no brackets. */
   readonly host: string
   readonly port: number
   readonly key: TsigKey
 }
 
-/** The update failed: the zone is unchanged, or its state is unknown. `detail` has no secret. */
+/** The update failed. Either the zone is unchanged, or its state is unknown. `detail` contains no secret. */
 export class DnsUpdateFailed extends Data.TaggedError("DnsUpdateFailed")<{
   readonly detail: string
   /** Whether a signed answer says that the server did not change the zone. */
@@ -44,7 +44,7 @@ const hints: ReadonlyMap<number, string> = new Map([
 ])
 
 /**
- * How often a datagram is sent, and how long to wait for each answer. A stream has as much time as all datagrams
+ * How often a datagram is sent. After each, the answer is waited for. A stream may take as long as all datagrams
  * together.
  */
 const tries = 3
@@ -63,7 +63,8 @@ const addressesOf = (host: string): Effect.Effect<ReadonlyArray<string>, DnsUpda
 }
 
 /**
- * Sends a datagram and returns the first answer with the same id. A connected socket receives only from that server.
+ * Sends a datagram, and returns the first answer with the same id. The socket is connected, so it receives only what
+ * this server sends.
  */
 const byDatagram = (address: string, port: number, message: Buffer): Effect.Effect<Buffer, DnsUpdateFailed> =>
   Effect.callback((resume) => {
@@ -139,7 +140,7 @@ const byStream = (
 const readable = <A>(read: Result.Result<A, DnsFault>): Effect.Effect<A, DnsUpdateFailed> =>
   Effect.mapError(Effect.fromResult(read), ({ detail }) => failed(detail))
 
-/** Returns the answer of one address. */
+/** Returns the answer that the server at one address sends. */
 const answerOf = Effect.fnUntraced(function*(address: string, port: number, message: Buffer) {
   const first = yield* byDatagram(address, port, message)
   // The content of a truncated answer is not used. The query is repeated over TCP.
@@ -159,8 +160,8 @@ const update = Effect.fnUntraced(
     if (first === undefined) return yield* failed(`${host} has no address`)
     const now = currentSeconds
     const { mac, signed } = yield* readable(sign(plain, key, yield* now))
-    // The next address is tried even if the previous server may have made the update, because a second update changes
-    // nothing.
+    // The next address is tried even if the previous server may have made the update, because making the update twice
+    // changes nothing.
     const answer = yield* others.reduce(
       (before, address) => Effect.catch(before, () => answerOf(address, port, signed)),
       answerOf(first, port, signed)
@@ -177,13 +178,13 @@ const update = Effect.fnUntraced(
 )
 
 /**
- * Updates zones at their server (RFC 2136), with signed requests (RFC 8945). Only a signed answer proves that an update
- * was made.
+ * Updates zones at their server (RFC 2136). The requests are signed (RFC 8945). Only a signed answer proves that an
+ * update was made.
  */
 export class DnsUpdate extends Context.Service<DnsUpdate, {
   readonly update: (server: UpdateServer, change: TxtChange) => Effect.Effect<void, DnsUpdateFailed>
 }>()("acme/engine/net/DnsUpdate") {
-  /** Uses UDP, and TCP if the answer is truncated. */
+  /** Uses UDP. Uses TCP if the answer is truncated. */
   static readonly layer: Layer.Layer<DnsUpdate, never, Resolver | Entropy> = Layer.effect(
     this,
     Effect.map(Effect.context<Resolver | Entropy>(), (context) => ({

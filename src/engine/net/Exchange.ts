@@ -4,21 +4,24 @@ import * as Http from "node:http"
 import type * as Net from "node:net"
 import { codeOf } from "../host/Exhausted.ts"
 
-/** One HTTP/1.1 request over its own connection, which is closed afterwards. */
+/** One HTTP/1.1 request over a connection of its own, which is closed afterwards. */
 export interface ExchangeRequest {
   readonly method: string
-  /** Path and query, percent-encoded ASCII. For a proxy, the whole URL. */
+  /** Path and query as percent-encoded ASCII. If the request is sent to a proxy, this is the whole URL. */
   readonly path: string
-  /** All headers, `Host` included. Only `Accept-Encoding: identity` and `Connection: close` are added. */
+  /** All headers, including `Host`. Only `Accept-Encoding: identity` and `Connection: close` are added. */
   readonly headers: { readonly [name: string]: string }
   readonly body?: string | Uint8Array | undefined
-  /** The most octets of the answer's body. One more octet is read, to see whether the body goes on. */
+  /**
+   * The highest number of octets in the body of the answer. One more octet is read, to find out whether the body is
+   * longer.
+   */
   readonly maxBytes: number
-  /** Whether the body of a redirect (3xx) is not read. */
+  /** Whether the body of a redirect (3xx) is left unread. */
   readonly skipsRedirects?: boolean
 }
 
-/** The answer as it was sent: nothing is decompressed. */
+/** The answer as the server sent it: nothing is decompressed. */
 export interface ExchangeAnswer {
   readonly status: number
   readonly headers: Http.IncomingHttpHeaders
@@ -37,18 +40,18 @@ export class ExchangeBroken extends Data.TaggedError("ExchangeBroken")<{
   readonly code?: string | undefined
   /** A header value contains characters that HTTP does not allow. Nothing was sent. */
   readonly isUnsendable?: boolean
-  /** The head of the answer, if it arrived in full before the body broke off. */
+  /** The head of the answer, if all of it arrived before the body broke off. */
   readonly head?: ExchangeHead | undefined
 }> {}
 
-/** The most octets of one response head (start line and headers). */
+/** The highest number of octets in the head of an answer (start line and headers). */
 const maxHeadBytes = 16_384
-/** The most interim (1xx) answers before the final one. */
+/** The highest number of interim (1xx) answers before the final answer. */
 const maxInterim = 16
 
 /**
- * Sends the request over `stream` and reads the answer. It uses no pool and no cookies, and follows no redirect. The
- * sizes of head and body are limited; the time is not. Interruption destroys the stream.
+ * Sends the request over `stream` and reads the answer. There is no pool, there are no cookies, and no redirect is
+ * followed. The sizes of head and body are limited, but the time is not. An interruption destroys the stream.
  */
 export const exchange = (
   stream: Net.Socket,

@@ -5,63 +5,70 @@ import { finallyDo } from "../Finally.ts"
 import type { Peer } from "./Peer.ts"
 import { Holdings } from "./Peer.ts"
 
-/** The peer for which the fiber works, or `undefined` for the service itself, and for a proxy of many clients. */
+/**
+ * The peer for which the fiber works. `undefined` if the fiber works for the service itself, or for a proxy with many
+ * clients.
+ */
 export const currentPeer: Context.Reference<Peer | undefined> = Context.Reference<Peer | undefined>(
   "acme/engine/net/FairSemaphore/currentPeer",
   { defaultValue: () => undefined }
 )
 
-/** A limit on concurrent work, shared among the peers for which the work is done ({@link currentPeer}). */
+/**
+ * A limit on concurrent work. Its turns are shared among the peers for which the work is done ({@link currentPeer}).
+ */
 export interface FairSemaphore {
-  /** Runs `self` when it gets a turn. Every exit gives the turn back. */
+  /** Runs `self` when it is its turn. At every exit, the turn is given back. */
   readonly take: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-  /** Like `take`, but runs `otherwise` if no turn comes within `millis`. */
+  /** Does the same as `take`, but runs `otherwise` if no turn becomes free within `millis`. */
   readonly takeWithin: <A, E, R, B, E2, R2>(
     millis: number,
     self: Effect.Effect<A, E, R>,
     otherwise: Effect.Effect<B, E2, R2>
   ) => Effect.Effect<A | B, E | E2, R | R2>
-  /** Like `take`, but runs `otherwise` if there is no turn now. */
+  /** Does the same as `take`, but runs `otherwise` if no turn is free now. */
   readonly takeIfFree: <A, E, R, B, E2, R2>(
     self: Effect.Effect<A, E, R>,
     otherwise: Effect.Effect<B, E2, R2>
   ) => Effect.Effect<A | B, E | E2, R | R2>
   /**
-   * Like `take`, but runs `otherwise` if there would be too many waiting ({@link Sharing.mostWaiting}): at once, or
-   * when a peer with fewer turns takes its place.
+   * Does the same as `take`, but runs `otherwise` if too many are waiting ({@link Sharing.mostWaiting}): either at
+   * once, or later, when a peer with fewer turns takes the place.
    */
   readonly takeUnlessFull: <A, E, R, B, E2, R2>(
     self: Effect.Effect<A, E, R>,
     otherwise: Effect.Effect<B, E2, R2>
   ) => Effect.Effect<A | B, E | E2, R | R2>
-  /** Returns whether `takeIfFree` would get a turn now. */
+  /** Returns whether `takeIfFree` would find a free turn now. */
   readonly isFree: Effect.Effect<boolean>
-  /** Returns how many turns the host of the peer holds or waits for. */
+  /** Returns how many turns the host of the peer holds, together with those that it waits for. */
   readonly underWay: Effect.Effect<number>
 }
 
-/** A turn that a fiber holds or waits for. Giving a turn is one step, so that no interruption can occur in between. */
+/**
+ * A turn that a fiber holds or waits for. A turn is given in one step, so that no interruption can occur in between.
+ */
 interface Ticket {
   readonly peer: Peer | undefined
   held: boolean
-  /** Ends its wait, with a turn or without. */
+  /** Called when the wait ends, with or without a turn. */
   called: () => void
-  /** Gives back its place in the queue. */
+  /** Gives back the ticket's place in the queue. */
   left: () => void
 }
 
 /** How turns are shared. */
 export interface Sharing {
-  /** The peer in whose share the turns of a fiber count; by default {@link currentPeer}. */
+  /** The peer in whose share the turns of a fiber are counted; {@link currentPeer} by default. */
   readonly peer?: Context.Reference<Peer | undefined>
   /**
-   * A host gets a turn only while it holds fewer turns than this number times the free turns. For a network the limit
-   * is twice as many. The default is 2.
+   * A host gets another turn only while it holds fewer turns than this number times the free turns. For a network, the
+   * limit is twice as high. The default is 2.
    */
   readonly hostToFree?: number
   /**
-   * How many tickets may wait at once; by default any number. Beyond that, a newcomer replaces the newest waiting
-   * ticket of the peer with the most waiting tickets ({@link Holdings}).
+   * How many tickets may wait at the same time; by default there is no limit. If the limit is reached, a newcomer
+   * replaces the newest waiting ticket of the peer with the most waiting tickets ({@link Holdings}).
    */
   readonly mostWaiting?: number
 }
@@ -69,7 +76,7 @@ export interface Sharing {
 class Bound {
   readonly #hostToFree: number
   #free: number
-  /** Turns held, by host and by network. */
+  /** The numbers of turns that are held, by host and by network. */
   readonly #hosts = new Map<string, number>()
   readonly #networks = new Map<string, number>()
   /** The waiting tickets by host, in the order of arrival. */
@@ -83,7 +90,7 @@ class Bound {
     this.#mostWaiting = mostWaiting
   }
 
-  /** Gives a turn now, if there is one for it. */
+  /** Gives the ticket a turn now, if one is free for it. Returns whether it was given. */
   enter(ticket: Ticket): boolean {
     const isFree = this.isFor(ticket.peer)
     if (isFree) this.#count(ticket, 1)
@@ -126,7 +133,7 @@ class Bound {
     return (this.#hosts.get(host) ?? 0) + (this.#waiting.get(host)?.size ?? 0)
   }
 
-  /** Counts a turn that is given (1) or comes back (-1). */
+  /** Counts a turn that was given (1) or given back (-1). */
   #count(ticket: Ticket, by: 1 | -1): void {
     ticket.held = by === 1
     this.#free -= by
@@ -141,14 +148,14 @@ class Bound {
     const beside = this.#waiting.get(host)
     if (beside === undefined) return
     beside.delete(ticket)
-    // A host that got a turn goes to the end of the queue.
+    // A host that was given a turn moves to the end of the queue.
     this.#waiting.delete(host)
     if (beside.size > 0) this.#waiting.set(host, beside)
   }
 
   /**
-   * Returns the next ticket: among the tickets that may get a turn, one of the peer with the fewest turns, by network,
-   * then by host, then by arrival.
+   * Returns the next ticket. Of the tickets that may be given a turn, it belongs to the network with the fewest turns;
+   * there, to the host with the fewest turns; and of equal tickets it came first.
    */
   #next(): Ticket | undefined {
     let found: Ticket | undefined
@@ -171,9 +178,9 @@ const add = (counts: Map<string, number>, name: string, by: number): void => {
 }
 
 /**
- * Makes a limit of `count` concurrent turns. One host, or the hosts of one network, never get all turns: some are left
- * for a newcomer, however long the others' work takes. Among the waiting peers, the peer with the fewest turns is next.
- * By default a single host gets at most two thirds of the turns, a single network four fifths.
+ * Makes a limit of `count` concurrent turns. Neither one host nor the hosts of one network can have all turns: some are
+ * left for a newcomer, however long the work of the others takes. Of the waiting peers, the peer with the fewest turns
+ * is next. By default a single host may have at most two thirds of the turns, and a single network four fifths.
  */
 export const makeFairSemaphore = (
   count: number,

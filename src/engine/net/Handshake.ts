@@ -2,9 +2,9 @@ import type { Socket } from "node:net"
 import { Duplex } from "node:stream"
 
 /**
- * The most octets that a peer may send before its TLS handshake is over. Most of them are certificates. OpenSSL checks
- * every signature among them in this thread, whether or not the peer must be trusted. With specially made keys, a
- * hundred kilobytes of certificates take half a second.
+ * The highest number of octets that a peer may send before its TLS handshake is over. Most of these octets are
+ * certificates. OpenSSL checks every signature in them in this thread, whether or not the peer must be trusted. If the
+ * keys were made for that purpose, a hundred kilobytes of certificates take half a second.
  */
 const longestHandshake = 16_384
 
@@ -27,7 +27,7 @@ export class HandshakeSocket extends Duplex {
     socket.on("close", () => this.destroy())
   }
 
-  /** Reports that the handshake is over. The reader limits what follows. */
+  /** Reports that the handshake is over. From then on, the reader of the connection limits what it reads. */
   readonly over = (): void => {
     this.#left = Number.POSITIVE_INFINITY
   }

@@ -8,23 +8,26 @@ import type { ConnectFailed, ConnectRequest, Dialer } from "./Connect.ts"
 import { direct, ignore, secure, sni, TlsFailed } from "./Connect.ts"
 import { exchange } from "./Exchange.ts"
 
-/** One GET request and its destination. The caller has checked the address, and exactly this address is dialled. */
+/** One GET request, and where it is sent. The caller has checked the address, and exactly this address is dialled. */
 export interface HttpGetRequest extends ConnectRequest {
-  /** Whether to use TLS 1.2 or later. Any certificate is accepted; the SNI is the name of `host`. */
+  /** Whether to use TLS 1.2 or later. Any certificate is accepted. The SNI is the name in `host`. */
   readonly secure: boolean
-  /** The Host header, verbatim: a name or a literal (IPv6 in brackets), with a port if the URL has one. */
+  /** The Host header, verbatim: a name or a literal (IPv6 in brackets), and the port if the URL has one. */
   readonly host: string
-  /** Path and query, percent-encoded ASCII. */
+  /** Path and query as percent-encoded ASCII. */
   readonly path: string
-  /** The most bytes of body that are returned. One more byte is read, to see whether the body goes on. */
+  /**
+   * The highest number of bytes of the body that are returned. One more byte is read, to find out whether the body is
+   * longer.
+   */
   readonly maxBytes: number
 }
 
-/** An answer. `location` is raw header text. The body of a redirect (3xx) is not read. */
+/** An answer. `location` is the text of the header as it was sent. The body of a redirect (3xx) is not read. */
 export interface HttpAnswer {
   readonly status: number
   readonly location: string | undefined
-  /** As sent: never decompressed, at most `maxBytes`. */
+  /** The body as the server sent it: never decompressed, and at most `maxBytes` long. */
   readonly body: Buffer
   /** Whether the body was longer than `maxBytes`. */
   readonly truncated: boolean
@@ -41,7 +44,7 @@ export type HttpGetFailed = ConnectFailed | TlsFailed | ExchangeFailed
 
 const ask = (socket: Net.Socket, request: HttpGetRequest, userAgent: string) => {
   let secured = !request.secure
-  // RFC 8555 section 8.3 leaves the certificate of a redirect target out of the proof
+  // by RFC 8555 section 8.3, the certificate of a redirect's target is not part of the proof
   const stream = request.secure ? secure(socket, sni(request.host)).on("error", ignore) : socket
   stream.once("secureConnect", () => {
     secured = true
@@ -59,11 +62,11 @@ const ask = (socket: Net.Socket, request: HttpGetRequest, userAgent: string) => 
 }
 
 /**
- * Makes one HTTP/1.1 GET request over its own connection, without pool, cookies, proxy, redirects or decompression. The
- * sizes of head and body are limited, and only the given address is dialled.
+ * Makes one HTTP/1.1 GET request over a connection of its own, without pool, cookies, proxy, redirects or
+ * decompression. The sizes of head and body are limited, and only the given address is dialled.
  */
 export class HttpGet extends Context.Service<HttpGet, {
-  /** It has no timeout except `connectMillis`. Interruption destroys the socket. */
+  /** Sends the request. The only timeout is `connectMillis`. An interruption destroys the socket. */
   readonly get: (request: HttpGetRequest) => Effect.Effect<HttpAnswer, HttpGetFailed>
 }>()("acme/engine/net/HttpGet") {
   /** Uses real sockets, with the user agent `acme-svc/<version>`. */
@@ -81,7 +84,7 @@ export class HttpGet extends Context.Service<HttpGet, {
         )
     })
 
-  /** Opens no socket: a function returns the answer to every request. */
+  /** Opens no socket. A function returns the answer to every request. */
   static readonly layerScripted = (
     script: (request: HttpGetRequest) => Effect.Effect<HttpAnswer, HttpGetFailed>
   ): Layer.Layer<HttpGet> => Layer.succeed(this, { get: script })

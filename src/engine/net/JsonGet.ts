@@ -14,13 +14,13 @@ export type JsonGetRequest =
 /** The answer. */
 export interface JsonAnswer {
   readonly status: number
-  /** The JSON body. Absent if the status is not a success and the body is not JSON. */
+  /** The body as JSON. Absent if the body is not JSON and the status is not a success. */
   readonly json: unknown
-  /** The beginning of the body, on one line. It may contain anything, even a secret of the request. */
+  /** The beginning of the body, on one line. It may contain anything, even a secret that the request contained. */
   readonly excerpt: string
 }
 
-/** There was no answer, or the answer could not be read. `detail` has neither URL nor headers. */
+/** There was no answer, or the answer could not be read. `detail` contains neither the URL nor any header. */
 export class JsonGetFailed extends Data.TaggedError("JsonGetFailed")<{
   readonly detail: string
   /** The beginning of a body that is not JSON, as in {@link JsonAnswer}. */
@@ -33,7 +33,7 @@ const excerptOf = (body: Buffer): string => oneLine(body.subarray(0, excerptOcte
 
 const failed = (detail: string, excerpt = "") => new JsonGetFailed({ detail, excerpt })
 
-// The parser's own message is not used, because it quotes part of the document.
+// The parser's own message is not used, because it quotes a part of the document.
 const parse = (body: Buffer): Effect.Effect<unknown, JsonGetFailed> =>
   Effect.try({
     try: (): unknown => JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body)),

@@ -10,42 +10,42 @@ import { tlsFault } from "../TlsFault.ts"
 export interface MailServer {
   readonly host: string
   readonly port: number
-  /** `starttls` never continues without TLS. */
+  /** How the connection is secured. With `starttls`, no mail is sent without TLS. */
   readonly security: "starttls" | "tls" | "none"
   readonly username: string
   readonly password: Redacted.Redacted<string>
   readonly timeoutMillis: number
 }
 
-/** One message of plain text. A mailbox is an address, alone or as `Name <address>`. */
+/** One message of plain text. A mailbox is an address alone, or `Name <address>`. */
 export interface Letter {
   readonly from: string
   readonly to: ReadonlyArray<string>
   readonly subject: string
   readonly text: string
-  /** The Message-ID with its angle brackets. */
+  /** The Message-ID, with its angle brackets. */
   readonly messageId: string
-  /** Epoch seconds. */
+  /** The time of the message, in epoch seconds. */
   readonly at: number
 }
 
-/** The message was not accepted. `detail` has no password. */
+/** The message was not accepted. `detail` contains no password. */
 export class MailFailed extends Data.TaggedError("MailFailed")<{
   readonly detail: string
   /** The answer of the server, if it answered. */
   readonly status: number | undefined
-  /** Whether the server permanently refused this message or all its recipients. */
+  /** Whether the server permanently refused this message, or all its recipients. */
   readonly isPermanent: boolean
 }> {}
 
 /** The server accepted a message. */
 export interface Posted {
   readonly answer: string
-  /** Recipients that it refused while it accepted others. */
+  /** The recipients that the server refused, although it accepted others. */
   readonly refused: ReadonlyArray<string>
 }
 
-/** A connection is kept this long for the next message of a batch. */
+/** For how many milliseconds a connection is kept for the next message. */
 const idleMillis = 5000
 
 const optionsOf = (server: MailServer): SMTPPoolOptions & { readonly pool: true } => {
@@ -75,7 +75,7 @@ interface SmtpError extends Error {
   readonly responseCode?: number
 }
 
-/** Commands whose refusal is about the message or its recipients, and not about the connection. */
+/** The commands whose refusal is about the message or its recipients, not about the connection. */
 const aboutTheMessage = new Set(["MAIL FROM", "RCPT TO", "DATA"])
 
 const failureOf = (cause: unknown): MailFailed => {
@@ -99,11 +99,12 @@ const within = <A>({ timeoutMillis }: MailServer, self: Effect.Effect<A, MailFai
 /** Sends mail through the operator's mail server. */
 export class Mail extends Context.Service<Mail, {
   readonly send: (server: MailServer, letter: Letter) => Effect.Effect<Posted, MailFailed>
-  /** Connects and signs in as for a message, but sends no message. */
+  /** Connects and signs in as for a message, but sends none. */
   readonly greet: (server: MailServer) => Effect.Effect<void, MailFailed>
 }>()("acme/engine/net/Mail") {
   /**
-   * Uses SMTP. Messages to one server share connections, which close with the layer. The library is loaded when needed.
+   * Uses SMTP. Messages to the same server share connections. These close with the layer. The library is loaded only
+   * when it is needed.
    */
   static readonly layer: Layer.Layer<Mail> = Layer.effect(
     this,
@@ -134,15 +135,15 @@ export class Mail extends Context.Service<Mail, {
     })
   )
 
-  /** Opens no connection: a function receives every message. */
+  /** Opens no connection. A function receives every message. */
   static readonly layerScripted = (
     script: (server: MailServer, letter: Letter) => Effect.Effect<Posted, MailFailed>
   ): Layer.Layer<Mail> => Layer.succeed(this, { send: script, greet: () => Effect.void })
 }
 
 /**
- * Returns the two parts of a mailbox. The library's own parser would read a name with a colon, a semicolon or brackets
- * as a group or a comment.
+ * Returns the two parts of a mailbox. The library's own parser is not used, because it would read a name with a colon,
+ * a semicolon or brackets as a group or a comment.
  */
 const partsOf = (mailbox: string): { readonly name: string; readonly address: string } => {
   const [, name = "", address = mailbox] = /^([^<>]*)<([^<>]*)>$/.exec(mailbox) ?? []

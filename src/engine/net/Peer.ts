@@ -2,10 +2,10 @@ import type { Comparable } from "./Address.ts"
 import { comparable, embedded, makeAddressSet } from "./Address.ts"
 
 /**
- * The unit in which shares of a bounded resource are counted: one host, and the network around it, because one client
- * may have many addresses. An IPv4 host is one address, and its network a /24. An IPv6 host is a /64, because it may
- * use any address in that range, and its network a /48. An IPv6 address that represents an IPv4 host counts as that
- * host ({@link clientAddress}).
+ * The unit by which shares of a limited resource are counted: a host, and the network around it, because one client may
+ * have many addresses. An IPv4 host is one address, and its network is a /24. An IPv6 host is a /64, because it may use
+ * any address in this range, and its network is a /48. An IPv6 address that represents an IPv4 host counts as that host
+ * ({@link clientAddress}).
  */
 export interface Peer {
   readonly host: string
@@ -13,18 +13,18 @@ export interface Peer {
 }
 
 /**
- * Ranges whose addresses are routed to the IPv4 host that they embed: 6to4 (RFC 3056), where one host has a /48, and
- * NAT64 (RFC 6052) and Teredo (RFC 4380), where all hosts share one /64. ISATAP is left out, because the owner of a
- * network chooses the rest of its addresses freely.
+ * The ranges whose addresses are routed to the IPv4 host that they embed: 6to4 (RFC 3056), where one host has a /48,
+ * and NAT64 (RFC 6052) and Teredo (RFC 4380), where all hosts share one /64. ISATAP is left out, because the owner of a
+ * network may choose the rest of such an address freely.
  */
 const isCarrier = makeAddressSet(["2002::/16", "64:ff9b::/96", "2001::/32"])
 
-/** Local-use NAT64 (RFC 8215). An address does not show which of its bits belong to the IPv4 host. */
+/** Local-use NAT64 (RFC 8215). Such an address does not show which of its bits belong to the IPv4 host. */
 const isLocallyTranslated = makeAddressSet(["64:ff9b:1::/48"])
 
 /**
- * Returns the address under which a client is counted: the IPv4 host that an IPv6 address represents, or the address
- * itself.
+ * Returns the address by which a client is counted. If an IPv6 address represents an IPv4 host, this is the address of
+ * that host.
  */
 export const clientAddress = (address: string): Comparable | undefined => {
   const read = comparable(address)
@@ -36,8 +36,8 @@ export const clientAddress = (address: string): Comparable | undefined => {
 export const isOneHost = (address: Comparable): boolean => address.width === 32 || isLocallyTranslated(address)
 
 /**
- * Returns the value of a translated address without the last octet of the IPv4 address. Everything after the IPv4
- * address is zero (RFC 6052 section 2.2).
+ * Returns the value of a translated address without the last octet of its IPv4 address. All bits after the IPv4 address
+ * are zero (RFC 6052 section 2.2).
  */
 const aroundTranslated = (value: bigint): bigint => {
   let rest = value
@@ -45,7 +45,7 @@ const aroundTranslated = (value: bigint): bigint => {
   return rest >> 8n
 }
 
-/** Returns the peer to which an address belongs. A text that is not an address is its own peer. */
+/** Returns the peer to which an address belongs. A text that is not an address is a peer of its own. */
 export const peerOf = (address: string): Peer => {
   if (!address.includes(":")) return { host: address, network: address.slice(0, address.lastIndexOf(".")) }
   const read = clientAddress(address)
@@ -62,7 +62,7 @@ interface Network<T> {
   readonly hosts: Map<string, Set<T>>
 }
 
-/** Returns the largest entry, and the oldest if several are largest. It ignores the entry named `but`. */
+/** Returns the largest entry, or the oldest one if several are largest. The entry with the name `but` is ignored. */
 const greatest = <V>(
   all: ReadonlyMap<string, V>,
   sizeOf: (one: V) => number,
@@ -84,23 +84,23 @@ const newest = <T>(holdings: ReadonlySet<T> | undefined): T | undefined => {
 
 /**
  * Counts what peers hold of a limited resource, and chooses a victim when nothing is left. The victim is the newest
- * holding of the host that holds most, in the network that holds most. So a peer that holds little always gets
- * something, however much others hold, and the peer that holds most is refused. If all hold the same amount, the peer
- * that came first loses its newest holding.
+ * holding of the host that holds most, in the network that holds most. So a peer that holds little can always get
+ * something, however much others hold, and the peer that holds most is refused. If all peers hold the same amount, the
+ * peer that came first loses its newest holding.
  *
- * A holding without a peer (`undefined`), for example the holding of a proxy for many clients, is counted but is never
- * a victim.
+ * A holding without a peer (`undefined`), for example that of a proxy for many clients, is counted but is never a
+ * victim.
  */
 export class Holdings<T> {
   #size = 0
   readonly #networks = new Map<string, Network<T>>()
 
-  /** How many are held. */
+  /** The number of holdings. */
   get size(): number {
     return this.#size
   }
 
-  /** Counts a holding. Returns a function that releases it; a second call of that function has no effect. */
+  /** Counts a holding. Returns a function that releases the holding; calling that function again has no effect. */
   add(peer: Peer | undefined, holding: T): () => void {
     this.#size++
     const leave = peer === undefined ? () => {} : this.#addFor(peer, holding)
@@ -128,7 +128,7 @@ export class Holdings<T> {
     }
   }
 
-  /** Returns the holding to release for a newcomer, or `undefined` if the newcomer itself must be refused. */
+  /** Returns the holding that is released for a newcomer, or `undefined` if the newcomer itself must be refused. */
   victimOf(newcomer: Peer | undefined): T | undefined {
     const own = newcomer === undefined ? undefined : this.#networks.get(newcomer.network)
     const other = greatest(this.#networks, ({ size }) => size, newcomer?.network)

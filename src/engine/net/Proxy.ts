@@ -7,7 +7,7 @@ import { comparable, makeAddressSet, parseAddress, parseCidr } from "./Address.t
 
 /** A forward proxy. */
 export interface ForwardProxy {
-  /** A name or an address literal; IPv6 without brackets. */
+  /** A name or an address literal. An IPv6 address has no brackets. */
   readonly host: string
   readonly port: number
   /** The value of Proxy-Authorization, if the URL has a user part. */
@@ -50,9 +50,9 @@ export const isExemption = (text: string): boolean =>
   text === "*" || parseCidr(text)._tag === "Some" || (domain.test(text) && parseAddress(text)._tag === "None")
 
 /**
- * Makes a function that returns whether a host is reached directly. A domain, with or without a leading dot, matches
- * itself and the names below it, as other programs read the variable. Ranges are compared with literal addresses. Other
- * entries match no host.
+ * Makes a function that returns whether a host is reached directly. A domain, with or without a leading dot, stands for
+ * itself and for all names below it, as in other programs that read the variable. Ranges are compared with literal
+ * addresses. Other entries match no host.
  */
 export const makeExempt = (entries: ReadonlyArray<string>): (host: string) => boolean => {
   const isAll = entries.includes("*")
@@ -68,14 +68,14 @@ export const makeExempt = (entries: ReadonlyArray<string>): (host: string) => bo
   }
 }
 
-/** A source that names proxies: the keys `proxy.*`, or the environment variables that many programs share. */
+/** Where proxies are named: in the keys `proxy.*`, or in the environment variables that many programs share. */
 export interface ProxySource {
   readonly http_url: string
   readonly https_url: string
   readonly no_proxy: ReadonlyArray<string>
 }
 
-/** The proxies in force, in the form shown to operators. */
+/** The proxies in force, in the form for operators. */
 export interface ProxiesShown {
   readonly http: string | undefined
   readonly https: string | undefined
@@ -93,8 +93,8 @@ const routes = ({ http_url, https_url, no_proxy }: ProxySource): ProxyOf => {
 }
 
 /**
- * The routes of outbound requests. For each key the configuration comes first, then the environment. `configured` are
- * the routes of requests that use a proxy only if the configuration itself names it.
+ * How outbound requests are routed. For each key, the configuration has precedence over the environment. `configured`
+ * is for requests that use a proxy only if the configuration itself names it.
  */
 export const makeProxies = (keys: ProxySource, variables: ProxySource) => {
   const taken: Array<"config" | "environment"> = []
@@ -122,5 +122,5 @@ export const makeProxies = (keys: ProxySource, variables: ProxySource) => {
   }
 }
 
-/** Routes without any proxy. */
+/** Uses no proxy for any request. */
 export const noProxies: ProxyOf = () => undefined

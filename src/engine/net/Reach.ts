@@ -13,14 +13,16 @@ import { connect, ConnectFailed, ignore } from "./Connect.ts"
 import type { ForwardProxy, ProxyOf } from "./Proxy.ts"
 import { Resolver } from "./Resolver.ts"
 
-/** There is no connection to a host. `detail` has no secret. */
+/** No connection to a host could be made. `detail` contains no secret. */
 export class Unreached extends Data.TaggedError("Unreached")<{
   readonly detail: string
   /** The system's error code, if there is one. */
   readonly code?: string | undefined
 }> {}
 
-/** Returns the addresses of a host: the literal itself, or the DNS records of a name. */
+/**
+ * Returns the addresses of a host. For a literal this is the literal itself, and for a name these are its DNS records.
+ */
 const addressesOf = Effect.fnUntraced(function*(host: string) {
   const literal = comparable(host)
   if (literal !== undefined) return [literal.text]
@@ -35,7 +37,10 @@ const addressesOf = Effect.fnUntraced(function*(host: string) {
 
 const connectMillis = 2000
 
-/** Connects to a host by name or literal (IPv6 without brackets). It tries the addresses one after another. */
+/**
+ * Connects to a host, which is given as a name or a literal (IPv6 without brackets). The addresses are tried one after
+ * another.
+ */
 export const reach = (
   host: string,
   port: number
@@ -52,7 +57,7 @@ export const reach = (
 
 const maxHeadBytes = 16_384
 
-/** Asks a proxy, over a connection to it, for a tunnel to `authority` (RFC 9110 section 9.3.6). */
+/** Asks a proxy for a tunnel to `authority` (RFC 9110 section 9.3.6). The socket is a connection to this proxy. */
 const tunnel = (socket: Net.Socket, { authorization }: ForwardProxy, authority: string) =>
   Effect.callback<Net.Socket, Unreached>((resume) => {
     const request = Http.request({
@@ -80,13 +85,12 @@ const tunnel = (socket: Net.Socket, { authorization }: ForwardProxy, authority: 
     request.once("connect", (answer, stream: Net.Socket, early) => {
       const { statusCode } = answer
       if (statusCode === undefined || statusCode < 200 || statusCode > 299) return refused(answer)
-      // Nothing has been sent to the host yet, so it cannot have answered.
+      // Nothing has been sent to the host yet, so these octets cannot be an answer of the host.
       if (early.length > 0) return failed("answers with more than its answer")
       request.removeAllListeners()
       resume(Effect.succeed(stream.on("error", ignore)))
     })
-    // A tunnel ends with its connection, so it does not need this header. Some proxies obey the header and close the
-    // tunnel.
+    // A tunnel ends with its connection, so this header is not needed. Some proxies obey it and close the tunnel.
     request.removeHeader("Connection")
     request.end()
     return Effect.sync(() => {
@@ -97,7 +101,7 @@ const tunnel = (socket: Net.Socket, { authorization }: ForwardProxy, authority: 
 
 const bracketed = (host: string): string => host.includes(":") ? `[${host}]` : host
 
-/** Connects to a host through a proxy, which looks up the name. */
+/** Connects to a host through a proxy. The proxy looks up the name. */
 export const reachThrough = (
   proxy: ForwardProxy,
   host: string,
@@ -111,8 +115,8 @@ export const reachThrough = (
   )
 
 /**
- * Makes connections to a checked address. They go through a tunnel if a proxy is configured for the scheme and neither
- * the name nor the address is exempt.
+ * Makes connections to an address that the caller has checked. A connection goes through a tunnel if a proxy is
+ * configured for the scheme and neither the name nor the address is exempt.
  */
 export const throughProxies = (proxyOf: ProxyOf): Effect.Effect<Dialer, never, Resolver> =>
   Effect.map(Resolver, (resolver) => (request, scheme, name) => {

@@ -12,8 +12,9 @@ import type { Comparable, IpAddress, Nameserver } from "./Address.ts"
 import { familyOf, parseAddress, parseNameserver, pointerName } from "./Address.ts"
 
 /**
- * The DNS returned no records: SERVFAIL, a refusal, no server, no reply, or, where it matters, no such name. `code` is
- * the resolver's code (`ESERVFAIL`, `ETIMEOUT`, ...), for logs. If this host could not ask, it is the system's code.
+ * The DNS returned no records: SERVFAIL, a refusal, no server, no reply or, where this matters, no such name. `code` is
+ * the resolver's code (`ESERVFAIL`, `ETIMEOUT`, ...), for the log. If this host could not send the query, it is the
+ * system's code.
  */
 export class ResolveFailed extends Data.TaggedError("ResolveFailed")<{
   readonly name: string
@@ -21,25 +22,25 @@ export class ResolveFailed extends Data.TaggedError("ResolveFailed")<{
 }> {}
 
 /**
- * The addresses of a name, and how many seconds they may be cached: the smallest TTL of the records, or 0 without
- * records.
+ * The addresses of a name, and for how many seconds they may be cached. This is the smallest TTL of the records, or 0
+ * if there are none.
  */
 export interface TimedAddresses {
   readonly addresses: ReadonlyArray<IpAddress>
   readonly seconds: number
 }
 
-/** The most aliases that are followed if a name has aliases but no record. */
+/** How many aliases are followed if a name has aliases but no record. */
 const longestChain = 16
 
-/** How long the second address family may take after the first has returned addresses, in ms. */
+/** How long, in ms, the query for the second address family may take after the first has returned addresses. */
 const grace = 1000
 
 /**
- * Sends one query. If there is no record of the type, the result is an empty list. Every query has its own resolver
- * object: nothing is cached, interruption cancels the query, and no thread of the pool waits (c-ares, never
- * getaddrinfo, so neither hosts file nor search list is read). Retransmission continues for minutes, so the caller must
- * set a limit.
+ * Sends one query. If there is no record of the type, the result is an empty list. Every query has a resolver object of
+ * its own: nothing is cached, an interruption cancels the query, and no thread of the pool waits (c-ares is used, never
+ * getaddrinfo, so neither the hosts file nor the search list is read). The query is sent again for minutes, so the
+ * caller must set a time limit.
  */
 const ask = (server: Option.Option<Nameserver>) =>
 <A>(
@@ -62,18 +63,24 @@ const ask = (server: Option.Option<Nameserver>) =>
     })
     return Effect.sync(() => resolver.cancel())
   }).pipe(
-    // ECONNREFUSED may have come from a shortage of descriptors that is already over, and nothing else would show that.
-    // So the query is repeated once.
+    // ECONNREFUSED may be the result of a shortage of descriptors that is already over, and nothing else would show
+    // that. So the query is repeated once.
     Effect.retry({ times: 1, while: (error: ResolveFailed) => error.code === Dns.CONNREFUSED })
   )
 
-/** The codes that mean that no server answered. The resolver also uses them if it could not open a socket to ask. */
+/**
+ * The codes that mean that no server answered. The resolver also uses these codes if it could not open a socket for the
+ * query.
+ */
 const unanswered: ReadonlySet<string | undefined> = new Set([Dns.CONNREFUSED, Dns.TIMEOUT, Dns.NOMEM, Dns.FILE])
 
-/** Returns whether a name server reported that the name does not exist. This differs from having no answer. */
+/** Returns whether a name server reported that the name does not exist. No answer at all is something else. */
 export const noSuchName = ({ code }: ResolveFailed) => code === Dns.NOTFOUND
 
-/** RFC 6761 section 6.3: `localhost` and every name below it mean the loopback interface. No server is queried. */
+/**
+ * By RFC 6761 section 6.3, `localhost` and every name below it mean the loopback interface. No server is queried for
+ * these names.
+ */
 const isLocalhost = (name: string) => /(?:^|\.)localhost\.?$/i.test(name)
 const loopback = Array.getSomes(Array.map(["::1", "127.0.0.1"], parseAddress))
 
@@ -158,26 +165,29 @@ const make = (server: Option.Option<Nameserver>): Resolver["Service"] => {
 /** DNS look-ups for validators, policy checks and reports. */
 export class Resolver extends Context.Service<Resolver, {
   /**
-   * Returns the A and AAAA records of exactly this name (no search list), AAAA first. The result is empty if the name
-   * has no such records. It fails only if a query failed and neither family returned an address. It has no timeout;
-   * interruption cancels the queries.
+   * Returns the A and AAAA records of exactly this name (without a search list), AAAA first. The result is empty if the
+   * name has no such records. Fails only if a query failed and neither family returned an address. There is no timeout.
+   * An interruption cancels the queries.
    */
   readonly addresses: (name: string) => Effect.Effect<ReadonlyArray<IpAddress>, ResolveFailed>
-  /** Returns the addresses of one family, and how long they may be cached. Otherwise like {@link addresses}. */
+  /**
+   * Returns the addresses of one family, and for how long they may be cached. In all other respects this is like
+   * {@link addresses}.
+   */
   readonly timedAddresses: (name: string, family: 4 | 6) => Effect.Effect<TimedAddresses, ResolveFailed>
   /**
-   * Returns the names in the PTR records of an address, or an empty list if it has none. Otherwise like
-   * {@link addresses}.
+   * Returns the names in the PTR records of an address, or an empty list if it has none. In all other respects this is
+   * like {@link addresses}.
    */
   readonly pointers: (ip: Comparable) => Effect.Effect<ReadonlyArray<string>, ResolveFailed>
   /**
-   * Returns the TXT records of exactly this name, with the strings of each record joined. The name server follows
-   * aliases. The result is empty if the name has no such records. A name that does not exist is a failure, `ENOTFOUND`.
-   * Otherwise like {@link addresses}.
+   * Returns the TXT records of exactly this name. The strings of each record are joined. The name server follows
+   * aliases. The result is empty if the name has no such records. If the name does not exist, this fails with
+   * `ENOTFOUND`. In all other respects this is like {@link addresses}.
    */
   readonly texts: (name: string) => Effect.Effect<ReadonlyArray<string>, ResolveFailed>
 }>()("acme/engine/net/Resolver") {
-  /** Asks the server of dns.resolver, or the system's name servers if that key is empty. */
+  /** Queries the server in dns.resolver, or the name servers of the system if that key is empty. */
   static readonly layer = (resolver: string): Layer.Layer<Resolver> => {
     if (resolver === "") return Layer.sync(this, () => make(Option.none()))
     return Option.match(parseNameserver(resolver), {
@@ -187,9 +197,9 @@ export class Resolver extends Context.Service<Resolver, {
   }
 
   /**
-   * Returns records from tables, with addresses that may be cached for 0 seconds. A name that is not in the first table
-   * has no addresses. A name that is not in the second table does not exist. An address that is not in the third table
-   * has no name.
+   * Returns records from tables. Addresses may be cached for 0 seconds. A name that is missing in the first table has
+   * no addresses. A name that is missing in the second table does not exist. An address that is missing in the third
+   * table has no name.
    */
   static readonly layerStatic = (
     zone: { readonly [name: string]: ReadonlyArray<string> | ResolveFailed },

@@ -13,10 +13,13 @@ import { Resolver } from "./Resolver.ts"
 const isLoopback = makeAddressSet(["127.0.0.0/8", "::1"])
 const longestName = 253
 const mostKept = 10_000
-/** The most look-ups at once. Each costs its caller a wait, and the name server a query. */
+/**
+ * The highest number of look-ups at the same time. Each look-up makes its caller wait, and sends a query to the name
+ * server.
+ */
 const mostAtOnce = 64
 
-/** The name of an address, if it has a name, and how long this result is remembered. */
+/** The name of an address, if it has one, and for how long this result is remembered. */
 interface Found {
   readonly name: string | undefined
   readonly life: Duration.Input
@@ -29,18 +32,18 @@ const unasked: Found = { name: undefined, life: "1 second" }
 /** Looks up the DNS names of clients' addresses. */
 export class ReverseNames extends Context.Service<ReverseNames, {
   /**
-   * Looks up the first PTR name of an address, unless the result is remembered. It ends when the answer arrives, when
-   * the time is up, or at once if too many other look-ups are in progress. The caller should hold no resource for which
-   * others wait.
+   * Looks up the first PTR name of an address, unless the result is remembered. Ends when the answer arrives, when the
+   * time is up, or at once if too many other look-ups are in progress. The caller should hold no resource that others
+   * wait for.
    */
   readonly look: (ip: string) => Effect.Effect<void>
   /**
-   * Returns, without waiting, the name that {@link look} found. Returns `undefined` if it found no name, or found it
-   * too long ago.
+   * Returns the name that {@link look} has found, without waiting. Returns `undefined` if no name was found, or if it
+   * was found too long ago.
    */
   readonly of: (ip: string | undefined) => Effect.Effect<string | undefined>
 }>()("acme/engine/net/ReverseNames") {
-  /** Makes the service. `unanswered` is called for an address whose look-up failed or was late. */
+  /** Makes the service. `unanswered` is called with each address whose look-up failed or was late. */
   static readonly layer = (
     { timeoutMillis, unanswered }: {
       readonly timeoutMillis: number
@@ -98,7 +101,7 @@ export class ReverseNames extends Context.Service<ReverseNames, {
       })
     )
 
-  /** Finds no names. */
+  /** Looks up nothing, so no address has a name. */
   static readonly layerNone: Layer.Layer<ReverseNames> = Layer.succeed(this, {
     look: () => Effect.void,
     of: () => Effect.succeed(undefined)

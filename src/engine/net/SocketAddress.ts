@@ -21,13 +21,13 @@ const split = (text: string): HostPort | undefined => {
 }
 
 /**
- * Returns whether the text is a host name. A name whose last label is a number is not accepted, because it would be
- * read as an IPv4 address.
+ * Returns whether the text is a host name. A name whose last label is a number is refused, because it would be read as
+ * an IPv4 address.
  */
 const isHostName = (text: string): boolean => hostName.test(text) && !/(?:^|\.)[0-9]+$/.test(text)
 
 /**
- * Reads `[::]:3000`, `127.0.0.1:0` or `host:3000`; returns `undefined` for anything else. Port 0 asks for a free port.
+ * Reads `[::]:3000`, `127.0.0.1:0` or `host:3000`. Returns `undefined` for any other text. Port 0 means any free port.
  */
 export const parseBindAddress = (text: string): HostPort | undefined => {
   const address = split(text)

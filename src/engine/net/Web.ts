@@ -16,45 +16,43 @@ import { noProxies } from "./Proxy.ts"
 import { reach, reachThrough } from "./Reach.ts"
 import { Resolver } from "./Resolver.ts"
 
-/** One request to a service that the operator configured. */
+/** One request to a service that the operator has configured. */
 export interface WebRequest {
   readonly method: string
   /** The scheme is `http` or `https`. */
   readonly url: URL
-  /** Secrets go only here. Neither errors nor logs show the headers. */
+  /** The headers. Secrets may only be here. Neither errors nor logs show the headers. */
   readonly headers: { readonly [name: string]: string }
   readonly body?: string | Uint8Array | undefined
-  /** PEM roots that are trusted in addition to the public ones. */
+  /** The roots that are trusted in addition to the public roots, as PEM. */
   readonly roots?: ReadonlyArray<string>
-  /**
-   * The configuration key that names {@link roots}, for the message about a certificate that no trusted CA has signed.
-   */
+  /** The configuration key that names {@link roots}. It is shown if no trusted CA has signed the certificate. */
   readonly rootsKey?: string | undefined
   /** Whether any certificate is accepted. */
   readonly anyCertificate?: boolean
-  /** The most bytes of body that are read. */
+  /** The highest number of bytes of the body that are read. */
   readonly maxBytes: number
 }
 
-/** What a connection needs. */
+/** What is needed to make a connection. */
 type Handshake = Pick<WebRequest, "url" | "roots" | "rootsKey" | "anyCertificate">
 
 /** The answer. Redirects are not followed. */
 export type WebAnswer = ExchangeAnswer
 
-/** There was no answer, or the answer could not be read. `detail` has neither URL nor headers. */
+/** There was no answer, or the answer could not be read. `detail` contains neither the URL nor any header. */
 export class WebFailed extends Data.TaggedError("WebFailed")<{
   readonly detail: string
-  /** Whether no part of the request was sent, so that the service does not know about it. */
+  /** Whether no part of the request was sent. Then the service does not know about the request. */
   readonly unsent?: boolean
-  /** The head of the answer, if it arrived in full before the body broke off. */
+  /** The head of the answer, if all of it arrived before the body broke off. */
   readonly head?: ExchangeHead | undefined
 }> {}
 
 const failed = (detail: string, unsent = false, head?: ExchangeHead) => new WebFailed({ detail, unsent, head })
 
 /**
- * Connects to the service. `over` is the proxy if the connection goes to a proxy that handles the request itself,
+ * Connects to the service. `over` is the proxy, if the connection is made to a proxy that handles the request itself,
  * without a tunnel.
  */
 const reached = Effect.fnUntraced(function*({ url }: Pick<WebRequest, "url">, proxyOf: ProxyOf) {
@@ -77,9 +75,9 @@ const reached = Effect.fnUntraced(function*({ url }: Pick<WebRequest, "url">, pr
 type Trusted = (roots: ReadonlyArray<string>) => Tls.SecureContext
 
 /**
- * Makes the trust settings of connections. Without roots, they are everything that the runtime trusts, including
- * NODE_EXTRA_CA_CERTS. With roots, they are these roots and the public ones. Each context is made once, because reading
- * every root again would cost a request tens of milliseconds.
+ * Makes the trust settings of connections. Without given roots, a connection trusts everything that the runtime trusts,
+ * including NODE_EXTRA_CA_CERTS. With given roots, it trusts these roots and the public roots. Each context is made
+ * only once, because reading all roots again would cost a request tens of milliseconds.
  */
 const makeTrusted = (): Trusted => {
   const made = new Map<string, Tls.SecureContext>()
@@ -152,7 +150,7 @@ const ask = (
     Effect.mapError(({ detail, head, isUnsendable = false }) =>
       failed(isOpen ? detail : handshakeFault(detail, request), isUnsendable || !isOpen, head)
     ),
-    // Only a proxy sends this status (RFC 9110 section 15.5.8), so the service itself did not get the request.
+    // Only a proxy sends this status (RFC 9110 section 15.5.8). So the service itself has not received the request.
     Effect.filterOrFail(
       ({ status }) => over === undefined || status !== 407,
       ({ status }) => failed(`the proxy: answers ${status}`, true)
@@ -161,12 +159,13 @@ const ask = (
 }
 
 /**
- * Sends requests to services that the operator chose. Each request has its own connection, which goes through a forward
- * proxy if one is in force. It follows no redirect, decompresses nothing, and has no time limit.
+ * Sends requests to services that the operator has chosen. Each request has a connection of its own. The connection
+ * goes through a forward proxy if one is in force. Redirects are not followed, nothing is decompressed, and there is no
+ * time limit.
  */
 export class Web extends Context.Service<Web, {
   readonly send: (request: WebRequest) => Effect.Effect<WebAnswer, WebFailed>
-  /** Connects as for a request, up to the end of the TLS handshake, but sends no request. */
+  /** Connects as for a request, until the TLS handshake has ended, but sends no request. */
   readonly reach: (request: Handshake) => Effect.Effect<void, WebFailed>
 }>()("acme/engine/net/Web") {
   /** Uses real sockets, with the user agent `acme-svc/<version>`. */
@@ -198,7 +197,7 @@ export class Web extends Context.Service<Web, {
       })
     )
 
-  /** Opens no socket: a function returns the answer to every request. */
+  /** Opens no socket. A function returns the answer to every request. */
   static readonly layerScripted = (
     script: (request: WebRequest) => Effect.Effect<WebAnswer, WebFailed>
   ): Layer.Layer<Web> => Layer.succeed(this, { send: script, reach: () => Effect.void })

@@ -8,13 +8,13 @@ import { driverOf, failed, openTransaction, slow, slowAfterMillis } from "./Data
  */
 
 /**
- * How many statements may be sent ahead without an answer. The driver's time limit for a statement starts when it is
- * sent, so these statements share one limit. Besides, a body that sends statements without end would block all other
- * work.
+ * The highest number of statements that may have been sent ahead without an answer. The driver's time limit for a
+ * statement starts when the statement is sent, so these statements share one limit. Without this number, a body that
+ * sends statements without end would also block all other work.
  */
 const mostAhead = 4
 
-/** Sends a statement ahead if the connection of the transaction can, and says whether it has. */
+/** Sends a statement ahead, if the transaction's connection can do that. Returns whether it was sent. */
 export const sendAhead = (
   { connection, plans }: Transaction,
   statement: string,
@@ -36,9 +36,7 @@ export const sendAhead = (
   return true
 }
 
-/**
- * Waits for the answers to all statements that the open transaction sent without waiting. Fails if one of them failed.
- */
+/** Waits for the answers to all statements that the open transaction has sent ahead. Fails if one of them failed. */
 export const arrived: Effect.Effect<void, StorageFailed, Database> = Effect.withFiber((fiber) => {
   const plans = fiber.getRef(openTransaction)?.plans
   if (plans === undefined || (plans.inFlight === 0 && plans.failure === undefined)) return Effect.void

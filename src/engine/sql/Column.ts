@@ -2,22 +2,23 @@
 export type Dialect = "sqlite" | "postgres"
 
 /**
- * How a value is written to and read from a column on either engine. The engines' value types differ only here
- * (docs/decisions/data-model.md, "Kinds of columns"). `decode` throws its own error for a value that this service never
- * writes. A restored, copied or hand-edited database may hold such values (docs/decisions/unreadable-rows.md).
+ * How a value is written to a column, and read from it, on each engine. The types of values differ between the engines
+ * only here (docs/decisions/data-model.md, "Kinds of columns"). `decode` throws its own error for a value that this
+ * service never writes. A restored, copied or hand-edited database may contain such values
+ * (docs/decisions/unreadable-rows.md).
  */
 export interface Column<A> {
   readonly encode: (value: A, dialect: Dialect) => unknown
   readonly decode: (raw: unknown, dialect: Dialect) => A
   /**
-   * Returns what a list shows instead of a value that does not decode. Returns undefined if the row cannot be shown.
+   * Returns what a list shows instead of a value that cannot be decoded. Returns undefined if the row cannot be shown.
    */
   readonly standIn?: (raw: unknown) => A | undefined
-  /** Whether the value helps to identify the row. */
+  /** Whether the value helps to identify its row. */
   readonly isName?: true
 }
 
-/** A column's value does not decode. The message names the type, never the value. */
+/** The value of a column cannot be decoded. The message names the type, and never contains the value. */
 class ColumnUnreadable extends TypeError {}
 
 export type Columns = { readonly [name: string]: Column<any> } // oxlint-disable-line typescript/no-explicit-any
@@ -28,8 +29,8 @@ const undecodable = (expected: string, raw: unknown): never => {
 }
 
 /**
- * A text column. U+0000 is refused before the statement runs, because one engine stores it and the other fails the
- * statement.
+ * A text column. A text with U+0000 is refused before the statement runs, because one engine would store it, and on the
+ * other the statement would fail.
  */
 const plainText = {
   encode: (value: string): string => {
@@ -40,12 +41,12 @@ const plainText = {
 }
 
 /**
- * Text of a narrower type (a brand or a closed set). The type is trusted, because a CHECK of the schema guards it or
- * this code wrote it.
+ * A text whose type is narrower (a brand or a closed set). The type is trusted, because either a CHECK of the schema
+ * guards the values, or this code has written them.
  */
 export const text = <A extends string = string>(): Column<A> => plainText
 
-/** Text that helps to identify a row, such as a name. It is neither secret nor a long text from a stranger. */
+/** A text that helps to identify its row, such as a name. It is neither secret nor a long text from a stranger. */
 export const name = <A extends string = string>(): Column<A> => plainName
 
 const plainName = { ...plainText, isName: true as const }
@@ -54,8 +55,8 @@ const beyond = (value: number): number | undefined =>
   Number.isNaN(value) ? undefined : Math.sign(value) * Number.MAX_SAFE_INTEGER
 
 /**
- * A 64-bit integer within the safe range. A value beyond that range is refused, not rounded; a list shows the nearest
- * end of the range.
+ * A 64-bit integer in the safe range. A value outside the range is refused, not rounded. A list shows the nearest end
+ * of the range instead.
  */
 export const int: Column<number> = {
   standIn: (raw) => beyond(Number(raw)),
@@ -66,7 +67,7 @@ export const int: Column<number> = {
   }
 }
 
-/** Returns an SQL condition: the column has an integer that {@link int} does not read. */
+/** Returns an SQL condition: the column has an integer that {@link int} cannot read. */
 export const beyondSafe = (column: string): string =>
   `(${column} > ${Number.MAX_SAFE_INTEGER} OR ${column} < ${Number.MIN_SAFE_INTEGER})`
 
@@ -85,7 +86,7 @@ export const bytes: Column<Uint8Array> = {
 const hyphenate = (hex: string): string =>
   `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
 
-/** Text that is no uuid has other octets, so that a row with such an id is not found. */
+/** If a text is not a UUID, its octets match no row, so nothing is found. */
 const octetsOf = (id: string): Buffer => Buffer.from(id.replaceAll("-", ""), "hex")
 
 const plainUuid: Column<string> = {
@@ -95,10 +96,10 @@ const plainUuid: Column<string> = {
     typeof raw === "string" ? raw : Buffer.isBuffer(raw) ? hyphenate(raw.toString("hex")) : undecodable("a uuid", raw)
 }
 
-/** UUID or BLOB(16); hyphenated lower-case text in memory. */
+/** UUID or BLOB(16). In memory, the value is a text with hyphens, in lower case. */
 export const uuid = <A extends string = string>(): Column<A> => plainUuid as unknown as Column<A>
 
-/** The 16 octets of a UUID in both engines; hyphenated lower-case text in memory. */
+/** The 16 octets of a UUID on both engines. In memory, the value is a text with hyphens, in lower case. */
 export const uuidBytes: Column<string> = {
   isName: true,
   encode: octetsOf,
@@ -113,13 +114,16 @@ const parsed = (raw: unknown): unknown => {
   }
 }
 
-/** How valid values of a JSON column are recognised, and what a list shows instead of an invalid value. */
+/** How a valid value of a JSON column is recognised, and what a list shows instead of an invalid value. */
 export interface JsonForm<A extends object> {
   readonly fits: (value: object) => boolean
   readonly standIn: A
 }
 
-/** A column with the canonical JSON text of a form (members in the order in which they were built, no white space). */
+/**
+ * A column with the JSON text of a value. The text is canonical: the members are in the order in which they were built,
+ * and there is no white space.
+ */
 export const json = <A extends object>({ fits, standIn }: JsonForm<A>): Column<A> => ({
   encode: (value) => JSON.stringify(value),
   decode: (raw) => {
@@ -141,7 +145,7 @@ export const texts: Column<ReadonlyArray<string>> = json<ReadonlyArray<string>>(
 export const members = <A extends { readonly [name: string]: unknown }>(): Column<A> =>
   json<A>({ fits: (value) => !Array.isArray(value), standIn: {} as A }) // every member of these objects is optional
 
-/** Makes a column nullable. NULL is `undefined`. */
+/** Makes a column nullable. `undefined` stands for NULL. */
 export const nullable = <A>(column: Column<A>): Column<A | undefined> => ({
   ...column,
   encode: (value, dialect) => value === undefined ? null : column.encode(value, dialect),
@@ -149,13 +153,13 @@ export const nullable = <A>(column: Column<A>): Column<A | undefined> => ({
 })
 
 /**
- * Several rows in one parameter: a JSON array of arrays. The SQL reads it with `each` and `at` of the statement's
- * dialect. Uuids in it are 32 hexadecimal digits.
+ * Several rows in one parameter: a JSON array of arrays. The SQL reads the rows with `each` and `at` of its dialect. A
+ * UUID in a row is 32 hexadecimal digits.
  */
 export const rows: Column<ReadonlyArray<ReadonlyArray<string | number>>> = {
   encode: (value) => plainText.encode(JSON.stringify(value)),
   decode: (raw) => undecodable("nothing: row sets are parameters only", raw)
 }
 
-/** Returns a uuid in the form that it has inside {@link rows}. */
+/** Returns a UUID in the form for {@link rows}. */
 export const packedUuid = (id: string): string => id.replaceAll("-", "")

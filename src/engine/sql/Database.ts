@@ -11,17 +11,17 @@ import type { SqlError } from "./SqlError.ts"
 import { Late } from "./SqlError.ts"
 
 /**
- * A statement failed, or a row of its result cannot be read. `detail` has the engine's own message, or says which row
- * and column it is, without the values of the row.
+ * A statement failed, or a row of its result cannot be read. `detail` is the engine's own message, or says which row
+ * and which column cannot be read, without any value of the row.
  */
 export class StorageFailed extends Data.TaggedError("StorageFailed")<{
   readonly statement: string
   readonly detail: string
-  /** Whether it is a deadlock or serialization failure, so that the whole transaction may be tried again. */
+  /** Whether this was a deadlock or a serialization failure, after which the whole transaction may be tried again. */
   readonly transient: boolean
-  /** Whether it was not done in time, or no connection became free in time. */
+  /** Whether the statement was not done in time, or no connection became free in time. */
   readonly isLate?: boolean
-  /** Whether a row of the result cannot be read, so that trying again does not help. */
+  /** Whether a row of the result cannot be read. Then it does not help to try again. */
   readonly isUnreadable?: boolean
 }> {
   override get message(): string {
@@ -30,37 +30,35 @@ export class StorageFailed extends Data.TaggedError("StorageFailed")<{
 }
 
 /**
- * The database of the service. Statements run through {@link all}, {@link first} and {@link run}. They join the fiber's
- * open transaction if there is one. See `docs/architecture.md` for why transactions are not `sql.withTransaction`.
+ * The database of the service. Statements run through {@link all}, {@link first} and {@link run}. If the fiber has an
+ * open transaction, they become a part of it. `docs/architecture.md` says why transactions are not
+ * `sql.withTransaction`.
  */
 export class Database extends Context.Service<Database, Driver>()("acme/engine/sql/Database") {}
 
 /** Returns the database of a fiber whose effect requires a database. */
 export const driverOf = (fiber: Fiber.Fiber<unknown, unknown>): Driver => Context.getUnsafe(fiber.context, Database)
 
-/** Returns whether the database takes no writes, as far as this process has seen lately. */
+/** Returns whether the database refuses writes, as far as this process has noticed lately. */
 export const isReadOnly: Effect.Effect<boolean, never, Database> = Effect.withFiber((fiber) =>
   Effect.succeed(driverOf(fiber).isReadOnly())
 )
 
 /**
- * Effects to run after the commit (`committed`), after any end (`ended`), and when a run of the body has no effect
- * (`undone`); and what is known of the statements that were sent ahead (`Ahead.ts`).
+ * The effects that run after the commit (`committed`), after any end (`ended`), and after a run of the body that has no
+ * effect (`undone`). Also what is known about the statements that were sent ahead (`Ahead.ts`).
  */
 export interface Plans {
   readonly committed: Array<Effect.Effect<void>>
   readonly ended: Array<Effect.Effect<void>>
   readonly undone: Array<Effect.Effect<void>>
-  /**
-   * The first failed statement among the statements that were sent without waiting. All later statements fail because
-   * of it.
-   */
+  /** The first of the statements sent ahead that has failed. All later statements fail because of it. */
   failure: { readonly statement: string; readonly error: SqlError } | undefined
-  /** The number of statements that were sent ahead and have no answer yet. */
+  /** The number of statements that were sent ahead and have not been answered yet. */
   inFlight: number
-  /** The functions to call when no statement is in flight. */
+  /** The functions that are called when no statement is in flight any more. */
   readonly waiting: Array<() => void>
-  /** When the last statement that was sent ahead was answered. The next statement did not begin earlier. */
+  /** When the last statement that was sent ahead was answered. The next statement did not begin before that. */
   answered: number
 }
 
@@ -71,7 +69,7 @@ export interface Transaction {
 }
 
 /**
- * The open transaction of a fiber. It is a reference, not a service, because providing a service takes seventeen
+ * The open transaction of a fiber. It is a reference and not a service, because providing a service costs seventeen
  * operations, and every write has a transaction.
  */
 export const openTransaction = Context.Reference<Transaction | undefined>(
@@ -79,7 +77,7 @@ export const openTransaction = Context.Reference<Transaction | undefined>(
   { defaultValue: () => undefined }
 )
 
-/** A statement that takes this many milliseconds or more is reported. */
+/** A statement that takes this number of milliseconds, or more, is reported. */
 export const slowAfterMillis = 1000
 
 /** Reports a slow statement. */
@@ -87,8 +85,8 @@ export const slow = (statement: string, elapsed: number): Effect.Effect<void> =>
   emit("db_statement_slow", { statement, elapsed_ms: Math.round(elapsed) })
 
 /**
- * Fails with the name of a statement, and logs that. If an earlier statement of the transaction, which was sent without
- * waiting, has failed, the failure names that statement.
+ * Logs that a statement failed, and fails with the name of the statement. If an earlier statement that was sent ahead
+ * in the transaction has failed, the name is that of the earlier statement.
  */
 export const failed =
   (driver: Driver, name: string, plans?: Plans) => (last: SqlError): Effect.Effect<never, StorageFailed> => {
@@ -107,10 +105,10 @@ export const failed =
 const transactionAttempts = 4
 
 /**
- * Runs `body` in one transaction, or in the transaction that is already open. It is not interruptible, from the wait
- * for a connection (limited by the driver) to the effects given to {@link afterCommit}, so a client that disconnects in
- * the meantime changes nothing. After a deadlock the whole body runs again, so it must only run statements: no network,
- * script, hash, fork or caught {@link StorageFailed} inside.
+ * Runs `body` in one transaction, or in the transaction that is already open. It cannot be interrupted from the wait
+ * for a connection (which the driver limits) until the effects given to {@link afterCommit} have run. So a client that
+ * disconnects in the meantime changes nothing. After a deadlock the whole body runs again. So it may only run
+ * statements: no network, script, hash, fork or caught {@link StorageFailed} inside.
  */
 export const transaction = <A, E, R>(body: Effect.Effect<A, E, R>): Effect.Effect<A, E | StorageFailed, R | Database> =>
   Effect.withFiber((fiber) => {
@@ -126,10 +124,10 @@ const isTransient = (error: unknown) => error instanceof StorageFailed && error.
 const asideMillis = 25_000
 
 /**
- * Runs reads whose cost grows with the database, for `patienceMillis` at most. They have their own connection, if the
- * engine offers one, so that they delay neither requests nor jobs. Within a transaction they are part of it. Nothing in
- * `body` may write. If the fiber is interrupted because nobody needs the result any more, waiting reads end, and the
- * engine cancels the current read.
+ * Runs reads whose cost grows with the database, for at most `patienceMillis`. If the engine allows it, they have a
+ * connection of their own, so that they delay neither requests nor jobs. Within a transaction they are a part of the
+ * transaction. Nothing in `body` may write. If the fiber is interrupted because nobody needs the result any more,
+ * waiting reads end, and the engine cancels the read that is running.
  */
 export const aside = <A, E, R>(
   body: Effect.Effect<A, E, R>,
@@ -183,7 +181,7 @@ const attempt = <A, E, R>(
         Effect.provideService(Effect.exit(body), openTransaction, { connection, plans: mine }),
         (exit: Exit.Exit<A, E | StorageFailed>): Effect.Effect<Exit.Exit<A, E | StorageFailed>> =>
           // The body may have succeeded although a statement could not even be sent. The engine does not know about
-          // that and would commit.
+          // this statement, and would commit.
           mine.failure === undefined || Exit.isFailure(exit)
             ? Effect.succeed(exit)
             : Effect.exit(failed(driver, "transaction", mine)(mine.failure.error))
@@ -192,7 +190,7 @@ const attempt = <A, E, R>(
     }),
     {
       onFailure: undo,
-      // The connection has been returned by now, so these effects can use it.
+      // By now the connection has been given back, so these effects can use it.
       onSuccess: (exit): Effect.Effect<A, E | StorageFailed> => {
         if (plans.failure !== undefined && Exit.isSuccess(exit)) return undo(plans.failure.error)
         const due = plans.ended.concat(Exit.isSuccess(exit) ? plans.committed : plans.undone)
@@ -204,7 +202,7 @@ const attempt = <A, E, R>(
   )
 }
 
-/** Rolls a transaction back. If ROLLBACK fails, the connection is lost, and so is the transaction. */
+/** Rolls a transaction back. If ROLLBACK fails, the connection is lost, and with it the transaction. */
 export const rollback = (connection: Connection): Effect.Effect<void> =>
   Effect.ignore(connection.executeRaw("ROLLBACK", []))
 
@@ -216,19 +214,19 @@ const later = (plan: "committed" | "ended") => (effect: Effect.Effect<void>): Ef
     return Effect.void
   })
 
-/** Runs `effect` after the open transaction has committed, or at once if there is none. */
+/** Runs `effect` after the open transaction has committed. If no transaction is open, runs it at once. */
 export const afterCommit = later("committed")
 
 /**
- * Runs `effect` after the open transaction has ended either way, or at once if there is none. Use it to log failures in
- * a body. A body may run more than once; the effects of its last run count.
+ * Runs `effect` after the open transaction has committed or was rolled back. If no transaction is open, runs it at
+ * once. This is for logging the failures in a body. A body may run more than once; only the effects of its last run
+ * count.
  */
 export const afterTransaction = later("ended")
 
 /**
- * Runs `effect` if this run of the open transaction's body has no effect: after a rollback, and before the body runs
- * again. Use it to give back resources that the body took in this process. Returns `false` if there is no open
- * transaction.
+ * Runs `effect` if this run of the transaction's body has no effect: after a rollback, and before the body runs again.
+ * This is for giving back resources that the body has taken in this process. Returns `false` if no transaction is open.
  */
 export const ifUndone = (effect: Effect.Effect<void>): Effect.Effect<boolean> =>
   Effect.withFiber((fiber) => {

@@ -1,6 +1,6 @@
 /**
- * Returns SQL for the distinct values of a column that has few of them, as a table `p` with that column. There may be
- * very many rows, so the query jumps from one value to the next in an index that begins with the column.
+ * Returns SQL for the distinct values of a column that has few of them, as a table `p` with this column. The table may
+ * have very many rows. So the query jumps from one value to the next in an index that begins with the column.
  */
 export const distinct = (table: string, column: string): string =>
   `(WITH RECURSIVE met(${column}) AS (

@@ -16,8 +16,8 @@ export interface Executor {
   /** Returns the rows of a statement. */
   readonly execute: (text: string, params: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<Row>, SqlError>
   /**
-   * Sends a statement without rows and does not wait for its end. The engine runs it before those that are sent later.
-   * `ended` is called before the next statement ends. After a failure the transaction cannot commit.
+   * Sends a statement without rows, and does not wait for its end. The engine runs it before all statements that are
+   * sent later. `ended` is called before the next statement ends. After a failure, the transaction cannot commit.
    */
   readonly ahead?: (
     text: string,
@@ -26,13 +26,14 @@ export interface Executor {
   ) => void
 }
 
-/** A connection: `executeRaw` is for statements without rows, and returns the engine's result. */
+/** A connection. `executeRaw` is for statements without rows. It returns the engine's own result. */
 export interface Connection extends Executor {
   readonly executeRaw: (text: string, params: ReadonlyArray<unknown>) => Effect.Effect<unknown, SqlError>
 }
 
 /**
- * The receiver of notifications. `heard` gets each notification; `listening` runs when notifications can be received.
+ * The receiver of notifications. `heard` is called with each notification. `listening` runs when notifications can be
+ * received.
  */
 export interface Ear {
   readonly heard: (payload: string) => void
@@ -49,8 +50,8 @@ export interface Connections {
 export interface Driver {
   readonly dialect: Dialect
   /**
-   * Runs `use` with its own connection. Neither the wait nor `use` can be interrupted, and this process sets no time
-   * limit on its statements.
+   * Runs `use` with a connection of its own. Neither the wait for the connection nor `use` can be interrupted, and this
+   * process sets no time limit for its statements.
    */
   readonly exclusive: <A, E, R>(
     use: (connection: Connection) => Effect.Effect<A, E, R>
@@ -61,16 +62,16 @@ export interface Driver {
     params: ReadonlyArray<unknown>
   ) => Effect.Effect<ReadonlyArray<Row>, SqlError>
   /**
-   * Runs `body` in a transaction, more than once if necessary. The transaction commits if the exit is a success. It
-   * returns after the commit.
+   * Runs `body` in a transaction, more than once if necessary. The transaction commits if the exit of the body is a
+   * success. Returns after the commit.
    */
   readonly transact: <A, E, R>(
     body: (connection: Connection) => Effect.Effect<Exit.Exit<A, E>, never, R>
   ) => Effect.Effect<Exit.Exit<A, E>, SqlError, R>
   /**
-   * Runs reads on their own connection, outside the event loop of this process. All of them together may take
-   * `patienceMillis`. After that, or when `body` is interrupted, the engine cancels the current read. The wait for the
-   * connection may be interrupted too. Undefined if there is only one connection.
+   * Runs reads on a connection of their own, outside the event loop of this process. All of them together may take
+   * `patienceMillis`. After that, or when `body` is interrupted, the engine cancels the read that is running. The wait
+   * for the connection can also be interrupted. Undefined if there is only one connection.
    */
   readonly aside:
     | (<A, E, R>(
@@ -86,8 +87,7 @@ export interface Driver {
    */
   readonly listen: ((channel: string, ear: Ear) => Effect.Effect<never, SqlError>) | undefined
   /**
-   * Completes with a sentence if the opened database has been removed or replaced. Undefined if the database is on a
-   * server.
+   * Completes with a sentence if the opened database was removed or replaced. Undefined if the database is on a server.
    */
   readonly lost: Effect.Effect<string> | undefined
   /** Whether a connection keeps the same session of the server from one transaction to the next. */
@@ -97,7 +97,7 @@ export interface Driver {
   ) => { readonly detail: string; readonly transient: boolean; readonly cause: FailureCause }
   /** Logs a row that cannot be read. */
   readonly unreadable: (found: Unreadable) => Effect.Effect<void>
-  /** Returns whether the server takes no writes, as far as this process has seen lately. */
+  /** Returns whether the server refuses writes, as far as this process has noticed lately. */
   readonly isReadOnly: () => boolean
   /** Returns the current connections of this process. */
   readonly connections: () => Connections

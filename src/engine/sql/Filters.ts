@@ -1,10 +1,10 @@
-/** Functions that make the statements for every set of filters. Tests of the engines' query plans use them. */
+/** The functions that make the statements for every set of filters. The tests of the engines' query plans call them. */
 export const makers: Array<() => void> = []
 
 /**
- * Makes one statement for each used set of filters, at its first use. A single statement that tested every filter for
- * NULL could use no index. `make` gets the names of the filters in use, in the order of `names`. At most one filter of
- * `alternatives` is ever in use.
+ * Makes one statement for each set of filters, when the set is used for the first time. A single statement that tests
+ * every filter for NULL could use no index. `make` is called with the names of the filters in use, in the order of
+ * `names`. Of the filters in `alternatives`, at most one is in use.
  */
 export const perFilters = <K extends string, S>(
   names: ReadonlyArray<K>,

@@ -22,13 +22,12 @@ const largestGroup = 64
 
 /**
  * Combines the writes that arrive within one turn of the event loop into one transaction, and returns to all callers
- * after its commit. For a single write, a commit costs more than the statements. In a group, shared pages are written
- * once and synced once. No caller gets its result before its write is as durable as with a separate commit.
+ * after the commit. For a single write, the commit costs more than the statements. In a group, shared pages are written
+ * and synced only once. No caller gets its result before its write is as durable as with a commit of its own.
  *
- * A body that fails ends the round: the transaction is rolled back, and every body runs again in its own transaction.
- * Failures are rare, and a savepoint around each body would cost every write two statements. The round cannot continue
- * after a failure, because the engine may have ended the transaction itself. So a body runs once or twice, and must
- * only run statements.
+ * If a body fails, the transaction is rolled back, and every body runs again in a transaction of its own. Failures are
+ * rare, and a savepoint around each body would cost every write two statements. The transaction cannot continue after a
+ * failure, because the engine may have ended it. So a body runs once or twice, and may only run statements.
  */
 export const makeGroupCommit = (
   driver: Pick<Driver, "exclusive" | "begin" | "commit">
@@ -37,7 +36,7 @@ export const makeGroupCommit = (
     const fork = yield* FiberSet.makeRuntime<never, void, never>()
     const waiting: Array<Member> = []
 
-    /** Runs all bodies in one transaction. Returns false if one of several bodies failed and nothing was kept. */
+    /** Runs all bodies in one transaction. Returns false if one of several bodies failed, and then nothing was kept. */
     const commitTogether = Effect.fnUntraced(function*(
       connection: Connection,
       group: ReadonlyArray<Member>,
@@ -87,7 +86,8 @@ export const makeGroupCommit = (
     const transact: Driver["transact"] = <A, E, R>(
       body: (connection: Connection) => Effect.Effect<Exit.Exit<A, E>, never, R>
     ) =>
-      // The body runs in the group's fiber with the whole context of its own fiber: services, clock and log facts.
+      // The body runs in the fiber of the group, but with the whole context of its own fiber: services, clock and log
+      // facts.
       Effect.contextWith((context: Context.Context<R>) =>
         Effect.callback<Exit.Exit<A, E>, SqlError>((resume) => {
           const waits = waiting.push({

@@ -1,6 +1,6 @@
 /**
- * Returns the `from` of a domain move as an SQL condition, so that a statement always checks the state of the domain's
- * rule.
+ * Returns the `from` of a domain move as an SQL condition. So a statement always checks the state that the domain's
+ * rule requires.
  */
 export const leaving = (move: { readonly from: ReadonlyArray<string> }, column = "status"): string =>
   `${column} IN (${move.from.map((status) => `'${status}'`).join(", ")})`

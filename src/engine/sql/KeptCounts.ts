@@ -5,8 +5,8 @@ import { Database } from "./Database.ts"
 import type { Driver } from "./Driver.ts"
 
 /*
- * Keeps numbers that are expensive to count for a while (docs/decisions/readers.md, "Totals that are kept"). Lists are
- * requested again and again, and counting ten million rows takes about a second each time.
+ * Keeps numbers for a while that are expensive to count (docs/decisions/readers.md, "Totals that are kept"). Lists are
+ * requested again and again, and to count ten million rows takes about a second each time.
  */
 
 interface Kept {
@@ -15,7 +15,7 @@ interface Kept {
 }
 
 const mostKept = 1000
-/** Up to this number of rows, the count is made again each time. */
+/** If there are at most this many rows, they are counted again each time. */
 const freeRows = 100_000
 const rowsPerSecondKept = 1000
 const longestMillis = 900_000
@@ -57,10 +57,10 @@ export const kept = <A, R>(
         }))
     }))
 
-/** Drops the {@link kept} result of a key, because it is known to be wrong. */
+/** Drops the result that {@link kept} keeps for a key, because this result is known to be wrong. */
 export const forget = (key: string): Effect.Effect<void, never, Database> =>
   Effect.map(Database, (driver) => void keptOf(driver).delete(key))
 
-/** Applies {@link kept} to a total. */
+/** Does the same as {@link kept} for a total. */
 export const keptTotal = <R>(key: string, filters: object, count: Effect.Effect<number, StorageFailed, R>) =>
   kept(`${key} ${JSON.stringify(filters)}`, (total: number) => total, count)

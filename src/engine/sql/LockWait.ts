@@ -4,26 +4,24 @@ import { emit } from "../telemetry/EngineLog.ts"
 import { lifeMillis } from "../Time.ts"
 import type { Connection } from "./Driver.ts"
 
-/*
- * How a migration on PostgreSQL waits for sessions that hold locks on its tables, without holding up the service.
- */
+/* How a migration on PostgreSQL waits for sessions that hold locks on its tables, without holding up the service. */
 
 /** How long work on the schema waits for other sessions. */
 export interface Patience {
   /**
-   * How long a statement waits for a lock on PostgreSQL. Every statement of the service that needs the same table waits
-   * behind it.
+   * How long a statement waits for a lock on PostgreSQL. Meanwhile, every statement of the service that needs the same
+   * table waits behind it.
    */
   readonly lockMillis: number
-  /** The first pause after a statement that waited in vain. Each pause is twice as long as the one before. */
+  /** The pause after the first attempt that waited in vain. Each further pause is twice as long as the one before. */
   readonly pauseMillis: number
-  /** After this time no attempt begins. */
+  /** The time after which no attempt begins. */
   readonly patienceMillis: number
 }
 
-/** What is told while {@link untilFree} waits, and its patience. */
+/** The function that is called while {@link untilFree} waits, and the patience of that wait. */
 export interface Telling extends Partial<Patience> {
-  /** Gets a sentence when a migration waited in vain and will be tried again. */
+  /** Called with a sentence if a migration has waited in vain and will be tried again. */
   readonly waiting?: (sentence: string) => Effect.Effect<void>
 }
 
@@ -40,8 +38,9 @@ export class Locked extends Data.TaggedError("Locked")<{
 }> {}
 
 /**
- * The session that has been in a transaction for longest of those that hold a lock on a relation named in a statement.
- * It was in it before that statement began to wait, so the statement waited for it.
+ * Finds the sessions that hold a lock on a relation named in a statement, and returns the one that has been in a
+ * transaction for the longest time. It was in this transaction before the statement began to wait, so the statement
+ * waited for it.
  */
 const holderText = `SELECT pid, application_name,
     to_char(query_start AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS since
@@ -64,7 +63,7 @@ export const holderOf = (connection: Connection, text: string): Effect.Effect<st
     Effect.orElseSucceed(() => "another session")
   )
 
-/** Runs `attempt` again, after ever longer pauses, as long as it is locked and there is patience. */
+/** Runs `attempt` again, after longer and longer pauses, as long as it is locked and the patience lasts. */
 export const untilFree = <A, E, R>(
   attempt: Effect.Effect<A, E | Locked, R>,
   telling: Telling

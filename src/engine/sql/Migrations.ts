@@ -19,7 +19,7 @@ import { statement } from "./Statement.ts"
 export interface Migration {
   readonly version: number
   readonly name: string
-  /** Hexadecimal SHA-256 of the file. */
+  /** The SHA-256 of the file, in hexadecimal. */
   readonly checksum: string
   readonly statements: ReadonlyArray<string>
 }
@@ -152,7 +152,7 @@ export const pending = (
     return migrations.filter(({ version }) => !done.has(version))
   })
 
-/** Fails unless every migration is applied (`server_schema_behind`). */
+/** Fails unless all migrations are applied (`server_schema_behind`). */
 export const check = (
   migrations: ReadonlyArray<Migration>
 ): Effect.Effect<void, SchemaUnusable | StorageFailed, Database> =>
@@ -220,7 +220,7 @@ const locked = <A, E>(
   body: Effect.Effect<A, E>
 ): Effect.Effect<A, E | SqlError> =>
   driver.dialect === "sqlite" || !driver.keepsSession
-    ? body // BEGIN IMMEDIATE is the lock, or each transaction takes a lock
+    ? body // BEGIN IMMEDIATE is the lock, or each transaction takes the lock itself
     : Effect.acquireUseRelease(
       Effect.andThen(
         connection.executeRaw("SET statement_timeout = 0; SET lock_timeout = 0", []),

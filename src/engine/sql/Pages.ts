@@ -5,8 +5,8 @@ import * as Stream from "effect/Stream"
 /* Reads and sweeps long tables in parts, so that other work can run between two parts. */
 
 /**
- * Streams all rows of a table in the order of a key, one page at a time. `read` returns at most `size` rows that come
- * after `after`. A page that is not full is the last page; it may be empty.
+ * Streams all rows of a table in the order of a key, one page at a time. `read` returns at most `size` of the rows that
+ * follow `after`. The last page is the first page that is not full; it may be empty.
  */
 export const pages = <Row, Key, E, R>(options: {
   readonly from: Key
@@ -27,7 +27,7 @@ export const pages = <Row, Key, E, R>(options: {
     })
   )
 
-/** Repeats a bounded pass until it finds fewer than `limit` rows. Returns the number of rows of all passes. */
+/** Repeats a pass until it finds fewer than `limit` rows. Returns how many rows all passes found. */
 export const inBatches = <E, R>(
   limit: number,
   pass: (limit: number) => Effect.Effect<number, E, R>

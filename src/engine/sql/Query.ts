@@ -11,7 +11,7 @@ import type { Unreadable } from "./Unreadable.ts"
 
 /* Runs statements and reads their rows. */
 
-/** The columns of some rows that do not decode. */
+/** The columns that cannot be decoded, for each of some rows. */
 type Faults<Row> = ReadonlyMap<Row, ReadonlyArray<Fault>>
 
 const noFaults: Faults<never> = new Map<never, never>()
@@ -19,7 +19,7 @@ const noFaults: Faults<never> = new Map<never, never>()
 const errorOf = (faults: ReadonlyArray<Fault>): string =>
   faults.map(({ column, detail }) => `${column}: ${detail}`).join("; ").slice(0, 500)
 
-/** Makes the failure of a statement that found an unreadable row. No decision may be based on such a result. */
+/** Makes the failure of a statement that has found an unreadable row. No decision may be based on such a result. */
 const unreadable = (statement: string, found: ReadonlyArray<Unreadable>): StorageFailed =>
   new StorageFailed({
     statement,
@@ -29,7 +29,7 @@ const unreadable = (statement: string, found: ReadonlyArray<Unreadable>): Storag
   })
 
 /**
- * Runs a statement; `answer` makes the result from its decoded rows. A row that cannot be read is a failure, unless
+ * Runs a statement. `answer` makes the result from the decoded rows. If a row cannot be read, this fails, unless
  * `toleratesFaults` leaves the decision to `answer`. With `isAhead` the rows are not needed.
  */
 const query = <P extends Columns, R extends Columns, A>(
@@ -45,7 +45,7 @@ const query = <P extends Columns, R extends Columns, A>(
     const values = encode(statement, params, driver.dialect)
     const started = performance.now()
     const answered = (raw: ReadonlyArray<Row>): Effect.Effect<A, StorageFailed> => {
-      const rows = raw as ReadonlyArray<ValuesOf<R>> // each is decoded in place
+      const rows = raw as ReadonlyArray<ValuesOf<R>> // each row is decoded in place
       let faults: Map<ValuesOf<R>, ReadonlyArray<Fault>> | undefined
       for (const row of rows) {
         const found = decode(statement, row, driver.dialect)
@@ -89,18 +89,19 @@ const query = <P extends Columns, R extends Columns, A>(
   })
 
 /**
- * Logs, at most once a minute, a row that decodes although the service never writes such a row. Use it for lists. If a
- * decision depends on the row, use {@link refuseUnreadable}.
+ * Logs, at most once a minute, a row that can be decoded although the service never writes such a row. This is for
+ * lists. If a decision depends on the row, {@link refuseUnreadable} must be used instead.
  */
 export const tellUnreadable = (found: Unreadable): Effect.Effect<void, never, Database> =>
   Effect.withFiber((fiber) => driverOf(fiber).unreadable(found))
 
-/** Logs such a row, and fails like a statement that finds an unreadable row. */
+/** Logs a row that the service never writes, and fails like a statement that finds an unreadable row. */
 export const refuseUnreadable = (found: Unreadable): Effect.Effect<never, StorageFailed, Database> =>
   Effect.andThen(tellUnreadable(found), Effect.fail(unreadable(found.statement, [found])))
 
 /**
- * Runs a statement and decodes every row. Fails if a row cannot be read. Use it if a decision depends on the result.
+ * Runs a statement and decodes every row. Fails if a row cannot be read. This is for results on which a decision
+ * depends.
  */
 export const all = <P extends Columns, R extends Columns>(
   statement: Statement<P, R>,
@@ -108,9 +109,9 @@ export const all = <P extends Columns, R extends Columns>(
 ): Effect.Effect<ReadonlyArray<ValuesOf<R>>, StorageFailed, Database> => query(statement, params, (rows) => rows)
 
 /**
- * Returns the rows of a list. A value that cannot be read is replaced by a substitute value. If there is no substitute,
- * the row is left out. In both cases the row is logged, and passed to a caller that collects such rows with `noted`. No
- * decision may be based on the rows.
+ * Returns the rows of a list. A value that cannot be read is replaced by a substitute. If there is no substitute, the
+ * row is left out. In both cases the row is logged. If a caller collects such rows with `noted`, the row is also passed
+ * to that caller. No decision may be based on these rows.
  */
 export const lenient = <P extends Columns, R extends Columns>(
   statement: Statement<P, R>,
@@ -132,7 +133,7 @@ export const lenientFirst = <P extends Columns, R extends Columns>(
   Effect.map(lenient(statement, params), ([row]) => row)
 
 /**
- * Returns the rows that can be read, and the rows that cannot, each with substitute values and the reason. Rows that
+ * Returns the rows that can be read, and separately those that cannot, each with substitutes and the reason. Rows that
  * cannot be read are logged.
  */
 export const partitioned = <P extends Columns, R extends Columns>(
@@ -163,8 +164,8 @@ export const first = <P extends Columns, R extends Columns>(
 ): Effect.Effect<ValuesOf<R> | undefined, StorageFailed, Database> => query(statement, params, ([row]) => row)
 
 /**
- * Runs a statement for its effect. In a transaction it does not wait for PostgreSQL's answer: if the statement fails,
- * the next statement or the commit fails, with the name of this statement.
+ * Runs a statement for its effect. In a transaction, this does not wait for PostgreSQL's answer. If the statement
+ * fails, the next statement or the commit fails with the name of this statement.
  */
 export const run = <P extends Columns, R extends Columns>(
   statement: Statement<P, R>,

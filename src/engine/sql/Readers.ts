@@ -11,15 +11,15 @@ import { Late, SqlError } from "./SqlError.ts"
 import type { Answer, Question } from "./sqliteReader.ts"
 
 /*
- * Reads SQLite in separate processes. The engine works inside the process that calls it and cannot be interrupted
- * there, so a long read would delay every request and job. So separate processes do the reads of listings, counts and
- * samples. They are started when they are first needed, and a process is killed if its read takes too long, or if
- * nobody waits for it any more.
+ * Reads SQLite in separate processes. The engine works inside the process that calls it, and cannot be interrupted
+ * there, so a long read would delay every request and job. So separate processes make the reads for lists, counts and
+ * samples. A process is started when it is first needed, and killed if its read takes too long or if nobody waits for
+ * the read any more.
  */
 
 /**
- * The path of the reader program. In the source tree it is beside this file. In a bundle it is beside the bundle, or
- * one folder above a part of it.
+ * Returns the path of the reader program. In the source tree, the program is beside this file. In a bundle, it is
+ * beside the bundle, or one folder above a part of the bundle.
  */
 const program = (): string => {
   const here = import.meta.url
@@ -38,16 +38,16 @@ const late = (millis: number): SqlError => {
 
 type Result = Effect.Effect<ReadonlyArray<Row>, SqlError>
 
-/** One process and its current query. */
+/** One reader process, and its current query. */
 interface Reader {
   readonly child: ChildProcess
   answer: ((result: Result) => void) | undefined
   isGone: boolean
-  /** Stops the process when it has had no query for a while. */
+  /** The timer that stops the process if it has no query for a while. */
   idle: NodeJS.Timeout | undefined
 }
 
-// Operators can wait longer than clients that want a certificate, so these processes get less of a busy machine.
+// Operators can wait longer than clients that want a certificate. So these processes get less time on a busy machine.
 const niceness = 10
 
 const start = (file: string): Reader => {
@@ -56,8 +56,8 @@ const start = (file: string): Reader => {
     serialization: "advanced",
     stdio: ["ignore", "ignore", "inherit", "ipc"]
   })
-  // This is set here and not by the program itself, so that its start has low priority too. Reads that are cancelled
-  // again and again cause many starts.
+  // The priority is set here and not by the program itself, so that the start of the program has low priority too. If
+  // reads are cancelled again and again, there are many starts.
   if (child.pid !== undefined) setPriority(child.pid, niceness)
   const reader: Reader = { child, answer: undefined, isGone: false, idle: undefined }
   const end = (message: string) => {
@@ -79,12 +79,12 @@ const stop = (reader: Reader): void => {
 }
 
 /**
- * A read for which nobody waits must end within this time, in milliseconds. Then its process is killed. Starting
- * another process takes about as long.
+ * The time, in milliseconds, in which a read must end after nobody waits for it any more. Then its process is killed.
+ * To start another process takes about as long.
  */
 const unwantedMillis = 100
 
-/** Sends a query to a reader. On interruption the read is cancelled: its process is killed, unless it soon answers. */
+/** Sends a query to a reader. An interruption cancels the read: its process is killed, unless the answer comes soon. */
 const ask = (reader: Reader, question: Question, leftMillis: number, wholeMillis: number): Result =>
   Effect.callback((resume) => {
     const end = () => {

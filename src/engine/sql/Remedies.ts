@@ -2,8 +2,8 @@ import type { FailureCause } from "../telemetry/EngineSeries.ts"
 import { withoutAdvice } from "../TlsFault.ts"
 
 /*
- * Explains failures of the database by the engine's code and message: what a person can do, and the kind of the
- * failure. Other failures are self-explanatory, or are faults of this service.
+ * Explains failures of the database by the code and message of the engine: what a person can do, and which kind of
+ * failure it is. Other failures explain themselves, or are faults of this service.
  */
 
 interface Known {
@@ -100,7 +100,7 @@ const find = (code: string, message: string): Known | undefined => {
   return known.find(({ when }) => when.test(said) || when.test(message))
 }
 
-/** Returns the engine's code and message, with a remedy if one is known. */
+/** Returns the code and message of the engine, and a remedy if one is known. */
 export const withRemedy = (code: string, message: string): string => {
   const remedy = find(code, message)?.remedy
   return remedy === undefined ? saidOf(code, message) : `${saidOf(code, message)}; ${remedy}`

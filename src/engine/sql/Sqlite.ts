@@ -13,11 +13,14 @@ import { causeOf, withRemedy } from "./Remedies.ts"
 import { noConnection, SqlError } from "./SqlError.ts"
 import { makeRecorder } from "./Unreadable.ts"
 
-/** `database.url` after `sqlite://`, or `:memory:`; `synchronous` as `database.sqlite.synchronous`. */
+/**
+ * The options of the embedded engine. `path` is `database.url` after `sqlite://`, or `:memory:`; `synchronous` is
+ * `database.sqlite.synchronous`.
+ */
 export interface SqliteOptions {
   readonly path: string
   readonly synchronous: "normal" | "full"
-  /** How long a transaction waits for the single writing connection. */
+  /** How long a transaction waits for the only connection that writes. */
   readonly acquire_timeout_ms?: number
   /** How many separate processes may read. A command has none, because it has no other work that a read could delay. */
   readonly readers?: number
@@ -30,8 +33,8 @@ const codeOf = (error: SqlError): string =>
 
 const isBusy = (error: SqlError): boolean => codeOf(error).startsWith("SQLITE_BUSY")
 
-// The documented busy timeout of 5 s is mostly spent in Effect, with only 20 ms inside the driver at a time, because
-// the driver's own wait blocks the event loop.
+// Most of the documented busy timeout of 5 s is spent in Effect. The driver itself waits for only 20 ms at a time,
+// because its wait blocks the event loop.
 const whileBusy = <A, R>(self: Effect.Effect<A, SqlError, R>): Effect.Effect<A, SqlError, R> =>
   Effect.catchIf(
     self,
@@ -48,8 +51,8 @@ const describe: Driver["describe"] = (error) => ({
 const lookMillis = 2000
 
 /**
- * Returns the identity of a file, independent of its name, or undefined if there is no file. It does not open the file,
- * because closing it again would release the engine's locks.
+ * Returns what identifies a file whatever its name is, or undefined if there is no file. The file is not opened,
+ * because closing it would release the locks of the engine.
  */
 const identityOf = (path: string): string | undefined => {
   const found = Fs.statSync(path, { throwIfNoEntry: false, bigint: true })
@@ -85,7 +88,7 @@ const connect = (
     const prepare = (text: string): Sqlite.Statement => {
       const known = prepared.get(text)
       if (known !== undefined) return known
-      // The service has few different statements. Only lists with filters add more.
+      // The service has few different statements. Lists with filters are the only source of more.
       if (prepared.size >= mostPrepared) prepared.clear()
       const fresh = engine.prepare(text)
       prepared.set(text, fresh)
@@ -110,8 +113,8 @@ const connect = (
   })
 
 /**
- * Lets one user at a time have the writing connection, in the order of arrival. A wait ends after `patienceMillis`. The
- * wait and the use can be interrupted if their caller can.
+ * Makes a gate through which one user at a time gets the writing connection, in the order of arrival. A wait ends after
+ * `patienceMillis`. The wait and the use can be interrupted if their caller can be.
  */
 const makeGate = (patienceMillis: number) => {
   let isFree = true
@@ -121,7 +124,7 @@ const makeGate = (patienceMillis: number) => {
     if (next === undefined) isFree = true
     else {
       waiting.delete(next)
-      next() // the connection passes directly to the next user
+      next() // the connection is passed directly to the next user
     }
   }
   const wait = Effect.callback<void, SqlError>((resume) => {
@@ -171,7 +174,8 @@ const make = (options: SqliteOptions) =>
       exclusive,
       single: ({ reads, text }, params) => {
         const execute = connection.execute(text, params)
-        // A read waits at the gate too, or it would become part of a transaction that is open on the one connection.
+        // A read also waits at the gate. Otherwise it would become a part of the transaction that is open on the only
+        // connection.
         return reads ? gate.pass(whileBusy(execute)) : Effect.flatten(transact(() => Effect.exit(execute)))
       },
       transact,
@@ -191,7 +195,7 @@ const make = (options: SqliteOptions) =>
     })
   })
 
-// The engine would create the file with the process's umask.
+// The engine itself would create the file with the permissions that the umask of the process allows.
 const createPrivately = ({ mustExist = false, path }: SqliteOptions): Effect.Effect<void, SqlError> =>
   path === ":memory:"
     ? Effect.void
@@ -201,8 +205,8 @@ const createPrivately = ({ mustExist = false, path }: SqliteOptions): Effect.Eff
     })
 
 /**
- * Provides the embedded engine, with foreign keys and a single writing connection. If the file does not exist, and
- * `mustExist` is not set, it is created at first use with mode 0600 and in WAL mode.
+ * Provides the embedded engine, with foreign keys and a single connection that writes. If the file does not exist and
+ * `mustExist` is not set, the file is created at the first use, with mode 0600 and in WAL mode.
  */
 export const layer = (options: SqliteOptions): Layer.Layer<Database, SqlError> =>
   Layer.effect(Database, make(options)).pipe(

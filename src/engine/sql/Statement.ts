@@ -1,41 +1,48 @@
 import type { Columns, Dialect, ValuesOf } from "./Column.ts"
 
-/** The few places where the two engines' SQL differs, as fragments. */
+/** The fragments of SQL that differ between the two engines. */
 export interface Fragments {
   readonly dialect: Dialect
-  /** Lets PostgreSQL's workers skip each other's rows. SQLite needs nothing, because it has only one writer. */
+  /**
+   * Lets workers skip the rows of other workers on PostgreSQL. On SQLite this is empty, because SQLite has only one
+   * writer.
+   */
   readonly skipLocked: string
   /** Returns a table of the elements of a `rows` parameter, each in a column `value`. */
   readonly each: (parameter: string) => string
-  /** Returns the n-th member of such an element as text, integer, uuid or octets (hexadecimal digits in the element). */
+  /**
+   * Returns the n-th member of such an element as text, integer, UUID or octets. In the element, octets are hexadecimal
+   * digits.
+   */
   readonly at: (index: number, type: "text" | "int" | "uuid" | "bytes") => string
   /**
-   * Returns the condition that a unique column has one of the elements of a `rows` parameter, each with one member.
-   * PostgreSQL assumes a hundred elements, and would read the whole table to join them, so it gets them as an array.
+   * Returns the condition that a unique column has one of the elements of a `rows` parameter. Each element must have
+   * one member. PostgreSQL would assume a hundred elements, and would read the whole table to join them. So on
+   * PostgreSQL the elements become an array.
    */
   readonly oneOf: (parameter: string, type: "text" | "uuid") => string
-  /** Returns a uuid column as hyphenated text. */
+  /** Returns a UUID column as a text with hyphens. */
   readonly idText: (column: string) => string
   /**
-   * Tells SQLite, after the name of a table, to use this index. SQLite has no statistics, and would often use another
-   * index and read nearly all rows. PostgreSQL has statistics, and chooses itself.
+   * Tells SQLite to use this index, after the name of a table. SQLite has no statistics. It would often use another
+   * index and read nearly all rows. PostgreSQL has statistics, and chooses by itself.
    */
   readonly indexedBy: (index: string) => string
   /**
-   * Marks a column that only filters, because another column selects the index. Otherwise SQLite would use the index by
-   * status and read nearly all rows.
+   * Marks a column that is only used to filter, because another column selects the index. Otherwise SQLite would use
+   * the index of the status, and would read nearly all rows.
    */
   readonly aside: (column: string) => string
   /**
-   * Marks a column that is only checked in the row of a unique key: no index matches it. Otherwise PostgreSQL might use
-   * another index and read nearly all rows: while a table is empty every index costs the same, and a connection keeps
-   * the plan that it made then.
+   * Marks a column that is only checked in the row of a unique key, so that no index matches the condition. Otherwise
+   * PostgreSQL might use another index and read nearly all rows: while a table is empty, all indexes cost the same, and
+   * a connection keeps the plan that it made at that time.
    */
   readonly checked: (column: string) => string
   /**
-   * A condition on the first column of an index, for a list in the order of that index (see {@link Fragments.ledBy}).
-   * PostgreSQL assumes that matching rows are spread evenly, and would search for them from the newest row in an index
-   * by time alone. If no row has matched recently, it would read all rows that do not match.
+   * A condition on the first column of an index, for a list in the order of this index (see {@link Fragments.ledBy}).
+   * PostgreSQL assumes that the matching rows are spread evenly, and would search for them in an index by time alone,
+   * from the newest row. If no row has matched recently, it would read all rows that do not match.
    */
   readonly leads: (column: string, value: string) => string
   /** The order of a list that begins with the column of {@link Fragments.leads}. */
@@ -79,7 +86,7 @@ const fragments: { readonly [D in Dialect]: Fragments } = {
     idText: (column) => `${column}::text`,
     indexedBy: () => "",
     aside: (column) => column,
-    checked: (column) => `greatest(${column})`, // the greatest of one value is the value
+    checked: (column) => `greatest(${column})`, // the greatest of a single value is that value
     leads: (column, value) => `${column} >= ${value} AND ${column} <= ${value}`,
     ledBy: (column, order) => `${column} DESC, ${order}`,
     typed: (parameter, type) => `${parameter}::${type}`
@@ -89,27 +96,27 @@ const fragments: { readonly [D in Dialect]: Fragments } = {
 /** A statement in the form for one engine. */
 export interface Compiled {
   readonly text: string
-  /** Parameter names in the order of their placeholders. */
+  /** The names of the parameters, in the order of their placeholders. */
   readonly order: ReadonlyArray<string>
-  /** Whether it is a SELECT, which changes nothing and needs no transaction. */
+  /** Whether the statement is a SELECT. A SELECT changes nothing and needs no transaction. */
   readonly reads: boolean
 }
 
-/** A named statement: SQL written once, typed parameters (`:name`) and typed result columns. */
+/** A named statement: SQL that is written once, typed parameters (`:name`) and typed columns of the result. */
 export interface Statement<P extends Columns, R extends Columns> {
   readonly name: string
   readonly params: P
   readonly row: R
   readonly compiled: { readonly [D in Dialect]: Compiled }
-  /** The only engine that runs it, if the other one does not need it. */
+  /** The only engine on which the statement runs, if the other engine does not need it. */
   readonly only: Dialect | undefined
-  /** `[name, decode]` of each result column. */
+  /** `[name, decode]` for each column of the result. */
   readonly decoders: ReadonlyArray<readonly [string, Columns[string]]>
 }
 
 /**
- * A parameter of SQLite whose value the planner cannot see. Otherwise each new value of a join's parameter would make
- * it plan the statement again (docs/decisions/hot-path.md, "Statements of the embedded engine").
+ * A parameter of SQLite whose value the planner cannot see. Otherwise SQLite would plan the statement again for each
+ * new value of a parameter in a join (docs/decisions/hot-path.md, "Statements of the embedded engine").
  */
 const unpeeked = "+?"
 
@@ -126,7 +133,10 @@ const compile = (sql: string, dialect: Dialect): Compiled => {
   return { text, order, reads: text.startsWith("SELECT") }
 }
 
-/** Compiles a statement when it is first used, because a process uses only some statements, on one engine. */
+/**
+ * Compiles a statement when it is used for the first time, because a process uses only some of the statements, and only
+ * one engine.
+ */
 class CompiledWhenUsed implements Record<Dialect, Compiled> {
   readonly #sql: (f: Fragments) => string
   #sqlite: Compiled | undefined
@@ -145,12 +155,12 @@ class CompiledWhenUsed implements Record<Dialect, Compiled> {
   }
 }
 
-/** Every declared statement. Tests of the engines' query plans use the list. */
+/** All declared statements. The tests of the engines' query plans use this list. */
 export const declared: Array<Statement<Columns, Columns>> = []
 
 /**
- * Declares a statement. `sql` names parameters as `:name`; result columns are matched by name, so select them with
- * {@link select}.
+ * Declares a statement. In `sql`, a parameter is written as `:name`. The columns of the result are found by name, so
+ * they must be selected with {@link select}.
  */
 export const statement = <P extends Columns, R extends Columns>(definition: {
   readonly name: string
@@ -173,11 +183,14 @@ export const statement = <P extends Columns, R extends Columns>(definition: {
 
 const snake = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
-/** Returns the select list of a row: `created_at AS "createdAt", …`, with a table alias if one is given. */
+/**
+ * Returns the select list of a row: `created_at AS "createdAt", …`. If an alias is given, the columns are those of this
+ * table.
+ */
 export const select = (row: Columns, alias?: string): string =>
   Object.keys(row).map((name) => `${alias === undefined ? "" : `${alias}.`}${snake(name)} AS "${name}"`).join(", ")
 
-/** Encodes parameters in the order of the engine's placeholders. */
+/** Encodes parameters, in the order of the placeholders. */
 export const encode = <P extends Columns, R extends Columns>(
   self: Statement<P, R>,
   values: ValuesOf<P>,
@@ -192,7 +205,10 @@ export const encode = <P extends Columns, R extends Columns>(
   return encoded
 }
 
-/** A column of a row that does not decode. The row has a substitute value for it, or cannot be shown. */
+/**
+ * A column of a row that cannot be decoded. Either the row has a substitute value for the column, or the row cannot be
+ * shown.
+ */
 export interface Fault {
   readonly column: string
   readonly detail: string
@@ -200,8 +216,8 @@ export interface Fault {
 }
 
 /**
- * Decodes one row of the driver, in place: nobody else uses it, and most of its values stay as they are. Answers what
- * does not decode, and `undefined` if everything does.
+ * Decodes one row of the driver in place: nobody else uses the row, and most of its values stay as they are. Returns
+ * which columns cannot be decoded, or `undefined` if all can.
  */
 export const decode = (
   self: Pick<Statement<Columns, Columns>, "decoders">,
@@ -224,12 +240,12 @@ export const decode = (
   return faults
 }
 
-/** Text columns whose values help to identify a row. They are neither secret nor long texts from strangers. */
+/** The text columns whose values help to identify a row. They are neither secret nor long texts from strangers. */
 const telling = new Set(["kind", "owner"])
 
 /**
- * Returns a text that identifies a row, such as `id 0190…, kind mail`. It uses the readable columns or, if there are
- * none, the parameters of the statement.
+ * Returns a text that identifies a row, such as `id 0190…, kind mail`. It is made from the readable columns or, if
+ * there are none, from the parameters of the statement.
  */
 export const nameOf = <P extends Columns, R extends Columns>(
   self: Statement<P, R>,

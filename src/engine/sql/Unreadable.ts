@@ -4,25 +4,23 @@ import { emit } from "../telemetry/EngineLog.ts"
 import { count } from "../telemetry/EngineSeries.ts"
 import { lifeMillis } from "../Time.ts"
 
-/**
- * A row that a statement found and that does not decode; `row` identifies it, such as `id 0190…, kind mail`.
- */
+/** A row that a statement has found but that cannot be decoded. `row` identifies it, such as `id 0190…, kind mail`. */
 export interface Unreadable {
   readonly statement: string
   readonly row: string
-  /** The columns, and what is wrong with each. It contains no values. */
+  /** The columns that cannot be decoded, and what is wrong with each. This text contains no values. */
   readonly error: string
 }
 
 /**
- * Collects the rows that could not be read, for a surface that shows them beside a list. By default they are not
+ * Collects the rows that could not be read, for a surface that shows them beside a list. By default, nothing is
  * collected.
  */
 const Noted = Context.Reference<((found: Unreadable) => void) | undefined>("acme/engine/sql/Unreadable/Noted", {
   defaultValue: () => undefined
 })
 
-/** Returns the result of an effect, with each row that it could not read, once per row. */
+/** Returns the result of an effect, and the rows that the effect could not read. Each row is listed once. */
 export const noted = <A, E, R>(
   self: Effect.Effect<A, E, R>
 ): Effect.Effect<readonly [result: A, unreadable: ReadonlyArray<Unreadable>], E, R> =>
@@ -34,7 +32,7 @@ export const noted = <A, E, R>(
     )
   })
 
-/** A loop or operators may find the same row again and again. It is recorded once a minute. */
+/** A loop or an operator may find the same row again and again. The row is logged once a minute. */
 const silentMillis = 60_000
 const mostRemembered = 1000
 

@@ -2,8 +2,8 @@ import Sqlite from "better-sqlite3"
 import type { Row } from "./Driver.ts"
 
 /*
- * A separate program: it reads one SQLite file for the process that started it. That process may kill it at any moment.
- * It imports as little as possible, so that it starts quickly.
+ * A separate program that reads one SQLite file for the process that started it. That process may kill the program at
+ * any moment. The program imports as little as possible, so that it starts quickly.
  */
 
 /** A statement to run, with its parameters. */
@@ -37,7 +37,7 @@ const answer = ({ params, text }: Question): Answer => {
   }
 }
 
-// A signal to the whole group is meant for the service. The service closes the channel after it has ended its work.
+// A signal to the whole process group is meant for the service. The service closes the channel when its work has ended.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {})
 process.on("disconnect", () => process.exit(0))
 process.on("message", (question: Question) => process.send?.(answer(question)))

@@ -3,11 +3,11 @@
 /** Types of fields. */
 export interface FieldTypes {
   readonly text: string
-  /** A word from a closed set, for programs. */
+  /** A word of a closed set, for programs. */
   readonly word: string
   readonly int: number
   readonly bool: boolean
-  /** A list of names. The record keeps the first ten; if there are more, it adds `<field>_total`. */
+  /** A list of names. The record has the first ten of them. If there are more, it also has `<field>_total`. */
   readonly names: ReadonlyArray<string>
 }
 
@@ -20,8 +20,8 @@ export interface Dictionary {
 export type Level = "debug" | "info" | "warn" | "error"
 
 /**
- * `failure` means that something did not work, `progress` a start whose end is recorded later, and `advisory` a remark
- * on the setup.
+ * The outcome of a record. `failure`: something did not work. `progress`: something has started, and its end is
+ * recorded later. `advisory`: a remark about the setup.
  */
 export type Outcome = "success" | "failure" | "progress" | "advisory"
 
@@ -39,7 +39,7 @@ const declare = (level: Level, outcome: Outcome) =>
 ): Declaration<F[number]> => ({ level, outcome, fields: names })
 
 export const debug = declare("debug", "success")
-/** Declares a failure that is usual, such as a stranger's failed handshake, or a name that does not exist. */
+/** Declares a failure that is not unusual, such as a stranger's failed handshake or a name that does not exist. */
 export const debugFailure = declare("debug", "failure")
 export const info = declare("info", "success")
 export const progress = declare("info", "progress")

@@ -127,8 +127,8 @@ export const engineEvents = {
 export const { emit, emitIn } = makeLog<typeof engineFields, typeof engineEvents>(engineEvents)
 
 /**
- * Runs an effect whose records all have these facts. It also logs the end of the request or job, which began at an
- * epoch millisecond.
+ * Runs an effect. All records in it have these facts. Also logs the end of the request or job, which began at an epoch
+ * millisecond.
  */
 export const withinSpan = <A, E, R>(
   span: Span,

@@ -3,14 +3,15 @@ import { counter, gauge, makeCounting, sampledCounter } from "./Metrics.ts"
 /* The series of the engine itself. A program adds its own series, and counts in both. */
 
 /**
- * The kinds of failures that are counted: the server is `away`, the disk is `full`, another process holds the lock
- * (`locked`), the file or the server denies access (`refused`), the file is `damaged`, two transactions were in
- * conflict and run again (`conflict`), the time limit was exceeded (`late`), and all `other` failures.
+ * The causes by which failures are counted. `away`: the server does not answer. `full`: the disk is full. `locked`:
+ * another process holds the lock. `refused`: the file or the server denies access. `damaged`: the file is damaged.
+ * `conflict`: two transactions were in conflict, and run again. `late`: the time limit was exceeded. `other`: any other
+ * cause.
  */
 export const failureCauses = ["away", "full", "locked", "refused", "damaged", "conflict", "late", "other"] as const
 export type FailureCause = (typeof failureCauses)[number]
 
-/** The series of the engine. Its counters start with the process if all their label words are declared. */
+/** The series of the engine. A counter starts with the process if all words of its labels are declared. */
 export const engineSeries = {
   acme_svc_database_failures_total: counter("Statements and transactions that failed.", { cause: failureCauses }),
   acme_svc_database_rows_unreadable_total: counter(

@@ -5,18 +5,18 @@ import * as Layer from "effect/Layer"
 import { millisOf } from "../Time.ts"
 import type { Declaration, Dictionary, FieldTypes, Level, Outcome } from "./Declaration.ts"
 
-/** Facts of the surrounding request or job. Every record that is written inside it has them. */
+/** The facts about the request or job in which a record is written. Every record within it has them. */
 export interface Span {
   readonly [name: string]: string | undefined
 }
 
-/** Level and outcome of one record. */
+/** The level and the outcome of one record. */
 export interface Weight {
   readonly level: Level
   readonly outcome: Outcome
 }
 
-/** One log record before it is rendered. `at` is epoch milliseconds. */
+/** One log record before it is rendered. `at` is in epoch milliseconds. */
 export interface Record extends Weight {
   readonly at: number
   readonly event: string
@@ -24,9 +24,9 @@ export interface Record extends Weight {
   readonly span: Span
 }
 
-/** Where records go. */
+/** The place where records go. */
 export interface EventLog {
-  /** Returns whether records of this event pass the filter in force. It is called before a record is built. */
+  /** Returns whether the filter in force lets records of this event pass. This is called before a record is built. */
   readonly enabled: (event: string, level: Level) => boolean
   readonly write: (record: Record) => void
 }
@@ -36,19 +36,21 @@ export const EventLog = Context.Reference<EventLog>("acme/engine/telemetry/Event
   defaultValue: () => ({ enabled: () => false, write: () => {} })
 })
 
-/** Keeps every record in `records`, except records of spans. Tests use it, and commands that report the records. */
+/**
+ * Keeps every record except those of spans in `records`. This is for tests, and for commands that report the records.
+ */
 export const layerMemory = (records: Array<Record>): Layer.Layer<never> =>
   Layer.succeed(EventLog, {
     enabled: (event) => event !== "span_opened" && event !== "span_closed",
     write: (record) => records.push(record)
   })
 
-/** The facts that the records of a fiber have. `withinSpan` sets them. */
+/** The facts that all records of a fiber have. `withinSpan` sets them. */
 export const currentSpan = Context.Reference<Span>("acme/engine/telemetry/EventLog/currentSpan", {
   defaultValue: () => ({})
 })
 
-/** The fields that an emission of a declared event must state. An unknown fact is stated as `undefined`. */
+/** The fields that must be stated when a declared event is emitted. An unknown fact is stated as `undefined`. */
 export type FieldsOf<Fields extends Dictionary, D extends Declaration<keyof Fields & string>> = {
   readonly [F in D["fields"][number]]: FieldTypes[Fields[F]] | undefined
 }
@@ -61,16 +63,16 @@ type Events<Fields extends Dictionary, Name extends PropertyKey> = {
 /** The functions that write records of declared events. Nothing else can be written. */
 export interface Log<Fields extends Dictionary, E extends Events<Fields, keyof E>> {
   /**
-   * Writes one record. The record is built only if it passes the filter; otherwise it costs a context look-up. Its time
-   * comes from the fiber's Clock, its span from `withinSpan`. Level and outcome are as declared, unless `weight` gives
-   * others.
+   * Writes one record. The record is built only if the filter lets it pass; otherwise this costs only a look-up in the
+   * context. The time is that of the fiber's Clock, and the span that of `withinSpan`. Level and outcome are those of
+   * the declaration, unless `weight` is given.
    */
   readonly emit: <N extends keyof E & string>(
     event: N,
     fields: FieldsOf<Fields, E[N]>,
     weight?: Weight
   ) => Effect.Effect<void>
-  /** Like `emit`, but runs at once, for code that has its fiber and does more in the same step. */
+  /** Does the same as `emit`, but at once. This is for code that has its fiber and does more in the same step. */
   readonly emitIn: <N extends keyof E & string>(
     fiber: Fiber.Fiber<unknown, unknown>,
     event: N,
@@ -79,7 +81,7 @@ export interface Log<Fields extends Dictionary, E extends Events<Fields, keyof E
   ) => void
 }
 
-/** Makes the log of a vocabulary: of these events, with fields from this dictionary. */
+/** Makes the log of a vocabulary: these events, with fields from this dictionary. */
 export const makeLog = <Fields extends Dictionary, E extends Events<Fields, keyof E>>(events: E): Log<Fields, E> => {
   const emitIn: Log<Fields, E>["emitIn"] = (fiber, event, fields, weight: Weight = events[event]) => {
     const log = fiber.getRef(EventLog)

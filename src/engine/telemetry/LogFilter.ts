@@ -1,12 +1,15 @@
 import type { Level } from "./Declaration.ts"
 
-/** The words for levels in `logging.filter` and `--log-level`, each beside its number (the index). */
+/** The words for levels in `logging.filter` and `--log-level`. The number of a level is its index. */
 export const levelWords = ["off", "error", "warn", "info", "debug", "trace"] as const
 
 /** One of {@link levelWords}. */
 export type LevelWord = typeof levelWords[number]
 
-/** Returns the level that a text names, in any case or by its number: `info`, `INFO` and `3` are the same. */
+/**
+ * Returns the level that a text names. The text may be in upper or lower case, or a number: `info`, `INFO` and `3` are
+ * the same.
+ */
 export const levelOf = (text: string): LevelWord | undefined =>
   levelWords.find((word, number) => text.toLowerCase() === word || text === String(number))
 
@@ -15,21 +18,21 @@ const rankOf = (level: LevelWord): number => levelWords.indexOf(level)
 /** Returns the target of every record of an event: `acme_svc.` and the first word of its name. */
 export const targetOf = (event: string): string => `acme_svc.${event.slice(0, event.indexOf("_"))}`
 
-/** Returns whether a filter for this prefix applies to this target. */
+/** Returns whether a part of a filter with this prefix applies to this target. */
 export const covers = (prefix: string, target: string): boolean =>
   prefix === "" || target === prefix || target.startsWith(`${prefix}.`)
 
 /**
- * One part of a filter: the most detailed level at which records of a target are written. The empty target means every
- * target.
+ * One part of a filter: the most detailed level at which records of a target are written. The empty target stands for
+ * all targets.
  */
 export interface Directive {
   readonly target: string
-  /** Undefined if the text names no level. */
+  /** The level; undefined if the text names none. */
   readonly level: LevelWord | undefined
 }
 
-/** Reads `target=level`, a bare level or a bare target. `::` between the words of a target is the same as `.`. */
+/** Reads `target=level`, only a level, or only a target. Between the words of a target, `::` is the same as `.`. */
 export const readDirective = (text: string): Directive => {
   const [name = "", level] = text.trim().split("=")
   const bare = level === undefined ? levelOf(name) : undefined
@@ -41,9 +44,9 @@ export const readDirective = (text: string): Directive => {
 export type Filter = (target: string, level: Level) => boolean
 
 /**
- * Parses `logging.filter` (docs/decisions/log-and-metrics.md, "The filter"): comma-separated `target=level`, a bare
- * level (every target) or a bare target (all its levels). The longest target prefix wins. The text was checked with
- * `settings/LogFilterForm.ts`.
+ * Parses `logging.filter` (docs/decisions/log-and-metrics.md, "The filter"): parts separated by commas, each of them
+ * `target=level`, only a level (for every target) or only a target (at every level). The part with the longest prefix
+ * of the target decides. The text was already checked with `settings/LogFilterForm.ts`.
  */
 export const parseFilter = (text: string): Filter => {
   const directives = text.split(",").map(readDirective)

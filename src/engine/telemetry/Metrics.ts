@@ -3,20 +3,20 @@ import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 
 /**
- * How a series gets its values. A `counter` grows with each event, and a `histogram` gets one value with each event. A
- * `gauge` and a `sampledCounter` are read at a scrape, because something else keeps the number.
+ * How a series gets its values. A `counter` grows with each event. A `histogram` gets one value with each event. A
+ * `gauge` and a `sampledCounter` are read at a scrape, because their number is kept elsewhere.
  */
 export type Kind = "counter" | "histogram" | "gauge" | "sampledCounter"
 
 /**
- * The labels of a series, each with all its words, or `text` if the configuration or the program supplies the words. No
- * label has a value that a client chooses.
+ * The labels of a series, each with all its words. The words are `text` if the configuration or the program supplies
+ * them. No label has a value that a client can choose.
  */
 export interface Labels {
   readonly [label: string]: "text" | ReadonlyArray<string>
 }
 
-/** The declaration of one series. Series that are counted also have the label `role`. */
+/** The declaration of one series. A counted series also has the label `role`. */
 export interface Series<K extends Kind = Kind, L extends Labels = Labels> {
   readonly kind: K
   readonly help: string
@@ -35,7 +35,7 @@ const declare = <K extends Kind>(kind: K) => <const L extends Labels>(help: stri
 export const counter = declare("counter")
 export const gauge = declare("gauge")
 export const sampledCounter = declare("sampledCounter")
-/** Declares a histogram with these upper bounds of its buckets. */
+/** Declares a histogram, with the upper bounds of its buckets. */
 export const histogram = <const L extends Labels>(
   help: string,
   labels: L,
@@ -55,45 +55,46 @@ export interface Sample {
 
 /** The series of a process. They outlive a reload and end with the process. */
 export class Metrics extends Context.Service<Metrics, {
-  /** Adds to a counter, or gives a value to a histogram. */
+  /** Adds to a counter, or adds a value to a histogram. */
   readonly add: (name: string, labels: Values, value: number) => void
-  /** Starts a counter at 0, for every word of each label that is not given. */
+  /** Starts a counter at 0. If a label is not given, this is done for each of its words. */
   readonly begin: (name: string, labels: Partial<Values>) => void
-  /** Returns the text of a scrape, with these samples. A sampled series without samples is left out. */
+  /** Returns the text of a scrape with these samples. A sampled series that has no samples is left out. */
   readonly render: (samples: ReadonlyMap<string, ReadonlyArray<Sample>>) => Effect.Effect<string>
 }>()("acme/engine/telemetry/Metrics") {}
 
 /** The names of declared series of some kinds. */
 export type NameOf<S, K extends Kind> = { [N in keyof S]: S[N] extends Series<K> ? N : never }[keyof S] & string
 
-/** The values that the labels of a series may have. */
+/** The values that the labels of a series can have. */
 type ValuesOf<S> = S extends Series<Kind, infer L>
   ? { readonly [N in keyof L]: L[N] extends ReadonlyArray<infer Word> ? Word : string | number }
   : never
 
 /**
- * The labels with which a counter starts. Labels without declared words need a value. Other labels may have one, if not
- * all words are meant.
+ * The labels with which a counter starts. A label without declared words must have a value. Any other label may have
+ * one; without a value, all its words are meant.
  */
 type BegunOf<S> = S extends Series<Kind, infer L> ?
     & Partial<ValuesOf<S>>
     & { readonly [N in keyof L as L[N] extends "text" ? N : never]: string | number }
   : never
 
-/** A counter grows by 1 unless a number is given; a histogram needs its value. */
+/** A counter grows by 1 unless a number is given. A histogram must have a value. */
 type AmountOf<S> = S extends Series<"histogram"> ? [value: number] : [by?: number]
 
 /** The functions that count in declared series. Nothing else can be counted. */
 export interface Counting<S> {
   /**
-   * Counts in the metrics of the process, if it has any. Like a log record, a count adds no requirement to its effect.
+   * Counts in the metrics of the process, if it has metrics. As with a log record, this adds no requirement to the
+   * effect.
    */
   readonly count: <N extends NameOf<S, "counter" | "histogram">>(
     name: N,
     labels: ValuesOf<S[N]>,
     ...amount: AmountOf<S[N]>
   ) => Effect.Effect<void>
-  /** Like `count`, but runs at once, for code that has its fiber and does more in the same step. */
+  /** Does the same as `count`, but at once. This is for code that has its fiber and does more in the same step. */
   readonly countIn: <N extends NameOf<S, "counter" | "histogram">>(
     fiber: Fiber.Fiber<unknown, unknown>,
     name: N,
@@ -101,8 +102,8 @@ export interface Counting<S> {
     ...amount: AmountOf<S[N]>
   ) => void
   /**
-   * Starts a counter at 0, so that a rate includes its first increment. It does so for every word of each label that is
-   * not given.
+   * Starts a counter at 0, so that a rate includes its first increment. If a label is not given, this is done for each
+   * of its words.
    */
   readonly begin: <N extends NameOf<S, "counter">>(name: N, labels: BegunOf<S[N]>) => Effect.Effect<void>
 }

@@ -13,12 +13,12 @@ import { tracing } from "./Tracing.ts"
 
 /*
  * Exports spans to a collector: OTLP over HTTP, in JSON. The service implements this itself, because the packages for
- * it depend on thirty others and have their own HTTP client, which would bypass the service's proxies.
+ * it depend on thirty others. They also have an HTTP client of their own, which would bypass the service's proxies.
  */
 
 /** How spans are exported. */
 export interface OtlpOptions {
-  /** Sends a body of JSON to the collector. */
+  /** Sends a JSON body to the collector. */
   readonly send: (body: string) => Effect.Effect<void, { readonly message: string }>
   /** `service.version` of the resource. */
   readonly version: string
@@ -26,7 +26,7 @@ export interface OtlpOptions {
   readonly samplePercent: number
 }
 
-/** The most spans that wait to be sent. Further spans are dropped, and their number is logged. */
+/** The highest number of spans that wait to be sent. Further spans are dropped, and their number is logged. */
 const mostWaiting = 8192
 const batchSize = 512
 const flushEvery = "2 seconds"
@@ -36,7 +36,7 @@ const closeWithin = "3 seconds"
 const kinds = { internal: 1, server: 2, client: 3, producer: 4, consumer: 5 } as const
 const statuses = { ok: 1, error: 2 } as const
 
-// Ids must be different, but they are not secret.
+// Ids must differ from each other, but they are not secret.
 const hex = (octets: number): string => {
   let text = ""
   while (text.length < 2 * octets) text += Math.floor(Math.random() * 0x1_0000_0000).toString(16).padStart(8, "0")
@@ -88,7 +88,7 @@ class OtlpSpan implements Tracer.Span {
   }
 
   event(): void {
-    // the log has the events within a span, under the same request or job
+    // the log has the events within a span, under the id of the same request or job
   }
 
   addLinks(links: ReadonlyArray<Tracer.SpanLink>): void {
@@ -106,7 +106,7 @@ const valueOf = (value: unknown) =>
 const attributesOf = (values: Iterable<readonly [string, unknown]>) =>
   [...values].filter(([, value]) => value !== undefined).map(([key, value]) => ({ key, value: valueOf(value) }))
 
-/** Returns only the kind of a failure. Its text may contain data that must not appear in a trace. */
+/** Returns the kind of a failure, and nothing else. Its text may contain data that must not be in a trace. */
 const statusOf = (exit: Exit.Exit<unknown, unknown>) => {
   if (Exit.isSuccess(exit)) return { code: statuses.ok }
   if (Cause.hasInterruptsOnly(exit.cause)) return { code: statuses.error, message: "interrupted" }
@@ -141,7 +141,7 @@ const bodyOf = (spans: ReadonlyArray<OtlpSpan>, version: string): string =>
     }]
   })
 
-/** Makes spans and exports them until its scope closes. The remaining spans are then sent within three seconds. */
+/** Makes spans, and exports them until its scope closes. Then the remaining spans are sent within three seconds. */
 export const layer = (options: OtlpOptions): Layer.Layer<never, never, Loops> =>
   Layer.unwrap(Effect.gen(function*() {
     let waiting: Array<OtlpSpan> = []

@@ -6,11 +6,11 @@ import { engineSeries } from "./EngineSeries.ts"
 import type { Labels, Sample, Series, Values } from "./Metrics.ts"
 import { Metrics } from "./Metrics.ts"
 
-/* The metrics of a process that serves. A command counts nothing and does not load the library of metrics. */
+/* The metrics of a process that serves. A command counts nothing, and does not load the library for metrics. */
 
 /**
- * Provides the declared series of a process, at least the series of the engine. `role` is the value of the label `role`
- * of counted series.
+ * Provides the declared series of a process, which include at least the series of the engine. `role` is the value of
+ * the label `role` that counted series have.
  */
 export const layer = (
   role: string,
@@ -18,7 +18,8 @@ export const layer = (
 ): Layer.Layer<Metrics> => Layer.sync(Metrics, () => make(role, declared))
 
 /**
- * Returns every combination of labels that has the given values, and one of the declared words for each other label.
+ * Returns every combination of labels that has the given values. Each label that is not given has one of its declared
+ * words.
  */
 const combinations = (labels: Labels, given: Partial<Values>): ReadonlyArray<Values> =>
   Object.entries(labels).reduce<ReadonlyArray<Values>>((found, [label, words]) => {
@@ -30,7 +31,7 @@ const combinations = (labels: Labels, given: Partial<Values>): ReadonlyArray<Val
 /** A series that is read at a scrape. */
 interface Sampled {
   readonly metric: Counter | Gauge
-  /** Replaces its samples. */
+  /** Replaces the samples of the series. */
   readonly set: (samples: ReadonlyArray<Sample>) => void
 }
 

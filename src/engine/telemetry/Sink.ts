@@ -12,9 +12,9 @@ import { targetOf } from "./LogFilter.ts"
 export interface SinkOptions {
   readonly filter: Filter
   readonly json: boolean
-  /** Which of `span_opened` and `span_closed` may be written: none, only the second, or both. */
+  /** Which of the events `span_opened` and `span_closed` are written: none of them, only the second, or both. */
   readonly spanEvents: "none" | "close" | "full"
-  /** Whether the fields of the event are at the top level; only with `json`. */
+  /** Whether the fields of the event are at the top level of a record. This matters only with `json`. */
   readonly flatten: boolean
   readonly colours: boolean
   /** Takes whole lines, and says `done` with what the system reports of them. Nothing is lost where it never says so. */
@@ -23,9 +23,9 @@ export interface SinkOptions {
 
 /** The state of the stream to which the log is written. */
 export interface OutputState {
-  /** How many writes have been lost since the process started. */
+  /** How many writes were lost since the process started. */
   readonly lost: number
-  /** The system's error code of the last write, such as `ENOSPC`, if that write was lost. */
+  /** The system's error code for the last write, such as `ENOSPC`. Present if that write was lost. */
   readonly trouble: string | undefined
 }
 
@@ -33,8 +33,8 @@ export interface OutputState {
 const nothingLost: OutputState = { lost: 0, trouble: undefined }
 
 /**
- * The state of the log's stream, for readiness and metrics, because a log that cannot be written cannot report that
- * itself. By default nothing is lost.
+ * The state of the log's stream. Readiness and metrics report it, because a log that cannot be written cannot report
+ * that itself. By default, nothing was lost.
  */
 export const LogOutput = Context.Reference<{ readonly state: () => OutputState }>("acme/engine/telemetry/LogOutput", {
   defaultValue: () => ({ state: () => nothingLost })
@@ -46,7 +46,7 @@ const maxNames = 10
 const cut = (value: unknown): unknown =>
   typeof value === "string" && value.length > maxText ? value.slice(0, maxText) : value
 
-/** Leaves out unknown values, and shortens long texts and lists of names. */
+/** Leaves out values that are unknown. Shortens long texts and long lists of names. */
 const bounded = (record: LogRecord): { [name: string]: unknown } => {
   const out: { [name: string]: unknown } = { event: record.event, outcome: record.outcome }
   for (const name in record.fields) {
@@ -85,14 +85,15 @@ const renderJson = (record: LogRecord, flatten: boolean): string => {
   const facts = bounded(record)
   facts["message"] = message
   const fields = JSON.stringify(facts)
-  // Text from outside must neither break the line nor reach a terminal unescaped, and JSON escapes only few characters.
+  // Text from outside must neither break the line nor reach a terminal unescaped. JSON escapes only few such
+  // characters.
   const line = `${head}${flatten ? fields.slice(1, -1) : `"fields":${fields}`},"span":${JSON.stringify(record.span)}}`
   return escapeHidden(line)
 }
 
 const colours = { debug: 34, info: 32, warn: 33, error: 31 } as const
 
-// A quoted value is made from the original text, because `JSON.stringify` escapes it.
+// A quoted value is made from the original text, because `JSON.stringify` does the escaping.
 const printable = (value: unknown): string => {
   const text = typeof value === "string" ? value : JSON.stringify(value)
   const escaped = escapeHidden(text)
@@ -117,7 +118,7 @@ const renderHuman = (record: LogRecord, coloured: boolean): string => {
 const render = (record: LogRecord, options: Pick<SinkOptions, "json" | "flatten" | "colours">): string =>
   options.json ? renderJson(record, options.flatten) : renderHuman(record, options.colours)
 
-/** Makes the record about lost writes. It is written as soon as a write succeeds again. */
+/** Makes the record that says how many writes were lost. It is written as soon as a write succeeds again. */
 const gap = (count: number): LogRecord => {
   const { level, outcome } = engineEvents.server_log_gap
   return { event: "server_log_gap", level, outcome, at: Date.now(), fields: { count }, span: {} }
@@ -128,13 +129,16 @@ const isWanted = (event: string, spanEvents: SinkOptions["spanEvents"]): boolean
 
 /** A sink for records. */
 export interface Sink {
-  /** The log, and the state of its stream. Waiting records are written when the scope ends. */
+  /** The log, and the state of its stream. When the scope ends, the records that are still waiting are written. */
   readonly layer: Layer.Layer<never>
-  /** Changes the options from the next record on. Waiting records are still written with the old options. */
+  /**
+   * Changes the options. They apply from the next record on. Records that are already waiting are written with the old
+   * options.
+   */
   readonly configure: (options: SinkOptions) => void
 }
 
-/** Makes a sink that writes records as lines, several lines per write. */
+/** Makes a sink that writes records as lines. Several lines may be one write. */
 export const make = (given: SinkOptions): Sink => {
   let options = given
   let waiting: Array<string> = []
@@ -165,8 +169,8 @@ export const make = (given: SinkOptions): Sink => {
       }
       return known
     },
-    // The lines of one turn of the event loop go into one write. An error may be the last record of the process, so it
-    // is written at once.
+    // The lines of one turn of the event loop are one write. An error may be the last record of the process, so it is
+    // written at once.
     write: (record) => {
       if (waiting.push(render(record, options)) === 1) setImmediate(flush)
       if (record.level === "error") flush()

@@ -6,17 +6,17 @@ import * as Tracer from "effect/Tracer"
 
 const isTraced = Context.Reference("acme/engine/telemetry/Tracing/isTraced", { defaultValue: () => false })
 
-/** The attributes of a span: facts that the log may have too, and never a secret. */
+/** The attributes of a span: facts that may be in the log too. They never contain a secret. */
 export interface Attributes {
   readonly [name: string]: string | number | boolean | undefined
 }
 
-/** Turns spans on within its scope. The tracer decides where the spans go. */
+/** Turns spans on within the scope of this layer. The tracer decides where the spans go. */
 export const tracing: Layer.Layer<never> = Layer.succeed(isTraced, true)
 
 /**
- * Runs an effect in its own span. If tracing is off, this costs one look-up in the fiber. `learnt` makes attributes
- * from the effect's result.
+ * Runs an effect in a span of its own. If tracing is off, this costs one look-up in the fiber. `learnt` makes
+ * attributes from the result of the effect.
  */
 export const traced = <A, E, R>(
   name: string,
@@ -29,8 +29,8 @@ export const traced = <A, E, R>(
     const told = learnt === undefined
       ? self
       : Effect.tap(self, (value) => Effect.annotateCurrentSpan({ ...learnt(value) }))
-    // `withSpan` removes the parent span from the requirements. No effect here requires a span, so its type stays the
-    // same.
+    // `withSpan` removes the parent span from the requirements. No effect here requires a span, so the type of the
+    // effect stays the same.
     return Effect.withSpan(told, name, { attributes: { ...attributes() }, captureStackTrace: false }) as typeof self
   })
 
@@ -39,8 +39,8 @@ export const isTracedWithin = (fiber: Fiber.Fiber<unknown, unknown>): boolean =>
   fiber.getRef(isTraced) && Context.getOrUndefined(fiber.context, Tracer.ParentSpan) !== undefined
 
 /**
- * Like {@link traced}, but only if the fiber already has an open span. The queue reads its table all the time, and
- * those reads belong to no request.
+ * Does the same as {@link traced}, but only if the fiber already has an open span. The queue reads its table all the
+ * time, and these reads belong to no request.
  */
 export const tracedWithin = <A, E, R>(
   fiber: Fiber.Fiber<unknown, unknown>,

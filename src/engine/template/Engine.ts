@@ -11,12 +11,13 @@ import { tagsOf } from "./Tags.ts"
 import { TemplateFault } from "./TemplateFault.ts"
 import type { Filter } from "./TemplateFilters.ts"
 
-/* Templates of MiniJinja, which runs as WebAssembly. It is loaded when the first templates are compiled. */
+/* Templates of MiniJinja. The engine runs as WebAssembly, and is loaded when the first templates are compiled. */
 
 /** A template before it is compiled. */
 export interface Source {
   /**
-   * Templates include and extend others by this name. If it ends in `.html` or `.html.j2`, values are escaped for HTML.
+   * The name by which other templates include or extend the template. If the name ends in `.html` or `.html.j2`, values
+   * are escaped for HTML.
    */
   readonly name: string
   readonly text: string
@@ -33,7 +34,7 @@ export class TemplatesRefused extends Data.TaggedError("TemplatesRefused")<{
 
 /** Compiled templates. */
 export interface Templates {
-  /** Renders a template. The variables are data without functions, and a template can read only these variables. */
+  /** Renders a template. The variables are data without functions, and a template can read nothing else. */
   readonly render: (
     name: string,
     variables: { readonly [name: string]: unknown }
@@ -43,21 +44,22 @@ export interface Templates {
 /** How templates are compiled and rendered. */
 export interface Language {
   /**
-   * `subset` allows only what {@link outsideSubset} accepts, and no functions. `whole` allows everything that the
-   * engine supports.
+   * The allowed language. `subset`: only what {@link outsideSubset} accepts, and no functions. `whole`: everything that
+   * the engine supports.
    */
   readonly language: "subset" | "whole"
-  /** What an absent variable becomes: the empty text, or a fault. */
+  /** What happens to an absent variable. `empty`: it becomes the empty text. `refused`: it is a fault. */
   readonly absent: "empty" | "refused"
-  /** The limit of one rendering, in instructions of the engine. */
+  /** The limit of instructions of the engine for one rendering. */
   readonly fuel: number
   readonly filters: { readonly [name: string]: Filter }
-  /** Whether a statement alone on its line leaves nothing of that line. */
+  /** Whether a line with nothing but a statement is left out of the result. */
   readonly trimmed?: boolean
 }
 
-// The engine recurses over long expressions and branches. Beyond these limits it can run out of stack, which breaks it
-// for every template of the process. Each limit is far below the value that was found to break it.
+// The engine uses recursion for long expressions and for branches. Beyond these limits it can run out of stack, and
+// then it is broken for all templates of the process. Each limit is far below the value at which the engine was found
+// to break.
 const [longestSource, longestTag, mostBranches] = [65_536, 2048, 500]
 
 const tooMuch = ({ name, text }: Source): TemplateFault | undefined => {
@@ -74,7 +76,10 @@ const tooMuch = ({ name, text }: Source): TemplateFault | undefined => {
   return undefined
 }
 
-/** Makes a fault from the first line of the engine's message without the place. The other lines quote the template. */
+/**
+ * Makes a fault from the first line of the engine's message, without the place. The other lines of the message quote
+ * the template.
+ */
 const faultOf = (template: string, cause: unknown): TemplateFault => {
   const [message = ""] = (cause instanceof Error ? cause.message : String(cause)).split("\n")
   const [, said, where, line] = /^(.*) \(in (.*):(\d+)\)$/.exec(message) ?? []
@@ -104,7 +109,7 @@ const prepare = (
       try {
         return filter(args[0], ...args.slice(1))
       } catch (cause) {
-        // An exception that reaches the engine damages it.
+        // An exception that reaches the engine damages the engine.
         problem.thrown = cause
         return ""
       }
@@ -113,7 +118,7 @@ const prepare = (
   return problem
 }
 
-/** An environment with those templates that could be added. */
+/** An environment, with those templates that could be added to it. */
 interface Made {
   readonly environment: Environment
   readonly problem: { thrown: unknown }
@@ -121,7 +126,7 @@ interface Made {
   readonly madeAt: number
 }
 
-/** Makes a fault from an exception of the engine. If the machine broke down, it is restarted for the next use. */
+/** Makes a fault from an exception of the engine. If the machine has broken down, it is restarted for its next use. */
 const caught = (machine: Machine, template: string, cause: unknown): TemplateFault => {
   if (!machine.brokeDown(cause)) return faultOf(template, cause)
   machine.restart()
@@ -157,8 +162,7 @@ const trial = {
 }
 
 /**
- * Makes a function that returns whether the engine has a name. The error of an expression that uses the name shows
- * this.
+ * Makes a function that returns whether the engine knows a name. The error of an expression with this name shows that.
  */
 const knownTo = (environment: Environment): Knows => {
   const answers = new Map<string, boolean>()
@@ -180,8 +184,8 @@ const isKnown = (environment: Environment, kind: string, expression: string): bo
 }
 
 /**
- * Compiles all templates, or fails with everything that is wrong with them. The templates can be rendered until the
- * scope closes.
+ * Compiles all templates. Fails with everything that is wrong with them. The templates can be rendered until the scope
+ * closes.
  */
 export const compile = (
   sources: ReadonlyArray<Source>,
@@ -196,7 +200,7 @@ export const compile = (
     // The check of the subset has already refused unknown names.
     const unknown = language.language === "subset" ? [] : unknownIn(sources, knownTo(made.environment))
     if (unknown.length > 0) return yield* new TemplatesRefused({ faults: unknown })
-    /** Returns the environment. It is made again if the machine was restarted in the meantime. */
+    /** Returns the environment. If the machine was restarted in the meantime, the environment is made again. */
     const current = (): Made => {
       if (made.madeAt !== machine.starts) {
         release(made)

@@ -5,10 +5,10 @@ import { end, tokensOf } from "./TemplateTokens.ts"
 
 /*
  * Checks that everything that a template uses exists. The engine looks up a filter, a test, a function, a macro or
- * another template only when a rendering reaches it, which may be long after the start (docs/decisions/templates.md).
+ * another template only when a rendering reaches it. That may be long after the start (docs/decisions/templates.md).
  */
 
-/** Returns whether the engine has a name. The failure of an expression that uses the name shows this. */
+/** Returns whether the engine knows a name. The failure of an expression with this name shows that. */
 export type Knows = (kind: "filter" | "test" | "function", name: string) => boolean
 
 /** The statements and operators that may precede a bracket. */
@@ -28,7 +28,7 @@ interface Statement {
   readonly tokens: ReadonlyArray<Token>
 }
 
-/** Returns the tags of a template that are not comments and are not between `raw` and `endraw`. */
+/** Returns the tags of a template. Comments and everything between `raw` and `endraw` are left out. */
 const statementsOf = (text: string): ReadonlyArray<Statement> => {
   let isRaw = false
   return tagsOf(text).flatMap(({ inside, kind, line }) => {
@@ -59,7 +59,7 @@ const macrosIn = (statements: ReadonlyArray<Statement>): ReadonlySet<string> =>
     )
   )
 
-/** Returns the templates that a template imports as a whole, by the names that it gives them. */
+/** Returns the templates that a template imports as a whole, by the names that they have in the importing template. */
 const importedBy = (statements: ReadonlyArray<Statement>): ReadonlyMap<string, string> =>
   new Map(
     statements.flatMap(({ kind, tokens: [first, from, as, name] }) =>
@@ -70,7 +70,9 @@ const importedBy = (statements: ReadonlyArray<Statement>): ReadonlyMap<string, s
     )
   )
 
-/** Returns the names that a template uses but nothing defines: the first such name in each tag. */
+/**
+ * Returns the names that a template uses but that nothing defines. For each tag, only the first such name is returned.
+ */
 export const unknownIn = (
   sources: ReadonlyArray<{ readonly name: string; readonly text: string }>,
   knows: Knows

@@ -6,14 +6,14 @@ import { readFile } from "node:fs/promises"
 const pageBytes = 65_536
 
 /**
- * The memory of all templates of the process, in octets. A page of 200 rows with a hundred names of full length takes a
- * seventh of it.
+ * The highest memory of all templates of the process, in octets. A page of 200 rows with a hundred names of full length
+ * needs a seventh of it.
  */
 const mostMemory = 256 * 1024 * 1024
 
 const memorySection = 5
 
-/** Reads an unsigned number in LEB128. Returns the number, and the position after it. */
+/** Reads an unsigned number in LEB128. Returns the number, and the position that follows it. */
 const readNumber = (code: Uint8Array, at: number): readonly [value: number, next: number] => {
   let [value, scale] = [0, 1]
   for (;; at++) {
@@ -28,8 +28,8 @@ const writeNumber = (value: number): ReadonlyArray<number> =>
   value < 0x80 ? [value] : [value % 0x80 | 0x80, ...writeNumber(Math.floor(value / 0x80))]
 
 /**
- * Rewrites the code of a module so that its memory cannot grow beyond `octets`. Only the memory section changes
- * (WebAssembly Core Specification, section 5.5.8). If the module requests more memory, the request is refused.
+ * Changes the code of a module so that its memory cannot grow beyond `octets`. Only the memory section changes
+ * (WebAssembly Core Specification, section 5.5.8). If the module requests more memory, this request is refused.
  */
 const withMostMemory = (code: Uint8Array, octets: number): Uint8Array<ArrayBuffer> => {
   for (let at = 8; at < code.length;) {
@@ -57,34 +57,34 @@ declare const WebAssembly: {
   readonly RuntimeError: new() => Error
 }
 
-/** What the package exports for bundlers, which combine its JavaScript and its WebAssembly. */
+/** What the package exports for bundlers. They combine its JavaScript and its WebAssembly. */
 interface Glue {
   readonly Environment: typeof Environment
   readonly __wbg_set_wasm: (exports: object) => void
 }
 
 /**
- * Prevents the package from freeing an object at garbage collection. It is used for objects from before a restart,
- * whose memory is gone.
+ * Prevents the package from freeing an object at garbage collection. This is for objects that were made before a
+ * restart, because their memory is gone.
  */
 interface Forgettable {
   readonly __destroy_into_raw: () => void
 }
 
-/** Runs MiniJinja for all templates of the process. Objects made before a restart are useless after it. */
+/** Runs MiniJinja for all templates of the process. Objects that were made before a restart cannot be used after it. */
 export interface Machine {
   readonly Environment: typeof Environment
   /** How often the machine was started. */
   readonly starts: number
   /**
-   * Returns whether an exception means that the machine broke down: it requested more memory than it has, or ran out of
-   * stack.
+   * Returns whether an exception means that the machine has broken down: it requested more memory than it may have, or
+   * ran out of stack.
    */
   readonly brokeDown: (cause: unknown) => boolean
   readonly restart: () => void
   /**
-   * Frees an environment, unless the machine was restarted in the meantime; `madeAt` is the number of starts when it
-   * was made.
+   * Frees an environment, unless the machine was restarted in the meantime. `madeAt` is the number of starts at the
+   * time when the environment was made.
    */
   readonly release: (environment: Environment, madeAt: number) => void
 }
@@ -99,7 +99,7 @@ const make = async (): Promise<Machine> => {
   let starts = 0
   const restart = () => {
     const { exports } = new WebAssembly.Instance(module, { "./minijinja_js_bg.js": glue })
-    memory?.grow(0) // detaches the former memory; otherwise the package would continue to use it
+    memory?.grow(0) // detaches the former memory, because otherwise the package would go on using it
     memory = exports.memory
     glue.__wbg_set_wasm(exports)
     starts++

@@ -5,12 +5,12 @@ import type { Token } from "./TemplateTokens.ts"
 import { end, tokensOf } from "./TemplateTokens.ts"
 
 /*
- * Checks the subset of the language for messages (docs/decisions/templates.md, "The subset"). The engine supports much
- * more. Everything outside the subset is refused before the engine sees it, so that people's templates do not depend on
- * the engine.
+ * Checks that a template stays in the subset of the language that messages may use (docs/decisions/templates.md, "The
+ * subset"). The engine supports much more. Everything outside the subset is refused before the engine sees it, so that
+ * people's templates do not depend on the engine.
  */
 
-/** The fewest and the most arguments of each filter. */
+/** The lowest and the highest number of arguments of each filter. */
 const filters: { readonly [name: string]: readonly [number, number] } = {
   tojson: [0, 0],
   join: [0, 1],

@@ -3,16 +3,16 @@
 /** One `{{ … }}`, `{% … %}` or `{# … #}`. */
 export interface Tag {
   readonly kind: "expression" | "statement" | "comment"
-  /** What is between the delimiters, without the signs of whitespace control. */
+  /** The text between the delimiters, without the signs of whitespace control. */
   readonly inside: string
-  /** Line of the opening delimiter, from 1. */
+  /** The line of the opening delimiter. The first line is 1. */
   readonly line: number
 }
 
 const kinds = { "{{": "expression", "{%": "statement", "{#": "comment" } as const
 const ends = { expression: "}}", statement: "%}", comment: "#}" } as const
 
-/** Returns the index of the closing delimiter. A delimiter inside a string literal does not count. */
+/** Returns the index of the closing delimiter. A delimiter within a string literal does not count. */
 const endOf = (source: string, from: number, end: string): number => {
   let quote = ""
   for (let at = from; at < source.length; at++) {
@@ -26,7 +26,9 @@ const endOf = (source: string, from: number, end: string): number => {
   return source.length
 }
 
-/** Reads the tags in order. An unclosed tag extends to the end of the source, and the engine refuses it. */
+/**
+ * Reads the tags in order. A tag that is not closed extends to the end of the source. The engine refuses such a tag.
+ */
 export const tagsOf = (source: string): ReadonlyArray<Tag> => {
   const tags: Array<Tag> = []
   let [at, line] = [0, 1]

@@ -1,8 +1,10 @@
 import * as Data from "effect/Data"
 
-/** One template cannot be compiled or rendered. The error quotes nothing from its text or its variables. */
+/**
+ * A template cannot be compiled or rendered. The error quotes nothing from the text or the variables of the template.
+ */
 export class TemplateFault extends Data.TaggedError("TemplateFault")<{
-  /** The name of the template: a relative path, or the key whose value is its text. */
+  /** The name of the template: a relative path, or the key that has the text as its value. */
   readonly template: string
   readonly line: number | undefined
   readonly fault: string

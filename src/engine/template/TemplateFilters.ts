@@ -1,8 +1,8 @@
 import { rfc3339 } from "../Time.ts"
 
 /**
- * A filter. It gets the value before it, then the arguments in brackets. An absent argument is `undefined`. It must not
- * throw.
+ * A filter. Its arguments are the value before it, then those in the brackets. An absent argument is `undefined`. A
+ * filter must not throw.
  */
 export type Filter = (value: unknown, ...args: ReadonlyArray<unknown>) => unknown
 
@@ -31,7 +31,7 @@ const lastSecond = 253_402_300_799
 const jsonOf = (value: unknown): string =>
   JSON.stringify(plain(value) ?? null).replaceAll("\u2028", "\\u2028").replaceAll("\u2029", "\\u2029")
 
-/** Shortens a text to at most `most` characters. A shortened text ends with an ellipsis. */
+/** Shortens a text to at most `most` characters. If a text was shortened, it ends with an ellipsis. */
 const cut = (whole: string, most: number): string => {
   const characters = [...whole]
   if (characters.length <= most) return whole

@@ -44,7 +44,8 @@ export const uint32 = (value: number): Buffer => {
 }
 
 /**
- * Returns the wire form of a name, without compression, in lower case as signatures require. A final dot is optional.
+ * Returns the wire form of a name: without compression, and in lower case, as signatures require. The final dot is
+ * optional.
  */
 export const encodeName = (name: string): Result.Result<Buffer, DnsFault> => {
   const bare = name.replace(/\.$/, "").toLowerCase()
@@ -58,17 +59,17 @@ export const encodeName = (name: string): Result.Result<Buffer, DnsFault> => {
     : Result.succeed(octets)
 }
 
-/** A resource record, with its offsets in the message. */
+/** A resource record, with the offsets of its parts in the message. */
 export interface RecordAt {
   /** The offset at which the record begins. */
   readonly start: number
-  /** Lower case, with a final dot. */
+  /** The name in lower case, with a final dot. */
   readonly name: string
   readonly type: number
   readonly class: number
   readonly ttl: number
   readonly rdata: Buffer
-  /** The offset at which its RDATA begins. It is needed to read compressed names in the RDATA. */
+  /** The offset at which the RDATA begins. It is needed to read compressed names in the RDATA. */
   readonly rdataAt: number
 }
 
@@ -79,15 +80,15 @@ export interface DnsMessage {
   readonly opcode: number
   readonly isTruncated: boolean
   readonly rcode: number
-  /** Records of the additional section. */
+  /** The records of the additional section. */
   readonly additional: ReadonlyArray<RecordAt>
 }
 
 const short = () => new DnsFault({ detail: "the message ends early" })
 
 /**
- * Reads the name at an offset, and also returns where the name ends. Compression pointers may only point backwards, so
- * that the loop ends.
+ * Reads the name at an offset. Also returns the offset at which the name ends. A compression pointer may only point
+ * backwards, so that the loop ends.
  */
 export const readName = (octets: Buffer, start: number): { readonly name: string; readonly end: number } => {
   const labels: Array<string> = []
@@ -132,14 +133,14 @@ const readRecord = (octets: Buffer, start: number): { readonly record: RecordAt;
   }
 }
 
-/** Runs a reader over octets. A fault that it throws becomes the failure. */
+/** Runs a reader over octets. If the reader throws a fault, this fault becomes the failure. */
 export const reading = <A>(read: () => A): Result.Result<A, DnsFault> =>
   Result.try({
     try: read,
     catch: (cause) => cause instanceof DnsFault ? cause : new DnsFault({ detail: "the message cannot be read" })
   })
 
-/** Parses a message. Every octet up to the last must belong to it. */
+/** Parses a message. All octets must belong to the message. */
 export const readMessage = (octets: Buffer): Result.Result<DnsMessage, DnsFault> =>
   reading(() => {
     if (octets.length < 12) throw short()

@@ -8,15 +8,15 @@ import { DnsFault, encodeName, rcodeName, reading, readMessage, readName, rr, ui
 /** The names of the algorithms in the configuration. */
 export type TsigAlgorithm = "hmac-sha256" | "hmac-sha384" | "hmac-sha512"
 
-/** A key shared with the server. */
+/** A key that this service shares with the server. */
 export interface TsigKey {
-  /** DNS name. */
+  /** The name of the key, a DNS name. */
   readonly name: string
   readonly algorithm: TsigAlgorithm
   readonly secret: Uint8Array
 }
 
-/** The largest difference between the clocks of both sides, in seconds. */
+/** The largest accepted difference between the clocks of the two sides, in seconds. */
 const fudge = 300
 
 const digests = { "hmac-sha256": "sha256", "hmac-sha384": "sha384", "hmac-sha512": "sha512" } as const
@@ -56,8 +56,8 @@ const macOf = ({ algorithm, secret }: TsigKey, parts: ReadonlyArray<Buffer>): Bu
 const names = (key: TsigKey) => Result.all({ name: encodeName(key.name), algorithm: encodeName(key.algorithm) })
 
 /**
- * Adds a signature to a message. Also returns the MAC, which the signature of the answer must cover. `now` is in epoch
- * seconds.
+ * Adds a signature to a message. Also returns the MAC, because the signature of the answer must cover it. `now` is in
+ * epoch seconds.
  */
 export const sign = (
   message: Buffer,
@@ -121,7 +121,7 @@ const signatureOf = (octets: Buffer, { additional }: DnsMessage): Result.Result<
 /** The reasons why an answer is not accepted, in words for an operator. */
 const disbelief = {
   unsigned: "the answer is not signed",
-  /** Anyone may have sent this answer. It most likely comes from the server, so it is shown. */
+  /** Anyone may have sent this answer. But most likely the server has sent it, so it is shown. */
   refused: (rcode: number) => `the server refused the update: ${rcodeName(rcode)}; its answer is not signed`,
   badKey: ({ algorithm, name }: TsigKey) => `BADKEY: the server does not know the key ${name} with ${algorithm}`,
   badSignature: ({ name }: TsigKey) => `BADSIG: the server has another secret for the key ${name}`,
@@ -133,8 +133,8 @@ const disbelief = {
 }
 
 /**
- * Verifies and parses the answer to a signed message. It accepts only an answer that a holder of the key signed
- * recently for this message.
+ * Verifies and parses the answer to a signed message. An answer is accepted only if a holder of the key has signed it
+ * recently, and for this message.
  */
 export const verify = (
   octets: Buffer,

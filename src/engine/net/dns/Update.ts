@@ -2,7 +2,7 @@ import * as Result from "effect/Result"
 import type { DnsFault } from "./DnsMessage.ts"
 import { encodeName, rr, uint16, uint32 } from "./DnsMessage.ts"
 
-/* Updates of a zone (RFC 2136) that add or delete one TXT value. Other records of the same name stay. */
+/* Updates of a zone (RFC 2136) that add or delete one TXT value. All other records with the same name stay. */
 
 /** The change of one TXT value. */
 export interface TxtChange {
