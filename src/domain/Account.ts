@@ -4,10 +4,13 @@ import type { Malformed } from "./AcmeError.ts"
 import { InvalidContact, UnsupportedContact } from "./AcmeError.ts"
 import type { AccountId } from "./Id.ts"
 
-/** `revoked` may occur in old data: nothing writes it, and such an account is refused. */
+/**
+ * The status of an account. `revoked` may occur in old data: nothing writes this status, and such an account is
+ * refused.
+ */
 export type AccountStatus = "valid" | "deactivated" | "revoked"
 
-/** A row of `accounts`. `pubkey` is DER SubjectPublicKeyInfo; times are epoch seconds. */
+/** A row of `accounts`. `pubkey` is DER SubjectPublicKeyInfo. Times are epoch seconds. */
 export interface Account {
   readonly id: AccountId
   readonly profile: string
@@ -16,14 +19,15 @@ export interface Account {
   readonly contact: ReadonlyArray<string>
   readonly termsOfServiceAgreed: boolean | undefined
   readonly lastSeenAt: number | undefined
-  /** The address of the last authenticated request. */
+  /** The address from which the last authenticated request came. */
   readonly lastSeenIp: string | undefined
 }
 
-/** The most contacts of an account. */
+/** The highest number of contacts of an account. */
 export const maxContacts = 32
 const scheme = /^mailto:/i
-// An addr-spec without header fields, lists or control characters (RFC 6068 allows both, RFC 8555 section 7.3 neither).
+// Matches an addr-spec without header fields, lists or control characters (RFC 6068 allows header fields and lists, but
+// RFC 8555 section 7.3 does not).
 const address = /^[^\s@,?<>()[\]\\:;"\p{Cc}]+@[^\s@,?<>()[\]\\:;"\p{Cc}]+$/u
 
 /** Returns whether a text is one mail address and nothing else. */
@@ -33,15 +37,16 @@ const domain = /@(?:[^.]+\.)+([^.]+)\.?$/
 const ownHost = /^local(?:host|domain)$/i
 
 /**
- * Returns whether the mailbox of an address can be on another host. A domain without a dot, or a domain below
- * `localhost`, belongs to the mail host itself. There, a client could make the service send mail to any local user.
+ * Returns whether the mailbox of an address can be on another host. If the domain has no dot, or is below `localhost`,
+ * the mailbox is on the mail host itself. With such an address, a client could make the service send mail to any local
+ * user.
  */
 const isElsewhere = (address: string): boolean => {
   const [, last] = domain.exec(address) ?? []
   return last !== undefined && !ownHost.test(last)
 }
 
-/** Decodes the percent escapes. If they are not UTF-8, returns the empty text, which is not an address. */
+/** Decodes the percent escapes. If they are not UTF-8, returns the empty text. That is not an address. */
 const percentDecoded = (text: string): string => {
   try {
     return decodeURIComponent(text)
@@ -53,8 +58,8 @@ const percentDecoded = (text: string): string => {
 const longestAddress = 254
 
 /**
- * Returns the distinct addresses, among an account's contacts, to which mail can be sent. Contacts in old rows may hold
- * any text; contacts without such an address are left out.
+ * Returns the distinct mail addresses among an account's contacts. Contacts in old rows may be any text. A contact
+ * without such an address is left out.
  */
 export const mailAddressesOf = (contacts: ReadonlyArray<string>): ReadonlyArray<string> => {
   const found = contacts.slice(0, maxContacts).flatMap((contact) => {
@@ -73,8 +78,8 @@ const trimmed = (text: string): string => {
 }
 
 /**
- * Removes blanks at both ends and after the colon, where scripts leave them. Other white space stays, so the contact is
- * refused later.
+ * Removes blanks at both ends and after the colon, because scripts leave blanks there. Other white space stays, so the
+ * contact is refused later.
  */
 const withoutBlanks = (contact: string): string => {
   const uri = trimmed(contact)
@@ -82,9 +87,9 @@ const withoutBlanks = (contact: string): string => {
 }
 
 /**
- * Removes blanks around scheme and address of the contacts, and checks that each contact is acceptable (RFC 8555
- * section 7.3 and docs/protocol.md, "Accounts"): at most 32 mailto URIs, each with one address whose domain has a dot,
- * and without header fields.
+ * Removes blanks around the scheme and the address of each contact. Checks that the contacts are acceptable (RFC 8555
+ * section 7.3 and docs/protocol.md, "Accounts"): at most 32 mailto URIs without header fields. Each has one address,
+ * whose domain has a dot.
  */
 export const checkContacts = (
   given: ReadonlyArray<string>

@@ -15,12 +15,12 @@ export interface Detailed {
 export class Malformed extends Data.TaggedError("Malformed")<Detailed> {}
 export class NotFound extends Data.TaggedError("NotFound") {}
 /**
- * The profile has issued no such certificate. Used for requests that name the certificate itself. `isOtherKey` is true
- * if a certificate has the serial of the certID, but another authority key identifier.
+ * The profile has issued no such certificate. This is for requests that name the certificate itself. `isOtherKey` is
+ * true if a certificate has the serial of the certID but another authority key identifier.
  */
 export class NoSuchCertificate
   extends Data.TaggedError("NoSuchCertificate")<{ readonly isOtherKey?: boolean | undefined }> {}
-/** The profile's signer itself has no such resource to publish. */
+/** The profile's signer has no such resource of its own to publish. */
 export class NotPublished extends Data.TaggedError("NotPublished") {}
 export class NoSuchPath extends Data.TaggedError("NoSuchPath") {}
 export class MethodNotAllowed extends Data.TaggedError("MethodNotAllowed")<{ readonly allow: string }> {}
@@ -32,15 +32,15 @@ export class Unauthorized extends Data.TaggedError("Unauthorized")<Detailed> {}
 export class AccountDoesNotExist extends Data.TaggedError("AccountDoesNotExist") {}
 /** The policy of the profile refuses the client. */
 export class ClientRefused extends Data.TaggedError("ClientRefused")<Detailed> {}
-/** `index` is the position of the contact in the list. */
+/** A contact is not supported. `index` is the position of the contact in the list. */
 export class UnsupportedContact extends Data.TaggedError("UnsupportedContact")<{ readonly index: number }> {}
 export class InvalidContact extends Data.TaggedError("InvalidContact")<Detailed> {}
-/** `terms` is the URL to agree to. */
+/** The client must agree to the terms. `terms` is their URL. */
 export class UserActionRequired extends Data.TaggedError("UserActionRequired")<{ readonly terms: string }> {}
 
 /** The profile requires an external account binding for a new account. */
 export class ExternalAccountRequired extends Data.TaggedError("ExternalAccountRequired") {}
-/** `accountId` is the account that has the key. */
+/** Another account already has the key. `accountId` is that account. */
 export class KeyInUse extends Data.TaggedError("KeyInUse")<{ readonly accountId: string }> {}
 
 // The requested order, certificate or revocation.
@@ -50,15 +50,18 @@ export class RejectedIdentifier
   extends Data.TaggedError("RejectedIdentifier")<Detailed & { readonly identifier: Identifier }> {}
 export class MalformedIdentifier
   extends Data.TaggedError("MalformedIdentifier")<Detailed & { readonly identifier: Identifier }> {}
-/** `profile` is the certificate profile that the client asks for (draft-ietf-acme-profiles). */
+/**
+ * The certificate profile is not offered. `profile` is the certificate profile that the client requests
+ * (draft-ietf-acme-profiles).
+ */
 export class InvalidProfile extends Data.TaggedError("InvalidProfile")<{ readonly profile: string }> {}
 /** The policy of the profile refuses the order as a whole, not because of a particular name. */
 export class OrderRefused extends Data.TaggedError("OrderRefused")<Detailed> {}
 /** No worker can sign for the profile at present. */
 export class ProfileDegraded extends Data.TaggedError("ProfileDegraded") {}
 /**
- * Several identifiers were refused, each for its own reason. `unlisted` is the number of refused identifiers that are
- * not among the parts.
+ * Several identifiers were refused, each for a reason of its own. `unlisted` is the number of refused identifiers that
+ * are not among the parts.
  */
 export class Compound extends Data.TaggedError("Compound")<{
   readonly parts: ReadonlyArray<IdentifierRefused>
@@ -68,8 +71,8 @@ export class Compound extends Data.TaggedError("Compound")<{
 export class RevocationStopped extends Data.TaggedError("RevocationStopped") {}
 export class AlreadyReplaced extends Data.TaggedError("AlreadyReplaced") {}
 /**
- * `status` is the order status that the client sees, if it is known. `because` is a sentence from the order's own
- * error. `expiredAt` is the time, in epoch seconds, at which the order expired.
+ * The order is not ready. `status` is the status of the order that the client sees, if it is known. `because` is a
+ * sentence from the order's own error. `expiredAt` is when the order expired, in epoch seconds.
  */
 export class OrderNotReady extends Data.TaggedError("OrderNotReady")<{
   readonly status?: OrderStatus
@@ -78,12 +81,15 @@ export class OrderNotReady extends Data.TaggedError("OrderNotReady")<{
 }> {}
 export class BadCsr extends Data.TaggedError("BadCsr")<Detailed> {}
 export class AlreadyRevoked extends Data.TaggedError("AlreadyRevoked") {}
-/** `code` is the reason code as the client sent it. */
+/** The reason of a revocation is not accepted. `code` is the reason code as the client sent it. */
 export class BadRevocationReason extends Data.TaggedError("BadRevocationReason")<{ readonly code: number }> {}
-/** A limit of the configuration is reached. `again` is when a new request may succeed, in epoch seconds. */
+/**
+ * A limit of the configuration is reached. `again` is the time at which a new request may succeed, in epoch seconds.
+ */
 export class RateLimited extends Data.TaggedError("RateLimited")<Reached & { readonly again: number }> {}
 /**
- * The account has `most` validations in progress, which is the limit. `again` is when to ask again, in epoch seconds.
+ * The account has `most` validations in progress, and this is the limit. `again` is when the client should ask again,
+ * in epoch seconds.
  */
 export class TooManyValidations extends Data.TaggedError("TooManyValidations")<{
   readonly most: number
@@ -94,11 +100,13 @@ export class TooManyValidations extends Data.TaggedError("TooManyValidations")<{
 // Failures of this service.
 export class ServerInternal extends Data.TaggedError("ServerInternal")<{ readonly cause?: unknown }> {}
 export class ChallengeEnqueueFailed extends Data.TaggedError("ChallengeEnqueueFailed") {}
-/** The revocation continues after this answer. A repeated request waits for it. */
+/**
+ * The revocation continues after this answer. If the client repeats the request, that request waits for the revocation.
+ */
 export class RevocationPending extends Data.TaggedError("RevocationPending") {}
 /** The signer failed to revoke the certificate in every attempt, or an operator ended the attempts. */
 export class RevocationAbandoned extends Data.TaggedError("RevocationAbandoned") {}
-/** The upstream does not accept the reason of the revocation; `detail` is its own text. */
+/** The upstream does not accept the reason of the revocation. `detail` is the upstream's own text. */
 export class UpstreamRefusedReason extends Data.TaggedError("UpstreamRefusedReason")<Detailed> {}
 /** There is no revocation list yet; a worker is about to sign one. */
 export class CrlNotReady extends Data.TaggedError("CrlNotReady") {}
@@ -106,17 +114,19 @@ export class HandlerPanicked extends Data.TaggedError("HandlerPanicked") {}
 export class DeadlineExceeded extends Data.TaggedError("DeadlineExceeded") {}
 
 // These failures are stored with a challenge or an order. A client reads them when it polls.
-/** `port` is the port to which the service is configured to connect. */
+/**
+ * The service could not reach the host of the name. `port` is the port to which the service is configured to connect.
+ */
 export class ChallengeUnreachable
   extends Data.TaggedError("ChallengeUnreachable")<{ readonly name: string; readonly port: number }> {}
 export class ChallengeMismatched extends Data.TaggedError("ChallengeMismatched")<{ readonly name: string }> {}
 export class TxtLookupFailed extends Data.TaggedError("TxtLookupFailed")<{ readonly name: string }> {}
 export class TxtMismatched extends Data.TaggedError("TxtMismatched")<{
   readonly name: string
-  /** `answers` TXT records were found, and `compared` of them were compared. */
+  /** The number of TXT records that were found. `compared` is how many of them were compared. */
   readonly answers: number
   readonly compared: number
-  /** Whether one of them has blanks or quotation marks around the expected value. */
+  /** Whether a compared record has blanks or quotation marks around the expected value. */
   readonly hasBlanks?: boolean | undefined
 }> {}
 export class HandshakeFailed
@@ -128,14 +138,17 @@ export class ValidationAbandoned extends Data.TaggedError("ValidationAbandoned")
 export class AuthorizationDeactivated extends Data.TaggedError("AuthorizationDeactivated")<{ readonly name: string }> {}
 export class AuthorityWithdrawn extends Data.TaggedError("AuthorityWithdrawn") {}
 export class IssuanceAbandoned extends Data.TaggedError("IssuanceAbandoned") {}
-/** A refusal by an upstream: `detail` is its own text, `subproblems` are what it reported about names of the order. */
+/**
+ * A refusal by an upstream. `detail` is the upstream's own text, and `subproblems` are what it reported about names of
+ * the order.
+ */
 export interface FromUpstream extends Detailed {
   readonly subproblems?: ReadonlyArray<Subproblem> | undefined
 }
 
-/** The upstream refused the order, for a reason that is not the client's. */
+/** The upstream refused the order, for a reason for which the client is not responsible. */
 export class UpstreamRefusedOrder extends Data.TaggedError("UpstreamRefusedOrder")<FromUpstream> {}
-/** The upstream limits requests; `detail` has the time when it may be asked again, if the upstream gave a time. */
+/** The upstream limits requests. If the upstream said when the next request may come, `detail` names that time. */
 export class UpstreamRateLimited extends Data.TaggedError("UpstreamRateLimited")<Detailed> {}
 /** The upstream did not finish in time. */
 export class UpstreamTooSlow extends Data.TaggedError("UpstreamTooSlow") {}

@@ -17,8 +17,8 @@ export const printApiToken = (drawn: string): string => `${prefix}${drawn}_${che
 export const apiTokenHash = (token: string): string => sha256(token)
 
 /**
- * Returns whether a text has the shape and the checksum of a token. A text without them was never issued, so it needs
- * no look-up.
+ * Returns whether a text has the shape and the checksum of a token. Any other text was never issued, so it need not be
+ * looked up.
  */
 export const isApiToken = (text: string): boolean => {
   const [, body = "", checksum = ""] = form.exec(text) ?? []
@@ -28,8 +28,8 @@ export const isApiToken = (text: string): boolean => {
 /** The shortest and longest lifetime of a token, in days. */
 export const tokenLife = { least: 1, most: 366 } as const
 
-/** The most characters of a token's name. */
+/** The highest number of characters in the name of a token. */
 export const longestTokenName = 64
 
-/** The most address ranges that a token may list. */
+/** The highest number of address ranges in a token. */
 export const mostTokenAddresses = 32

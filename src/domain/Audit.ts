@@ -15,7 +15,10 @@ export const auditOutcomes = ["success", "failure"] as const
 /** Whether the attempted action was done. */
 export type AuditOutcome = (typeof auditOutcomes)[number]
 
-/** The audit vocabulary, one definition per event (docs/decisions/audit-rows.md). The event determines the outcome. */
+/**
+ * The vocabulary of the audit trail, with one definition for each event (docs/decisions/audit-rows.md). The event
+ * determines the outcome.
+ */
 const vocabulary = {
   certificate_issued: { outcome: "success", actors: ["acme"] },
   certificate_issue_failed: { outcome: "failure", actors: ["acme", "admin", "cli", "system"] },
@@ -65,7 +68,7 @@ const vocabulary = {
 
 export type AuditEvent = keyof typeof vocabulary
 
-/** Every event there is. */
+/** All events. */
 export const auditEvents = Object.keys(vocabulary) as ReadonlyArray<AuditEvent>
 
 /** Why an issuance failed, in one word. */
@@ -98,14 +101,14 @@ export type RevokeFailureCause =
 /** What happens to the accounts of a deleted credential. */
 export type AccountsMode = "keep" | "deactivate" | "delete"
 
-/** `scope` is a profile, or absent for a credential of every profile. */
+/** `scope` is a profile. It is absent for a credential that every profile accepts. */
 interface EabDetail {
   readonly kid: string
   readonly label?: string
   readonly scope?: string
 }
 
-/** `subject` is the job's dedup key: the order, challenge, issuer or profile it is about. */
+/** `subject` is the dedup key of the job: the order, challenge, issuer or profile that the job is about. */
 interface JobDetail {
   readonly kind: string
   readonly job_id: string
@@ -117,12 +120,12 @@ interface TargetDetail {
   readonly target: string
 }
 
-/** The operator whom the action concerned, and how many of their sessions it ended. */
+/** The operator whom the action concerned, and how many sessions of this operator the action ended. */
 interface EndingDetail extends TargetDetail {
   readonly sessions_revoked: number
 }
 
-/** An API token. `target` owns it; its name says what it is for. */
+/** An API token. `target` is its owner. Its name says what the token is for. */
 interface TokenDetail extends TargetDetail {
   readonly name: string
   readonly role: string
@@ -130,8 +133,8 @@ interface TokenDetail extends TargetDetail {
 }
 
 /**
- * A change of contacts: the number of contacts before and after, and the first ten that were removed and added. It is
- * the evidence when somebody redirects an account's mail.
+ * A change of contacts: the number of contacts before and after the change, and the first ten contacts that were
+ * removed and added. If somebody redirects an account's mail, this is the evidence.
  */
 interface ContactChange {
   readonly contacts_before: number
@@ -142,7 +145,7 @@ interface ContactChange {
 
 interface Details {
   readonly certificate_issued: { readonly key_type: string; readonly not_after: string }
-  /** `rule` is the filter rule that decided. If it is absent, the default decided. */
+  /** `rule` is the filter rule that decided. It is absent if the default decided. */
   readonly certificate_issue_failed: {
     readonly cause: IssueFailureCause
     readonly error?: string
@@ -158,7 +161,10 @@ interface Details {
   }
   readonly certificate_revoked: { readonly authorized_by: "account" | "certificate_key" | "operator" }
   readonly certificate_revoke_failed: { readonly cause?: RevokeFailureCause; readonly error?: string }
-  /** A signer issued a certificate, but the order did not get it: the order had ended, or the chain was refused. */
+  /**
+   * A signer issued a certificate that was not stored in its order, because the order had ended or the chain was
+   * refused.
+   */
   readonly certificate_orphaned: {
     readonly cause: "order_ended" | "chain_rejected" | "signer_failed"
     readonly not_after: string
@@ -166,8 +172,8 @@ interface Details {
   readonly certificate_orphan_revoked: {}
   readonly certificate_orphan_kept: { readonly error: string }
   /**
-   * The database lacked a revocation that a list of the CA contains. The detail has the list's number and file, and the
-   * revocation date in the list.
+   * The database lacked a revocation that a list of the CA contains. The detail has the number and the file of the
+   * list, and the date of the revocation in the list.
    */
   readonly revocation_restored: {
     readonly issuer: string
@@ -225,12 +231,12 @@ interface Details {
   }
   readonly token_created: TokenDetail
   readonly token_revoked: TokenDetail
-  /** The numbers of samples that were and were not delivered. `target` is what the operator named. */
+  /** How many samples were delivered, and how many were not. `target` is what the operator named. */
   readonly notifications_tested: { readonly target?: string; readonly delivered: number; readonly failed: number }
   readonly database_transferred: { readonly tables: number; readonly rows: number }
 }
 
-/** One row to be written. Unknown facts are left out; `reason` is a problem type or a reason code. */
+/** A row to be written. Facts that are unknown are left out. `reason` is a problem type or a reason code. */
 export interface AuditRow<E extends AuditEvent = AuditEvent> {
   readonly event: E
   readonly actorKind: (typeof vocabulary)[E]["actors"][number]
@@ -252,7 +258,7 @@ export interface AuditRow<E extends AuditEvent = AuditEvent> {
 
 const mostContacts = 10
 
-/** Returns the first contacts of a list, as many as a row stores. */
+/** Returns the first contacts of a list. A row stores this many. */
 export const shownContacts = (contacts: ReadonlyArray<string>): ReadonlyArray<string> => contacts.slice(0, mostContacts)
 
 /** Returns the detail of a change of contacts. */
@@ -263,7 +269,7 @@ export const contactChange = (before: ReadonlyArray<string>, after: ReadonlyArra
   added: shownContacts(after.filter((one) => !before.includes(one)))
 })
 
-/** The outcome of an event, from the vocabulary above. */
+/** Returns the outcome of an event, from the vocabulary above. */
 export const outcomeOf = (event: AuditEvent): AuditOutcome => vocabulary[event].outcome
 
 const maxIdentifiers = 100
@@ -271,7 +277,10 @@ const maxUserAgent = 256
 const maxPtr = 253
 const maxRequestId = 128
 
-/** Cuts values to the limits of their columns: 100 names, 256 characters of User-Agent, 128 of a request id. */
+/**
+ * Shortens values to the limits of their columns: 100 names, 256 characters of a User-Agent, 128 characters of a
+ * request id.
+ */
 export const bounded = (row: AuditRow): AuditRow => ({
   ...row,
   identifiers: row.identifiers?.slice(0, maxIdentifiers),

@@ -1,7 +1,10 @@
 import type { Lifetime } from "./Order.ts"
 import { expiryOf } from "./Order.ts"
 
-/** RFC 8555 section 7.1.6. `revoked` may occur in old data; nothing writes it. */
+/**
+ * The status of an authorization (RFC 8555 section 7.1.6). `revoked` may occur in old data, but nothing writes this
+ * status.
+ */
 export type AuthorizationStatus = "pending" | "valid" | "invalid" | "deactivated" | "expired" | "revoked"
 
 /** The moves that an authorization can make ("States and transitions: Authorization"). */
@@ -14,7 +17,10 @@ export const authorizationMoves = {
   readonly [move: string]: { readonly from: ReadonlyArray<AuthorizationStatus>; readonly to: AuthorizationStatus }
 }
 
-/** A pending authorization past its expiry is shown as `expired`, even before that status is stored. */
+/**
+ * Returns the status that clients see. A pending authorization past its expiry is shown as `expired`, even before this
+ * status is stored.
+ */
 export const statusShown = (
   authorization: Lifetime & { readonly status: AuthorizationStatus },
   validitySeconds: number,

@@ -2,9 +2,9 @@ import type { AuthorizationId, ChallengeId } from "./Id.ts"
 import type { ProblemDocument } from "./ProblemDocument.ts"
 
 /**
- * The challenge types (RFC 8555 section 8, RFC 8737), and what each proves: control of a host, or of the DNS. Only
- * control of the DNS proves a wildcard, because no host stands for every name below its base. A CHECK of the table
- * `challenges` lists the types too.
+ * The challenge types (RFC 8555 section 8, RFC 8737), and what each of them proves: control of a host, or control of
+ * the DNS. A wildcard can only be proved by control of the DNS, because no host stands for every name below the base of
+ * the wildcard. A CHECK of the table `challenges` also lists the types.
  */
 export const challengeTypes = {
   "http-01": { proves: "host" },

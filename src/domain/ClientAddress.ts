@@ -8,13 +8,13 @@ export interface ProxySettings {
 }
 
 interface Sent {
-  /** Address of the connection's peer. */
+  /** The address of the connection's peer. */
   readonly clientIp: string
-  /** The headers as the runtime provides them: it joins the values of a repeated header in order, with commas. */
+  /** The headers in the form of the runtime, which joins the values of a repeated header in order, with commas. */
   readonly headers: { readonly [name: string]: string | ReadonlyArray<string> | undefined }
 }
 
-/** One entry of the header: an address, alone or with a port. */
+/** Reads one entry of the header: an address, alone or with a port. */
 const entryOf = (text: string): Comparable | undefined => {
   const trimmed = text.trim()
   const [, wide, narrow] = /^(?:\[([^\]]*)\](?::[0-9]{1,5})?|([^:]*):[0-9]{1,5})$/.exec(trimmed) ?? []
@@ -22,8 +22,8 @@ const entryOf = (text: string): Comparable | undefined => {
 }
 
 /**
- * Returns whether any of the filters trusts an address as a proxy, and the headers, in lower case, that name the
- * proxy's clients.
+ * Returns whether any of the filters trusts an address as a proxy, and the lower-case headers in which the proxy names
+ * its clients.
  */
 export const trustOf = (filters: ReadonlyArray<ProxySettings>) => ({
   isProxy: makeAddressSet(filters.flatMap(({ trusted_proxies }) => trusted_proxies)),
@@ -31,10 +31,10 @@ export const trustOf = (filters: ReadonlyArray<ProxySettings>) => ({
 })
 
 /**
- * Returns the address of the client that sent a request (docs/policy.md, "Behind a proxy"). It is the peer, unless the
- * peer is a trusted proxy. Then it is the rightmost address in the forwarded header that is not a trusted proxy, or the
- * leftmost address when all are trusted. An unreadable entry ends the list, because anyone may have written the entries
- * to its left.
+ * Returns the address of the client that sent a request (docs/policy.md, "Behind a proxy"). If the peer is not a
+ * trusted proxy, this is the address of the peer. Otherwise it is the rightmost address in the forwarded header that is
+ * not a trusted proxy or, if all are trusted, the leftmost address. An unreadable entry ends the list, because anyone
+ * may have written the entries to its left.
  */
 export const clientAddress = (settings: ProxySettings): (sent: Sent) => string => {
   if (settings.trusted_proxies.length === 0) return ({ clientIp }) => clientIp
@@ -50,7 +50,7 @@ export const clientAddress = (settings: ProxySettings): (sent: Sent) => string =
       const entry = entries[at] ?? ""
       if (entry.trim() === "") continue // a list may have empty elements (RFC 9110 section 5.6.1)
       const address = entryOf(entry)
-      // No trusted proxy confirms the entries to the left of an unreadable entry.
+      // No trusted proxy confirms the entries that are left of an unreadable entry.
       if (address === undefined) return leftmost
       if (!isTrusted(address)) return address.text
       leftmost = address.text

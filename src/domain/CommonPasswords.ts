@@ -1,6 +1,7 @@
 /**
- * Passwords of twelve characters or more that many people use, in lower case. They come from the frequency list of
- * zxcvbn (MIT licence), and from shorter passwords that people lengthen. A rule refuses runs of neighbouring keys.
+ * Passwords of twelve or more characters that many people use, in lower case. They come from the frequency list of
+ * zxcvbn (MIT licence), and from shorter passwords that people make longer. Runs of neighbouring keys are not in this
+ * list, because a rule refuses them.
  */
 export const commonPasswords: ReadonlySet<string> = new Set(
   `

@@ -8,7 +8,7 @@ import type { ValidationCause, ValidationReason } from "./ValidationCause.ts"
 export interface Explanation {
   readonly summary: string
   readonly nextStep: string
-  /** Suffix of the problem type. */
+  /** The suffix of the problem type. */
   readonly problemType: string
   readonly requestId?: string
 }
@@ -18,7 +18,7 @@ export interface Evidence {
   readonly orderError: ProblemDocument | undefined
   readonly challengeFailures: ReadonlyArray<{
     readonly error: ProblemDocument
-    /** Absent if the failure was stored by a version that kept no causes. */
+    /** The cause of a failed validation. Absent if a version that kept no causes stored the failure. */
     readonly cause: ValidationCause | undefined
   }>
   /** The `cause` in the last audit row about the failure. */
@@ -164,7 +164,7 @@ const ownWords: { readonly [T in OwnType]: Words } = {
   ]
 }
 
-/** Refusals by an upstream share one cause. These words for the problem type say more. */
+/** All refusals by an upstream have the same cause. So these words are chosen by the problem type, which says more. */
 const upstreamWords: { readonly [T in Exclude<ProblemTypeOf<IssuanceFailed>, OwnType>]: Words } = {
   rejectedIdentifier: [
     "The upstream authority refused a name of the order.",

@@ -12,14 +12,11 @@ export const ChallengeId = Brand.nominal<ChallengeId>()
 
 const form = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
-/** Returns a lower bound of all ids made in this epoch second or later. Version 7 ids begin with the time. */
+/** Returns a lower bound of all ids that are made in this epoch second or later. Version 7 ids begin with the time. */
 export const firstIdAt = (seconds: number): string => {
   const time = Math.max(0, seconds * 1000).toString(16).padStart(12, "0")
   return `${time.slice(0, 8)}-${time.slice(8)}-0000-0000-000000000000`
 }
 
-/**
- * Returns whether a text is an id in the form that this service writes. Upper case and other spellings are not
- * accepted.
- */
+/** Returns whether a text is an id in the form that this service writes. Upper case and other spellings are refused. */
 export const isId = (text: string): boolean => form.test(text)

@@ -6,9 +6,9 @@ import tr46 from "tr46"
 import { shownCharacter } from "../crypto/Character.ts"
 
 /**
- * A DNS name as every record and comparison holds it: lower-case ASCII, no trailing dot, at most 253 octets, possibly
- * with a leading `*.`. The schema is for values read back from storage; a client's text must go through
- * {@link normalizeIdentifier}, which applies more rules than the pattern (docs/protocol.md, "Orders and
+ * A DNS name in the form that all records and comparisons use: lower-case ASCII, no trailing dot, at most 253 octets,
+ * possibly with a leading `*.`. The schema is for values that are read back from storage. A client's text must go
+ * through {@link normalizeIdentifier}, which applies more rules than the pattern (docs/protocol.md, "Orders and
  * authorizations").
  */
 export const DnsName = Schema.String.pipe(
@@ -20,9 +20,9 @@ export type DnsName = typeof DnsName.Type
 const named = Brand.nominal<DnsName>()
 
 /**
- * A name that the service does not accept. `kind` is the problem type (RFC 8555 section 6.7): `malformed` for text that is
- * not a name, `rejectedIdentifier` for a name refused by policy. `detail` is a sentence that quotes at most one character of
- * the client's text.
+ * A name that the service does not accept. `kind` is the problem type (RFC 8555 section 6.7): `malformed` if the text
+ * is not a name, `rejectedIdentifier` if the policy refuses the name. `detail` is a sentence that quotes at most one
+ * character of the client's text.
  */
 export class NameRefused extends Data.TaggedError("NameRefused")<{
   readonly kind: "malformed" | "rejectedIdentifier"
@@ -34,18 +34,18 @@ const malformed = (detail: string) => Result.fail(new NameRefused({ kind: "malfo
 const nonAscii = /[^\0-\u007f]/u
 const plainLabel = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/
 const numberLabel = /^(?:[0-9]+|0x[0-9a-f]*)$/
-/** `_acme-challenge.` in front of the base name must fit into 253 octets (RFC 8555 section 8.4). */
+/** The base name, with `_acme-challenge.` before it, must fit into 253 octets (RFC 8555 section 8.4). */
 const longestForTxt = 253 - "_acme-challenge.".length
 
 const strict = { checkBidi: true, checkHyphens: true, checkJoiners: true, useSTD3ASCIIRules: true }
 
-// UTS #46 allows symbols, so RFC 5892 is applied as well: the letter and digit classes of section 2.1 with the
-// exceptions of section 2.6, without the classes that sections 2.4, 2.6 and 2.9 exclude.
+// UTS #46 allows symbols, so RFC 5892 is applied too: the letter and digit classes of section 2.1 and the exceptions of
+// section 2.6, but not the classes that sections 2.4, 2.6 and 2.9 exclude.
 const allowed =
   /^(?:[\p{Ll}\p{Lo}\p{Lm}\p{Nd}\p{Mn}\p{Mc}\u00b7\u0375\u05f3\u05f4\u06fd\u06fe\u0f0b\u3007\u30fb-]|\u200c|\u200d)+$/u
 const disallowed =
   /[\u0640\u07fa\u1100-\u11ff\u3031-\u3035\u303b\ua960-\ua97c\ud7b0-\ud7fb]|[\u20d0-\u20ff]|[\u302e\u302f]|[\u{1d100}-\u{1d24f}]/u
-// RFC 5892 appendix A.3 to A.9: each pattern finds a character without the context that it needs.
+// RFC 5892 appendix A.3 to A.9. Each pattern finds a character that lacks the context it needs.
 const outOfContext = [
   /(?<!l)\u00b7|\u00b7(?!l)/u,
   /\u0375(?!\p{Script=Greek})/u,
@@ -66,16 +66,19 @@ const isIdna2008 = (label: string): boolean => {
 }
 
 /**
- * The most different xn-- labels that are checked for one request. One check takes as long as verifying a signature.
+ * The highest number of different xn-- labels that are checked for one request. One check takes as long as the
+ * verification of a signature.
  */
 const mostLabels = 256
 const mostRemembered = 4096
 const remembered = new Map<string, boolean>()
 
-/** The xn-- labels of one request that have been checked, and whether each is valid. */
+/** The xn-- labels that were already checked for a request, and whether each of them is valid. */
 export type KnownLabels = Map<string, boolean>
 
-/** Returns whether a label is valid, or `undefined` if too many labels have been checked for one request. */
+/**
+ * Returns whether a label is valid. Returns `undefined` if too many labels have already been checked for this request.
+ */
 const judged = (label: string, known: KnownLabels): boolean | undefined => {
   const before = known.get(label)
   if (before !== undefined) return before
@@ -111,9 +114,10 @@ const labelFault = (label: string, known: KnownLabels): string | undefined => {
 }
 
 /**
- * Normalizes a `dns` identifier: lower-case ASCII without its one trailing dot. The function is total and idempotent.
- * docs/protocol.md, "Orders and authorizations", has the rules. It accepts wildcards, whether or not the profile offers
- * them; see {@link isWildcard}. All names of a request share one `known`, which bounds their total cost.
+ * Normalizes a `dns` identifier to lower-case ASCII without its trailing dot. Every text has a result, and the result
+ * is not changed if it is normalized again. The rules are in docs/protocol.md, "Orders and authorizations". Wildcards
+ * are accepted, whether or not the profile offers them; see {@link isWildcard}. All names of a request share one
+ * `known`, which limits their total cost.
  */
 export const normalizeIdentifier = (
   value: string,
@@ -146,8 +150,14 @@ export const normalizeIdentifier = (
 /** Returns whether the name stands for every name one label below its base. */
 export const isWildcard = (name: DnsName): boolean => name.startsWith("*.")
 
-/** The name whose control the client proves: a wildcard without `*.`, any other name itself (RFC 8555 section 7.1.3). */
+/**
+ * Returns the name whose control the client proves. For a wildcard, this is the name without `*.`; for any other name,
+ * it is the name itself (RFC 8555 section 7.1.3).
+ */
 export const baseName = (name: DnsName): DnsName => isWildcard(name) ? named(name.slice(2)) : name
 
-/** The name with its characters in reverse order: names below one suffix share a prefix, which an index can find. */
+/**
+ * Returns the name with its characters in reverse order. Names below the same suffix then begin with the same text,
+ * which an index can find.
+ */
 export const reverseName = (name: DnsName): string => Array.from(name).toReversed().join("")

@@ -3,9 +3,9 @@ import * as Schema from "effect/Schema"
 import type { Failure } from "../engine/queue/Outcome.ts"
 import { cut, queueFailures, rowOf, Words } from "../engine/queue/Outcome.ts"
 
-/* Why jobs fail: failures that the queue detects and that operations report (docs/decisions/job-outcomes.md, "Failures"). */
+/* Why jobs fail. The failures come from the queue or from operations (docs/decisions/job-outcomes.md, "Failures"). */
 
-/** Another process serves the profile, or no process does. */
+/** No process serves the profile, or only another process does. */
 export class ProfileNotServed extends Schema.TaggedClass<ProfileNotServed>()("ProfileNotServed", {
   profile: Schema.String
 }) implements Failure {
@@ -17,7 +17,7 @@ export class ProfileNotServed extends Schema.TaggedClass<ProfileNotServed>()("Pr
   }
 }
 
-/** What an upstream says of one identifier of an order (RFC 8555 section 6.7.1). */
+/** What an upstream reports about one identifier of an order (RFC 8555 section 6.7.1). */
 const Subproblem = Schema.Struct({
   /** The suffix of the problem type. */
   type: Words,
@@ -37,17 +37,17 @@ export class SignerFailed extends Schema.TaggedClass<SignerFailed>()("SignerFail
     "signer_failed"
   ]),
   detail: Words,
-  /** The suffix of the problem type, if an upstream refused for good, or for the time being (`rateLimited`). */
+  /** The suffix of the problem type, if an upstream refused for good or only for the time being (`rateLimited`). */
   problemType: Schema.optional(Words),
   subproblems: Schema.optional(Schema.Array(Subproblem)),
-  /** The epoch second before which the upstream asked not to be asked again. */
+  /** The epoch second before which the upstream does not want to be asked again. */
   notBefore: Schema.optional(Schema.Int)
 }) implements Failure {
   /** Whether the upstream refused a name of the order, not the whole order. */
   get isOfName(): boolean {
     return this.problemType === "rejectedIdentifier"
   }
-  /** What the operator can do about it. */
+  /** What the operator can do about the failure. */
   get #way(): string {
     return this.problemType === "badRevocationReason"
       ? "; signer.relay.revocation_reasons = false sends no reason to an upstream that takes none"
@@ -117,7 +117,7 @@ export class ListNotSigned extends Schema.TaggedClass<ListNotSigned>()("ListNotS
   }
 }
 
-/** Other workers stored a list each time this one had signed its own. */
+/** Each time this worker had signed a list, another worker had stored one first. */
 export class ListsOvertaken extends Schema.TaggedClass<ListsOvertaken>()("ListsOvertaken", {}) implements Failure {
   get text(): string {
     return "other workers stored their lists first"
@@ -154,7 +154,7 @@ export class TargetNotServed extends Schema.TaggedClass<TargetNotServed>()("Targ
   }
 }
 
-/** Every failure of a job, as its row keeps it. */
+/** Every failure of a job, in the form of its row. */
 export const JobFailure = Schema.Union([
   ...queueFailures,
   ProfileNotServed,
@@ -174,14 +174,14 @@ export type JobFailure = typeof JobFailure.Type
 const read = Schema.decodeUnknownOption(Schema.fromJsonString(JobFailure))
 
 /**
- * Reads the failure in a job's row. Callers that wait for a job of another process use it. Returns `undefined` if the
- * failure cannot be read.
+ * Reads the failure in the row of a job. This is for callers that wait for a job of another process. Returns
+ * `undefined` if the failure cannot be read.
  */
 export const readFailure = (row: string | undefined): JobFailure | undefined => Option.getOrUndefined(read(row))
 
 /**
  * Returns the text of `jobs.last_error` for operators. Older versions stored plain text, and a newer version may store
- * failures that this one does not know. A value that cannot be decoded is shown unchanged
+ * failures that this version does not know. A value that cannot be decoded is shown unchanged
  * (docs/decisions/compatibility.md, "Neighbours").
  */
 export const shown = (row: string): string =>

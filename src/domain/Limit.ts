@@ -6,7 +6,7 @@ export type LimitName =
   | "pending_authorizations_per_account"
   | "orders_per_replacement"
 
-/** What each limit counts, in words, for the sentence to a client that has reached it. */
+/** What each limit counts, in words. The sentence to a client that has reached the limit contains these words. */
 export const limitedThings: { readonly [Name in LimitName]: string } = {
   accounts_per_network: "new accounts from this network",
   orders_per_account: "new orders of this account",
@@ -18,10 +18,10 @@ export const limitedThings: { readonly [Name in LimitName]: string } = {
 /** A limit that a request would exceed. */
 export interface Reached {
   readonly limit: LimitName
-  /** The limit's value. */
+  /** The value of the limit. */
   readonly most: number
-  /** The window of the limit, in seconds; absent if the limit counts what exists at the same time. */
+  /** The window of the limit, in seconds. Absent if the limit counts things that exist at the same time. */
   readonly windowSeconds?: number
-  /** The seconds until there is room again, at least 1. */
+  /** The number of seconds after which a request may succeed again, at least 1. */
   readonly retryAfter: number
 }

@@ -1,9 +1,9 @@
 /*
- * How long a sign-in has to wait after wrong passwords in a row (docs/decisions/admin.md, "Guesses"). NIST SP 800-63B
- * section 5.2.2 allows at most 100 of them, and suggests waits that grow.
+ * How long a sign-in has to wait after several wrong passwords in a row (docs/decisions/admin.md, "Guesses"). NIST SP
+ * 800-63B section 5.2.2 allows at most 100 such passwords, and suggests waits that grow.
  */
 
-/** A series of wrong passwords. Once there are `most` wrong passwords, only one password a day is compared. */
+/** The limit of a series of wrong passwords. After `most` wrong passwords, only one password a day is compared. */
 export interface FailureLimit {
   readonly most: number
 }
@@ -12,26 +12,29 @@ export interface FailureLimit {
 export const fromStrangers: FailureLimit = { most: 50 }
 
 /**
- * The limit for each of the five addresses from which the operator signed in last. Together with the limit for
- * strangers the sum is 100.
+ * The limit for each of the five addresses from which the operator signed in last. The sum of these limits and the
+ * limit for strangers is 100.
  */
 export const fromKnown: FailureLimit = { most: 10 }
 
-/** How many wrong passwords in a row cost no wait. */
+/** After this many wrong passwords in a row there is still no wait. */
 export const freeFailures = 10
 
-/** Seconds to wait after each failure that follows the free ones. The last value holds for all later failures. */
+/**
+ * The wait, in seconds, after each wrong password that follows the free ones. The last value is used for all later
+ * wrong passwords.
+ */
 export const failureWaits = [30, 60, 120, 240, 480, 960, 1920, 3600] as const
 
-/** Seconds to wait once `most` is reached. */
+/** The wait, in seconds, once the limit `most` is reached. */
 export const exhaustedWait = 86_400
 
-/** Seconds between the last wrong password and the next one that is compared. */
+/** Returns the seconds that must pass between the last wrong password and the next one that is compared. */
 export const waitAfter = (failures: number, { most }: FailureLimit): number => {
   if (failures >= most) return exhaustedWait
   if (failures <= freeFailures) return 0
   return failureWaits[Math.min(failures - freeFailures, failureWaits.length) - 1] ?? 0
 }
 
-/** Returns whether a failure is reported to people: every tenth in a row is. */
+/** Returns whether a wrong password is reported to people. Every tenth in a row is reported. */
 export const isTold = (failures: number): boolean => failures % 10 === 0

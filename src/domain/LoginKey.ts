@@ -3,16 +3,16 @@ import { clientAddress, isOneHost } from "../engine/net/Peer.ts"
 
 const groupBits = 16n
 
-/** The first groups of an IPv6 address, as a range. */
+/** Returns the first groups of an IPv6 address as a range. */
 const rangeOf = (value: bigint, groups: number): string => {
   const shown = Array.from({ length: groups }, (_, at) => (value >> (groupBits * BigInt(7 - at))) & 0xffffn)
   return `${shown.map((group) => group.toString(16)).join(":")}::/${groups * Number(groupBits)}`
 }
 
 /**
- * Returns the key under which attempts from an address are counted. For IPv6 it is the /64 network, because a client
- * that has one address usually has the whole network. An IPv6 address that stands for an IPv4 host counts as the IPv4
- * address.
+ * Returns the key under which attempts from an address are counted. For IPv6, the key is the /64 network, because a
+ * client with one address usually has the whole network. An IPv6 address that stands for an IPv4 host is counted as
+ * that IPv4 address.
  */
 export const addressKey = (address: string): string => {
   const read = clientAddress(address)
@@ -22,7 +22,8 @@ export const addressKey = (address: string): string => {
 
 /**
  * Returns the key under which attempts from the /48 network of an IPv6 address are counted, because one site has
- * thousands of /64 networks. Returns undefined for IPv4, where the hosts of a network belong to different people.
+ * thousands of /64 networks. Returns undefined for IPv4, because the hosts of an IPv4 network belong to different
+ * people.
  */
 export const networkKey = (address: string): string | undefined => {
   const read = clientAddress(address)
@@ -36,8 +37,8 @@ export const mfaKey = (userId: string): string => `mfa:${userId}`
 export const knownMfaKey = (userId: string, address: string): string => `${mfaKey(userId)}@${addressKey(address)}`
 
 /**
- * Reports that an operator gets at most once in a window: used-up attempts, a wrong code, a wrong password in a
- * session.
+ * The reports that an operator receives at most once in a window: no attempts are left, a wrong code, a wrong password
+ * in a session.
  */
 export type ToldOnce = "lockout" | "code" | "step_up"
 
@@ -46,8 +47,8 @@ export const toldKey = (told: ToldOnce, userId: string): string =>
   told === "lockout" ? `told:${userId}` : `told:${told}:${userId}`
 
 /**
- * How many hexadecimal digits of the hash distinguish names that no operator has. Their rows are therefore limited to
- * 65,536.
+ * Names that no operator has are distinguished by this many hexadecimal digits of their hash. So there are at most
+ * 65,536 rows for them.
  */
 const nameDigits = 4
 

@@ -19,20 +19,20 @@ const operatorEvents = ["admin_sign_in", "admin_credential_changed"] as const
 export const notificationEvents = [...profileEvents, ...operatorEvents] as const
 
 /**
- * The events that an entry gets if it names no events. They are the events of the first version. An entry gets a newer
- * event only if it names that event.
+ * The events that an entry wants if it names no events. These are the events of the first version. An entry that wants
+ * a newer event must name it.
  */
 export const usualEvents = notificationEvents.filter((event) => event !== "authority_expiring")
 
 export type NotificationEvent = (typeof notificationEvents)[number]
 
 /**
- * The kind of mail that goes to an account's contacts about its certificates. Entries cannot list it among their
+ * The kind of mail that tells an account's contacts about its certificates. Entries cannot name it as one of their
  * events; `notify.expiry.to_contacts` turns it on.
  */
 export const contactEvent = "expiry_reminder"
 
-/** Everything that has a message. */
+/** Everything for which there are messages. */
 export const messageKinds = [...notificationEvents, contactEvent] as const
 
 export type MessageKind = (typeof messageKinds)[number]
@@ -43,10 +43,10 @@ export type Scope = string
 /** The scope of `[admin.notify]`. No profile has this name. */
 export const operatorScope = "__admin__"
 
-/** A backend that delivers for an entry of a section: a webhook, a script, or the mail server, whose entry is `-`. */
+/** What delivers for an entry of a section: a webhook, a script, or the mail server, whose entry is `-`. */
 export type NotificationBackend = "email" | "webhook" | "custom"
 
-/** The name of the entry of a backend that has only one entry. */
+/** The name of the entry, if the backend has only one. */
 export const onlyEntry = "-"
 
 /** One certificate of a digest. */
@@ -71,12 +71,15 @@ interface Client {
 
 interface OfOperator extends Client {
   readonly username: string
-  /** The operator's own address, to which the mail goes. */
+  /** The operator's own address, to which the mail is sent. */
   readonly recipient?: string | undefined
   readonly user_agent?: string | undefined
 }
 
-/** The members of each event beside `hook`, `profile`, `at` and `delivery_id`. A member without a value is left out. */
+/**
+ * The members of each event, in addition to `hook`, `profile`, `at` and `delivery_id`. A member without a value is left
+ * out.
+ */
 export interface NotificationFields {
   readonly profile_mounted: object
   readonly account_created: Client & {
@@ -98,7 +101,7 @@ export interface NotificationFields {
     readonly account_id: string
     readonly cert_serial?: string | undefined
     readonly identifiers: ReadonlyArray<string>
-    /** Code of RFC 5280. */
+    /** The reason code of RFC 5280. */
     readonly reason?: number | undefined
   }
   readonly challenge_failed: Client & {
@@ -113,15 +116,18 @@ export interface NotificationFields {
   readonly certificates_expiring: {
     readonly generated_at: number
     readonly lead_days: number
-    /** How many certificates expire within these days. */
+    /** The number of certificates that expire within these days. */
     readonly total: number
-    /** How many of the certificates were replaced. */
+    /** The number of these certificates that were replaced. */
     readonly superseded: number
-    /** Certificates that were not replaced come first. Then certificates that expire sooner come first. */
+    /**
+     * The certificates that were not replaced come first, then the replaced ones. In each group, certificates that
+     * expire sooner come first.
+     */
     readonly certificates: ReadonlyArray<ExpiringCertificate>
   }
   readonly authority_expiring: {
-    /** Hexadecimal SHA-256 of the CA's SubjectPublicKeyInfo. */
+    /** The SHA-256 of the CA's SubjectPublicKeyInfo, in hexadecimal. */
     readonly issuer: string
     readonly subject: string
     /** The subject of the certificate in the CA's chain that expires first. */
@@ -131,7 +137,7 @@ export interface NotificationFields {
   }
   readonly expiry_reminder: {
     readonly account_id: string
-    /** The contact to which the mail goes. */
+    /** The contact to whom the mail is sent. */
     readonly recipient?: string | undefined
     readonly total: number
     readonly certificates: ReadonlyArray<ExpiringCertificate>
@@ -146,7 +152,7 @@ export interface NotificationFields {
       | "locked_out"
     /** The number of wrong passwords in a row. */
     readonly failures?: number | undefined
-    /** The addresses of the admins, who get the mail too. */
+    /** The addresses of the admins. The mail is also sent to them. */
     readonly admins?: ReadonlyArray<string> | undefined
   }
   readonly admin_credential_changed: OfOperator & {
@@ -157,30 +163,36 @@ export interface NotificationFields {
       | "recovery_codes_regenerated"
       | "contact_address"
     readonly by_self: boolean
-    /** The operator's address before it was changed. The mail goes to this address. */
+    /** The address that the operator had before it was changed. The mail is sent to this address. */
     readonly previous_recipient?: string | undefined
   }
 }
 
-/** An event in a scope, with its members. */
+/** An event in a scope, with the members of the event. */
 export type Occurrence = {
   readonly [E in NotificationEvent]: Told<E>
 }[NotificationEvent]
 
-/** The values that a message of a kind is about. */
+/** The values that a kind of message is about. */
 export interface Told<E extends MessageKind> {
   readonly event: E
   readonly scope: Scope
   readonly fields: NotificationFields[E]
 }
 
-/** An occurrence as it is delivered: snake_case members, without those that have no value. */
+/**
+ * An occurrence in the form in which it is delivered. The names of members are in snake_case, and members without a
+ * value are left out.
+ */
 export interface Payload {
   readonly hook: string
   readonly profile: Scope
-  /** Epoch second of the occurrence. */
+  /** The time of the occurrence, in epoch seconds. */
   readonly at: number
-  /** The same for every backend and every attempt, so that a receiver can drop repeats. */
+  /**
+   * The id of the delivery. It is the same for every backend and every attempt, so that a receiver can drop repeated
+   * deliveries.
+   */
   readonly delivery_id: string
   readonly [member: string]: unknown
 }
@@ -201,21 +213,23 @@ export const payloadOf = (
 })
 
 /**
- * Returns the single address to which a mail goes: the address of the operator whom it concerns or, if that address was
- * changed, the previous address. If there is no such address, the mail goes to the recipients of the section.
+ * Returns the only address to which a mail is sent: the address of the operator whom it concerns or, if that address
+ * was changed, the previous address. If there is no such address, the mail is sent to the recipients of the section.
  */
 const ownRecipientOf = (fields: { readonly [member: string]: unknown }): string | undefined => {
   const own = fields["change"] === "contact_address" ? fields["previous_recipient"] : fields["recipient"]
   return typeof own === "string" ? own : undefined
 }
 
-/** Outcomes that are also reported to the admins and to the section, not only to the operator concerned. */
+/**
+ * The outcomes that are reported not only to the operator whom they concern, but also to the admins and to the section.
+ */
 const alarming: ReadonlyArray<unknown> = ["password_guessed", "step_up_refused"]
 
 /**
- * Returns who gets a mail; `to` are the recipients of the section. A mail about an operator goes to that operator, or
- * to `to` if the operator has no address. A mail about an attempt to get into an operator's account goes to that
- * operator, to the admins and to `to`.
+ * Returns who receives a mail. `to` are the recipients of the section. A mail about an operator is sent to that
+ * operator or, if the operator has no address, to `to`. A mail about an attempt to get into an operator's account is
+ * sent to that operator, to the admins and to `to`.
  */
 export const recipientsOf = (
   fields: { readonly [member: string]: unknown },

@@ -1,8 +1,8 @@
 import * as Data from "effect/Data"
 
 /*
- * The refusals for operators, the same over the API, in the panel and on the command line. `OperatorProblem.ts` has one
- * row for each, with its code, its status and its sentence (docs/decisions/admin.md, "Errors").
+ * The refusals for operators. They are the same in the API, in the panel and on the command line. `OperatorProblem.ts`
+ * has one row for each refusal, with its code, its status and its sentence (docs/decisions/admin.md, "Errors").
  */
 
 /** The records that operators name by an id. */
@@ -23,7 +23,7 @@ export type Noun =
 
 // 400
 
-/** A member, a parameter or the body cannot be read. `detail` names it and says what it takes. */
+/** A member, a parameter or the body cannot be read. `detail` names it and says what it accepts. */
 export class BadRequest extends Data.TaggedError("BadRequest")<{ readonly detail: string }> {}
 
 /** A word is not in its closed set, such as the set of statuses or events. */
@@ -33,16 +33,16 @@ export class UnknownWord extends Data.TaggedError("UnknownWord")<{
   readonly known: ReadonlyArray<string>
 }> {}
 
-/** The request has more than one filter for names. */
+/** The request contains more than one filter for names. */
 export class ConflictingIdentifierFilter extends Data.TaggedError("ConflictingIdentifierFilter") {}
 
-/** A new password is refused; `why` is the end of a sentence that begins with "The password". */
+/** A new password is refused. `why` is the end of a sentence that begins with "The password". */
 export class WeakPassword extends Data.TaggedError("WeakPassword")<{ readonly why: string }> {}
 
 /** In a session, the code of a new authenticator is wrong. */
 export class InvalidCode extends Data.TaggedError("InvalidCode") {}
 
-/** More rows match than one export holds. */
+/** More rows match than one export may contain. */
 export class ExportTooLarge extends Data.TaggedError("ExportTooLarge")<{
   readonly rows: number
   readonly most: number
@@ -53,7 +53,7 @@ export class ExportTooLarge extends Data.TaggedError("ExportTooLarge")<{
 /** A sign-in failed, whatever the cause: the name, the password or the code of its second step. */
 export class InvalidCredentials extends Data.TaggedError("InvalidCredentials") {}
 
-/** There is no session, no such token, or the operator who owns it is disabled or gone. */
+/** There is no session or no such token, or the operator who owns it is disabled or does not exist any more. */
 export class SessionInvalid extends Data.TaggedError("SessionInvalid") {}
 
 /** The session reached the end of its lifetime. */
@@ -72,7 +72,7 @@ export class CsrfFailed extends Data.TaggedError("CsrfFailed") {}
 
 /** A request does not come from the origin of `admin.base_url`. */
 export class ForeignOrigin extends Data.TaggedError("ForeignOrigin")<{
-  /** The origin that the browser names. Undefined if it names no origin, or several. */
+  /** The origin that the browser names. Undefined if the browser names no origin or several. */
   readonly from: string | undefined
   /** The URL of the panel. */
   readonly panel: string
@@ -84,19 +84,19 @@ export class InsufficientRole extends Data.TaggedError("InsufficientRole") {}
 /** `admin.filter` refused the request. */
 export class AccessDenied extends Data.TaggedError("AccessDenied")<{ readonly detail?: string | undefined }> {}
 
-/** The caller's own password, which the request asks for, is wrong. */
+/** The request requires the caller's own password, and the given password is wrong. */
 export class StepUpFailed extends Data.TaggedError("StepUpFailed") {}
 
 // 404, 405, 413, 415
 
-/** No record of this noun has the id. `hint` is a sentence about what the id may be instead. */
+/** No record of this kind has the id. `hint` is a sentence that says what the id may be instead. */
 export class NoSuch extends Data.TaggedError("NoSuch")<{
   readonly noun: Noun
   readonly id: string
   readonly hint?: string | undefined
 }> {}
 
-/** The path is not exactly that of a route. */
+/** No route has exactly this path. */
 export class NoSuchRoute extends Data.TaggedError("NoSuchRoute") {}
 
 /** The route has no such method. */
@@ -134,7 +134,7 @@ export class IssuerUnknown extends Data.TaggedError("IssuerUnknown") {}
  */
 export class IssuerStopped extends Data.TaggedError("IssuerStopped")<{ readonly trouble: string }> {}
 
-/** The job runs, or has ended. */
+/** The job is running or has ended. */
 export class JobNotCancellable extends Data.TaggedError("JobNotCancellable")<{
   readonly id: string
   readonly status: string
@@ -170,9 +170,9 @@ export class NumberNotAbove extends Data.TaggedError("NumberNotAbove")<{ readonl
 // 429, 500, 502, 503
 
 /**
- * Too many attempts, or too much work at once. Another try may succeed after `retryAfter` seconds. `isOwnDoing` means
- * that the client's own work is too much. `isPassing` means that attempts in progress use up the limit, and may release
- * it soon.
+ * Too many attempts, or too much work at the same time. Another try may succeed after `retryAfter` seconds.
+ * `isOwnDoing` means that the client's own work is too much. `isPassing` means that attempts in progress have reached
+ * the limit, and may soon no longer count.
  */
 export class RateLimited extends Data.TaggedError("RateLimited")<{
   readonly retryAfter: number
@@ -189,7 +189,7 @@ export class SignerRefused extends Data.TaggedError("SignerRefused")<{ readonly 
 /** The service cannot answer in time. Another try may succeed after `retryAfter` seconds. */
 export class Busy extends Data.TaggedError("Busy")<{ readonly retryAfter: number }> {}
 
-/** Every refusal that an operator can get. */
+/** Every refusal that an operator can receive. */
 export type OperatorError =
   | BadRequest
   | UnknownWord

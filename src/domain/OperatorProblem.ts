@@ -44,12 +44,12 @@ export type OperatorCode =
   | "signer_failed"
   | "busy"
 
-/** A refusal in the form in which it is shown: an HTTP status, a code for programs, and a sentence for people. */
+/** A refusal in the form that is shown: an HTTP status, a code for programs, and a sentence for people. */
 export interface OperatorProblem {
   readonly status: number
   readonly code: OperatorCode
   readonly message: string
-  /** Seconds, for `Retry-After`. */
+  /** The number of seconds for `Retry-After`. */
   readonly retryAfter?: number
 }
 
@@ -63,7 +63,7 @@ interface Row<E> {
 
 const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`
 
-/** One row for each refusal. An error without a row does not compile (docs/decisions/admin.md, "Errors"). */
+/** One row for each refusal. If an error has no row, this does not compile (docs/decisions/admin.md, "Errors"). */
 const table = {
   BadRequest: { status: 400, code: "bad_request", message: ({ detail }) => detail },
   UnknownWord: {
@@ -227,7 +227,7 @@ export const usualCodes = [
 /** One of {@link usualCodes}. */
 export type UsualCode = (typeof usualCodes)[number]
 
-/** The problem of a refusal. */
+/** Returns the problem of a refusal. */
 export const operatorProblemOf = (error: OperatorError): OperatorProblem => {
   const { code, message, status } = table[error._tag] as Row<OperatorError>
   return {
@@ -242,7 +242,7 @@ export const operatorProblemOf = (error: OperatorError): OperatorProblem => {
 export const isOperatorError = (error: { readonly _tag: string }): error is OperatorError =>
   Object.hasOwn(table, error._tag)
 
-/** Every code with its statuses, for the documents. */
+/** All codes with their statuses, for the documents. */
 export const operatorCodes: ReadonlyArray<Pick<OperatorProblem, "code" | "status">> = Object.values(table).map((
   { code, status }
 ) => ({ code, status }))

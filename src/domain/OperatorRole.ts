@@ -1,5 +1,6 @@
 /**
- * The roles of operators. Each permits everything that the roles before it permit (docs/decisions/admin.md, "Roles").
+ * The roles of operators. Each role permits everything that the roles before it permit (docs/decisions/admin.md,
+ * "Roles").
  */
 export const operatorRoles = ["viewer", "operator", "admin"] as const
 
@@ -8,14 +9,14 @@ export type OperatorRole = (typeof operatorRoles)[number]
 const isOperatorRole = (text: string): text is OperatorRole => operatorRoles.some((role) => role === text)
 
 /**
- * Returns the role that a stored role stands for. A row without a role is older than roles, and permits everything. A
- * role that another version stored and that this version does not know permits the least
- * (docs/decisions/compatibility.md, "Neighbours").
+ * Returns the role for a stored role. A row without a role is older than roles, and permits everything. If another
+ * version stored a role that this version does not know, the lowest role is returned (docs/decisions/compatibility.md,
+ * "Neighbours").
  */
 export const roleRead = (stored: string | undefined): OperatorRole =>
   stored === undefined ? "admin" : isOperatorRole(stored) ? stored : "viewer"
 
-/** Returns whether a stored role is unknown, so that {@link roleRead} returns another role for it. */
+/** Returns whether a stored role is unknown. For such a role, {@link roleRead} returns another role. */
 export const isRoleUnknown = (stored: string | undefined): boolean => stored !== undefined && !isOperatorRole(stored)
 
 const rank = (role: OperatorRole): number => operatorRoles.indexOf(role)
@@ -23,5 +24,5 @@ const rank = (role: OperatorRole): number => operatorRoles.indexOf(role)
 /** Returns whether a role permits everything that the needed role permits. */
 export const permits = (role: OperatorRole, needed: OperatorRole): boolean => rank(role) >= rank(needed)
 
-/** The lower of two roles. */
+/** Returns the lower of two roles. */
 export const lowerRole = (one: OperatorRole, other: OperatorRole): OperatorRole => permits(one, other) ? other : one

@@ -1,3 +1,3 @@
-/** Whether an operator may sign in, in the words of the table, the API and the command line. */
+/** Whether an operator may sign in. The table, the API and the command line use these words. */
 export const operatorStatuses = ["active", "disabled"] as const
 export type OperatorStatus = (typeof operatorStatuses)[number]

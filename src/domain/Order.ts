@@ -1,11 +1,14 @@
 import type { AccountId, OrderId } from "./Id.ts"
 import type { ProblemDocument } from "./ProblemDocument.ts"
 
-/** Every status of an order, RFC 8555 section 7.1.6. */
+/** Every status of an order (RFC 8555 section 7.1.6). */
 export const orderStatuses = ["pending", "ready", "processing", "valid", "invalid"] as const
 export type OrderStatus = (typeof orderStatuses)[number]
 
-/** The words by which lists of orders are filtered. An order whose certificate was revoked stays `valid`, and is `revoked` too. */
+/**
+ * The words with which lists of orders are filtered. An order whose certificate was revoked is still `valid`, but the
+ * word `revoked` finds it too.
+ */
 export const orderFilterWords = [...orderStatuses, "revoked"] as const
 export type OrderFilterWord = (typeof orderFilterWords)[number]
 
@@ -17,29 +20,29 @@ export const hasFilterWord = (
 
 /** The moves of an order between statuses ("States and transitions: Order"). */
 export const orderMoves = {
-  /** Every authorization is valid. */
+  /** All authorizations are valid. */
   promote: { from: ["pending"], to: "ready" },
-  /** An authorization was deactivated before finalize. The order's error says so. */
+  /** An authorization was deactivated before finalize. The error of the order says so. */
   demote: { from: ["ready"], to: "pending" },
   /** Finalize was accepted. */
   claim: { from: ["ready"], to: "processing" },
   /** The certificate is stored. */
   issue: { from: ["processing"], to: "valid" },
-  /** The order is past its expiry, and gives up its claim to replace a certificate. */
+  /** The order has expired, and gives up its claim to replace a certificate. */
   lapse: { from: ["pending", "ready"], to: "invalid" },
-  /** A validation or the issuance failed or was abandoned, or a pending order lost an authorization. */
+  /** A validation or the issuance failed or was given up, or a pending order has lost an authorization. */
   fail: { from: ["pending", "ready", "processing"], to: "invalid" }
 } as const satisfies {
   readonly [move: string]: { readonly from: ReadonlyArray<OrderStatus>; readonly to: OrderStatus }
 }
 
-/** The identifier object of the protocol; certificates are issued for type `dns` only. */
+/** The identifier object of the protocol. Certificates are issued only for the type `dns`. */
 export interface OrderIdentifier {
   readonly type: "dns"
   readonly value: string
 }
 
-/** A row of `orders` as the ACME surface and issuance read it. Times are epoch seconds. */
+/** A row of `orders` in the form that the ACME surface and issuance need. Times are epoch seconds. */
 export interface Order {
   readonly id: OrderId
   readonly profile: string
@@ -55,8 +58,8 @@ export interface Order {
 }
 
 /**
- * When an order was made, and the expiry that the client was told, in epoch seconds. Versions before 0.1 stored no
- * expiry.
+ * When an order was made, and the expiry that the client was told, in epoch seconds. Versions before 0.1 did not store
+ * the expiry.
  */
 export type Lifetime = Pick<Order, "createdAt" | "expiresAt">
 
@@ -68,8 +71,8 @@ export const expiryOf = ({ createdAt, expiresAt }: Lifetime, validitySeconds: nu
   expiresAt ?? createdAt + validitySeconds
 
 /**
- * Returns whether an order expired before it was finalized, even if that is not stored yet. An order that failed
- * earlier has an error and counts as failed, not as expired.
+ * Returns whether an order expired before it was finalized, even if that is not stored yet. An order that failed before
+ * it expired has an error. It counts as failed, not as expired.
  */
 export const isLapsed = (
   order: Lifetime & Pick<Order, "error" | "status">,
@@ -80,8 +83,8 @@ export const isLapsed = (
   (order.status === "pending" || order.status === "ready" || (order.status === "invalid" && order.error === undefined))
 
 /**
- * Returns the status for clients. An unfinished order past its expiry is shown as `invalid`; the stored status does not
- * change.
+ * Returns the status that clients see. An unfinished order past its expiry is shown as `invalid`, although its stored
+ * status does not change.
  */
 export const statusShown = (
   order: Lifetime & { readonly status: OrderStatus },

@@ -9,7 +9,7 @@ const mostOctets = 1024
 const shortestWord = 4
 const shortestRun = 3
 
-/** Sequences of neighbouring characters: in rows and columns of keyboards, and in the alphabet. */
+/** Sequences of neighbouring characters, in the rows and columns of keyboards and in the alphabet. */
 const sides = [
   "abcdefghijklmnopqrstuvwxyzab",
   "0123456789012",
@@ -24,10 +24,11 @@ const sides = [
 
 const isRun = (text: string): boolean => sides.some((side) => side.includes(text)) || new Set(text).size === 1
 
-/** Returns whether a text consists only of runs of three characters or more, one after another. */
+/** Returns whether a text consists of nothing but runs of three or more characters. */
 const isMadeOfRuns = (text: string): boolean => {
   const characters = [...text]
-  // `ends[at]` says whether the text before `at` consists of runs. A run of six or more characters is two shorter runs.
+  // `ends[at]` says whether the text before `at` consists of runs. A run of six or more characters counts as two
+  // shorter runs.
   const ends = [true]
   for (let at = 1; at <= characters.length; at++) {
     ends[at] = [shortestRun, shortestRun + 1, shortestRun + 2].some((length) =>
@@ -37,14 +38,14 @@ const isMadeOfRuns = (text: string): boolean => {
   return ends[characters.length] === true
 }
 
-/** The words of a text, in lower case, that are long enough to make a password easy to guess. */
+/** Returns those words of a text, in lower case, that are long enough to make a password easy to guess. */
 const wordsOf = (text: string): ReadonlyArray<string> =>
   text.normalize("NFC").toLowerCase().split(/[^\p{L}\p{N}]+/u).filter((word) => [...word].length >= shortestWord)
 
-/** The texts that an attacker of this installation would try first. No password may contain them. */
+/** The texts that an attacker of this installation would try first. A password must not contain them. */
 export interface Guessable {
   readonly username: string
-  /** The product's name, the hosts of its URLs, the subjects of its CAs, the names of its profiles. */
+  /** The name of the product, the hosts of its URLs, the subjects of its CAs, and the names of its profiles. */
   readonly texts: ReadonlyArray<string>
 }
 
@@ -63,8 +64,8 @@ const faultOf = (password: string, { texts, username }: Guessable): string | und
 }
 
 /**
- * Returns the password in the form that is hashed, or a failure with the reason for its refusal. The reason repeats
- * only parts of the password that are publicly known.
+ * Returns the password in the form that is hashed. If the password is refused, fails with the reason. The reason
+ * repeats only those parts of the password that are publicly known.
  */
 export const checkPassword = (given: string, guessable: Guessable): Result.Result<string, WeakPassword> => {
   const password = given.normalize("NFC")

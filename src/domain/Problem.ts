@@ -7,24 +7,24 @@ import { acmeError } from "./ProblemDocument.ts"
 import { upstreamProblems } from "./UpstreamProblems.ts"
 
 interface Row<E> {
-  /** Suffix of the URN of RFC 8555 section 6.7; absent when no type of the RFC fits. */
+  /** The suffix of the URN in RFC 8555 section 6.7. Absent if no type of the RFC fits. */
   readonly type?: string
   readonly status: number
   readonly detail: (error: E) => string
-  /** Seconds for a Retry-After header. */
+  /** Returns the number of seconds for a Retry-After header. */
   readonly retryAfter?: (error: E) => number
   readonly more?: (error: E) => Partial<ProblemDocument>
 }
 
 const said = (error: Detailed): string => error.detail
 /**
- * Puts the refused name into the detail, because clients show only the detail. A policy's message may already end with
- * the name.
+ * Returns a detail that contains the refused name, because clients show only the detail. The message of a policy may
+ * already end with the name.
  */
 const saidOfName = ({ detail, identifier: { value } }: Detailed & { readonly identifier: Identifier }): string =>
   value !== "" && detail.endsWith(` ${value}`) ? detail : `${shownName(value)}: ${detail}`
 
-/** Returns a sentence with the first refusal and the number of further ones. */
+/** Returns a sentence that states the first refusal, and how many more there are. */
 const saidOfNames = (parts: ReadonlyArray<AcmeError>, unlisted: number): string => {
   const [first] = parts
   const said = first === undefined ? "" : rowOf(first).detail(first).replace(/\.$/, "")
@@ -39,7 +39,7 @@ const aboutIdentifier = (error: { readonly identifier: Identifier }) => ({ ident
 const aboutName = (error: { readonly name: string }) => ({ identifier: { type: "dns", value: error.name } })
 const logHasReason = "the server's log has the reason."
 
-/** The only table that maps failures to problem documents. A failure without a row does not compile. */
+/** The only table that maps failures to problem documents. If a failure has no row, this does not compile. */
 const table = {
   Malformed: { type: "malformed", status: 400, detail: said },
   MalformedJws: { type: "malformed", status: 400, detail: said },
@@ -267,13 +267,13 @@ const table = {
   IssuanceAbandoned: { type: "serverInternal", status: 500, detail: () => `Issuance was given up; ${logHasReason}` }
 } as const satisfies { readonly [T in AcmeError["_tag"]]: Row<Extract<AcmeError, { readonly _tag: T }>> }
 
-/** The suffixes of the problem types of the failures `E`. */
+/** The suffixes of the problem types that the failures `E` can have. */
 export type ProblemTypeOf<E extends AcmeError> = (typeof table)[E["_tag"]] extends { readonly type: infer T } ? T
   : never
 
 const rowOf = <E extends AcmeError>(error: E): Row<E> => table[error._tag] as Row<E>
 
-/** Renders a failure as a problem document, for an answer or for a stored error. */
+/** Returns a failure as a problem document, for an answer or for a stored error. */
 export const problemOf = (error: AcmeError): ProblemDocument => {
   const row = rowOf(error)
   return {
@@ -284,10 +284,10 @@ export const problemOf = (error: AcmeError): ProblemDocument => {
   }
 }
 
-/** The suffix of the problem type, for logs and metrics; `none` for a condition without one. */
+/** Returns the suffix of the problem type, for logs and metrics. If the failure has no type, returns `none`. */
 export const problemType = (error: AcmeError): string => rowOf(error).type ?? "none"
 
-/** Seconds for the Retry-After header, if the failure asks for one. */
+/** Returns the number of seconds for the Retry-After header, if the failure has such a number. */
 export const retryAfter = (error: AcmeError): number | undefined => rowOf(error).retryAfter?.(error)
 
 /** Returns whether a value is one of the failures above. */

@@ -5,8 +5,8 @@ import type { ValidationReason } from "./ValidationCause.ts"
 import type { EventName } from "./words/Log.ts"
 
 /*
- * Describes how the log records each failure that a client or an operator receives. If one sentence covers several
- * causes, the record says which cause it was (docs/errors.md, "Causes").
+ * Describes how the log records each failure that a client or an operator receives. If the same sentence is used for
+ * several causes, the record says which cause it was (docs/errors.md, "Causes").
  */
 
 /** A cause of a failure, and the log record that distinguishes it from other causes. */
@@ -14,7 +14,7 @@ export interface CauseRecord {
   /** The cause in words for operators. Absent if the client's sentence already states the cause. */
   readonly cause?: string
   readonly event: EventName
-  /** The fields of the record that show the cause: `reason=expired`, or the name of a field with a text. */
+  /** The part of the record that shows the cause: `reason=expired`, or the name of a field with a text. */
   readonly by?: string
 }
 
@@ -77,13 +77,13 @@ const abandoned = (...causes: ReadonlyArray<IssueFailureCause>): ReadonlyArray<C
 
 type Tag = AcmeError["_tag"]
 
-/** Returns the word for a tag: `not_found` for `NotFound`. */
+/** Returns the word for a tag. For `NotFound` this is `not_found`. */
 const wordOf = (tag: string): string => tag.replace(/(?<=[a-z])[A-Z]/g, "_$&").toLowerCase()
 
-/** The word for a failure in `request_refused`. */
+/** Returns the word for a failure in `request_refused`. */
 export const refusalWord = ({ _tag }: Pick<AcmeError, "_tag">): string => wordOf(_tag)
 
-/** Refusals that have an event of their own in addition to `request_refused`. */
+/** The refusals that have a record of their own in addition to `request_refused`. */
 const alsoTold: { readonly [T in Tag]?: ReadonlyArray<CauseRecord> } = {
   ClientRefused: [{ event: "filter_request_blocked", by: "check, detail" }],
   RejectedIdentifier: byPolicy,
@@ -93,7 +93,10 @@ const alsoTold: { readonly [T in Tag]?: ReadonlyArray<CauseRecord> } = {
   UpstreamRefusedReason: [{ event: "certificate_revoke_abandoned", by: "error" }]
 }
 
-/** Failures that are not recorded as `request_refused`: faults of the service, failures that an order or a challenge keeps, and stale nonces. */
+/**
+ * The failures that are not recorded as `request_refused`: faults of the service, failures that are stored with an
+ * order or a challenge, and stale nonces.
+ */
 const onlyTold: { readonly [T in Tag]?: ReadonlyArray<CauseRecord> } = {
   BadNonce: [
     { cause: "the request has none", event: "nonce_rejected", by: "reason=missing" },
@@ -151,16 +154,16 @@ const onlyTold: { readonly [T in Tag]?: ReadonlyArray<CauseRecord> } = {
   )
 }
 
-/** Returns what the log records about a failure, by its tag: one entry for each cause. */
+/** Returns what the log records about a failure with this tag: one entry for each cause. */
 export const recordsOf = (tag: Tag): ReadonlyArray<CauseRecord> =>
   onlyTold[tag] ?? [...alsoTold[tag] ?? [], { event: "request_refused", by: `reason=${wordOf(tag)}` }]
 
-/** Returns whether a request that gets this failure is recorded as `request_refused`. */
+/** Returns whether a request that ends with this failure is recorded as `request_refused`. */
 export const isRefusalTold = ({ _tag }: Pick<AcmeError, "_tag">): boolean => onlyTold[_tag] === undefined
 
 /**
- * The refusals of operators that are recorded, by their tags. The other refusals tell the signed-in operator the whole
- * cause, and change nothing.
+ * The refusals of operators that are recorded, by their tags. Every other refusal tells the signed-in operator the
+ * whole cause, and changes nothing.
  */
 export const operatorRecords: { readonly [T in OperatorError["_tag"]]?: ReadonlyArray<CauseRecord> } = {
   InvalidCredentials: [

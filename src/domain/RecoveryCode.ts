@@ -7,16 +7,13 @@ const form = /^[A-Z2-7]{10}$/
 /** The random octets of a code. Its ten characters hold fifty bits. */
 export const recoveryCodeSize = 7
 
-/** The code for random octets, in the form that is hashed. */
+/** Returns the code that is made from random octets, in the form that is hashed. */
 export const recoveryCodeFrom = (drawn: Uint8Array): string => encodeBase32(drawn).slice(0, 10)
 
-/** The form in which a code is shown: two halves. */
+/** Returns a code in the form that is shown: two halves. */
 export const showRecoveryCode = (code: string): string => `${code.slice(0, 5)}-${code.slice(5)}`
 
-/**
- * Returns the code in a typed text. Case, spaces and hyphens do not matter. Returns undefined if the text is not a
- * code.
- */
+/** Returns the code in a typed text, or undefined if the text is not a code. Case, spaces and hyphens do not matter. */
 export const readRecoveryCode = (typed: string): string | undefined => {
   const code = typed.replaceAll(/[\s-]/g, "").toUpperCase()
   return form.test(code) ? code : undefined

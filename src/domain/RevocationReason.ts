@@ -1,6 +1,6 @@
 import { readWhole } from "./WholeNumber.ts"
 
-/** The reasons that a revocation may state, RFC 5280 section 5.3.1. Code 7 is unused. */
+/** The reasons that a revocation may state (RFC 5280 section 5.3.1). Code 7 is not used. */
 export const revocationReasons = [
   { code: 0, name: "unspecified" },
   { code: 1, name: "keyCompromise" },
@@ -14,13 +14,13 @@ export const revocationReasons = [
   { code: 10, name: "aACompromise" }
 ] as const
 
-/** The code for a key that others may know. */
+/** The reason code of a key that others may know. */
 export const keyCompromise = 1
 
 /** Returns whether a revocation may state this code. */
 export const isAcceptedReason = (code: number): boolean => revocationReasons.some((one) => one.code === code)
 
-/** Returns the code of a reason that is given by number or by name. Upper and lower case are the same. */
+/** Returns the code of a reason that is given by its number or its name. The name may be in upper or lower case. */
 export const parseReason = (given: string | number): number | undefined => {
   const number = typeof given === "string" ? readWhole(given) : given
   const word = String(given).trim().toLowerCase()

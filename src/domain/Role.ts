@@ -9,9 +9,7 @@ export type Role = (typeof everyRole)[number]
 /** Roles of one process. */
 export type Roles = ReadonlySet<Role>
 
-/**
- * Reads lists such as `acme,worker`; an empty list means every role. The failure is the first word that is not a role.
- */
+/** Reads a list such as `acme,worker`. An empty list means every role. Fails with the first word that is not a role. */
 export const parseRoles = (given: ReadonlyArray<string>): Result.Result<Roles, string> => {
   const words = given.flatMap((list) => list.split(",")).map((word) => word.trim())
   if (words.length === 0) return Result.succeed(new Set(everyRole))

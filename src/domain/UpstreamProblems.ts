@@ -2,11 +2,11 @@ import type { Detailed, FromUpstream } from "./AcmeError.ts"
 import type { ProblemDocument } from "./ProblemDocument.ts"
 import { acmeError } from "./ProblemDocument.ts"
 
-/* Tells clients that an upstream refused. */
+/* The problems that tell a client that an upstream refused. */
 
 /**
- * Types of upstream problems that a client can fix. All other types are about the exchange between this service and the
- * upstream.
+ * The types of upstream problems that a client can fix. All other types are about the exchange between this service and
+ * the upstream.
  */
 export const mendableTypes: ReadonlySet<string> = new Set([
   "rejectedIdentifier",

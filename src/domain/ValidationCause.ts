@@ -1,4 +1,4 @@
-/** Words for why a validation failed, in the log and in `challenges.cause`. */
+/** The words for why a validation failed. They are used in the log and in `challenges.cause`. */
 export type ValidationReason =
   | "resolve_failed"
   | "no_address"
@@ -32,10 +32,10 @@ export type ValidationReason =
   | "given_up"
 
 /**
- * What went wrong in a validation, for operators only. A client that received the addresses could use the service to
- * look up names (docs/decisions/clients.md, "What a client is told names what is wrong"). `detail` names what was
- * queried or connected to. It never has a token, a key authorization, or part of a body. `reason` is a
- * {@link ValidationReason}, or a word that a newer version added.
+ * What went wrong in a validation. This is only for operators: if a client received the addresses, it could use the
+ * service to look up names (docs/decisions/clients.md, "What a client is told names what is wrong"). `detail` names
+ * what was queried or connected to. It never contains a token, a key authorization or a part of a body. `reason` is a
+ * {@link ValidationReason}, or a word that a newer version has added.
  */
 export interface ValidationCause {
   readonly reason: string

@@ -4,12 +4,12 @@ import type { Stage } from "./Stage.ts"
 export type CheckType = "allowed_ip" | "path" | "reverse_dns" | "identifiers" | "eab" | "ipam" | "custom"
 
 interface Facts {
-  /** The stages of a check whose configuration names no stages. */
+  /** The stages at which a check of this type runs if its configuration names no stages. */
   readonly natural: ReadonlyArray<Stage>
   readonly possible: ReadonlyArray<Stage>
-  /** Configuration keys of the type beside `type` and `stages`. */
+  /** The configuration keys of this type, in addition to `type` and `stages`. */
   readonly keys: ReadonlyArray<string>
-  /** What a check of this type asks outside the process, if anything. */
+  /** What a check of this type queries outside the process, if anything. */
   readonly asks?: "the DNS" | "the inventory" | "a program"
 }
 
@@ -19,7 +19,7 @@ const both: ReadonlyArray<Stage> = ["connection", "identifiers"]
 const lists = ["allow", "deny"]
 const patterns = [...lists, "allow_regex", "deny_regex"]
 
-/** The facts of each check type. */
+/** The facts about each type of check. */
 export const checkTypes: { readonly [T in CheckType]: Facts } = {
   allowed_ip: { natural: both, possible: both, keys: lists },
   path: { natural: connection, possible: connection, keys: lists },
@@ -40,7 +40,10 @@ export const checkTypes: { readonly [T in CheckType]: Facts } = {
   }
 }
 
-/** Returns the stages at which a check is asked: the configured stages, otherwise the natural stages of its type. */
+/**
+ * Returns the stages at which a check runs: the configured stages or, if there are none, the natural stages of its
+ * type.
+ */
 export const stagesOf = (type: CheckType, stated: ReadonlyArray<Stage>): ReadonlyArray<Stage> =>
   stated.length === 0 ? checkTypes[type].natural : stated
 

@@ -10,7 +10,7 @@ export type Condition =
   | { readonly _tag: "Not"; readonly of: Condition }
   | { readonly _tag: "And" | "Or"; readonly of: ReadonlyArray<Condition> }
 
-/** Why a text is not a condition. `column` counts characters from 1. */
+/** Why a text is not a condition. `column` is the position of a character; the first is 1. */
 export class ConditionFault extends Data.TaggedError("ConditionFault")<{
   readonly column: number
   readonly detail: string
@@ -19,10 +19,10 @@ export class ConditionFault extends Data.TaggedError("ConditionFault")<{
 /** The form of the name of a check. */
 export const namePattern = /^[a-z0-9-]+$/
 
-/** The words of the syntax. They cannot be names. */
+/** The words of the syntax. No check can have such a name. */
 export const reservedNames: ReadonlyArray<string> = ["and", "or", "not"]
 
-/** The greatest nesting depth of parentheses and `not`. */
+/** How deep parentheses and `not` may be nested. */
 const deepest = 100
 
 interface Token {
@@ -30,7 +30,7 @@ interface Token {
   readonly column: number
 }
 
-// Every character is in one of the three alternatives, so nothing is skipped.
+// Each character belongs to one of the three alternatives, so no character is skipped.
 const lexeme = /[ \t\r\n]+|[()]|[^ \t\r\n()]+/gu
 
 const tokensOf = (text: string): ReadonlyArray<Token> => {
@@ -103,7 +103,10 @@ class Parser {
   }
 }
 
-/** Reads a condition. `not` binds tightest, then `and`, then `or`; operators may be in upper or lower case. */
+/**
+ * Reads a condition. `not` binds more tightly than `and`, and `and` more tightly than `or`. Operators may be in upper
+ * or lower case.
+ */
 export const parseCondition = (text: string): Result.Result<Condition, ConditionFault> =>
   Result.try({
     try: () => new Parser(text).whole(),
@@ -111,7 +114,7 @@ export const parseCondition = (text: string): Result.Result<Condition, Condition
       fault instanceof ConditionFault ? fault : new ConditionFault({ column: 1, detail: "is unreadable" })
   })
 
-/** The condition with every operation in parentheses, left-associative. */
+/** Returns the condition as text. Every operation is in parentheses, and operations are left-associative. */
 export const renderCondition = (condition: Condition): string => {
   if (condition._tag === "Check") return condition.name
   if (condition._tag === "Not") return `(not ${renderCondition(condition.of)})`
@@ -119,7 +122,7 @@ export const renderCondition = (condition: Condition): string => {
   return rest.reduce((left, right) => `(${left} ${condition._tag.toLowerCase()} ${right})`, first)
 }
 
-/** The checks a condition names, in order of appearance, each once. */
+/** Returns the checks that a condition names, each once, in the order in which they first appear. */
 export const checksOf = (condition: Condition): ReadonlyArray<string> => {
   if (condition._tag === "Check") return [condition.name]
   const inner = condition._tag === "Not" ? [condition.of] : condition.of
@@ -129,19 +132,19 @@ export const checksOf = (condition: Condition): ReadonlyArray<string> => {
 /** The result of a check or of a condition. */
 export type Verdict = "pass" | "fail" | "undecided"
 
-/** A check whose verdict the evaluation needs and does not know yet. */
+/** The evaluation needs the verdict of this check, which is not known yet. */
 export interface Needs {
   readonly needs: string
 }
 
-/** Returns the known verdict of a check, or `undefined` while the check has not run. */
+/** Returns the verdict of a check, or `undefined` if the check has not run yet. */
 export type Known = (check: string) => Verdict | undefined
 
 const opposite = { pass: "fail", fail: "pass", undecided: "undecided" } as const
 
 /**
- * Evaluates a condition in Kleene logic, from left to right. It does not ask for checks that no longer matter, so the
- * verdict of a {@link Needs needed} check always counts. The caller runs that check and evaluates again.
+ * Evaluates a condition in Kleene logic, from left to right. Checks that no longer matter are not asked for, so the
+ * verdict of a {@link Needs needed} check always matters. The caller runs that check and evaluates the condition again.
  */
 export const evaluate = (condition: Condition, known: Known): Verdict | Needs => {
   if (condition._tag === "Check") return known(condition.name) ?? { needs: condition.name }
@@ -160,8 +163,9 @@ export const evaluate = (condition: Condition, known: Known): Verdict | Needs =>
 }
 
 /**
- * Returns the checks that together decided an evaluated condition, in the order in which they were asked. For a true
- * `and` these are all operands; for a false `and`, the first false operand. For `or` it is the other way round.
+ * Returns the checks that together decided an evaluated condition, in the order in which they ran. For a true `and`,
+ * these are the checks of all operands. For a false `and`, they are those of the first false operand. For `or`, it is
+ * the other way round.
  */
 export const settledBy = (condition: Condition, verdict: "pass" | "fail", known: Known): ReadonlyArray<string> => {
   if (condition._tag === "Check") return [condition.name]

@@ -1,6 +1,6 @@
 /**
- * The globs of filter checks (docs/policy.md, "Checks"). The time to match is linear in pattern and text: the pieces
- * between stars are searched from left to right, and the first place where a piece fits is as good as any other.
+ * The globs of filter checks (docs/policy.md, "Checks"). The time to match grows linearly with pattern and text. The
+ * pieces between stars are searched from left to right, and the first place where a piece fits is as good as any other.
  */
 
 /** Whether a text matches. */
@@ -24,15 +24,15 @@ const piecewise = (pattern: string, least: 0 | 1): Matches => {
   }
 }
 
-/** A compiled pattern, or what is wrong with the pattern. */
+/** A compiled pattern, or a description of what is wrong with the pattern. */
 export type Compiled = { readonly fault: string } | { readonly fault?: never; readonly matches: Matches }
 
 // oxlint-disable-next-line no-control-regex
 const unprintable = /[\u0000-\u0020\u007f]/
 
 /**
- * Compiles a glob in which `*` is exactly one whole label; everything else is literal. Upper and lower case are the
- * same.
+ * Compiles a glob in which `*` stands for exactly one whole label. All other characters stand for themselves. Upper and
+ * lower case are the same.
  */
 export const labelGlob = (pattern: string): Compiled => {
   const labels = pattern.toLowerCase().split(".")
@@ -44,7 +44,7 @@ export const labelGlob = (pattern: string): Compiled => {
     const literal = labels.join(".")
     return { matches: (text) => text.toLowerCase() === literal }
   }
-  // The labels after the last star decide most often, and are cheap to compare.
+  // The labels after the last star decide most often, and they are cheap to compare.
   const suffix = labels.slice(labels.lastIndexOf("*") + 1).map((label) => `.${label}`).join("")
   return {
     matches: (text) => {
@@ -57,7 +57,7 @@ export const labelGlob = (pattern: string): Compiled => {
   }
 }
 
-/** Compiles a glob in which `*` is one or more characters other than `/`. Upper and lower case differ. */
+/** Compiles a glob in which `*` stands for one or more characters other than `/`. Upper and lower case differ. */
 export const pathGlob = (pattern: string): Compiled => {
   if (!pattern.startsWith("/") || unprintable.test(pattern)) return { fault: "must be paths that begin with a slash" }
   if (!pattern.includes("*")) return { matches: (text) => text === pattern }
@@ -73,8 +73,8 @@ export const pathGlob = (pattern: string): Compiled => {
 }
 
 /**
- * Compiles a glob in which `*` is any sequence of characters; everything else is literal. Upper and lower case are the
- * same.
+ * Compiles a glob in which `*` stands for any characters. All other characters stand for themselves. Upper and lower
+ * case are the same.
  */
 export const textGlob = (pattern: string): Compiled => {
   if (pattern === "") return { fault: "must not be empty" }

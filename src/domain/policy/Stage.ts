@@ -5,14 +5,14 @@ import { evaluate } from "./Condition.ts"
 export type Stage = "connection" | "identifiers"
 
 /**
- * The requests whose names are checked: a new order, and the CSR of finalize. Operators' programs compare with these
+ * The requests whose names are checked: a new order, and the CSR of finalize. Programs of operators compare with these
  * words, so the words never change.
  */
 export const nameRequests = ["newOrder", "CSR"] as const
 
 export type NameRequest = (typeof nameRequests)[number]
 
-/** The ruling of a rule whose condition is true, and the default when no condition is true. */
+/** What a rule decides if its condition is true, and what the default decides if no condition is true. */
 export type Ruling = "allow" | "deny"
 
 /** A rule in force. */
@@ -21,29 +21,29 @@ export interface Rule {
   readonly when: Condition
   readonly then: Ruling
   readonly mode: "enforce" | "warn"
-  /** Shown to the client when the rule refuses; empty for none. */
+  /** The message that the client sees if the rule refuses. Empty if there is no message. */
   readonly message: string
 }
 
 /** The result of a stage. */
 export interface Judgement {
   readonly answer: Ruling | "undecided"
-  /**
-   * The rule that decided. For `undecided`, it is the first rule that might have decided. `undefined` if no rule
-   * decided.
-   */
+  /** The rule that decided; for `undecided`, the first rule that might have decided. `undefined` if no rule decided. */
   readonly rule: Rule | undefined
-  /** The last rule that was evaluated, because it decided, or `undefined` if all rules were evaluated. */
+  /** The last rule that was evaluated, because it decided. `undefined` if all rules were evaluated. */
   readonly last: Rule | undefined
-  /** Rules in mode `warn` whose condition was true. */
+  /** The names of the rules in mode `warn` whose condition was true. */
   readonly warned: ReadonlyArray<string>
-  /** The `allow` rules in force whose condition was false, in order. They explain why the default refused. */
+  /**
+   * The `allow` rules in force whose condition was false, in order. They explain why the default refused the request.
+   */
   readonly unmet: ReadonlyArray<Rule>
 }
 
 /**
- * Takes the six steps of docs/decisions/policy.md, "Three answers". `rules` are the rules that apply at the stage, in
- * order; there is at least one. The caller calls this again after each new verdict, until no verdict is needed.
+ * Makes the six steps of docs/decisions/policy.md, "Three answers". `rules` are the rules that apply at the stage, in
+ * order. There must be at least one. The caller calls this function again after each new verdict, until it needs no
+ * further verdict.
  */
 export const judge = (rules: ReadonlyArray<Rule>, otherwise: Ruling, known: Known): Judgement | Needs => {
   const warned: Array<string> = []

@@ -5,9 +5,9 @@ import { computing, waiting } from "../../engine/queue/Slots.ts"
 /*
  * The kinds of jobs, and what the queue must know about each kind.
  *
- * A payload names the subject of the job and has the facts of the request. It has no secret
- * (docs/decisions/job-outcomes.md, "Payloads"). Workers of the previous and of the next version read it too, so a new
- * member must be optional (docs/decisions/compatibility.md, "Neighbours").
+ * A payload names the subject of the job and has the facts of the request. It contains no secret
+ * (docs/decisions/job-outcomes.md, "Payloads"). Workers of the previous and of the next version also read payloads, so
+ * a new member must be optional (docs/decisions/compatibility.md, "Neighbours").
  */
 
 const Client = Schema.Struct({
@@ -17,7 +17,7 @@ const Client = Schema.Struct({
   request_id: Schema.optional(Schema.String)
 })
 
-/** The client's address, agent and request id that led to work done later. */
+/** The client's address, agent and request id. They are stored for work that is done after the request. */
 export type ClientFacts = typeof Client.Type
 
 const ofProfile = Schema.Struct({ profile: Schema.String })
@@ -83,7 +83,7 @@ export const kinds = {
       backend: Schema.Literals(["email", "webhook", "custom"]),
       entry: Schema.String,
       event: Schema.String,
-      /** The members of the event, as they are delivered. */
+      /** The members of the event, in the form in which they are delivered. */
       fields: Schema.StructWithRest(
         Schema.Struct(
           { hook: Schema.String, profile: Schema.String, at: Schema.Int, delivery_id: Schema.String }
@@ -91,7 +91,8 @@ export const kinds = {
         [Schema.Record(Schema.String, Schema.Unknown)]
       )
     }),
-    // The members of a share are receivers. There are few receivers, so each may have more jobs than an account may.
+    // The members of a share are receivers. There are few of them, so each receiver may have more jobs than an account
+    // may.
     room: waiting({ factor: 2, memberPart: 1 / 2 })
   }),
   notify_expiry_digest: kind({ payload: ofProfile, periodic: true }),
@@ -113,26 +114,29 @@ const jobs = makeJobs(kinds, { groupName: "profile" })
 /** A kind of job that this build knows. */
 export type JobKind = keyof typeof kinds
 
-/** What a job of a kind carries. */
+/** The content of a job of this kind. */
 export type PayloadOf<K extends JobKind> = (typeof kinds)[K]["payload"]["Type"]
 
 /** The names of the kinds. */
 export const jobKinds = jobs.names
 
-/** The kinds in the form that the queue needs. */
+/** The kinds, in the form that the queue needs. */
 export const knownKinds = jobs.known
 
-/** Reads a stored payload. Returns `undefined` if it does not have the shape of its kind. */
+/** Reads a stored payload. Returns `undefined` if the payload does not have the shape of its kind. */
 export const decodePayload = jobs.decodePayload
 
-/** Writes a job in the caller's transaction. Returns its id, or the id of the live job with the same kind and key. */
+/**
+ * Writes a job in the caller's transaction. Returns its id. If a live job with the same kind and key exists, returns
+ * the id of that job instead.
+ */
 export const enqueueJob = jobs.enqueue
 
-/** Turns a handler into a row of the runner's table. */
+/** Turns a handler into a row of the table that the runner uses. */
 export const handler = jobs.handler
 
 /**
- * Cancels a job that still has the status in which the caller read it. Returns `undefined` if the status has changed,
- * or does not allow it.
+ * Cancels a job that still has the status that the caller has read. Returns `undefined` if the status has changed, or
+ * if a job in this status cannot be cancelled.
  */
 export const cancelJob = jobs.cancel

@@ -5,13 +5,13 @@ import type { LimitName } from "../Limit.ts"
 import { limitedThings } from "../Limit.ts"
 
 /*
- * The series that the service counts or samples at a scrape (docs/metrics.md, "Series"). One line declares a series;
- * the types of the counting code follow from that line.
+ * The series that the service counts, or samples at a scrape (docs/metrics.md, "Series"). A series is declared in one
+ * line. The types of the code that counts follow from this line.
  */
 
 /**
- * Why a signer gave no certificate: the causes of a job's failure, `script_timeout` if a program was killed at its
- * timeout, and `upstream_unavailable` if an upstream gave no answer or an answer that cannot be understood.
+ * Why a signer gave no certificate: one of the causes of a job's failure, `script_timeout` if a program was killed at
+ * its timeout, or `upstream_unavailable` if an upstream gave no answer or one that cannot be understood.
  */
 const signerCauses = [
   "script_failed",
@@ -24,10 +24,10 @@ const signerCauses = [
   "signer_failed"
 ] as const
 
-/** The result of a sign-in attempt. `limited` means that there were too many attempts, so nothing was compared. */
+/** The results of a sign-in attempt. `limited` means that there were too many attempts, so nothing was compared. */
 const signInOutcomes = ["signed_in", "password_refused", "second_factor_refused", "limited"] as const
 
-/** The result of a request to the upstream of a relay. */
+/** The results of a request to the upstream of a relay. */
 const upstreamResults = ["ok", "refused", "bad_nonce", "limited", "failed", "unanswered", "unreachable"] as const
 export type UpstreamResult = (typeof upstreamResults)[number]
 
@@ -143,5 +143,5 @@ export const series = {
 /** The name of a series that is sampled at a scrape. */
 export type SampledName = NameOf<typeof series, "gauge" | "sampledCounter">
 
-/** Counts in the series of the service, and starts its counters. */
+/** Counts in the series of the service, and starts the counters of these series. */
 export const { begin, count, countIn } = makeCounting<typeof series>()
