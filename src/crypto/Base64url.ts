@@ -2,8 +2,8 @@ import { shownCharacter } from "./Character.ts"
 
 /**
  * Decodes strict base64url (RFC 4648 section 5): no padding, white space, foreign characters or stray trailing bits.
- * The runtime's decoder accepts all of those, so the result is encoded again and compared. Returns `undefined` for any
- * other text.
+ * The decoder of the runtime accepts all of these, so the result is encoded again and compared with the text. Returns
+ * `undefined` for any other text.
  */
 export const decodeBase64url = (text: string): Buffer | undefined => {
   const bytes = Buffer.from(text, "base64url")
@@ -13,8 +13,8 @@ export const decodeBase64url = (text: string): Buffer | undefined => {
 const PEM = "-----BEGIN "
 
 /**
- * Returns why {@link decodeBase64url} refused a text, as the end of a sentence. It shows at most one character of the
- * text.
+ * Returns why {@link decodeBase64url} refused a text: the end of a sentence. At most one character of the text is
+ * shown.
  */
 export const base64urlFault = (text: string): string => {
   if (text.includes(PEM)) return "it is PEM; send the DER inside it, as base64url"

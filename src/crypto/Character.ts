@@ -1,6 +1,6 @@
 /**
- * Shows one character of a client's text in a sentence. A character that is not plain printable ASCII is shown by its
- * code point.
+ * Shows one character of a client's text within a sentence. A character that is not plain printable ASCII is shown as
+ * its code point.
  */
 export const shownCharacter = (character: string): string => {
   const code = character.codePointAt(0) ?? 0
@@ -9,13 +9,13 @@ export const shownCharacter = (character: string): string => {
   return `the character U+${code.toString(16).toUpperCase().padStart(4, "0")}`
 }
 
-/** The most octets of a DNS name. A text that is not a name is cut to this length too. */
+/** The highest number of octets in a DNS name. A text that is not a name is also cut to this length. */
 const longestShown = 253
 
 /**
- * Shows a client's text that should be a name in a sentence. Nothing in the result controls a terminal or passes for
- * words of the service: a character that is not visible ASCII is shown as `\u{…}`, and a text longer than any name is
- * cut.
+ * Shows a client's text that should be a name within a sentence. Nothing in the result can control a terminal or pass
+ * for words of the service: a character that is not visible ASCII is shown as `\u{…}`, and a text that is longer than
+ * any name is cut.
  */
 export const shownName = (text: string): string => {
   const kept = text.length > longestShown ? text.slice(0, longestShown) : text

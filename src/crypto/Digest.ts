@@ -1,18 +1,21 @@
 import { createHash, createHmac, hash, timingSafeEqual } from "node:crypto"
 
-/** Returns the SHA-256 in lower-case hexadecimal. It names keys, certificates and files. */
+/** Returns the SHA-256 in lower-case hexadecimal. Such digests name keys, certificates and files. */
 export const sha256 = (content: string | Uint8Array): string => hash("sha256", content)
 
 /** The octets of a SHA-256. */
 export const sha256Octets = (content: string | Uint8Array): Buffer => hash("sha256", content, "buffer")
 
-/** Returns the SHA-1 in lower-case hexadecimal, only for names that others make with it. SHA-1 is no longer secure. */
+/**
+ * Returns the SHA-1 in lower-case hexadecimal. This is only for names that others make with SHA-1, because SHA-1 is no
+ * longer secure.
+ */
 export const sha1 = (content: string | Uint8Array): string => hash("sha1", content)
 
 /** A SHA-256 of content that is added piece by piece. */
 export interface RunningDigest {
   readonly add: (content: string | Uint8Array) => void
-  /** The lower-case hexadecimal digest of all content added. Nothing can be added after it. */
+  /** Returns the digest of all content that was added, in lower-case hexadecimal. After that, nothing can be added. */
   readonly end: () => string
 }
 
@@ -27,10 +30,10 @@ export const runningSha256 = (): RunningDigest => {
   }
 }
 
-/** The digests of message authentication codes. */
+/** The digests on which message authentication codes can be based. */
 export type MacDigest = "sha256" | "sha384" | "sha512"
 
-/** The HMAC (RFC 2104) of the concatenated parts. */
+/** Returns the HMAC (RFC 2104) of the concatenated parts. */
 export const hmac = (
   digest: MacDigest,
   secret: Uint8Array,
@@ -41,6 +44,6 @@ export const hmac = (
   return mac.digest()
 }
 
-/** Compares in constant time: the time does not show where two texts of equal length differ. */
+/** Compares in constant time: the duration does not show where two texts of equal length differ. */
 export const isSame = (given: Uint8Array, wanted: Uint8Array): boolean =>
   given.length === wanted.length && timingSafeEqual(given, wanted)

@@ -5,25 +5,25 @@ import * as Layer from "effect/Layer"
 import { randomFillSync } from "node:crypto"
 import { sha256Octets } from "./Digest.ts"
 
-/** The characters of a {@link Entropy} token: 32 octets in base64url without padding. */
+/** The number of characters in a token of {@link Entropy}. A token is 32 octets in base64url without padding. */
 export const tokenLength = 43
 
 /** The source of unpredictable values. Tests replace it with a counter. */
 export class Entropy extends Context.Service<Entropy, {
-  /** `size` random bytes, in memory that belongs to the caller. */
+  /** Returns `size` random bytes, in memory that belongs to the caller. */
   readonly bytes: (size: number) => Effect.Effect<Uint8Array>
-  /** A UUID version 7 (RFC 9562), increasing within this process. */
+  /** A UUID of version 7 (RFC 9562). Within this process, each UUID is greater than the one before. */
   readonly uuid: Effect.Effect<string>
-  /** 32 random bytes, base64url without padding ({@link tokenLength} characters): nonces and tokens. */
+  /** 32 random bytes in base64url without padding ({@link tokenLength} characters). This is for nonces and tokens. */
   readonly token: Effect.Effect<string>
   /** Several tokens at once. */
   readonly tokens: (count: number) => Effect.Effect<ReadonlyArray<string>>
-  /** Uniform in [0, 1), for jitter. */
+  /** A random number in [0, 1), uniformly distributed. This is for jitter. */
   readonly fraction: Effect.Effect<number>
 }>()("acme/crypto/Entropy") {
   static readonly layer: Layer.Layer<Entropy> = Layer.sync(this, () => make(pooled()))
 
-  /** A repeatable source: SHA-256 of the seed and a counter. */
+  /** A source that can be repeated: the SHA-256 of the seed and a counter. */
   static readonly layerSeeded = (seed: string): Layer.Layer<Entropy> =>
     Layer.sync(this, () => {
       let counter = 0
@@ -41,8 +41,8 @@ type Source = (size: number) => Buffer
 
 const poolSize = 4096
 
-// Random bytes are taken from a pool: one system call for every 16 bytes would cost forty times as much as the bytes
-// themselves.
+// Random bytes are taken from a pool, because a system call for every 16 bytes would cost forty times as much as the
+// bytes themselves.
 const pooled = (): Source => {
   const pool = Buffer.alloc(poolSize)
   let used = poolSize
@@ -79,7 +79,7 @@ const make = (source: Source): Entropy["Service"] => {
   const token = () => source(32).toString("base64url")
   return {
     bytes: (size) => Effect.sync(() => source(size)),
-    // `Clock.currentTimeMillis` takes five operations, and every request and row has an id.
+    // `Clock.currentTimeMillis` costs five operations, and every request and every row needs an id.
     uuid: Effect.withFiber((fiber) => Effect.succeed(uuid(fiber.getRef(Clock.Clock).currentTimeMillisUnsafe()))),
     token: Effect.sync(token),
     tokens: (count) => Effect.sync(() => Array.from({ length: count }, token)),

@@ -9,18 +9,18 @@ export interface PasswordHash {
   readonly hash: Uint8Array
 }
 
-/** The octets of a salt. */
+/** The number of octets in a salt. */
 export const saltSize = 16
 
 const hashSize = 32
-// The stored number decides how much work is done, so it is bounded here.
+// The stored number of iterations decides how much work is done, so a limit is checked here.
 const mostIterations = 10_000_000
 const base64 = "[A-Za-z0-9+/]"
 const form = new RegExp(`^\\$pbkdf2-sha256\\$i=([1-9][0-9]{0,7})\\$(${base64}{22})\\$(${base64}{43})$`)
 
 const unpadded = (octets: Uint8Array): string => Buffer.from(octets).toString("base64").replace(/=+$/, "")
 
-/** `$pbkdf2-sha256$i=<iterations>$<salt>$<hash>`, both in base64 without padding. */
+/** Returns `$pbkdf2-sha256$i=<iterations>$<salt>$<hash>`. Salt and hash are in base64 without padding. */
 export const printPasswordHash = ({ hash, iterations, salt }: PasswordHash): string =>
   `$pbkdf2-sha256$i=${iterations}$${unpadded(salt)}$${unpadded(hash)}`
 
@@ -37,7 +37,10 @@ export const parsePasswordHash = (text: string): PasswordHash | undefined => {
 /** Derives the hash of a password. */
 export type Derive = (password: string, salt: Uint8Array, iterations: number) => Effect.Effect<Uint8Array>
 
-/** PBKDF2-HMAC-SHA256 (RFC 8018) of the password's NFC, on the thread pool. It cannot be interrupted. */
+/**
+ * Derives the hash with PBKDF2-HMAC-SHA256 (RFC 8018), from the password in NFC and on the thread pool. This cannot be
+ * interrupted.
+ */
 export const derive: Derive = (password, salt, iterations) =>
   Effect.uninterruptible(Effect.callback<Uint8Array>((resume) => {
     pbkdf2(password.normalize("NFC"), salt, iterations, hashSize, "sha256", (error, hash) => {
@@ -45,15 +48,17 @@ export const derive: Derive = (password, salt, iterations) =>
     })
   }))
 
-/** Returns a hash that matches no password. It consists of random octets, so nobody knows a password with this hash. */
+/** Returns a hash that matches no password. It consists of random octets, so nobody knows a password for it. */
 export const unmatchable = (drawn: Uint8Array, iterations: number): PasswordHash => ({
   iterations,
   salt: drawn.subarray(0, saltSize),
   hash: drawn.subarray(saltSize, saltSize + hashSize)
 })
 
-/** The octets that {@link unmatchable} needs. */
+/** The number of octets that {@link unmatchable} needs. */
 export const unmatchableSize = saltSize + hashSize
 
-/** Returns whether a derived hash is the stored one. The time of the comparison does not show where they differ. */
+/**
+ * Returns whether a derived hash is the stored hash. The duration of the comparison does not show where they differ.
+ */
 export const isHashOf = (derived: Uint8Array, { hash }: PasswordHash): boolean => isSame(derived, hash)

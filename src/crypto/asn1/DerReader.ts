@@ -2,19 +2,20 @@ import * as Data from "effect/Data"
 import * as Result from "effect/Result"
 
 /**
- * Strict DER (X.690 section 10) for the few structures on the hot path: one CSR in, one leaf out
- * (docs/decisions/x509.md). Everything that BER allows and DER does not allow is refused: indefinite and padded
- * lengths, padded integers, booleans other than 00 and FF, set unused bits, constructed strings, long-form tags.
+ * Reads strict DER (X.690 section 10), for the few structures that are read very often: the CSR of a request, and the
+ * leaf that answers it (docs/decisions/x509.md). Everything is refused that BER allows and DER does not allow:
+ * indefinite and padded lengths, padded integers, booleans other than 00 and FF, set unused bits, constructed strings,
+ * long-form tags.
  */
 
-/** The bytes are not the DER that was expected. `detail` names the rule; content is never quoted. */
+/** The bytes are not the expected DER. `detail` names the rule, and never quotes the content. */
 export class DerFault extends Data.TaggedError("DerFault")<{
   readonly detail: string
-  /** Octet offset in the bytes given to {@link decode}. */
+  /** The offset of an octet in the bytes that were given to {@link decode}. */
   readonly at: number
 }> {}
 
-/** Tags by name; context tags are `0x80 + n`, constructed ones `0xa0 + n`. */
+/** Tags by name. A context tag is `0x80 + n`, and a constructed one `0xa0 + n`. */
 export const Tag = {
   boolean: 0x01,
   integer: 0x02,
@@ -39,22 +40,22 @@ export const Tag = {
 const MAX_DEPTH = 32
 
 /**
- * The most elements that are read from one document; some are counted twice. A certificate with a hundred names has a
- * few hundred elements.
+ * The highest number of elements that are read from one document. Some elements are counted twice. A certificate with a
+ * hundred names has a few hundred elements.
  */
 const mostElements = 10_000
 
 /**
- * A cursor over DER. A method throws {@link DerFault} if the next element is not the one that the method is named
- * after. Only {@link decode} makes readers, and it catches the faults, so that none leaves this file as an exception.
- * Results are views, not copies.
+ * A position in DER. Each method reads an element of the type in its name, and throws {@link DerFault} if the next
+ * element has another type. Only {@link decode} makes readers. It catches these faults, so that none leaves this file
+ * as an exception. Results are views, not copies.
  */
 export class DerReader {
   readonly #bytes: Uint8Array
   readonly #end: number
   #at: number
   #contentAt = 0
-  /** How many elements may still be read. All readers of one document share this count. */
+  /** How many elements may still be read. All readers of a document share this number. */
   readonly #budget: { left: number }
 
   constructor(bytes: Uint8Array, at: number, end: number, budget: { left: number }) {
@@ -64,7 +65,7 @@ export class DerReader {
     this.#end = end
   }
 
-  /** The tag of the next element, or 0 at the end. */
+  /** The tag of the next element. At the end it is 0. */
   get next(): number {
     return this.#at < this.#end ? this.#bytes[this.#at] ?? 0 : 0
   }
@@ -77,7 +78,10 @@ export class DerReader {
     throw new DerFault({ detail, at: this.#at })
   }
 
-  /** Moves past the next element and returns its offset. Its content then starts at `#contentAt`. */
+  /**
+   * Moves past the next element, and returns the offset of that element. The content of the element then begins at
+   * `#contentAt`.
+   */
   #advance(tag: number | undefined): number {
     const bytes = this.#bytes
     const start = this.#at
@@ -108,19 +112,19 @@ export class DerReader {
     return new DerReader(this.#bytes, this.#at, this.#end, this.#budget)
   }
 
-  /** A reader of the content of the next element. */
+  /** Returns a reader for the content of the next element. */
   enter(tag: number): DerReader {
     this.#advance(tag)
     return new DerReader(this.#bytes, this.#contentAt, this.#at, this.#budget)
   }
 
-  /** The content octets of the next element. */
+  /** Returns the octets in the content of the next element. */
   content(tag: number): Uint8Array {
     this.#advance(tag)
     return this.#bytes.subarray(this.#contentAt, this.#at)
   }
 
-  /** Returns the whole next element, header included. Without `tag`, it may have any type. */
+  /** Returns the whole next element with its header. If no `tag` is given, the element may have any type. */
   raw(tag?: number): Uint8Array {
     const start = this.#advance(tag)
     return this.#bytes.subarray(start, this.#at)
@@ -130,7 +134,7 @@ export class DerReader {
     this.#advance(tag)
   }
 
-  /** Content octets of an INTEGER: two's complement, minimal. */
+  /** Returns the octets in the content of an INTEGER: two's complement, as short as possible. */
   integer(): Uint8Array {
     const octets = this.content(Tag.integer)
     const first = octets[0]
@@ -142,7 +146,7 @@ export class DerReader {
     return octets
   }
 
-  /** Magnitude of an INTEGER greater than zero, without a leading zero octet. */
+  /** Returns the magnitude of an INTEGER that is greater than zero, without a leading zero octet. */
   positive(): Uint8Array {
     const octets = this.integer()
     const first = octets[0] ?? 0
@@ -151,7 +155,7 @@ export class DerReader {
     return octets.length === 1 ? this.fail("an integer is zero") : octets.subarray(1)
   }
 
-  /** An INTEGER from 0 to 65535. */
+  /** Returns an INTEGER from 0 to 65535. */
   small(): number {
     const octets = this.integer()
     let value = 0
@@ -171,7 +175,7 @@ export class DerReader {
     if (this.content(Tag.null).length !== 0) this.fail("a null is not empty")
   }
 
-  /** An OBJECT IDENTIFIER in dotted form. */
+  /** Returns an OBJECT IDENTIFIER in dotted form. */
   oid(): string {
     const octets = this.content(Tag.oid)
     if (octets.length === 0 || (octets[octets.length - 1] ?? 0) >= 0x80) return this.fail("an OID is cut short")
@@ -193,15 +197,15 @@ export class DerReader {
     return text
   }
 
-  /** Octets of a BIT STRING that ends on an octet boundary. */
+  /** Returns the octets of a BIT STRING that ends on an octet boundary. */
   bits(): Uint8Array {
     const octets = this.content(Tag.bitString)
     return octets[0] === 0 ? octets.subarray(1) : this.fail("a bit string does not end on an octet boundary")
   }
 
   /**
-   * Returns the epoch seconds of a Time in the form that RFC 5280 section 4.1.2.5 requires: UTCTime to 2049,
-   * GeneralizedTime from 2050, seconds present, no fraction, `Z`.
+   * Returns the epoch seconds of a Time. The Time must have the form that RFC 5280 section 4.1.2.5 requires: UTCTime up
+   * to 2049, GeneralizedTime from 2050, with seconds, without a fraction, with `Z`.
    */
   time(): number {
     const general = this.next === Tag.generalizedTime
@@ -215,10 +219,10 @@ export class DerReader {
     if (general && year >= 1950 && year < 2050) return this.fail("a time before 2050 is not a UTCTime")
     const [month, day, hour, minute, second] = [pair(10), pair(8), pair(6), pair(4), pair(2)]
     if (hour > 23 || minute > 59 || second > 59) return this.fail(NO_TIME)
-    // Calendar arithmetic only; this does not read the clock.
+    // This is only calendar arithmetic, and does not read the clock.
     const at = new Date(0)
     at.setUTCFullYear(year, month - 1, day)
-    // A date such as 30 February would roll over, so it is refused.
+    // A date such as 30 February would become a date in March, so it is refused.
     if (at.getUTCDate() !== day || at.getUTCMonth() !== month - 1) return this.fail(NO_TIME)
     return at.getTime() / 1000 + hour * 3600 + minute * 60 + second
   }
@@ -229,8 +233,8 @@ export class DerReader {
   }
 
   /**
-   * Reads all remaining elements, at every depth, and refuses everything that is not DER, even in parts that no other
-   * code reads. The content of OCTET STRINGs is opaque and is not read.
+   * Reads all remaining elements, at every depth. Refuses everything that is not DER, even in parts that no other code
+   * reads. The content of an OCTET STRING may be anything, so it is not read.
    */
   verify(depth = 0): void {
     if (depth > MAX_DEPTH) this.fail("elements are nested too deeply")
@@ -270,13 +274,13 @@ const verifyBits = (reader: DerReader): void => {
   else if (((octets[octets.length - 1] ?? 0) & ((1 << unused) - 1)) !== 0) reader.fail("unused bits are set")
 }
 
-/** Runs `read` over `bytes`. `read` must use up all bytes and may read at most `elements` elements. */
+/** Runs `read` over `bytes`. `read` must read all bytes, and may read at most `elements` elements. */
 export const decode = <A>(
   bytes: Uint8Array,
   read: (reader: DerReader) => A,
   elements: number = mostElements
 ): Result.Result<A, DerFault> => {
-  // A view of a Buffer is a Buffer too, and costs several times as much as a view of a plain array.
+  // A view of a Buffer is also a Buffer, and costs several times as much as a view of a plain array.
   const plain = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length)
   const reader = new DerReader(plain, 0, plain.length, { left: elements })
   try {
@@ -289,5 +293,5 @@ export const decode = <A>(
   }
 }
 
-/** Compares octet for octet. */
+/** Returns whether two byte strings are equal, octet for octet. */
 export const sameBytes = (a: Uint8Array, b: Uint8Array): boolean => a.length === b.length && Buffer.compare(a, b) === 0

@@ -2,7 +2,7 @@ import { Tag } from "./DerReader.ts"
 
 /** Writes DER, one element at a time, from parts that are already DER. */
 
-/** One element: header and the concatenated parts. */
+/** Returns one element: the header, then the concatenated parts. */
 export const element = (tag: number, ...parts: ReadonlyArray<Uint8Array>): Uint8Array => {
   let length = 0
   for (const part of parts) length += part.length
@@ -13,7 +13,7 @@ export const element = (tag: number, ...parts: ReadonlyArray<Uint8Array>): Uint8
   let at = 2
   for (let i = octets - 1; i >= 0; i--) out[at++] = Math.floor(length / 2 ** (8 * i)) & 0xff
   for (const part of parts) {
-    // Below this length a loop is cheaper than the native call.
+    // For shorter parts, a loop is cheaper than the native call.
     if (part.length > 48) out.set(part, at)
     else for (let i = 0; i < part.length; i++) out[at + i] = part[i] ?? 0
     at += part.length
@@ -21,10 +21,10 @@ export const element = (tag: number, ...parts: ReadonlyArray<Uint8Array>): Uint8
   return out
 }
 
-/** SEQUENCE of the parts. */
+/** Returns a SEQUENCE of the parts. */
 export const sequence = (...parts: ReadonlyArray<Uint8Array>): Uint8Array => element(Tag.sequence, ...parts)
 
-/** INTEGER from a big-endian magnitude. Leading zeros are dropped or added as DER requires. */
+/** Returns an INTEGER, made from a big-endian magnitude. Leading zeros are dropped or added as DER requires. */
 export const unsigned = (magnitude: Uint8Array): Uint8Array => {
   let start = 0
   while (start < magnitude.length - 1 && magnitude[start] === 0) start++
@@ -35,7 +35,7 @@ export const unsigned = (magnitude: Uint8Array): Uint8Array => {
     : element(Tag.integer, octets)
 }
 
-/** OBJECT IDENTIFIER from its dotted form. */
+/** Returns an OBJECT IDENTIFIER, made from its dotted form. */
 export const oid = (dotted: string): Uint8Array => {
   const [root = 0, second = 0, ...rest] = dotted.split(".").map(Number)
   const octets: Array<number> = []
@@ -47,13 +47,15 @@ export const oid = (dotted: string): Uint8Array => {
   return element(Tag.oid, Uint8Array.from(octets))
 }
 
-/** BIT STRING of whole octets. */
+/** Returns a BIT STRING of whole octets. */
 export const bits = (octets: Uint8Array): Uint8Array => element(Tag.bitString, Uint8Array.of(0), octets)
 
-/** A character string type that holds UTF-8 (which is ASCII if the type requires ASCII). */
+/** Returns a character string of a type that contains UTF-8. If the type requires ASCII, the value must be ASCII. */
 export const text = (tag: number, value: string): Uint8Array => element(tag, Buffer.from(value, "utf8"))
 
-/** Time from epoch seconds: UTCTime to 2049, GeneralizedTime from 2050 (RFC 5280 section 4.1.2.5). */
+/**
+ * Returns a Time, made from epoch seconds: UTCTime up to 2049, GeneralizedTime from 2050 (RFC 5280 section 4.1.2.5).
+ */
 export const time = (epochSeconds: number): Uint8Array => {
   const at = new Date(epochSeconds * 1000)
   const year = at.getUTCFullYear()

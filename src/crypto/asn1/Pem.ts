@@ -4,14 +4,17 @@ import * as Result from "effect/Result"
 /** One block: `-----BEGIN <label>-----` to `-----END <label>-----`. */
 export interface PemBlock {
   readonly label: string
-  /** The decoded octets. They are not checked here: the reader of the label decides whether they are DER. */
+  /**
+   * The decoded octets. They are not checked here. Whoever reads a block with this label decides whether the octets are
+   * DER.
+   */
   readonly der: Uint8Array
-  /** Header lines of the old form (RFC 1421 section 4.6), such as `Proc-Type: 4,ENCRYPTED`. */
+  /** The header lines of the old form (RFC 1421 section 4.6), such as `Proc-Type: 4,ENCRYPTED`. */
   readonly headers: ReadonlyArray<string>
 }
 
 /**
- * The text is not PEM (RFC 7468). `detail` names the line and the rule. It quotes nothing, because the text may be a
+ * The text is not PEM (RFC 7468). `detail` names the line and the rule, and quotes nothing, because the text may be a
  * key.
  */
 export class PemFault extends Data.TaggedError("PemFault")<{ readonly detail: string }> {}
@@ -21,10 +24,11 @@ const HEADER = /^[A-Za-z][A-Za-z0-9-]*:/
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
 
 /**
- * Returns the blocks of a text, in order; an empty array if the text has no block. Line ends may be LF or CRLF.
+ * Returns the blocks of a text, in order. If the text has no block, returns an empty array. Lines may end with LF or
+ * CRLF.
  *
- * `outside` says what may stand around the blocks besides whitespace: `"nothing"`, or `"before"` for text in front of a
- * block. Tools write comments there (RFC 7468 section 2). Text after the last block is always refused.
+ * `outside` says what may be around the blocks besides whitespace: `"nothing"`, or `"before"` for text before a block,
+ * because tools write comments there (RFC 7468 section 2). Text after the last block is always refused.
  */
 export const splitPem = (
   text: string,
@@ -62,15 +66,15 @@ export const splitPem = (
     }
     if (content !== `-----END ${label}-----`) return fault(begun, "opens a block that is not closed")
     const der = Buffer.from(body, "base64")
-    // The runtime's decoder skips characters it does not know. So the octets are encoded again and compared with the
-    // text.
+    // The decoder of the runtime skips characters that it does not know. So the octets are encoded again and compared
+    // with the text.
     if (!BASE64.test(body) || der.toString("base64") !== body) return fault(begun, "opens a block that is not base64")
     blocks.push({ label, der, headers })
   }
   return stray === 0 ? Result.succeed(blocks) : fault(stray, "is data after the last block")
 }
 
-/** One block with lines of 64 characters and a final newline. */
+/** Returns one block, with lines of 64 characters and a newline at the end. */
 export const encodePem = (label: string, der: Uint8Array): string => {
   const body = Buffer.from(der.buffer, der.byteOffset, der.length).toString("base64")
   let out = `-----BEGIN ${label}-----\n`

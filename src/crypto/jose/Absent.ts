@@ -1,20 +1,23 @@
 /*
- * Recognises the ways in which encoders write a member without a value instead of leaving it out. Headers and payloads
- * of requests use only this definition of "absent".
+ * Recognises how encoders write a member that has no value, instead of leaving it out. The headers and payloads of all
+ * requests use this definition of "absent".
  */
 
-// The first instant of a calendar, in any time zone: typed languages write it for a time that was never set.
+// Matches the first instant of a calendar, in any time zone. Typed languages write it for a time that was never set.
 const unsetTime =
   /^(?:0001-01-01|0000-12-31)[Tt](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)?$/
 
 /**
- * Returns whether the value of an optional member means that there is no value: `null`, an empty text, or a time of
+ * Returns whether the value of an optional member means that there is no value: `null`, an empty text, or a time in the
  * year 1 that was never set.
  */
 export const isAbsent = (value: unknown): boolean =>
   value === undefined || value === null || value === "" || (typeof value === "string" && unsetTime.test(value))
 
-/** Returns a JSON object without its absent optional members. Returns the object itself if no member is absent. */
+/**
+ * Returns a JSON object without the optional members that count as absent. If there are none, returns the object
+ * itself.
+ */
 export const withoutAbsent = (
   members: { readonly [member: string]: unknown },
   optional: ReadonlyArray<string>

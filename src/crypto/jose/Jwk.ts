@@ -5,11 +5,14 @@ import { decodeBase64url } from "../Base64url.ts"
 import { sha256Octets } from "../Digest.ts"
 import { BadPublicKey } from "./JoseRefused.ts"
 
-/** The algorithms of RFC 7518 section 3.1 and RFC 8037 that are implemented: one for each kind of key that may be certified. */
+/**
+ * The implemented algorithms of RFC 7518 section 3.1 and RFC 8037. There is one for each kind of key that may be
+ * certified.
+ */
 export const signatureAlgorithms = ["ES256", "RS256", "ES384", "ES512", "EdDSA"] as const
 export type SignatureAlgorithm = (typeof signatureAlgorithms)[number]
 
-/** The kind of key that signs with each algorithm, in words. */
+/** For each algorithm, the kind of key that signs with it, in words. */
 export const keyKinds: { readonly [A in SignatureAlgorithm]: string } = {
   ES256: "a P-256 key",
   RS256: "an RSA key",
@@ -22,9 +25,9 @@ export const keyKinds: { readonly [A in SignatureAlgorithm]: string } = {
 export interface AccountKey {
   readonly algorithm: SignatureAlgorithm
   readonly key: KeyObject
-  /** DER SubjectPublicKeyInfo, as `accounts.pubkey` and `orders.cert_pubkey` hold it. */
+  /** The key as DER SubjectPublicKeyInfo, in the form of `accounts.pubkey` and `orders.cert_pubkey`. */
   readonly spki: Buffer
-  /** base64url SHA-256 of the canonical JWK (RFC 7638). */
+  /** The SHA-256 of the canonical JWK (RFC 7638) in base64url. */
   readonly thumbprint: string
 }
 
@@ -157,9 +160,9 @@ const importRsa = (jwk: Jwk): Result.Result<AccountKey, BadPublicKey> => {
 }
 
 /**
- * Reads a `jwk` header (RFC 7517): EC on P-256, P-384 or P-521, Ed25519, and RSA of 2048 to 8192 bits. Other members,
- * private ones included, are neither read nor kept. The algorithm follows from the key, never from a header.
- * {@link checkKey} decides whether requests may use that algorithm.
+ * Reads a `jwk` header (RFC 7517): EC on P-256, P-384 or P-521, Ed25519, and RSA of 2048 to 8192 bits. All other
+ * members, including private ones, are neither read nor kept. The key determines the algorithm; a header never does.
+ * {@link checkKey} decides whether requests may use this algorithm.
  */
 export const importJwk = (jwk: Jwk): Result.Result<AccountKey, BadPublicKey> => {
   switch (jwk["kty"]) {
@@ -174,7 +177,7 @@ export const importJwk = (jwk: Jwk): Result.Result<AccountKey, BadPublicKey> => 
   }
 }
 
-/** Reads a stored key. {@link importJwk} checked it before it was stored. */
+/** Reads a stored key. {@link importJwk} checked the key before it was stored. */
 export const importSpki = (spki: Uint8Array): AccountKey => {
   const der = Buffer.from(spki)
   const key = createPublicKey({ key: der, format: "der", type: "spki" })

@@ -35,7 +35,7 @@ type Members = { readonly [member: string]: unknown }
 const maxDepth = 64
 const [quote, backslash, openBracket, closeBracket, openBrace, closeBrace] = Buffer.from(`"\\[]{}`)
 
-/** Returns whether JSON is nested deeper than any honest client needs. */
+/** Returns whether JSON is nested more deeply than any honest client needs. */
 const isTooDeep = (bytes: Uint8Array): boolean => {
   let depth = 0
   let inText = false
@@ -53,8 +53,8 @@ const isTooDeep = (bytes: Uint8Array): boolean => {
 }
 
 /**
- * Parses UTF-8 JSON that must be an object, and returns `undefined` for anything else. It refuses a byte order mark,
- * invalid UTF-8 and JSON that is nested too deep.
+ * Parses UTF-8 JSON that must be an object. Returns `undefined` for anything else, and for a byte order mark, invalid
+ * UTF-8, or JSON that is nested too deeply.
  */
 export const parseObject = (bytes: Uint8Array): Members | undefined => {
   if (isTooDeep(bytes)) return undefined
@@ -82,13 +82,16 @@ const isObject = (value: unknown): value is Members =>
 const textMembers = ["alg", "nonce", "url", "kid"] as const
 
 /**
- * Makes the check of row 2 of docs/decisions/acme-surface.md, "Order of the checks": a flattened JWS whose protected
- * header decodes.
+ * Makes the check in row 2 of docs/decisions/acme-surface.md, "Order of the checks": the text is a flattened JWS whose
+ * protected header can be decoded.
  */
 export const parseJws = (body: Uint8Array): Result.Result<Jws, MalformedJws> =>
   readJws(parseObject(body), "The body is not a JSON object.")
 
-/** Like {@link parseJws}, for parsed JSON. If the value is not an object, the refusal has the detail `notAnObject`. */
+/**
+ * Does the same as {@link parseJws} for JSON that is already parsed. If the value is not an object, the detail of the
+ * refusal is `notAnObject`.
+ */
 export const readJws = (envelope: unknown, notAnObject: string): Result.Result<Jws, MalformedJws> => {
   if (!isObject(envelope)) return malformed(notAnObject)
   if (optional(envelope, "header") !== undefined) return malformed("An unprotected header is not accepted.")
@@ -129,7 +132,7 @@ export const readJws = (envelope: unknown, notAnObject: string): Result.Result<J
       url: optional(members, "url") as string | undefined,
       kid: optional(members, "kid") as string | undefined,
       jwk,
-      // Only a missing `crit` counts as absent: a client that writes the member asks for something that is not
+      // Only a missing `crit` counts as absent: a client that writes this member asks for something that is not
       // implemented here.
       hasCrit: Object.hasOwn(members, "crit")
     },
@@ -143,8 +146,8 @@ const described = (algorithms: ReadonlyArray<SignatureAlgorithm>): string =>
   algorithms.map((algorithm) => `${algorithm}, with ${keyKinds[algorithm]}`).join(", or ")
 
 /**
- * Returns whether requests may be signed with an `alg` (RFC 8555 section 6.2). This is checked before the key: the
- * refusal lists the accepted algorithms, so that the client can make a key for one of them.
+ * Checks that requests may be signed with an `alg` (RFC 8555 section 6.2). This is checked before the key. The refusal
+ * lists the accepted algorithms, so that the client can make a key for one of them.
  */
 export const checkAlgorithm = (
   alg: string | undefined,
@@ -154,7 +157,7 @@ export const checkAlgorithm = (
     ? Result.void
     : Result.fail(new BadSignatureAlgorithm({ detail: `The alg must be ${described(algorithms)}.`, algorithms }))
 
-/** Checks that `alg` is the key's own algorithm, and that the algorithm is accepted. */
+/** Checks that `alg` is the algorithm of the key itself, and that this algorithm is accepted. */
 export const checkKey = (
   alg: string | undefined,
   { algorithm }: AccountKey,
@@ -172,8 +175,9 @@ export const checkKey = (
 const es256Half = 32
 
 /**
- * Returns whether an ES256 signature, R and S of 32 octets each (RFC 7518 section 3.4), verifies. A key with options
- * would let the runtime verify this form too, but that costs half as much again (81 us instead of 53 us on Node 24).
+ * Returns whether an ES256 signature verifies. It is R and S of 32 octets each (RFC 7518 section 3.4). The runtime can
+ * also verify this form, if the key is given with options, but that costs half as much again (81 us instead of 53 us on
+ * Node 24).
  */
 export const verifyEs256 = (input: Uint8Array, key: KeyObject, signature: Uint8Array): boolean =>
   signature.length === 2 * es256Half
@@ -184,11 +188,13 @@ export const verifyEs256 = (input: Uint8Array, key: KeyObject, signature: Uint8A
     sequence(unsigned(signature.subarray(0, es256Half)), unsigned(signature.subarray(es256Half)))
   )
 
-/** Verifies the other ECDSA signatures (RFC 7518 section 3.4): R and S of equal length, one after the other. */
+/**
+ * Verifies the other ECDSA signatures (RFC 7518 section 3.4). They are R and S of equal length, one after the other.
+ */
 const verifyEcdsa = (digest: string, half: number, { signature, signingInput }: Jws, key: KeyObject): boolean =>
   signature.length === 2 * half && verify(digest, signingInput, { key, dsaEncoding: "ieee-p1363" }, signature)
 
-/** Check 7: returns whether the signature verifies under the key, with the key's own algorithm. */
+/** Makes check 7: returns whether the signature verifies with the key, by the algorithm of the key itself. */
 export const verifyJws = (jws: Jws, { algorithm, key }: AccountKey): boolean => {
   const { signature, signingInput } = jws
   switch (algorithm) {
@@ -205,7 +211,10 @@ export const verifyJws = (jws: Jws, { algorithm, key }: AccountKey): boolean => 
   }
 }
 
-/** The octets of a signature, for algorithms that fix the length (RFC 7518 section 3.4, RFC 8037 section 3.1). */
+/**
+ * The number of octets in a signature, for the algorithms in which this number is fixed (RFC 7518 section 3.4, RFC 8037
+ * section 3.1).
+ */
 const signatureOctets: { readonly [alg in SignatureAlgorithm]?: number } = {
   ES256: 2 * es256Half,
   ES384: 96,
@@ -214,8 +223,8 @@ const signatureOctets: { readonly [alg in SignatureAlgorithm]?: number } = {
 }
 
 /**
- * Returns a sentence for the client about a signature that {@link verifyJws} refused. The length shows whether a part
- * was encoded too short, or the signature is DER.
+ * Returns a sentence for the client about a signature that {@link verifyJws} refused. The length of the signature shows
+ * whether one of its parts was encoded too short, or whether it is DER.
  */
 export const signatureFault = ({ signature }: Jws, { algorithm }: AccountKey): string => {
   const octets = signatureOctets[algorithm]
@@ -226,13 +235,19 @@ export const signatureFault = ({ signature }: Jws, { algorithm }: AccountKey): s
 
 const macDigests: { readonly [alg: string]: MacDigest } = { HS256: "sha256", HS384: "sha384", HS512: "sha512" }
 
-/** The digest of a MAC algorithm (RFC 7518 section 3.2), or `undefined` if `alg` is not a MAC algorithm. */
+/** Returns the digest of a MAC algorithm (RFC 7518 section 3.2), or `undefined` if `alg` is not a MAC algorithm. */
 export const macDigestOf = (alg: string | undefined): MacDigest | undefined =>
   alg !== undefined && Object.hasOwn(macDigests, alg) ? macDigests[alg] : undefined
 
-/** Returns whether the signature is the MAC (RFC 7518 section 3.2) under a secret. It compares in constant time. */
+/**
+ * Returns whether the signature is the MAC (RFC 7518 section 3.2) that a secret produces. The comparison takes constant
+ * time.
+ */
 export const verifyMac = ({ signature, signingInput }: Jws, digest: MacDigest, secret: Uint8Array): boolean =>
   isSame(signature, hmac(digest, secret, [signingInput]))
 
-/** The first 16 hexadecimal digits of the SHA-256 of a value that must not itself be logged. */
+/**
+ * Returns the first 16 hexadecimal digits of the SHA-256 of a value. This is for values that must not themselves be
+ * logged.
+ */
 export const fingerprint = (value: string | Uint8Array): string => sha256(value).slice(0, 16)

@@ -2,37 +2,40 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import { createPrivateKey, createPublicKey } from "node:crypto"
 
-/* Signatures that this service makes as a client of other CAs. `Jws.ts` reads the requests of its own clients. */
+/* Signatures that this service makes as a client of other CAs. The requests of its own clients are read by `Jws.ts`. */
 
 // Most processes make no such signatures, so the library is loaded only when it is needed.
 const library = Effect.promise(() => import("./Library.ts"))
 
-/** A flattened JWS (RFC 7515 section 7.2.2) with a protected header only. */
+/** A flattened JWS (RFC 7515 section 7.2.2) whose only header is the protected one. */
 export interface SignedJws {
   readonly protected: string
   readonly payload: string
   readonly signature: string
 }
 
-/** A protected header without its `alg`, which follows from the key. */
+/** A protected header without its `alg`, because the key determines that. */
 export type Header = Readonly<Record<string, unknown>>
 
 /** A P-256 key that signs requests. */
 export interface RequestKey {
-  /** The public half, with only the required members. */
+  /** The public half of the key, with only the required members. */
   readonly jwk: { readonly crv: string; readonly kty: string; readonly x: string; readonly y: string }
-  /** base64url SHA-256 of the JWK (RFC 7638). */
+  /** The SHA-256 of the JWK (RFC 7638) in base64url. */
   readonly thumbprint: string
   /** Signs with ES256. */
   readonly sign: (header: Header, payload: string) => Effect.Effect<SignedJws>
 }
 
-/** The text is not a key to sign requests with: it is not a private key in PEM, or the key is not ECDSA P-256. */
+/**
+ * The text is not a key with which requests can be signed: it is not a private key in PEM, or the key is not ECDSA
+ * P-256.
+ */
 export class NoRequestKey extends Data.TaggedError("NoRequestKey")<{ readonly reason: "unreadable" | "kind" }> {}
 
 /**
- * Reads a key from unencrypted PEM: PKCS#8, or the older form that only EC keys have. The library itself does not read
- * the older form.
+ * Reads a key from unencrypted PEM, either PKCS#8 or the older form that exists only for EC keys. The library itself
+ * cannot read the older form.
  */
 export const readRequestKey = (pem: string): Effect.Effect<RequestKey, NoRequestKey> =>
   Effect.gen(function*() {
@@ -65,7 +68,7 @@ const flattened = (
     signature
   }))
 
-/** A new P-256 key as PEM. The caller must read it back before use, as every later start does. */
+/** A new P-256 key as PEM. Before it is used, the caller must read it back, as every later start does. */
 export const newRequestKey: Effect.Effect<string> = Effect.gen(function*() {
   const { exportPKCS8, generateKeyPair } = yield* library
   const pem = yield* Effect.promise(async () =>
@@ -75,8 +78,8 @@ export const newRequestKey: Effect.Effect<string> = Effect.gen(function*() {
 })
 
 /**
- * Returns a JWS signed with HS256 under a secret that is not empty. An external account binding is such a JWS (RFC 8555
- * section 7.3.4).
+ * Returns a JWS that is signed with HS256 and a secret that is not empty. An external account binding is such a JWS
+ * (RFC 8555 section 7.3.4).
  */
 export const signByMac = (secret: Uint8Array, header: Header, payload: string): Effect.Effect<SignedJws> =>
   Effect.flatMap(

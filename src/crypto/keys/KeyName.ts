@@ -10,8 +10,8 @@ const curves: { readonly [oid: string]: string } = {
 }
 
 /**
- * The name of a key for people: `ecdsa-p256`, `rsa-2048`, `ed25519`, or `unknown`. It only reads the octets of the
- * SubjectPublicKeyInfo. Importing the key would cost much more, and a list shows many keys.
+ * Returns the name of a key for people: `ecdsa-p256`, `rsa-2048`, `ed25519`, or `unknown`. The name is read from the
+ * octets of the SubjectPublicKeyInfo. To import the key would cost much more, and a list shows many keys.
  */
 export const keyName = (spki: Uint8Array): string => {
   const modulus = modulusOf(spki)

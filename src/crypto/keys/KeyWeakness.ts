@@ -3,9 +3,11 @@ import type { DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
 import { ED25519, readAlgorithm, readModulus, RSA, rsaWeakness } from "./WeakKey.ts"
 
-/* Weaknesses of a public key itself, independent of its owner and its use. */
+/* The weaknesses of a public key itself, whoever owns it and whatever it is used for. */
 
-/** The modulus (big-endian magnitude) of a DER SubjectPublicKeyInfo, or undefined if it is not an RSA key. */
+/**
+ * Returns the modulus (big-endian magnitude) of a DER SubjectPublicKeyInfo, or undefined if the key is not an RSA key.
+ */
 export const modulusOf = (spki: Uint8Array): Uint8Array | undefined => {
   const read = decode(spki, (reader) => keyOf(reader, RSA))
   const key = Result.isSuccess(read) ? read.success : undefined
@@ -13,8 +15,8 @@ export const modulusOf = (spki: Uint8Array): Uint8Array | undefined => {
 }
 
 /**
- * Returns the weakness of a well-formed key (DER SubjectPublicKeyInfo), as a part of a sentence for the client, or
- * undefined.
+ * Returns the weakness of a well-formed key (DER SubjectPublicKeyInfo) as a part of a sentence for the client. Returns
+ * undefined if the key is not weak.
  */
 export const keyWeakness = (spki: Uint8Array): string | undefined => {
   const modulus = modulusOf(spki)
@@ -23,7 +25,7 @@ export const keyWeakness = (spki: Uint8Array): string | undefined => {
   return Result.isSuccess(read) && read.success !== undefined ? edwardsWeakness(read.success) : undefined
 }
 
-/** Returns the octets of the key, or `undefined` if it is not of this family. */
+/** Returns the octets of the key, or `undefined` if the key does not belong to this family. */
 const keyOf = (reader: DerReader, family: string): Uint8Array | undefined => {
   const info = reader.enter(Tag.sequence)
   const { oid } = readAlgorithm(info)
@@ -36,8 +38,8 @@ const P = 2n ** 255n - 19n
 const eighth = 0x05fc536d880238b13933c6d305acdfd5f098eff289f4c345b027b2c28f95e826n
 
 /**
- * The y coordinates of the eight points whose order divides the cofactor (RFC 7748 section 7 describes such points).
- * Anyone can make signatures that verify under such a key.
+ * The y coordinates of the eight points whose order divides the cofactor (RFC 7748 section 7 describes such points). If
+ * a key is one of these points, anyone can make signatures that verify with it.
  */
 const smallOrder: ReadonlySet<bigint> = new Set([0n, 1n, P - 1n, eighth, P - eighth])
 

@@ -7,14 +7,14 @@ import { decode, Tag } from "../asn1/DerReader.ts"
 import { maxExponentOctets } from "../jose/Jwk.ts"
 
 /**
- * Checks which subject keys have an accepted form (type, size, exponent), and which RSA moduli anyone can factor
- * (docs/protocol.md, "CSR policy" and "Bad keys").
+ * Checks which subject keys have an accepted form (type, size, exponent), and which RSA moduli can be factored by
+ * anyone (docs/protocol.md, "CSR policy" and "Bad keys").
  */
 
 /** AlgorithmIdentifier (RFC 5280 section 4.1.1.2). */
 export interface AlgorithmIdentifier {
   readonly oid: string
-  /** The whole parameters, header included. */
+  /** The whole element with the parameters, including its header. */
   readonly parameters: Uint8Array | undefined
 }
 
@@ -31,7 +31,7 @@ export const readAlgorithm = (reader: DerReader): AlgorithmIdentifier => {
 export const isNull = (parameters: Uint8Array | undefined): boolean =>
   parameters !== undefined && parameters.length === 2 && parameters[0] === Tag.null
 
-/** The families of subject keys that may get certificates. */
+/** The families of subject keys that can be certified. */
 export type KeyType = "rsa" | "ecdsa" | "ed25519"
 
 /** A public key of an accepted form. `PublicKeys.ts` checks later whether it is weak, because that costs more. */
@@ -40,7 +40,10 @@ export interface SubjectKey {
   readonly object: KeyObject
 }
 
-/** A public key outside the policy. `reason` is a word of the CSR refusals; `detail` is a sentence for the client. */
+/**
+ * A public key that the policy does not accept. `reason` is a word for the refusals of CSRs, and `detail` is a sentence
+ * for the client.
+ */
 export class KeyRefused extends Data.TaggedError("KeyRefused")<{
   readonly reason: "undecodable" | "key_type" | "key_size" | "exponent"
   readonly detail: string
@@ -64,8 +67,8 @@ const curves: { readonly [oid: string]: { readonly name: string; readonly size: 
 }
 
 /**
- * Reads a DER SubjectPublicKeyInfo under the "key" row of Finalize. A key must have its canonical encoding, so that
- * equal keys have equal octets.
+ * Reads a DER SubjectPublicKeyInfo by the rules of the "key" row of Finalize. The key must have its canonical encoding,
+ * so that equal keys have equal octets.
  */
 export const readSubjectKey = (spki: Uint8Array): Result.Result<SubjectKey, KeyRefused> => {
   const read = decode(spki, (reader) => {
@@ -86,7 +89,7 @@ export const readSubjectKey = (spki: Uint8Array): Result.Result<SubjectKey, KeyR
   return imported("ed25519", { key: { kty: "OKP", crv: "Ed25519", x: base64url(key) }, format: "jwk" })
 }
 
-/** Returns the family of a key that {@link readSubjectKey} accepted earlier. It reads only the algorithm. */
+/** Returns the family of a key that {@link readSubjectKey} has accepted before. Only the algorithm is read. */
 export const keyTypeOf = (spki: Uint8Array): KeyType | undefined => {
   const read = decode(spki, (reader) => {
     const info = reader.enter(Tag.sequence)
@@ -99,7 +102,7 @@ export const keyTypeOf = (spki: Uint8Array): KeyType | undefined => {
 
 const families: { readonly [oid: string]: KeyType } = { [RSA]: "rsa", [EC]: "ecdsa", [ED25519]: "ed25519" }
 
-/** The modulus of an RSAPublicKey (RFC 3279 section 2.3.1). */
+/** Returns the modulus of an RSAPublicKey (RFC 3279 section 2.3.1). */
 export const readModulus = (reader: DerReader): Uint8Array => {
   const fields = reader.enter(Tag.sequence)
   const modulus = fields.positive()
@@ -108,7 +111,8 @@ export const readModulus = (reader: DerReader): Uint8Array => {
 }
 
 const readRsaKey = (algorithm: AlgorithmIdentifier, key: Uint8Array): Result.Result<SubjectKey, KeyRefused> => {
-  // Only one encoding per key (RFC 3279 section 2.3.1): otherwise equal keys could differ in comparisons and hashes.
+  // Each key may have only one encoding (RFC 3279 section 2.3.1). Otherwise equal keys could differ in comparisons and
+  // hashes.
   if (!isNull(algorithm.parameters)) return refuse("undecodable", "The RSA key has parameters other than NULL.")
   const read = decode(key, (reader) => {
     const fields = reader.enter(Tag.sequence)
@@ -122,7 +126,7 @@ const readRsaKey = (algorithm: AlgorithmIdentifier, key: Uint8Array): Result.Res
   const size = modulus.length * 8 - Math.clz32(modulus[0] ?? 0) + 24
   if (size < 2048 || size > 8192) return refuse("key_size", `The RSA key has ${size} bits; 2048 to 8192 are accepted.`)
   const isOdd = ((exponent[exponent.length - 1] ?? 0) & 1) === 1
-  // An odd exponent of 17 bits or more is 65537 or more.
+  // An odd exponent of at least 17 bits is at least 65537.
   const isLarge = exponent.length > 2 && (exponent.length > 3 || (exponent[0] ?? 0) >= 1)
   if (!isOdd || !isLarge) return refuse("exponent", "The RSA exponent is even or below 65537.")
   if (exponent.length > maxExponentOctets) return refuse("exponent", "The RSA exponent has more than 64 bits.")
@@ -139,7 +143,7 @@ const readEcKey = (
   if (Result.isFailure(named)) return refuse("key_type", "The EC key does not name its curve.")
   const curve = curves[named.success]
   if (curve === undefined) return refuse("key_type", "The curve is none of P-256, P-384 and P-521.")
-  // A compressed point is a second encoding of the same key; see RSA above.
+  // A compressed point would be a second encoding of the same key; see RSA above.
   if (key[0] !== 4 || key.length !== 1 + 2 * curve.size) {
     return refuse("key_type", "The EC key is not an uncompressed point of its curve.")
   }
@@ -162,9 +166,9 @@ const imported = (
   })
 
 /**
- * Returns the weakness of an RSA modulus (big-endian magnitude), as a text for the client, or undefined: a ROCA
- * fingerprint, a factor below 2^16, or primes that a hundred Fermat rounds find. It takes less than a millisecond for
- * 2048 bits.
+ * Returns the weakness of an RSA modulus (big-endian magnitude) as a text for the client, or undefined if there is
+ * none. Weak means: a ROCA fingerprint, a factor below 2^16, or primes that a hundred Fermat rounds find. For 2048
+ * bits, this takes less than a millisecond.
  */
 export const rsaWeakness = (modulus: Uint8Array): string | undefined => {
   const n = BigInt(`0x${Buffer.from(modulus.buffer, modulus.byteOffset, modulus.length).toString("hex")}`)
@@ -185,7 +189,7 @@ const primesBelow = (limit: number): ReadonlyArray<number> => {
   return primes
 }
 
-/** `product` is the product of `primes`, and stays below a bound. */
+/** `product` is the product of `primes`. It stays below a limit. */
 interface Chunk {
   readonly product: bigint
   readonly primes: ReadonlyArray<number>
@@ -196,7 +200,7 @@ interface Node {
   readonly chunks: ReadonlyArray<Chunk>
 }
 
-// A chunk's product fits a double exactly, so that the last step needs no BigInt.
+// The product of a chunk can be represented exactly as a double, so that the last step needs no BigInt.
 const CHUNK_BITS = 53n
 const NODE_CHUNKS = 12
 const chunksOf = (primes: ReadonlyArray<number>): ReadonlyArray<Chunk> => {
@@ -227,17 +231,21 @@ const nodesOf = (chunks: ReadonlyArray<Chunk>): ReadonlyArray<Node> => {
   return nodes
 }
 
-// Made when the first key is checked, because a command of the command line checks no key.
+// This is made when the first key is checked, because a command of the command line checks no key.
 let madeNodes: ReadonlyArray<Node> | undefined
 const trialNodes = (): ReadonlyArray<Node> => madeNodes ??= nodesOf(chunksOf(primesBelow(0x10000)))
 
-/** Trial division by a remainder tree of three levels: few long divisions, many short ones. */
+/**
+ * Makes the trial division with a remainder tree of three levels: few divisions of long numbers, and many of short
+ * ones.
+ */
 const hasSmallFactor = (n: bigint): boolean => {
   for (const node of trialNodes()) {
     const middle = n % node.product
     for (const chunk of node.chunks) {
       const rest = Number(middle % chunk.product)
-      // The remainder of doubles is a slow library call. This is as exact, because every product stays below 2^53.
+      // The remainder operator for doubles is a slow library call. This computation is as exact, because every product
+      // stays below 2^53.
       for (const prime of chunk.primes) if (Math.floor(rest / prime) * prime === rest) return true
     }
   }
@@ -245,8 +253,9 @@ const hasSmallFactor = (n: bigint): boolean => {
 }
 
 /**
- * For each prime of the primorial that the flawed library used: the residues of the powers of 65537 (Nemec et al., "The
- * Return of Coppersmith's Attack", section 2.3). A sound modulus matches all of them with probability below 2^-27.
+ * For each prime of the primorial that the flawed library used, the residues of the powers of 65537 (Nemec et al., "The
+ * Return of Coppersmith's Attack", section 2.3). The probability that a sound modulus matches all of them is below
+ * 2^-27.
  */
 const rocaPrimes = primesBelow(168).filter((prime) => prime > 2).map((prime) => {
   const residues = new Uint8Array(prime)
@@ -261,7 +270,8 @@ const hasRocaFingerprint = (n: bigint): boolean => {
 }
 
 /**
- * Searches by Fermat's method: n = a^2 - b^2, where `a` is one of the first hundred integers from the square root up.
+ * Searches by Fermat's method for n = a^2 - b^2, where `a` is one of the first hundred integers from the square root
+ * up.
  */
 const hasClosePrimes = (n: bigint): boolean => {
   let a = squareRoot(n)
@@ -275,7 +285,7 @@ const hasClosePrimes = (n: bigint): boolean => {
   return false
 }
 
-/** Floor of the square root, by Newton's method from above. */
+/** Returns the largest integer that is not greater than the square root, by Newton's method from above. */
 const squareRoot = (n: bigint): bigint => {
   if (n < 2n) return n
   let x = 1n << (BigInt(n.toString(16).length) * 2n + 1n)
@@ -296,7 +306,10 @@ const SIEVE = 63 * 65 * 11
 const squares64 = squaresModulo(64)
 const squaresSieve = squaresModulo(SIEVE)
 
-/** Returns whether a number is a square. Residues exclude most other numbers, so that few roots are computed. */
+/**
+ * Returns whether a number is a square. Most other numbers are excluded by their residues, so that few roots are
+ * computed.
+ */
 const isSquare = (n: bigint): boolean => {
   if (squares64[Number(n & 63n)] !== 1 || squaresSieve[Number(n % BigInt(SIEVE))] !== 1) return false
   const root = squareRoot(n)

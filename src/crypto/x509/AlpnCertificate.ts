@@ -19,7 +19,7 @@ export type AlpnCertificateFault =
   | "extension_length"
   | "extension_mismatch"
 
-/** A fault. For `san_mismatch` it includes the names that the certificate has instead, unchanged. */
+/** A fault. For `san_mismatch`, it also has the names that the certificate contains instead, unchanged. */
 export interface FoundFault {
   readonly fault: AlpnCertificateFault
   readonly names: ReadonlyArray<string>
@@ -29,9 +29,9 @@ export interface FoundFault {
 const ACME_IDENTIFIER = "1.3.6.1.5.5.7.1.31"
 
 /**
- * Returns the first fault of the certificate that a server presented for a name, or undefined. The certificate must be
- * self-signed, have one SAN with only that name, and one critical acmeIdentifier with the digest of the key
- * authorization.
+ * Returns the first fault of the certificate that a server presented for a name, or undefined if there is no fault. The
+ * certificate must be self-signed. It must have one SAN with only that name, and one critical acmeIdentifier with the
+ * digest of the key authorization.
  */
 export const alpnCertificateFault = (
   der: Uint8Array,
@@ -60,8 +60,8 @@ const isSelfSigned = (der: Uint8Array, { issuer, subject }: Certificate): boolea
   )
 
 /**
- * Returns the DNS names of the SAN, or undefined without a SAN. The result is empty if the SAN has names of other types
- * too, or occurs twice.
+ * Returns the DNS names of the SAN, or undefined if there is no SAN. The result is empty if the SAN also has names of
+ * other types, or if there are two SANs.
  */
 const namesOf = ({ extensions }: Certificate): ReadonlyArray<string> | undefined => {
   const [san, another] = extensions.filter(({ oid }) => oid === SUBJECT_ALT_NAME)

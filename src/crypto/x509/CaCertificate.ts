@@ -5,9 +5,9 @@ import { extension, type LeafNotSigned, relativeName, subjectKeyIdentifier, type
 import type { CaKeyType, CertificatePair } from "./SelfSigned.ts"
 import { generateSelfSigned } from "./SelfSigned.ts"
 
-/** Generates a CA (docs/decisions/local-ca.md, "Files"). Not on the hot path. */
+/** Generates a CA (docs/decisions/local-ca.md, "Files"). This is done rarely, so its speed does not matter. */
 
-/** `signer.local_ca.subject`. An empty or absent part is left out; `country` has two letters. */
+/** The keys of `signer.local_ca.subject`. A part that is empty or absent is left out. `country` has two letters. */
 export interface CaSubject {
   readonly commonName: string
   readonly organization?: string | undefined
@@ -28,7 +28,7 @@ const CA_CONSTRAINTS = extension(
 
 const VALIDITY_DAYS = 3653
 
-/** A new self-signed CA. `now` is epoch seconds, `serial` comes from `serialFrom`. */
+/** Returns a new self-signed CA. `now` is in epoch seconds, and `serial` comes from `serialFrom`. */
 export const generateCa = ({ keyType, now, serial, subject }: {
   readonly keyType: CaKeyType
   readonly subject: CaSubject
@@ -44,7 +44,10 @@ export const generateCa = ({ keyType, now, serial, subject }: {
     extensions: (spki) => [CA_CONSTRAINTS, CA_USAGE, subjectKeyIdentifier(spki)]
   })
 
-/** The DER Name of a subject: country, state, locality, organization, unit, common name. Empty parts are left out. */
+/**
+ * Returns the DER Name of a subject: country, state, locality, organization, unit, common name. Empty parts are left
+ * out.
+ */
 export const encodeSubject = (subject: CaSubject): Uint8Array => {
   const parts: ReadonlyArray<readonly [type: string, tag: number, value: string | undefined]> = [
     ["2.5.4.6", Tag.printableString, subject.country],

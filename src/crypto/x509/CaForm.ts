@@ -3,24 +3,24 @@ import { decode, Tag } from "../asn1/DerReader.ts"
 import { issued, readCertificate, SUBJECT_KEY_IDENTIFIER } from "./Certificate.ts"
 
 /**
- * Finds missing parts of a CA certificate that RFC 5280 requires, although most verifiers do not. Strict verifiers
- * refuse every leaf below a CA without these parts: `openssl verify -x509_strict`, and Python from 3.13 on. Not on the
- * hot path.
+ * Finds the parts that a CA certificate lacks although RFC 5280 requires them. Most verifiers do not require them.
+ * Strict verifiers (`openssl verify -x509_strict`, and Python from 3.13 on) refuse every leaf below a CA without these
+ * parts. This is done rarely, so its speed does not matter.
  */
 
-/** A part that a certificate lacks: RFC 5280 sections 4.2.1.3, 4.2.1.2, 4.2.1.1 and 4.2.1.9. */
+/** A part that a certificate may lack (RFC 5280 sections 4.2.1.3, 4.2.1.2, 4.2.1.1 and 4.2.1.9). */
 export type CaLack =
   | "key_usage_missing"
   | "subject_key_identifier_missing"
   | "authority_key_identifier_missing"
   | "basic_constraints_not_critical"
 
-/** Returns whether an authorityKeyIdentifier has a keyIdentifier. */
+/** Returns whether an authorityKeyIdentifier contains a keyIdentifier. */
 const hasKeyIdentifier = (value: Uint8Array | undefined): boolean =>
   value !== undefined &&
   Result.getOrElse(decode(value, (reader) => reader.enter(Tag.sequence).next === 0x80), () => false)
 
-/** Returns what a CA certificate (DER) lacks. A self-signed root needs no authorityKeyIdentifier. */
+/** Returns the parts that a CA certificate (DER) lacks. A self-signed root needs no authorityKeyIdentifier. */
 export const caLacks = (der: Uint8Array): ReadonlyArray<CaLack> => {
   const read = readCertificate(der)
   if (Result.isFailure(read)) return []

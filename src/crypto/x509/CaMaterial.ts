@@ -12,45 +12,52 @@ import { keyIdentifier } from "./Leaf.ts"
 import type { NameConstraints } from "./NameConstraints.ts"
 import { readNameConstraints } from "./NameConstraints.ts"
 
-/** Reads a CA from its files (docs/decisions/local-ca.md, "Loading"). Not on the hot path. */
+/**
+ * Reads a CA from its files (docs/decisions/local-ca.md, "Loading"). This is done rarely, so its speed does not matter.
+ */
 
-/** The CA cannot be used. `detail` is a clause without a final stop that says exactly why; it quotes no key. */
+/** The CA cannot be used. `detail` is a clause without a full stop that says exactly why. It quotes no key. */
 export class CaUnusable extends Data.TaggedError("CaUnusable")<{ readonly detail: string }> {}
 
 /**
  * The certificate of a chain that expires first: its expiry in epoch seconds, and its subject in readable form, with
- * one attribute per line.
+ * one attribute on each line.
  */
 export interface FirstToEnd {
   readonly notAfter: number
   readonly subjectText: string
 }
 
-/** A CA that is ready for use. Every byte field is DER or raw octets, every time is epoch seconds. */
+/** A CA that is ready for use. Every field of bytes is DER or raw octets, and every time is in epoch seconds. */
 export interface CaMaterial {
-  /** The certificates of the file. The issuer of leaves comes first. */
+  /** The certificates of the file. The certificate that issues leaves comes first. */
   readonly certificates: ReadonlyArray<Uint8Array>
-  /** The same certificates as PEM, encoded again. They follow the leaf in every chain. */
+  /** The same certificates as PEM, in a new encoding. They follow the leaf in every chain. */
   readonly chainPem: string
   /** The last certificate of the file, which /ca.pem serves. */
   readonly anchorPem: string
-  /** Lower-case hexadecimal SHA-256 of the issuer's SubjectPublicKeyInfo. */
+  /** The SHA-256 of the issuer's SubjectPublicKeyInfo, in lower-case hexadecimal. */
   readonly issuerId: string
-  /** Lower-case hexadecimal SHA-256 of the issuer's certificate. */
+  /** The SHA-256 of the issuer's certificate, in lower-case hexadecimal. */
   readonly fingerprint: string
   readonly notBefore: number
   readonly notAfter: number
-  /** The certificate of the file that expires first. Verifiers accept nothing that the CA signed after that time. */
+  /**
+   * The certificate of the file that expires first. After that time, verifiers accept nothing that the CA has signed.
+   */
   readonly firstToEnd: FirstToEnd
   readonly selfSigned: boolean
   readonly keyType: "ecdsa-p256" | "ecdsa-p384" | "rsa"
-  /** DER Name of the issuer. */
+  /** The name of the issuer, as a DER Name. */
   readonly subject: Uint8Array
-  /** The same name in readable form, with one attribute per line. */
+  /** The same name in readable form, with one attribute on each line. */
   readonly subjectText: string
-  /** The key identifier in the AKI of leaves: the issuer's own SKI or, if it has none, RFC 7093 method 1 of its key. */
+  /**
+   * The key identifier in the AKI of leaves: the issuer's own SKI or, if it has none, RFC 7093 method 1 applied to its
+   * key.
+   */
   readonly keyIdentifier: Uint8Array
-  /** The constraints of every certificate in the file that has any. A leaf must satisfy all of them. */
+  /** The constraints of all certificates in the file that have constraints. A leaf must satisfy all of them. */
   readonly nameConstraints: ReadonlyArray<NameConstraints>
   readonly publicKey: KeyObject
   /** The private key; undefined in a process that does not sign. */
@@ -58,9 +65,9 @@ export interface CaMaterial {
 }
 
 /**
- * Reads a CA from the text of its two files. It does not check whether the CA is valid now; {@link datesFault} does. A
- * process that only publishes the certificate passes no key. The checks that concern signing (whether the key fits, cA,
- * keyUsage) are then skipped, because the worker that signs makes them.
+ * Reads a CA from the texts of its two files. Whether the CA is valid now is not checked here, but by
+ * {@link datesFault}. A process that only publishes the certificate passes no key. Then the checks that concern signing
+ * (whether the key fits, cA, keyUsage) are skipped, because the worker that signs makes them.
  */
 export const loadCa = (files: {
   readonly certificatePem: string
@@ -108,8 +115,8 @@ export const loadCa = (files: {
   })
 
 /**
- * Returns, as a clause, why no certificate can be signed at an epoch second: the CA's certificate, or a certificate
- * above it, is not valid then. An expired CA still signs its revocation lists.
+ * Returns, as a clause, why no certificate can be signed at an epoch second: the certificate of the CA, or one above
+ * it, is not valid at that time. An expired CA still signs its revocation lists.
  */
 export const datesFault = (
   { firstToEnd, notBefore }: Pick<CaMaterial, "firstToEnd" | "notBefore">,
@@ -141,7 +148,7 @@ const readCertificates = (pem: string): Result.Result<ReadonlyArray<Loaded>, CaU
     if (Result.isFailure(fields)) {
       return unusable(`certificate ${i + 1} of the certificate file is not decodable: ${fields.failure.detail}`)
     }
-    // OpenSSL has to accept the certificate too: it may be unable to use the key in it.
+    // OpenSSL must accept the certificate too, because it may be unable to use the key in the certificate.
     const x509 = Result.try(() => {
       const certificate = new X509Certificate(der)
       return { certificate, publicKey: certificate.publicKey }
@@ -191,7 +198,7 @@ const isEncrypted = ({ headers, label }: PemBlock): boolean =>
 const readPrivateKey = (pem: string): Result.Result<KeyObject, CaUnusable> => {
   const blocks = splitPem(pem, "before")
   if (Result.isFailure(blocks)) return unusable(`the CA key file is not readable PEM: ${blocks.failure.detail}`)
-  // A common tool writes the name of the curve into a separate block before the key.
+  // A common tool writes the name of the curve into a block of its own before the key.
   const [block, another] = blocks.success.filter(({ label }) => label !== "EC PARAMETERS")
   if (block === undefined) return unusable("the CA key file holds no key")
   if (another !== undefined) return unusable("the CA key file holds more than one block")

@@ -6,14 +6,14 @@ import type { Certificate } from "./Certificate.ts"
 import { only, readCertificate } from "./Certificate.ts"
 import { serialText } from "./Serial.ts"
 
-/** The identifier with which a client names a certificate (RFC 9773 section 4.1). */
+/** The identifier by which a client names a certificate (RFC 9773 section 4.1). */
 export interface CertId {
   readonly keyIdentifier: Uint8Array
-  /** Lower-case hexadecimal without leading zero octets, as serials are stored. */
+  /** The serial in its stored form: lower-case hexadecimal without leading zero octets. */
   readonly serial: string
 }
 
-/** Parses `base64url(AKI keyIdentifier).base64url(serial octets)`. Returns undefined for anything else. */
+/** Parses `base64url(AKI keyIdentifier).base64url(serial octets)`. Returns undefined for any other text. */
 export const parseCertId = (text: string): CertId | undefined => {
   const [identifier = "", serial = "", ...more] = text.split(".")
   const [keyIdentifier, octets] = [decodeBase64url(identifier), decodeBase64url(serial)]
@@ -25,7 +25,7 @@ export const parseCertId = (text: string): CertId | undefined => {
 const AUTHORITY_KEY_IDENTIFIER = "2.5.29.35"
 const keyIdentifier = 0x80
 
-/** Returns the issuer's key identifier that a certificate states. */
+/** Returns the key identifier of the issuer, as the certificate states it. */
 export const keyIdentifierOf = ({ extensions }: Certificate): Uint8Array | undefined => {
   const extension = extensions.find(({ oid }) => oid === AUTHORITY_KEY_IDENTIFIER)
   if (extension === undefined) return undefined
@@ -42,13 +42,13 @@ export const keyIdentifierOf = ({ extensions }: Certificate): Uint8Array | undef
 export interface NamedLeaf {
   readonly notBefore: number
   readonly notAfter: number
-  /** Its certID in the canonical form. */
+  /** The certID of the leaf, in its canonical form. */
   readonly certId: string
 }
 
 const text = (octets: Uint8Array): string => Buffer.from(octets).toString("base64url")
 
-/** The second part of the certID of a certificate with this serial, as serials are stored. */
+/** Returns the second part of the certID of a certificate whose serial is given in its stored form. */
 export const serialPart = (serial: string): string =>
   Buffer.from(/^[89a-f]/.test(serial) ? `00${serial}` : serial, "hex").toString("base64url")
 
@@ -63,7 +63,10 @@ const named = (leaf: Certificate, own: Uint8Array | undefined): NamedLeaf => {
   return { notBefore, notAfter, certId: `${text(own ?? new Uint8Array())}.${text(serial)}` }
 }
 
-/** Returns the leaf of a stored chain if the certID names it. For a leaf without AKI, only the serial is compared. */
+/**
+ * Returns the leaf of a stored chain if the certID names this leaf. If the leaf has no AKI, only the serial is
+ * compared.
+ */
 export const namedLeaf = (chainPem: string, { keyIdentifier, serial }: CertId): NamedLeaf | undefined => {
   const leaf = leafOf(chainPem)
   if (leaf === undefined || serialText(leaf.serial) !== serial) return undefined
@@ -71,7 +74,7 @@ export const namedLeaf = (chainPem: string, { keyIdentifier, serial }: CertId): 
   return own !== undefined && !sameBytes(own, keyIdentifier) ? undefined : named(leaf, own)
 }
 
-/** Returns the leaf of a stored chain with its certID, or undefined if the chain cannot be read. */
+/** Returns the leaf of a stored chain, with its certID, or undefined if the chain cannot be read. */
 export const namedLeafOf = (chainPem: string): NamedLeaf | undefined => {
   const leaf = leafOf(chainPem)
   return leaf === undefined ? undefined : named(leaf, keyIdentifierOf(leaf))

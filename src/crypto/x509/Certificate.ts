@@ -4,31 +4,37 @@ import { verify, X509Certificate } from "node:crypto"
 import type { DerFault, DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
 
-/** Reads certificates: leaves of this service after they were made, CA files, chains of every backend. */
+/**
+ * Reads certificates: the leaves of this service after they were made, the files of CAs, and the chains of every
+ * backend.
+ */
 
 /** One extension of a certificate. */
 interface Extension {
   readonly oid: string
   readonly critical: boolean
-  /** Whether `critical FALSE` is written. DER leaves this default out; certificates of other CAs may have it. */
+  /**
+   * Whether `critical FALSE` is written out. DER omits this default value, but certificates of other CAs may contain
+   * it.
+   */
   readonly spelledDefault: boolean
-  /** The DER inside the OCTET STRING. */
+  /** The DER within the OCTET STRING. */
   readonly value: Uint8Array
 }
 
 /**
- * A parsed certificate (RFC 5280 section 4.1). Byte fields are views into the DER. Names and algorithms are whole
+ * A parsed certificate (RFC 5280 section 4.1). Fields of bytes are views into the DER. Names and algorithms are whole
  * elements.
  */
 export interface Certificate {
   readonly signed: Uint8Array
-  /** The version; 2 means v3. */
+  /** The version. 2 means v3. */
   readonly version: number
-  /** Content octets of the serial number. */
+  /** The octets in the content of the serial number. */
   readonly serial: Uint8Array
   readonly innerAlgorithm: Uint8Array
   readonly issuer: Uint8Array
-  /** Epoch seconds. Both ends are inclusive. */
+  /** The start of the validity in epoch seconds. Both ends of the validity are inclusive. */
   readonly notBefore: number
   readonly notAfter: number
   readonly subject: Uint8Array
@@ -39,7 +45,7 @@ export interface Certificate {
   readonly signature: Uint8Array
 }
 
-/** Reads one certificate strictly: DER at every depth, no trailing bytes. Checks its form only. */
+/** Reads one certificate strictly: it must be DER at every depth, without trailing bytes. Only the form is checked. */
 export const readCertificate = (der: Uint8Array): Result.Result<Certificate, DerFault> =>
   decode(der, (whole) => {
     whole.fork().verify()
@@ -74,14 +80,14 @@ export const SUBJECT_ALT_NAME = "2.5.29.17"
 /** Reads an OCTET STRING. */
 export const octetString = (reader: DerReader): Uint8Array => reader.content(Tag.octetString)
 
-/** Runs `read`, which must use up the reader. */
+/** Runs `read`, which must read everything that the reader contains. */
 export const only = <A>(reader: DerReader, read: (reader: DerReader) => A): A => {
   const value = read(reader)
   reader.end()
   return value
 }
 
-/** Reads DER inside a field of `outer`. A fault there is reported as a fault of `outer`. */
+/** Reads DER inside a field of `outer`. A fault in this DER is reported as a fault of `outer`. */
 const within = <A>(outer: DerReader, der: Uint8Array, read: (reader: DerReader) => A): A =>
   Result.getOrElse(decode(der, read), (fault) => outer.fail(fault.detail))
 
@@ -99,7 +105,7 @@ const readExtensions = (reader: DerReader): ReadonlyArray<Extension> => {
   return extensions
 }
 
-/** Returns the octets as characters with the same code points. For ASCII this is the text itself. */
+/** Returns the octets as characters with the same code points. For ASCII, this is the text itself. */
 export const latin1 = (octets: Uint8Array): string =>
   Buffer.from(octets.buffer, octets.byteOffset, octets.length).toString("latin1")
 
@@ -107,14 +113,14 @@ export const latin1 = (octets: Uint8Array): string =>
 export const DNS_NAME = 0x82
 export const URI = 0x86
 
-/** All names of a GeneralNames content. Each must be of the wanted kind. */
+/** Returns all names in the content of a GeneralNames. Each name must have the wanted kind. */
 export const readNames = (list: DerReader, kind: number): ReadonlyArray<string> => {
   const names: Array<string> = []
   while (list.more) names.push(latin1(list.content(kind)))
   return names
 }
 
-/** Returns how an issuer's key signs: the AlgorithmIdentifier as hexadecimal DER, and the digest. */
+/** Returns how the key of an issuer signs: the AlgorithmIdentifier as hexadecimal DER, and the digest. */
 export const schemeOf = (key: KeyObject): { readonly algorithm: string; readonly digest: string } | undefined => {
   if (key.asymmetricKeyType === "rsa") return { algorithm: "300d06092a864886f70d01010b0500", digest: "sha256" }
   const curve = key.asymmetricKeyDetails?.namedCurve
@@ -122,14 +128,14 @@ export const schemeOf = (key: KeyObject): { readonly algorithm: string; readonly
   return curve === "secp384r1" ? { algorithm: "300a06082a8648ce3d040303", digest: "sha384" } : undefined
 }
 
-/** Returns whether the signature verifies under this key. */
+/** Returns whether the signature verifies with this key. */
 export const isSigned = (certificate: Certificate, key: KeyObject, digest: string): boolean =>
   Result.getOrElse(Result.try(() => verify(digest, certificate.signed, key, certificate.signature)), () => false)
 
 /**
- * Returns whether one certificate, a CA's, issued another. It checks names, key identifiers, usage and signature, and
- * returns false if one of these cannot be decoded. A self-issued root needs no CA extension, because it may be older
- * than that extension.
+ * Returns whether one certificate, that of a CA, issued another. Names, key identifiers, usage and signature are
+ * checked. If one of these cannot be decoded, returns false. A self-issued root needs no CA extension, because it may
+ * be older than this extension.
  */
 export const issued = (issuer: Uint8Array, subject: Uint8Array): boolean =>
   Result.getOrElse(

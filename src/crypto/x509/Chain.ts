@@ -14,7 +14,7 @@ import { lintForeignLeaf } from "./ForeignLint.ts"
 /** The failed check of a chain: the field `check` of `order_finalize_chain_rejected`. */
 export type ChainCheck = "undecodable" | "key" | "names" | "validity" | "sequence" | ForeignCheck
 
-/** What was found. If there is more to say, also what an operator's program has to do about it. */
+/** What was found in a failed check and, if there is more to say, what an operator's program has to do about it. */
 const faults: { readonly [check in ChainCheck]: readonly [found: string, program?: string] } = {
   undecodable: ["it must be PEM certificates and nothing else", "a script has to print only the chain, leaf first"],
   key: [
@@ -54,21 +54,21 @@ export const faultText = (check: ChainCheck, maker: ChainMaker): string => {
   return `the chain failed the check ${check}: ${[found, ...way === undefined ? [] : [way]].join("; ")}`
 }
 
-/** An issuer whose own chain was checked when it was loaded: a `CaMaterial`. */
+/** An issuer whose own chain was checked when the issuer was loaded: a `CaMaterial`. */
 export interface KnownIssuer {
-  /** Its certificates as PEM, exactly as appended to leaves. */
+  /** The certificates of the issuer as PEM, exactly as they are appended to leaves. */
   readonly chainPem: string
   readonly subject: Uint8Array
   readonly publicKey: KeyObject
 }
 
-/** The most certificates of a chain. No honest chain has so many; the limit bounds the work. */
+/** The highest number of certificates in a chain. No honest chain has so many, so this only limits the work. */
 const MAX_CHAIN = 10
 
 /**
- * Returns the first failed check of a chain, leaf first, or undefined. With `issuer`, if a chain is one leaf followed
- * by that issuer's own chain, only the leaf is read. `lintedLeaf` is the DER of a leaf that `lintLeaf` passed under
- * that issuer: the same octets are not verified twice. With `csr`, another CA made the leaf, so it is linted as a
+ * Returns the first failed check of a chain, leaf first, or undefined. With `issuer`, if the chain is one leaf followed
+ * by that issuer's own chain, only the leaf is read. `lintedLeaf` is the DER of a leaf that `lintLeaf` has accepted for
+ * that issuer; the same octets are not verified twice. With `csr`, another CA has made the leaf, so it is linted as a
  * foreign leaf.
  */
 export const checkChain = (
@@ -76,11 +76,11 @@ export const checkChain = (
   expected: {
     readonly spki: Uint8Array
     readonly names: ReadonlyArray<string>
-    /** Epoch seconds. */
+    /** The current time in epoch seconds. */
     readonly now: number
     readonly issuer?: KnownIssuer | undefined
     readonly lintedLeaf?: Uint8Array | undefined
-    /** DER of the request that a foreign CA answered with this chain. */
+    /** The DER of the request to which a foreign CA answered with this chain. */
     readonly csr?: Uint8Array | undefined
   }
 ): ChainCheck | undefined => {
@@ -110,22 +110,25 @@ export const checkChain = (
   return scheme !== undefined && isSigned(leaf, known.publicKey, scheme.digest) ? undefined : "sequence"
 }
 
-/** Returns whether the CA that follows each certificate has signed it. The last certificate is not checked. */
+/** Returns whether each certificate was signed by the CA that follows it. The last certificate is not checked. */
 const isSequence = (chain: ReadonlyArray<Uint8Array>): boolean =>
   chain.every((subject, at) => {
     const issuer = chain[at + 1]
     return issuer === undefined || issued(issuer, subject)
   })
 
-/** The parts of a stored chain that revocation needs. */
+/** The parts of a stored chain that a revocation needs. */
 export interface StoredChain {
-  /** DER of the leaf. */
+  /** The leaf as DER. */
   readonly leaf: Uint8Array
-  /** Lower-case hexadecimal SHA-256 of the SubjectPublicKeyInfo of the certificate after the leaf, if there is one. */
+  /**
+   * The SHA-256 of the SubjectPublicKeyInfo of the certificate after the leaf, if there is one, in lower-case
+   * hexadecimal.
+   */
   readonly issuerId: string | undefined
 }
 
-/** Parses a stored chain; undefined if it holds no certificate. */
+/** Parses a stored chain. Returns undefined if it contains no certificate. */
 export const readStoredChain = (chainPem: string): StoredChain | undefined => {
   const blocks = splitPem(chainPem, "nothing")
   const [leaf, issuer] = Result.isSuccess(blocks) ? blocks.success : []
@@ -134,9 +137,7 @@ export const readStoredChain = (chainPem: string): StoredChain | undefined => {
   return { leaf: leaf.der, issuerId: read === undefined ? undefined : sha256(read.spki) }
 }
 
-/**
- * A certificate must be accepted by this service's reader and by OpenSSL, because clients use either kind of reader.
- */
+/** Both this service's reader and OpenSSL must accept a certificate, because clients use either kind of reader. */
 const isReadable = (der: Uint8Array): boolean =>
   Result.isSuccess(readCertificate(der)) && Result.isSuccess(Result.try(() => new X509Certificate(der)))
 

@@ -12,31 +12,31 @@ import { serialText } from "./Serial.ts"
 
 /** One revoked certificate. */
 export interface CrlEntry {
-  /** Lower-case hexadecimal without leading zero octets. */
+  /** The serial in lower-case hexadecimal, without leading zero octets. */
   readonly serial: string
-  /** Epoch seconds. */
+  /** The date of the revocation in epoch seconds. */
   readonly revokedAt: number
-  /** The RFC 5280 code, or undefined if the list states none. */
+  /** The reason code of RFC 5280, or undefined if the list states no reason. */
   readonly reason: number | undefined
 }
 
-/** A list to be signed. Times are epoch seconds. */
+/** A list that will be signed. Times are epoch seconds. */
 export interface CrlRequest {
   readonly number: number
   readonly thisUpdate: number
   readonly nextUpdate: number
-  /** From {@link encodeEntries}, in the order of the list. */
+  /** The entries, made by {@link encodeEntries}, in the order of the list. */
   readonly entries: ReadonlyArray<Uint8Array>
 }
 
-/** Signs lists for one CA. */
+/** Signs the lists of one CA. */
 export type CrlSigner = (request: CrlRequest) => Effect.Effect<Uint8Array, LeafNotSigned>
 
 const hexOctets = (serial: string): Uint8Array => Buffer.from(serial.length % 2 === 0 ? serial : `0${serial}`, "hex")
 
 const enumerated = 0x0a
 
-// 0 means the same as no reason, and 8 is for delta lists only.
+// Code 0 means the same as no reason, and code 8 is only for delta lists.
 const reasons = new Map(
   [1, 2, 3, 4, 5, 6, 9, 10].map((code) => [
     code,
@@ -44,7 +44,7 @@ const reasons = new Map(
   ])
 )
 
-/** The entries as DER, concatenated. */
+/** Returns the entries as DER, concatenated. */
 export const encodeEntries = (entries: ReadonlyArray<CrlEntry>): Uint8Array =>
   Buffer.concat(entries.map(({ reason, revokedAt, serial }) => {
     const stated = reason === undefined ? undefined : reasons.get(reason)
@@ -61,11 +61,11 @@ const numberExtension = (number: number): Uint8Array =>
   extension(CRL_NUMBER, false, unsigned(hexOctets(number.toString(16))))
 
 /**
- * Returns a signer that signs lists as the issuer signs leaves. The certificate and the key must match; this does not
- * check it.
+ * Returns a signer that signs lists in the same way as the issuer signs leaves. The certificate and the key must belong
+ * together. This is not checked here.
  */
 export const makeCrlSigner = (issuer: {
-  /** DER Name. */
+  /** The name of the issuer, as a DER Name. */
   readonly subject: Uint8Array
   /** The issuer's own subject key identifier. */
   readonly keyIdentifier: Uint8Array
@@ -88,7 +88,7 @@ export const makeCrlSigner = (issuer: {
     }
   })
 
-/** The serials in a list of this service. */
+/** Returns the serials in a list of this service. */
 export const listedSerials = (der: Uint8Array): Result.Result<ReadonlySet<string>, DerFault> =>
   decode(der, (whole) => {
     const list = whole.enter(Tag.sequence).enter(Tag.sequence)
@@ -107,7 +107,7 @@ export const listedSerials = (der: Uint8Array): Result.Result<ReadonlySet<string
     return serials
   }, Number.POSITIVE_INFINITY)
 
-/** The head of a list of this service: the key identifier of its signer, and its number. */
+/** Returns the head of a list of this service: the key identifier of its signer, and its number. */
 export const listHead = (
   der: Uint8Array
 ): Result.Result<{ readonly keyIdentifier: Uint8Array; readonly number: number }, DerFault> =>
@@ -127,7 +127,7 @@ export const listHead = (
     return { keyIdentifier, number }
   }, Number.POSITIVE_INFINITY)
 
-/** Returns whether octets are a DER revocation list, of any version and CA. */
+/** Returns whether octets are a DER revocation list, whatever its version and CA. */
 export const isRevocationList = (der: Uint8Array): boolean =>
   Result.isSuccess(decode(der, (whole) => {
     const list = whole.enter(Tag.sequence)

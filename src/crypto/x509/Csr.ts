@@ -11,35 +11,37 @@ import { nameIn, readCommonNames, readRequested } from "./CsrNames.ts"
 import { CsrRefused, refuse } from "./CsrRefused.ts"
 
 /**
- * Certification requests (RFC 2986). They are on the hot path, so the service's own DER reader reads them
- * (docs/decisions/x509.md). The rules are docs/protocol.md, "CSR policy", and docs/attacks.md, "CSR and certificate".
+ * Certification requests (RFC 2986). They are read very often, so the service's own DER reader reads them
+ * (docs/decisions/x509.md). The rules are in docs/protocol.md, "CSR policy", and docs/attacks.md, "CSR and
+ * certificate".
  */
 
-/** A request whose signature, key and form are accepted. {@link checkCsrNames} checks its names. */
+/** A request whose signature, key and form are accepted. Its names are checked by {@link checkCsrNames}. */
 export interface Csr {
-  /** The whole request, as given. */
+  /** The whole request, as it was given. */
   readonly der: Uint8Array
   /**
-   * DER SubjectPublicKeyInfo: a view into `der`, in the only accepted encoding of a key, so it can be compared and
-   * hashed.
+   * DER SubjectPublicKeyInfo: a view into `der`. It is in the only accepted encoding of a key, so it can be compared
+   * and hashed.
    */
   readonly spki: Uint8Array
   readonly keyType: KeyType
   /**
-   * SAN dNSNames: lower case, without one trailing dot, without duplicates, in first-seen order; empty without a SAN.
+   * The dNSNames of the SAN: in lower case, without one trailing dot, without duplicates, in the order of their first
+   * occurrence. Empty if there is no SAN.
    */
   readonly names: ReadonlyArray<string>
-  /** OIDs of the requested extensions, without the SAN and without a basicConstraints that does not ask for a CA. */
+  /** The OIDs of the requested extensions, except the SAN, and except a basicConstraints that does not ask for a CA. */
   readonly extensions: ReadonlyArray<string>
-  /** CNs that look like a DNS name with a dot, normalised in the same way, in order of appearance. */
+  /** The CNs that look like a DNS name with a dot, normalised like the names, in order of appearance. */
   readonly commonNames: ReadonlyArray<string>
-  /** Every CN as it was written, free text included, because policies may check it. */
+  /** Every CN as it was written, including free text, because policies may check it. */
   readonly subjectNames: ReadonlyArray<string>
 }
 
 /**
- * Reads one PKCS#10 request without trailing bytes, and checks everything that needs no order. It does not check
- * whether the key is weak: that check is the same for all keys.
+ * Reads one PKCS#10 request without trailing bytes, and checks everything for which no order is needed. Whether the key
+ * is weak is not checked here, because that check is the same for all keys.
  */
 export const parseCsr = (der: Uint8Array): Result.Result<Csr, CsrRefused> => {
   const read = decode(der, readRequest)
@@ -53,8 +55,8 @@ export const parseCsr = (der: Uint8Array): Result.Result<Csr, CsrRefused> => {
 }
 
 /**
- * Reads a request that {@link parseCsr} accepted before it was stored. It does not check the signature and the key
- * again, which would be two thirds of the cost.
+ * Reads a request that {@link parseCsr} accepted before it was stored. The signature and the key are not checked again,
+ * because that would be two thirds of the cost.
  */
 export const reopenCsr = (der: Uint8Array): Result.Result<Csr, CsrRefused> => {
   const read = decode(der, readRequest)
@@ -87,11 +89,11 @@ const withNames = (der: Uint8Array, request: Request, keyType: KeyType): Result.
 }
 
 /**
- * Checks that SAN and common names together are exactly the set of the order's names (RFC 8555 section 7.4: either may
- * hold a name). A common name counts if it is a name of the order. It is refused if it looks like any other DNS name. A
- * signer of this service ignores other text. Any other signer may copy the subject, and the signed certificate would
- * then be refused, because its common name is not a name of the order. So `mayCopySubject` refuses such common names
- * too. `orderedNames` are normalised.
+ * Checks that SAN and common names together are exactly the set of the order's names (RFC 8555 section 7.4: a name may
+ * be in either). A common name counts if it is a name of the order. It is refused if it looks like any other DNS name.
+ * A signer of this service ignores all other text in common names. Any other signer may copy the subject. Then the
+ * signed certificate would be refused, because its common name is not a name of the order. So with `mayCopySubject`,
+ * such common names are refused too. `orderedNames` are normalised.
  */
 export const checkCsrNames = (
   csr: Csr,
@@ -112,12 +114,13 @@ export const checkCsrNames = (
   return refuse("san_missing", `The CSR lacks ${firstOf(missing)}, which the order has.`)
 }
 
-/** Returns the first of some names, and how many more follow. */
+/** Returns the first of some names, and how many more there are. */
 const firstOf = ([first = "", ...more]: ReadonlyArray<string>): string =>
   more.length === 0 ? first : `${first} and ${more.length} more`
 
 /**
- * The CN of a leaf: the first CN of the CSR that is one of the leaf's names and has at most 64 characters (RFC 5280).
+ * Returns the CN of a leaf: the first CN of the CSR that is one of the leaf's names and has at most 64 characters (RFC
+ * 5280).
  */
 export const leafCommonName = (csr: Csr, names: ReadonlyArray<string>): string | undefined =>
   csr.subjectNames.map(nameIn).find((name) => name.length <= 64 && names.includes(name))
@@ -126,19 +129,19 @@ interface Request {
   readonly signed: Uint8Array
   readonly spki: Uint8Array
   readonly commonNames: ReadonlyArray<RawText>
-  /** Contents of each extension request's value, a SEQUENCE OF Extension. */
+  /** The contents of the values of all extension requests. Each value is a SEQUENCE OF Extension. */
   readonly extensionRequests: ReadonlyArray<Uint8Array>
   readonly algorithm: AlgorithmIdentifier
   readonly signature: Uint8Array
 }
 
 const COMMON_NAME = "2.5.4.3"
-// One vendor's tools write the second OID instead of the first. A backend may read either, so both count.
+// The tools of one vendor write the second OID instead of the first. A backend may read either of them, so both count.
 const EXTENSION_REQUESTS: ReadonlyArray<string> = ["1.2.840.113549.1.9.14", "1.3.6.1.4.1.311.2.1.14"]
 
 const readRequest = (whole: DerReader): Request => {
   if (whole.next !== Tag.sequence) whole.fail("it does not begin with a SEQUENCE")
-  // Reads all elements once, so that parts that are not read below must be DER too.
+  // All elements are read once, so that even parts that are not read below must be DER.
   whole.fork().verify()
   const outer = whole.enter(Tag.sequence)
   const info = outer.fork().enter(Tag.sequence)
@@ -146,7 +149,7 @@ const readRequest = (whole: DerReader): Request => {
   const algorithm = readAlgorithm(outer)
   const signature = outer.bits()
   outer.end()
-  // 0 is the only defined version. Clients in wide use write 1 or 2, which are versions of certificates.
+  // 0 is the only defined version. Clients in wide use write 1 or 2. These are versions of certificates.
   if (info.small() > 2) info.fail("the version is none of 0, 1 and 2")
   const commonNames: Array<RawText> = []
   const subject = info.enter(Tag.sequence)
@@ -219,7 +222,7 @@ const checkSignature = (request: Request, key: SubjectKey): CsrRefused | undefin
   const scheme = pss ?? schemes[algorithm.oid]
   if (scheme === undefined) return unknownAlgorithm(`the algorithm ${algorithm.oid}`)
   if (scheme.type !== key.type) return otherKey(scheme.type, key.type)
-  // RFC 4055 requires NULL but allows its absence. The other families have no parameters.
+  // RFC 4055 requires NULL but allows that it is absent. The other families have no parameters.
   if (
     pss === undefined && algorithm.parameters !== undefined && !(key.type === "rsa" && isNull(algorithm.parameters))
   ) {
@@ -253,8 +256,8 @@ const surplusParameters = () =>
 const familyNames: { readonly [T in KeyType]: string } = { ecdsa: "ECDSA", ed25519: "Ed25519", rsa: "RSA" }
 
 /**
- * RSASSA-PSS-params (RFC 4055 section 3.1) with one SHA-2 digest for message and mask. The default digest of both is
- * SHA-1, so an absent digest is a broken one.
+ * Reads RSASSA-PSS-params (RFC 4055 section 3.1), with the same SHA-2 digest for message and mask. The default digest
+ * of both is SHA-1, so an absent digest means a broken one.
  */
 const readPss = (
   parameters: Uint8Array | undefined

@@ -15,12 +15,12 @@ export interface RawText {
 }
 
 /**
- * The allowed octets of a DNS name, wildcard and underscore included. The order has checked the finer syntax, and the
- * names must match it exactly.
+ * Matches the allowed octets of a DNS name, including wildcard and underscore. The finer syntax was checked with the
+ * order, and the names must be exactly those of the order.
  */
 const DNS_OCTETS = /^[a-z0-9_*.-]{1,253}$/
 
-/** Lower case, without the trailing dot. */
+/** Returns a name in lower case, without the trailing dot. */
 const normalise = (name: string): string => {
   const lower = name.toLowerCase()
   return lower.endsWith(".") ? lower.slice(0, -1) : lower
@@ -29,16 +29,19 @@ const normalise = (name: string): string => {
 const BASIC_CONSTRAINTS = "2.5.29.19"
 
 /**
- * Returns whether the value is `cA FALSE`, either left out as DER requires, or written. A certificate without the
+ * Returns whether the value is `cA FALSE`. It may be left out, as DER requires, or written. A certificate without this
  * extension means the same.
  */
 const isNoCa = (value: Uint8Array): boolean => ["3000", "3003010100"].includes(Buffer.from(value).toString("hex"))
 
-/** What the extension requests of a CSR ask for. */
+/** What the extension requests of a CSR contain. */
 export interface Requested {
-  /** SAN dNSNames: normalised, without duplicates, in first-seen order; empty without a SAN. */
+  /**
+   * The dNSNames of the SAN: normalised, without duplicates, in the order of their first occurrence. Empty if there is
+   * no SAN.
+   */
   readonly names: ReadonlyArray<string>
-  /** OIDs of the other extensions, without duplicates. */
+  /** The OIDs of the other extensions, without duplicates. */
   readonly extensions: ReadonlyArray<string>
 }
 
@@ -93,7 +96,7 @@ const otherNames: { readonly [number: number]: string } = {
   8: "a registered ID"
 }
 
-/** Returns why a text is not a DNS name, together with the text. */
+/** Returns why a text is not a DNS name. The sentence contains the text. */
 const faultOf = (name: string): string => {
   if (name === "") return "an empty name"
   const strange = /[^a-z0-9_*.-]/u.exec(name)?.[0]
@@ -111,17 +114,18 @@ const readGeneralNames = (reader: DerReader): ReadonlyArray<RawText> => {
   return names
 }
 
-// Letters of any script, because other readers of the CSR may map them to ASCII. UTS 46 defines the additional dots.
+// This matches letters of any script, because other readers of the CSR may map them to ASCII. UTS 46 defines the
+// additional dots.
 const READS_AS_NAME = /^[\p{L}\p{M}\p{N}_*-]+(?:[.\u3002\uff0e\uff61][\p{L}\p{M}\p{N}_*-]+)+[.\u3002\uff0e\uff61]?$/u
 // oxlint-disable-next-line no-control-regex
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\ufffe\uffff]/
 
-/** Returns free text normalised as a DNS name. It serves for certificates and for requests. */
+/** Returns free text in the normal form of a DNS name. This is used for certificates and for requests. */
 export const nameIn = (text: string): string => normalise(text.trim())
 
 /**
- * Returns every common name as text (`subjectNames`), and the common names that look like a DNS name with a dot
- * (`commonNames`). The latter are checked for every order.
+ * Returns every common name as text (`subjectNames`), and those that look like a DNS name with a dot (`commonNames`).
+ * Every order checks the latter.
  */
 export const readCommonNames = (
   raw: ReadonlyArray<RawText>
@@ -148,8 +152,8 @@ export const readCommonNames = (
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
 /**
- * Returns the text of a DirectoryString, or of another string type that occurs in practice, or undefined if its octets
- * do not fit its type.
+ * Returns the text of a DirectoryString, or of another string type that occurs in practice. Returns undefined if the
+ * octets do not fit the type.
  */
 export const readText = ({ octets, tag }: RawText): string | undefined => {
   switch (tag) {

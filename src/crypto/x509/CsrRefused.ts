@@ -1,7 +1,7 @@
 import * as Data from "effect/Data"
 import * as Result from "effect/Result"
 
-/** Why a CSR is refused: the `reason` of `csr_rejected`. Callers set `weak_key` to `account_key`. */
+/** Why a CSR is refused: the `reason` of `csr_rejected`. Callers change `weak_key` to `account_key`. */
 export type CsrReason =
   | "undecodable"
   | "signature"
@@ -19,7 +19,7 @@ export type CsrReason =
   | "san_type"
   | "common_name"
 
-/** A CSR is refused. `detail` is a sentence for the client. It shows only names from the CSR. */
+/** A CSR is refused. `detail` is a sentence for the client. Of the CSR, it shows only names. */
 export class CsrRefused extends Data.TaggedError("CsrRefused")<{
   readonly reason: CsrReason
   readonly detail: string

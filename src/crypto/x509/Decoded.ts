@@ -12,13 +12,13 @@ import { latin1, readCertificate, SUBJECT_ALT_NAME, URI } from "./Certificate.ts
 import { serialText } from "./Serial.ts"
 
 /**
- * Decodes the certificates of a stored chain for people. It checks nothing: `Chain.ts` checked the chain before it was
- * stored.
+ * Decodes the certificates of a stored chain for people. Nothing is checked here: `Chain.ts` checked the chain before
+ * it was stored.
  */
 
-/** A certificate in readable form. Times are epoch seconds, octets lower-case hexadecimal. */
+/** A certificate in readable form. Times are epoch seconds, and octets are lower-case hexadecimal. */
 export interface DecodedCertificate {
-  /** The subject, most specific part last; empty if all names are in `sans`. */
+  /** The subject, most specific part last. Empty if all names are in `sans`. */
   readonly subject: string
   readonly issuer: string
   readonly serial: string
@@ -26,7 +26,7 @@ export interface DecodedCertificate {
   readonly notAfter: number
   readonly keyType: string
   readonly signatureAlgorithm: string
-  /** DNS names unchanged; names of another kind with the kind in front. */
+  /** DNS names, unchanged. A name of another kind has the kind before it. */
   readonly sans: ReadonlyArray<string>
   readonly sha256: string
   readonly ski: string | undefined
@@ -53,7 +53,7 @@ const algorithms: { readonly [oid: string]: string } = {
   "1.3.101.113": "ed448"
 }
 
-// In the order of their bits (RFC 5280 section 4.2.1.3).
+// The key usages, in the order of their bits (RFC 5280 section 4.2.1.3).
 const usages = [
   "digitalSignature",
   "nonRepudiation",
@@ -75,7 +75,9 @@ const purposes: { readonly [oid: string]: string } = {
   "1.3.6.1.5.5.7.3.9": "OCSPSigning"
 }
 
-/** Reads an extension. The result is empty when the certificate does not have it, or when it has another form. */
+/**
+ * Reads an extension. The result is empty if the certificate does not have the extension, or if it has another form.
+ */
 const within = <A>(
   { extensions }: Certificate,
   oid: string,
@@ -124,7 +126,7 @@ const readPurposes = (reader: DerReader): ReadonlyArray<string> => {
   return found
 }
 
-/** The URLs among GeneralNames. */
+/** Returns the URLs among GeneralNames. */
 const urls = (names: DerReader): ReadonlyArray<string> => {
   const found: Array<string> = []
   while (names.more) {
@@ -191,7 +193,7 @@ const decoded = (der: Uint8Array, certificate: Certificate): DecodedCertificate 
   }
 }
 
-/** Returns the certificates of a stored chain, leaf first. It leaves out a certificate that cannot be read. */
+/** Returns the certificates of a stored chain, leaf first. A certificate that cannot be read is left out. */
 export const decodeChain = (chainPem: string): ReadonlyArray<DecodedCertificate> =>
   Result.getOrElse(splitPem(chainPem, "nothing"), () => []).flatMap(({ der }) =>
     Result.match(

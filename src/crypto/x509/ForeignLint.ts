@@ -7,9 +7,9 @@ import type { RawText } from "./CsrNames.ts"
 import { nameIn, readText } from "./CsrNames.ts"
 
 /**
- * Checks a leaf that another CA made, which may have copied anything from the request. The leaf must not be a CA, must
- * not allow uses beyond TLS, and must not have a subject that nobody has checked. `Lint.ts` checks the service's own
- * leaves, octet for octet.
+ * Checks a leaf that another CA has made, because this CA may have copied anything from the request. The leaf must not
+ * be a CA, must not allow uses other than TLS, and must not have a subject that nobody has checked. The service's own
+ * leaves are checked by `Lint.ts`, octet for octet.
  */
 
 /** The failed check of a foreign leaf. */
@@ -22,14 +22,14 @@ const COMMON_NAME = "2.5.4.3"
 const SERVER_AUTH = "1.3.6.1.5.5.7.3.1"
 const CLIENT_AUTH = "1.3.6.1.5.5.7.3.2"
 
-// Bits of a KeyUsage. The first bit is the highest of the octet (RFC 5280 section 4.2.1.3).
+// The bits of a KeyUsage. The first bit is the highest bit of the octet (RFC 5280 section 4.2.1.3).
 const SIGNS = 0x80
 const ENCIPHERS = 0x20
 const AGREES = 0x08
 const SIGNS_CERTIFICATES_OR_LISTS = 0x04 | 0x02
 
 /**
- * Returns the first failed check of a leaf, or undefined. `csr` is the DER of the request for the leaf; `names` are
+ * Returns the first failed check of a leaf, or undefined. `csr` is the DER of the request for the leaf. `names` are in
  * lower case.
  */
 export const lintForeignLeaf = (
@@ -37,7 +37,7 @@ export const lintForeignLeaf = (
   expected: { readonly csr: Uint8Array; readonly names: ReadonlyArray<string> }
 ): ForeignCheck | undefined => {
   const extensions = new Map(leaf.extensions.map(({ oid, value }) => [oid, value]))
-  // If an extension occurs twice, readers may use either.
+  // If an extension occurs twice, a reader may use either of them.
   if (extensions.size !== leaf.extensions.length) return "usages"
   if (mayIssue(extensions)) return "authority"
   if (!isForTls(extensions)) return "usages"
@@ -56,7 +56,7 @@ const readIsNoCa = (reader: DerReader): boolean => {
   return fields.next !== Tag.boolean || !fields.boolean()
 }
 
-/** The first octet of the bits of a KeyUsage, or undefined if the value is not a KeyUsage. */
+/** Returns the first octet of the bits in a KeyUsage, or undefined if the value is not a KeyUsage. */
 const usageBits = (value: Uint8Array): number | undefined =>
   Result.getOrUndefined(decode(value, (reader) => reader.content(Tag.bitString)[1] ?? reader.fail("no bit is set")))
 
@@ -80,9 +80,9 @@ const isForTls = (extensions: ReadonlyMap<string, Uint8Array>): boolean => {
 }
 
 /**
- * Common names must be names of the order. Other attributes, such as an organisation, are the CA's own statement. But
- * an attribute that the client asked for may be copied without a check. Such an attribute is refused, unless the CA's
- * own subject has it too.
+ * Common names must be names of the order. Other attributes, such as an organisation, are statements of the CA itself.
+ * But the CA may have copied an attribute that the client requested, without a check. Such an attribute is refused,
+ * unless the CA's own subject also has it.
  */
 const hasOwnSubject = (
   leaf: Certificate,
@@ -104,7 +104,8 @@ const hasOwnSubject = (
 interface Attribute {
   readonly type: string
   /**
-   * In lower case, one character per octet, so that values of different string types with the same octets are equal.
+   * The value in lower case, with one character for each octet, so that values of different string types with the same
+   * octets are equal.
    */
   readonly value: string
   readonly raw: RawText

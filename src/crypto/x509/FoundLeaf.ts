@@ -3,17 +3,19 @@ import { createPublicKey, X509Certificate } from "node:crypto"
 import { sha256 } from "../Digest.ts"
 import { foldSerial } from "./Serial.ts"
 
-/** A certificate that a signer made and that may break the rules. Only OpenSSL reads it, not the strict reader. */
+/**
+ * A certificate that a signer has made and that may break the rules. Only OpenSSL reads it; the strict reader does not.
+ */
 export interface FoundLeaf {
-  /** DER. */
+  /** The certificate as DER. */
   readonly leaf: Uint8Array
-  /** Lower-case hexadecimal SHA-256 of the DER. */
+  /** The SHA-256 of the DER, in lower-case hexadecimal. */
   readonly fingerprint: string
-  /** Lower-case hexadecimal without leading zero octets. */
+  /** The serial in lower-case hexadecimal, without leading zero octets. */
   readonly serial: string
-  /** Epoch seconds. */
+  /** The expiry in epoch seconds. */
   readonly notAfter: number
-  /** Its DNS names. */
+  /** The DNS names in the certificate. */
   readonly names: ReadonlyArray<string>
 }
 

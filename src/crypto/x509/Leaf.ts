@@ -10,41 +10,41 @@ import type { KeyType } from "../keys/WeakKey.ts"
 import { readCertificate } from "./Certificate.ts"
 
 /**
- * Makes certificates from a key and validated names, and nothing else (docs/decisions/local-ca.md, "The leaf"). The
- * parts of the issuer are encoded once, so that one leaf costs a few concatenations and one signature.
+ * Makes certificates from a key and validated names, and from nothing else (docs/decisions/local-ca.md, "The leaf").
+ * The parts that depend on the issuer are encoded only once, so a leaf costs a few concatenations and one signature.
  */
 
-/** The contents of one leaf. The caller has checked names and common name against the order. */
+/** The contents of one leaf. The caller has compared the names and the common name with the order. */
 export interface LeafRequest {
-  /** DER SubjectPublicKeyInfo of the CSR. */
+  /** The DER SubjectPublicKeyInfo in the CSR. */
   readonly spki: Uint8Array
   readonly keyType: KeyType
-  /** SAN dNSNames in the order's identifier order; at least one. */
+  /** The dNSNames of the SAN, in the order of the order's identifiers. There is at least one. */
   readonly names: ReadonlyArray<string>
-  /** One of `names`, at most 64 characters, or undefined for an empty subject. */
+  /** One of `names` with at most 64 characters. Undefined if the subject is empty. */
   readonly commonName: string | undefined
-  /** From {@link serialFrom}. */
+  /** The serial, from {@link serialFrom}. */
   readonly serial: Uint8Array
-  /** Epoch seconds from {@link validityWindow}. Both ends are inclusive. */
+  /** The start of the validity in epoch seconds, from {@link validityWindow}. Both ends are inclusive. */
   readonly notBefore: number
   readonly notAfter: number
 }
 
-/** Signs leaves for one CA certificate and key. */
+/** Signs leaves with the certificate and the key of one CA. */
 export interface LeafIssuer {
-  /** The leaf as DER. */
+  /** Returns the leaf as DER. */
   readonly build: (request: LeafRequest) => Effect.Effect<Uint8Array, LeafNotSigned>
 }
 
-/** The signature operation failed. No content of the request can cause that. */
+/** The signing itself failed. Nothing in the request can cause that. */
 export class LeafNotSigned extends Data.TaggedError("LeafNotSigned")<{ readonly cause: unknown }> {}
 
 /** A CA key of a kind that this service does not sign with. `detail` names that kind. */
 export class UnsupportedIssuer extends Data.TaggedError("UnsupportedIssuer")<{ readonly detail: string }> {}
 
-/** A CA key, with the only algorithm that it signs with. */
+/** The key of a CA, and the only algorithm with which it signs. */
 export interface CaKey {
-  /** DER AlgorithmIdentifier of every signature. */
+  /** The AlgorithmIdentifier of every signature, as DER. */
   readonly algorithm: Uint8Array
   readonly sign: (data: Uint8Array) => Effect.Effect<Uint8Array, LeafNotSigned>
 }
@@ -67,13 +67,13 @@ export const makeCaKey = (privateKey: KeyObject): Result.Result<CaKey, Unsupport
 
 type Algorithm = (typeof ALGORITHMS)[keyof typeof ALGORITHMS]
 
-// A P-256 signature costs less than its transfer to another thread.
+// A P-256 signature costs less than moving the work to another thread.
 const inlineSigner = (key: KeyObject, { digest, identifier }: Algorithm): CaKey => ({
   algorithm: identifier,
   sign: (data) => Effect.try({ try: () => sign(digest, data, key), catch: (cause) => new LeafNotSigned({ cause }) })
 })
 
-// RSA and P-384 take hundreds of microseconds. On this thread they would delay every other request.
+// RSA and P-384 signatures take hundreds of microseconds. On this thread, they would delay every other request.
 const pooledSigner = (key: KeyObject, { digest, identifier }: Algorithm): CaKey => ({
   algorithm: identifier,
   sign: (data) =>
@@ -96,8 +96,8 @@ const OBJECT = {
 }
 
 /**
- * One extension. `type` is encoded by `oid`, `value` is the encoded inner value. A false `critical` is left out, as DER
- * requires for defaults.
+ * Returns one extension. `type` is encoded by `oid`, and `value` is the encoded inner value. If `critical` is false, it
+ * is left out, as DER requires for default values.
  */
 export const extension = (type: Uint8Array, critical: boolean, value: Uint8Array): Uint8Array =>
   critical
@@ -106,7 +106,7 @@ export const extension = (type: Uint8Array, critical: boolean, value: Uint8Array
 
 const CRITICAL = element(Tag.boolean, Uint8Array.of(0xff))
 
-/** The encoded fields of a v3 certificate. Dates are epoch seconds, the serial is 16 octets. */
+/** The encoded fields of a v3 certificate. Dates are epoch seconds, and the serial has 16 octets. */
 export interface CertificateFields {
   readonly serial: Uint8Array
   readonly issuer: Uint8Array
@@ -119,7 +119,7 @@ export interface CertificateFields {
 
 const VERSION_3 = element(0xa0, unsigned(Uint8Array.of(2)))
 
-/** A signed v3 certificate as DER (RFC 5280 section 4.1). */
+/** Returns a signed v3 certificate as DER (RFC 5280 section 4.1). */
 export const signCertificate = (
   signer: CaKey,
   fields: CertificateFields
@@ -137,10 +137,10 @@ export const signCertificate = (
   return Effect.map(signer.sign(signed), (signature) => sequence(signed, signer.algorithm, bits(signature)))
 }
 
-/** One relative name of a Name. `type` is an attribute type encoded by `oid`, `value` its encoded string. */
+/** Returns one relative name of a Name. `type` is encoded by `oid`, and `value` is the encoded string. */
 export const relativeName = (type: Uint8Array, value: Uint8Array): Uint8Array => element(Tag.set, sequence(type, value))
 
-/** The leftmost 160 bits of SHA-256 over the public key bits of a SubjectPublicKeyInfo (RFC 7093 method 1). */
+/** Returns the leftmost 160 bits of the SHA-256 of the bits of a public key (RFC 7093 method 1). */
 export const keyIdentifier = (spki: Uint8Array): Uint8Array => {
   const key = decode(spki, (reader) => {
     const info = reader.enter(Tag.sequence)
@@ -151,7 +151,8 @@ export const keyIdentifier = (spki: Uint8Array): Uint8Array => {
 }
 
 /**
- * A serial number from 16 random octets. Its first two bits become 0 and 1, so that it is always positive and minimal.
+ * Returns a serial number from 16 random octets. Its first two bits are set to 0 and 1, so that the number is always
+ * positive and as short as possible.
  */
 export const serialFrom = (random16: Uint8Array): Uint8Array => {
   const serial = Uint8Array.from(random16)
@@ -159,15 +160,15 @@ export const serialFrom = (random16: Uint8Array): Uint8Array => {
   return serial
 }
 
-/** The subjectKeyIdentifier extension of a key. */
+/** Returns the subjectKeyIdentifier extension for a key. */
 export const subjectKeyIdentifier = (spki: Uint8Array): Uint8Array =>
   extension(OBJECT.subjectKeyIdentifier, false, element(Tag.octetString, keyIdentifier(spki)))
 
-/** The subjectAltName extension from encoded GeneralNames; critical exactly when the subject is empty. */
+/** Returns the subjectAltName extension for encoded GeneralNames, critical exactly if the subject is empty. */
 export const subjectAltName = (generalNames: ReadonlyArray<Uint8Array>, subjectIsEmpty: boolean): Uint8Array =>
   extension(OBJECT.subjectAltName, subjectIsEmpty, sequence(...generalNames))
 
-/** A dNSName of a GeneralName. */
+/** Returns a dNSName of a GeneralName. */
 export const dnsName = (name: string): Uint8Array => text(0x82, name)
 
 /** keyUsage digitalSignature, critical: one used bit, seven unused ones. */
@@ -184,7 +185,7 @@ export const SERVER_AUTH = extension(oid("2.5.29.37"), false, sequence(oid("1.3.
 const EMPTY_NAME = sequence()
 const uri = (url: string): Uint8Array => text(0x86, url)
 
-/** The issuer's CRLDP and AIA extensions: one DistributionPoint with all URLs, one AccessDescription per caIssuers. */
+/** Returns the CRLDP (one DistributionPoint with all URLs) and AIA (one AccessDescription per caIssuers). */
 const issuerUrls = (crlDistributionPoints: ReadonlyArray<string>, caIssuerUrls: ReadonlyArray<string>) => {
   const out: Array<Uint8Array> = []
   if (crlDistributionPoints.length > 0) {
@@ -199,8 +200,8 @@ const issuerUrls = (crlDistributionPoints: ReadonlyArray<string>, caIssuerUrls: 
 }
 
 /**
- * Encodes everything that belongs to the issuer. The URLs are ASCII. If an array is empty, its extension is left out.
- * The certificate and the key must match, which `loadCa` checks.
+ * Encodes everything that depends only on the issuer. The URLs are ASCII. If an array is empty, its extension is left
+ * out. The certificate and the key must belong together, which `loadCa` checks.
  */
 export const makeLeafIssuer = (issuer: {
   readonly issuerCertDer: Uint8Array
@@ -247,27 +248,27 @@ export const makeLeafIssuer = (issuer: {
 const HOUR = 3600
 const DAY = 86400
 
-/** The window of a leaf, epoch seconds, both ends inclusive. */
+/** The validity of a leaf in epoch seconds. Both ends are inclusive. */
 export interface ValidityWindow {
   readonly notBefore: number
   readonly notAfter: number
-  /** By rule 3, the requested dates left no validity and were dropped; `local_ca_requested_validity_discarded`. */
+  /** Whether rule 3 dropped the requested dates: they left no validity (`local_ca_requested_validity_discarded`). */
   readonly discardedRequest: boolean
 }
 
-/** The five rules of docs/decisions/local-ca.md, "Validity". All times are epoch seconds; fractions are dropped. */
+/** Applies the rules of docs/decisions/local-ca.md, "Validity". Fractions of seconds are dropped. */
 export const validityWindow = (input: {
   readonly now: number
   /**
-   * When the client asked for the dates. At that time the client was told the latest possible end, so a later requested
-   * end is cut to it.
+   * When the client requested the dates. At that time the client was told the latest possible end, so a later requested
+   * end is replaced by this one.
    */
   readonly orderedAt: number
   readonly validityDays: number
   readonly requestedNotBefore: number | undefined
   readonly requestedNotAfter: number | undefined
   readonly issuerNotBefore: number
-  /** The earliest expiry of the issuer and every certificate above it. */
+  /** The earliest expiry among the issuer and all certificates above it. */
   readonly issuerNotAfter: number
 }): Result.Result<ValidityWindow, "issuer_expired"> => {
   const now = Math.floor(input.now)
@@ -277,7 +278,7 @@ export const validityWindow = (input: {
   const requestedEnd = input.requestedNotAfter === undefined
     ? end
     : Math.min(end, Math.floor(input.orderedAt) + input.validityDays * DAY, Math.floor(input.requestedNotAfter))
-  // Nothing is left either if the requested end has passed in the meantime.
+  // Nothing is left, either, if the requested end has passed in the meantime.
   const discardedRequest = requestedStart >= requestedEnd || requestedEnd <= now
   const notBefore = Math.max(discardedRequest ? start : requestedStart, input.issuerNotBefore)
   const notAfter = Math.min(discardedRequest ? end : requestedEnd, input.issuerNotAfter)

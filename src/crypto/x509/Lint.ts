@@ -21,7 +21,8 @@ import type { LeafRequest } from "./Leaf.ts"
 
 /**
  * Checks a leaf of this service after it was made and before it is stored (docs/decisions/local-ca.md, "Lint"). The
- * check reads the finished DER and shares no expected value with `Leaf.ts`, so a mistake there is not repeated here.
+ * check reads the finished DER, and shares no expected value with `Leaf.ts`, so that a mistake there is not repeated
+ * here.
  */
 
 /** The failed check of a leaf: the field `check` of `local_ca_lint_failed`. */
@@ -44,21 +45,21 @@ export type LintCheck =
   | "authority_info_access"
   | "san"
 
-/** The issuer that a leaf is checked against: a `CaMaterial` with the two URL lists of the configuration. */
+/** The issuer with which a leaf is checked: a `CaMaterial`, and the two lists of URLs in the configuration. */
 export interface LintIssuer {
   readonly publicKey: KeyObject
-  /** DER Name. */
+  /** The name of the issuer, as a DER Name. */
   readonly subject: Uint8Array
   readonly keyIdentifier: Uint8Array
   readonly notBefore: number
-  /** The earliest expiry of the issuer and every certificate above it. */
+  /** The earliest expiry among the issuer and all certificates above it. */
   readonly notAfter: number
   readonly crlDistributionPoints: ReadonlyArray<string>
   readonly caIssuerUrls: ReadonlyArray<string>
 }
 
 /**
- * Makes the checks of a leaf, cheapest first, and returns the first failed check or undefined. The leaf was built from
+ * Makes the checks of a leaf, cheapest first. Returns the first failed check, or undefined. The leaf was made from
  * `request`.
  */
 export const lintLeaf = (
@@ -114,7 +115,8 @@ const lintExtensions = (leaf: Certificate, issuer: LintIssuer, request: LeafRequ
   const left = new Map(leaf.extensions.map((extension) => [extension.oid, extension]))
   if (left.size !== leaf.extensions.length) return "extensions"
   /**
-   * Removes the extension from `left`. Returns its value if it has the wanted criticality, otherwise an empty value.
+   * Removes the extension from `left`. Returns its value if it is critical, or not critical, as wanted. Otherwise
+   * returns an empty value.
    */
   const take = (oid: string, critical: boolean): Uint8Array => {
     const found = left.get(oid)

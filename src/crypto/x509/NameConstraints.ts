@@ -3,20 +3,24 @@ import type { DerFault, DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
 import { DNS_NAME, latin1, only } from "./Certificate.ts"
 
-/** The subtrees of a CA certificate that limit the names of leaves, in lower case. */
+/** The subtrees in a CA certificate that limit the names of leaves. They are in lower case. */
 export interface NameConstraints {
-  /** Undefined if no permitted subtree is of type dNSName, so that permitted subtrees do not limit names. */
+  /**
+   * The permitted subtrees of type dNSName. Undefined if there are none; then permitted subtrees do not limit names.
+   */
   readonly permitted: ReadonlyArray<string> | undefined
   readonly excluded: ReadonlyArray<string>
-  /** Likewise for permitted subtrees of type directoryName, which limit subjects that are not empty. */
+  /**
+   * The permitted subtrees of type directoryName. They limit subjects that are not empty. Undefined if there are none.
+   */
   readonly permittedSubjects: ReadonlyArray<DirectoryBase> | undefined
   readonly excludedSubjects: ReadonlyArray<DirectoryBase>
 }
 
 /**
- * Which subjects of leaves a directoryName covers. A leaf's subject is one common name or empty. An empty directoryName
- * covers "every" subject. A directoryName that is one common name covers that name. Any other is longer than the
- * subject of a leaf, and covers "none".
+ * Which subjects of leaves a directoryName covers. The subject of a leaf is one common name, or empty. An empty
+ * directoryName covers "every" subject. A directoryName that is one common name covers that name. Any other
+ * directoryName is longer than the subject of a leaf, and covers "none".
  */
 type DirectoryBase = "every" | "none" | { readonly commonName: string }
 
@@ -25,7 +29,7 @@ interface Subtrees {
   readonly subjects: ReadonlyArray<DirectoryBase>
 }
 
-/** Reads a nameConstraints value (RFC 5280 section 4.2.1.10); subtrees of other types do not concern leaves. */
+/** Reads the value of nameConstraints (RFC 5280 section 4.2.1.10). Subtrees of other types do not concern leaves. */
 export const readNameConstraints = (value: Uint8Array): Result.Result<NameConstraints, DerFault> =>
   decode(value, (reader) => {
     const fields = reader.enter(Tag.sequence)
@@ -69,8 +73,8 @@ const readDirectoryBase = (reader: DerReader): DirectoryBase => {
 const COMMON_NAME = "2.5.4.3"
 
 /**
- * Returns whether a leaf under these constraints may have this common name, in lower case, as its subject. The
- * constraints never forbid an empty subject, with which all names are in the subjectAltName.
+ * Returns whether a leaf may have this common name as its subject under these constraints. The name is in lower case.
+ * The constraints never forbid an empty subject; then all names are in the subjectAltName.
  */
 export const permitsCommonName = (
   constraints: ReadonlyArray<Pick<NameConstraints, "permittedSubjects" | "excludedSubjects">>,
@@ -83,9 +87,9 @@ export const permitsCommonName = (
 }
 
 /**
- * Returns the first name for which a certificate under these constraints would not be valid, or undefined. A base
- * covers itself and all names below it; with a leading dot, only the names below it. A wildcard is excluded if any name
- * that it matches is excluded.
+ * Returns the first name for which a certificate would not be valid under these constraints, or undefined. A base
+ * covers itself and all names below it. A base with a leading dot covers only the names below it. A wildcard is
+ * excluded if any name that it matches is excluded.
  */
 export const nameConstraintsViolation = (
   constraints: ReadonlyArray<Pick<NameConstraints, "permitted" | "excluded">>,
@@ -101,6 +105,8 @@ export const nameConstraintsViolation = (
 const isUnder = (name: string, base: string): boolean =>
   base === "" || (base.startsWith(".") ? name.endsWith(base) : name === base || name.endsWith(`.${base}`))
 
-/** Returns whether a wildcard matches the base itself. If so, some of the names that it matches are excluded. */
+/**
+ * Returns whether a wildcard matches the base itself. Then some of the names that the wildcard matches are excluded.
+ */
 const isStoodFor = (name: string, base: string): boolean =>
   name.startsWith("*.") && base.slice(Math.max(0, base.indexOf("."))) === name.slice(1) && !base.startsWith(".")

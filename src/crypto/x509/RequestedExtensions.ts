@@ -3,7 +3,7 @@ import { readCertificate } from "./Certificate.ts"
 import { readStoredChain } from "./Chain.ts"
 import type { Csr } from "./Csr.ts"
 
-/** Names of extensions (RFC 5280 section 4.2, RFC 7633) that requests ask for. */
+/** The names of extensions that requests may ask for (RFC 5280 section 4.2, RFC 7633). */
 const extensionNames: { readonly [oid: string]: string } = {
   "1.3.6.1.5.5.7.1.1": "authorityInfoAccess",
   "1.3.6.1.5.5.7.1.24": "must-staple",
@@ -18,12 +18,12 @@ const extensionNames: { readonly [oid: string]: string } = {
   "2.5.29.37": "extKeyUsage"
 }
 
-/** No honest request names more extensions. */
+/** The highest number of extensions that are named. No honest request asks for more. */
 const mostNamed = 10
 
 /**
- * Returns the extensions that a request asks for and its certificate lacks, at most ten. It names them, or gives the
- * OID of an extension that has no name here.
+ * Returns the extensions that a request asks for but its certificate lacks, at most ten. Each is given by its name, or
+ * by its OID if it has no name here.
  */
 export const notGranted = ({ extensions }: Csr, chainPem: string): ReadonlyArray<string> => {
   if (extensions.length === 0) return []

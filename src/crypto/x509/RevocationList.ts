@@ -11,13 +11,13 @@ import { serialText } from "./Serial.ts"
 
 /** Reads revocation lists from outside the database, made by this service or by another CA (RFC 5280 section 5). */
 
-/** A complete list. Byte fields are views into the DER. Times are epoch seconds. */
+/** A complete list. Fields of bytes are views into the DER. Times are epoch seconds. */
 export interface RevocationList {
   readonly signed: Uint8Array
-  /** OID of the signature's algorithm. */
+  /** The OID of the signature's algorithm. */
   readonly algorithm: string
   readonly signature: Uint8Array
-  /** The CRL number; 0 if the list has none. */
+  /** The CRL number; 0 if the list has no number. */
   readonly number: number
   readonly thisUpdate: number
   readonly entries: ReadonlyArray<CrlEntry>
@@ -28,7 +28,7 @@ export class ListUnusable extends Data.TaggedError("ListUnusable")<{ readonly de
 
 const unusable = (detail: string) => new ListUnusable({ detail })
 
-/** The largest number that a list may have, so that there is always a next number: half of the exact integers. */
+/** The highest number that a list may have: half of the exact integers. So there is always a next number. */
 export const largestNumber = 2 ** 52
 
 /** Extensions of a list that change nothing about its entries, or that are read below. */
@@ -41,7 +41,7 @@ const INDIRECT =
 
 const extensionsTag = 0xa0
 
-/** Reads the extensions of a list or of an entry: each with its OID, whether it is critical, and its value. */
+/** Reads the extensions of a list or of an entry. Each has its OID, whether it is critical, and its value. */
 const readExtensions = (
   list: DerReader,
   read: (id: string, isCritical: boolean, value: DerReader) => void
@@ -57,7 +57,7 @@ const readExtensions = (
 
 const numberOf = (octets: Uint8Array): number => Number(`0x${Buffer.from(octets).toString("hex")}`)
 
-/** Returns whether an issuingDistributionPoint says that the list is an indirect one. */
+/** Returns whether an issuingDistributionPoint says that the list is an indirect list. */
 const isIndirect = (value: DerReader): boolean => {
   const point = value.enter(Tag.sequence)
   while (point.more) {
@@ -68,7 +68,7 @@ const isIndirect = (value: DerReader): boolean => {
 }
 
 interface Head extends Omit<RevocationList, "entries"> {
-  /** The entries one after another. */
+  /** The entries, one after the other. */
   readonly revoked: Uint8Array
   /** Why the list must not be used although it is well formed. */
   readonly refusal: string | undefined
@@ -103,7 +103,10 @@ const readHead = (whole: DerReader): Head => {
   return { signed, algorithm, signature, number, thisUpdate, revoked, refusal }
 }
 
-/** Reads the entries into `entries`, and returns why the list must not be used, if there is a reason. */
+/**
+ * Reads the entries and adds them to `entries`. If there is a reason why the list must not be used, returns that
+ * reason.
+ */
 const readEntries = (list: DerReader, entries: Array<CrlEntry>): string | undefined => {
   let refusal: string | undefined
   while (list.more) {
@@ -119,7 +122,7 @@ const readEntries = (list: DerReader, entries: Array<CrlEntry>): string | undefi
       })
     }
     one.end()
-    if (reason === 8) refusal ??= DELTA // removeFromCRL is of delta lists alone
+    if (reason === 8) refusal ??= DELTA // removeFromCRL occurs only in delta lists
     entries.push({ serial, revokedAt, reason })
   }
   return refusal
@@ -127,7 +130,7 @@ const readEntries = (list: DerReader, entries: Array<CrlEntry>): string | undefi
 
 const entriesAtOnce = 2000
 
-/** Returns where each part of the entries ends; a part holds a fixed number of entries. */
+/** Returns where each part of the entries ends. Each part contains a fixed number of entries. */
 const partsOf = (revoked: Uint8Array) =>
   decode(revoked, (list) => {
     const ends: Array<number> = []
@@ -146,9 +149,9 @@ const decoded = <A>(der: Uint8Array, read: (reader: DerReader) => A): Effect.Eff
   )
 
 /**
- * Reads a complete list of one CA. A delta list, an indirect one, and a list with an unknown critical extension are
- * refused (RFC 5280 sections 5.2 and 5.3). The signature is not checked. A long list is read in parts, so that other
- * work can run between them.
+ * Reads a complete list of one CA. A delta list, an indirect list, and a list with an unknown critical extension are
+ * refused (RFC 5280 sections 5.2 and 5.3). The signature is not checked here. A long list is read in parts, so that
+ * other work can run between these parts.
  */
 export const readRevocationList = Effect.fnUntraced(function*(
   der: Uint8Array
@@ -170,7 +173,7 @@ export const readRevocationList = Effect.fnUntraced(function*(
   return { ...head, entries }
 })
 
-/** The kind of key and the digest of each signature algorithm (RFC 4055, RFC 5758). */
+/** For each signature algorithm, the kind of key and the digest (RFC 4055, RFC 5758). */
 const digests: { readonly [oid: string]: readonly [kind: string, digest: string] } = {
   "1.2.840.113549.1.1.11": ["rsa", "sha256"],
   "1.2.840.113549.1.1.12": ["rsa", "sha384"],
@@ -180,7 +183,7 @@ const digests: { readonly [oid: string]: readonly [kind: string, digest: string]
   "1.2.840.10045.4.3.4": ["ec", "sha512"]
 }
 
-/** Refuses a list that was not signed with this key. The verification does not block the event loop. */
+/** Refuses a list that was not signed with this key. Other work can run during the verification. */
 export const verifyList = (
   { algorithm, signature, signed }: Pick<RevocationList, "algorithm" | "signature" | "signed">,
   key: KeyObject
@@ -200,10 +203,10 @@ export const verifyList = (
   )
 }
 
-/** The key of a CA, from the DER of its certificate. */
+/** Returns the key of a CA, from the DER of its certificate. */
 export const publicKeyOf = (certificate: Uint8Array): KeyObject => new X509Certificate(certificate).publicKey
 
-/** Returns the DER of a list in a file. The file holds the DER itself or one block of PEM. */
+/** Returns the DER of a list in a file. The file contains either the DER itself or one block of PEM. */
 export const listInFile = (octets: Buffer): Result.Result<Uint8Array, ListUnusable> => {
   if (octets[0] === Tag.sequence) return Result.succeed(octets)
   const blocks = Result.getOrElse(splitPem(octets.toString("latin1"), "before"), () => [])

@@ -4,18 +4,24 @@ import { generateKeyPair } from "node:crypto"
 import { encodePem } from "../asn1/Pem.ts"
 import { type LeafNotSigned, makeCaKey, signCertificate, type UnsupportedIssuer } from "./Leaf.ts"
 
-/* Fresh keys with a certificate that they sign themselves. Not on the hot path. */
+/*
+ * New keys with certificates that are signed with these keys themselves. They are made rarely, so the speed does not
+ * matter.
+ */
 
 /** `signer.local_ca.key_type`: the type of a generated key. */
 export type CaKeyType = "ecdsa-p256" | "ecdsa-p384" | "rsa-2048" | "rsa-3072" | "rsa-4096"
 
-/** A certificate and its key in the form of their files: one CERTIFICATE block, one unencrypted PKCS#8 block. */
+/** A certificate and its key in the form of their files: one CERTIFICATE block, and one unencrypted PKCS#8 block. */
 export interface CertificatePair {
   readonly certificatePem: string
   readonly privateKeyPem: string
 }
 
-/** A fresh key pair of a type; RSA exponents are 65537. Runs on the thread pool: RSA 4096 may take seconds. */
+/**
+ * Generates a key pair of this type. The exponent of an RSA key is 65537. This runs on the thread pool, because RSA
+ * 4096 may take seconds.
+ */
 const generateKey = (
   type: CaKeyType
 ): Effect.Effect<{ readonly privateKey: KeyObject; readonly spki: Uint8Array }> =>
@@ -32,15 +38,15 @@ const generateKey = (
     else generateKeyPair("rsa", { modulusLength: Number(type.slice(4)), publicExponent: 65537 }, done)
   })
 
-/** A private key as unencrypted PKCS#8 PEM. */
+/** Returns a private key as unencrypted PKCS#8 PEM. */
 export const privateKeyPem = (key: KeyObject): string => key.export({ type: "pkcs8", format: "pem" }).toString()
 
 const BACKDATE_SECONDS = 3600
 
 /**
- * What goes into a self-signed certificate. `name` is the DER Name of subject and issuer, `extensions` makes the DER
- * extensions for the key, and `serial` comes from `serialFrom`. The certificate is valid from one hour before `now`
- * (epoch seconds), for the given number of days.
+ * The contents of a self-signed certificate. `name` is the DER Name of both subject and issuer. `extensions` makes the
+ * DER extensions for the key. `serial` comes from `serialFrom`. The validity begins one hour before `now` (epoch
+ * seconds) and lasts for the given number of days.
  */
 export interface SelfSignedFields {
   readonly name: Uint8Array
@@ -50,7 +56,7 @@ export interface SelfSignedFields {
   readonly extensions: (spki: Uint8Array) => ReadonlyArray<Uint8Array>
 }
 
-/** Returns a certificate for a key, signed with that key, as PEM. */
+/** Returns a certificate for a key as PEM. It is signed with the same key. */
 export const signSelf = Effect.fnUntraced(function*(
   { privateKey, spki }: { readonly privateKey: KeyObject; readonly spki: Uint8Array },
   { extensions, name, now, serial, validityDays }: SelfSignedFields

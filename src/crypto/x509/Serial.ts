@@ -3,17 +3,17 @@
  * octets.
  */
 
-/** The stored form of a serial number in hexadecimal with whole octets. */
+/** Returns the stored form of a serial number that is given in hexadecimal with whole octets. */
 export const foldSerial = (hex: string): string => hex.toLowerCase().replace(/^(?:00)+(?=..)/, "")
 
-/** The stored form of the content octets of a serial number. */
+/** Returns the stored form of a serial number that is given as its content octets. */
 export const serialText = (octets: Uint8Array): string => foldSerial(Buffer.from(octets).toString("hex"))
 
 const octetsWithHyphens = /^\s*[0-9a-f]{2}(?:-[0-9a-f]{2})+\s*$/i
 
 /**
- * Reads a serial number as people and programs write it, with colons, blanks or hyphens between its octets. Returns its
- * stored form, or `undefined` for other text. An id has hyphens too, but in other places.
+ * Reads a serial number as people and programs write it, perhaps with colons, blanks or hyphens between its octets.
+ * Returns its stored form, or `undefined` for any other text. An id also has hyphens, but in other places.
  */
 export const parseSerial = (text: string): string | undefined => {
   const digits = text.replaceAll(octetsWithHyphens.test(text) ? /[-\s]/g : /[:\s]/g, "")

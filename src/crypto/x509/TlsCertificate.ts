@@ -3,18 +3,18 @@ import { sha256 } from "../Digest.ts"
 
 const blocks = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
-/** The facts that are logged about a certificate that is only served. The certificate is not checked. */
+/** The facts that are logged about a certificate that is only served. The certificate itself is not checked. */
 export interface TlsCertificate {
-  /** Lower-case hexadecimal SHA-256 of its DER. */
+  /** The SHA-256 of the DER, in lower-case hexadecimal. */
   readonly fingerprint: string
-  /** When the certificate expires, or a certificate of its chain if that expires earlier. */
+  /** When the certificate expires. If a certificate of its chain expires earlier, that time counts. */
   readonly notAfter: Date
-  /** Whether its subject and issuer are the same name. */
+  /** Whether subject and issuer are the same name. */
   readonly selfIssued: boolean
 }
 
 /**
- * Returns the certificates of a PEM text and ignores any text around them. Returns undefined if OpenSSL cannot read one
+ * Returns the certificates in a PEM text. Any text around them is ignored. Returns undefined if OpenSSL cannot read one
  * of the certificates.
  */
 export const certificatesIn = (pem: string): ReadonlyArray<string> | undefined => {
@@ -26,8 +26,8 @@ export const certificatesIn = (pem: string): ReadonlyArray<string> | undefined =
 }
 
 /**
- * Reads the first certificate of a PEM text; its chain follows it. Throws if OpenSSL finds no certificate, or cannot
- * read one.
+ * Reads the first certificate in a PEM text; its chain follows it. Throws if OpenSSL finds no certificate, or cannot
+ * read one of them.
  */
 export const readTlsCertificate = (pem: string): TlsCertificate => {
   const { issuer, raw, subject, validTo } = new X509Certificate(pem)

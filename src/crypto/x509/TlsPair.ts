@@ -18,25 +18,31 @@ import {
 import type { CertificatePair, SelfSignedFields } from "./SelfSigned.ts"
 import { generateSelfSigned, signSelf } from "./SelfSigned.ts"
 
-/* Makes the pair of a TLS listener if its operator provides none (docs/decisions/listeners.md, "A pair of its own"). */
+/*
+ * Makes key and certificate of a TLS listener if its operator provides none (docs/decisions/listeners.md, "A pair of
+ * its own").
+ */
 
 /**
- * The organization in the subject of a pair that was made here. Pairs of earlier versions have no organization. They
- * are valid for ten years, and their operators renew them.
+ * The organization in the subject of a certificate that was made here. The certificates of earlier versions have no
+ * organization. They are valid for ten years, and their operators renew them.
  */
 const MARK = "acme-svc listener pair"
 
 /**
- * Apple's systems refuse more than 825 days. Verifiers that apply the rules of public CAs to private ones refuse more
- * than 398.
+ * Systems of Apple refuse a validity of more than 825 days. Verifiers that apply the rules for public CAs to private
+ * CAs refuse more than 398 days.
  */
 const VALIDITY_DAYS = 397
 
-/** The host is the only name; an address may be an IPv6 one with or without brackets. `now` is epoch seconds. */
+/**
+ * The host is the only name in the certificate. It may be an IPv6 address, with or without brackets. `now` is in epoch
+ * seconds.
+ */
 interface TlsPairRequest {
   readonly host: string
   readonly now: number
-  /** From `serialFrom`. */
+  /** The serial, from `serialFrom`. */
   readonly serial: Uint8Array
 }
 
@@ -49,10 +55,10 @@ const fieldsOf = ({ now, serial, ...request }: TlsPairRequest): SelfSignedFields
     validityDays: VALIDITY_DAYS,
     name: sequence(
       relativeName(oid("2.5.4.10"), text(Tag.utf8String, MARK)),
-      // A CN holds at most 64 characters.
+      // A CN may have at most 64 characters.
       relativeName(oid("2.5.4.3"), text(Tag.utf8String, host.length <= 64 ? host : "acme-svc")),
-      // OpenSSL finds only one trusted certificate for a name. So a certificate and its successor need two names if
-      // both are to be trusted.
+      // For each name, OpenSSL finds only one trusted certificate. So a certificate and its successor need different
+      // names if both are to be trusted.
       relativeName(oid("2.5.4.5"), text(Tag.printableString, Buffer.from(serial).toString("hex")))
     ),
     extensions: (spki) => [DIGITAL_SIGNATURE, SERVER_AUTH, subjectKeyIdentifier(spki), subjectAltName([san], false)]
@@ -60,15 +66,16 @@ const fieldsOf = ({ now, serial, ...request }: TlsPairRequest): SelfSignedFields
 }
 
 /**
- * Generates a self-signed certificate for the service's own TLS listener with its key: ECDSA P-256, 397 days from one
- * hour ago, SAN the host as dNSName or, for an address, as iPAddress.
+ * Generates a key, and a self-signed certificate for the service's own TLS listener. The key is ECDSA P-256. The
+ * certificate is valid for 397 days, from one hour ago. Its SAN is the host as dNSName or, for an address, as
+ * iPAddress.
  */
 export const generateTlsPair = (
   request: TlsPairRequest
 ): Effect.Effect<CertificatePair, LeafNotSigned | UnsupportedIssuer> =>
   generateSelfSigned({ ...fieldsOf(request), keyType: "ecdsa-p256" })
 
-/** Makes a new certificate for the key of a pair that was made here, as PEM. */
+/** Makes a new certificate for the key of a pair that was made here. Returns it as PEM. */
 export const renewTlsCertificate = (
   key: string,
   request: TlsPairRequest
@@ -93,7 +100,7 @@ export const isOwnTlsCertificate = (text: string): boolean => {
 
 const IP_ADDRESS = 0x87
 
-/** The 4 or 16 octets of an address that `isIP` accepts. A zone is not part of an address in a certificate. */
+/** Returns the 4 or 16 octets of an address that `isIP` accepts. In a certificate, an address has no zone. */
 const addressOctets = (address: string): Uint8Array => {
   if (isIP(address) === 4) return Uint8Array.from(address.split(".").map(Number))
   const [head = "", tail] = address.replace(/%.*$/, "").split("::")
