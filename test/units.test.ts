@@ -357,7 +357,7 @@ describe("docs/operations.md", () => {
         Number(of("TimeoutStopSec")) * 1000 - 10_000
       }.`
     )
-    assert.include(document, "started again after two seconds")
+    assert.include(document, "starts it again after two seconds")
     assert.strictEqual(of("RestartSec"), "2")
   })
 })

@@ -11,15 +11,15 @@ import * as crls from "../../store/revocation/Crls.ts"
 const loggedEveryMillis = 3_600_000
 
 /**
- * The stored revocation lists that this process serves. A list is read again only after a new list was stored. Once this process
- * has served a list, it serves no older one of that issuer: a database that went back would make revoked certificates good again
- * (docs/decisions/issued-lists.md).
+ * The stored revocation lists that this process serves. It reads a list again only after a new list was stored. Once it
+ * has served a list, it serves no older list of the same issuer: if the database went back to an older state, revoked
+ * certificates would be good again (docs/decisions/issued-lists.md).
  */
 export class PublishedCrls extends Context.Service<PublishedCrls, {
   /**
-   * Returns the DER list of an issuer, or `undefined` while no worker has signed a list. A list past its next update is
-   * returned too, and this is logged at most once an hour. So is it if the stored list is older than the one that was
-   * returned before. Fails if the stored octets are not a list.
+   * Returns the list of an issuer as DER, or `undefined` if no worker has signed a list yet. It logs at most once an hour
+   * that the next update of the list is past, or that the stored list is older than the list that it returns. Fails if the
+   * stored octets are not a list.
    */
   readonly of: (issuer: string) => Effect.Effect<Uint8Array | undefined, StorageFailed>
 }>()("acme/services/signing/PublishedCrls") {
