@@ -51,7 +51,10 @@ describe("an operator's documents", () => {
       child.once("close", (code) => done({ code, said }))
     })
 
-  /** A line that calls the service itself needs a shell only for the file that it writes. */
+  /**
+   * Runs a documented command. A command of acme-svc needs no shell: if it redirects its output to a file, this
+   * function writes the file itself. All other commands run in a shell.
+   */
   const run = async (command: string) => {
     const [, words, file] = /^acme-svc (.*?)(?: > (\S+))?$/.exec(command) ?? []
     if (words === undefined) return byShell(command)

@@ -12,8 +12,8 @@ import type { Store } from "./Store.ts"
  */
 const longestWait = 12_000
 
-// A flooded process makes two deliveries at once, and there are twice as many receivers of two profiles. Before a
-// receiver has its turn, two attempts for others may take all their time in the same slot.
+// A flooded process makes two deliveries at once, but each of the two profiles has two receivers. So before a receiver
+// gets its turn, two attempts for other receivers may use the same slot, each until its time limit.
 const turnsOfOthers = 2 * timeoutMillis
 // A program that signs may take its whole time in the only slot.
 const signingMillis = 60_000

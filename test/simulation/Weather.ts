@@ -71,9 +71,11 @@ export class Weather implements Mishaps {
     /** The live processes. */
     readonly members: () => ReadonlyArray<Struck>
     readonly cutPower: () => void
-    /** Leaves an unreadable row of this key; false while a transaction is open. */
+    /** Adds an unreadable job with this key. Does nothing and returns false while a transaction is open. */
     readonly spoil: (key: string) => boolean
-    /** Loses an authorization of an unfinished order; false while a transaction is open, or if there is none. */
+    /**
+     * Deletes an authorization of an unfinished order. Returns false if there is none, or while a transaction is open.
+     */
     readonly lose: () => boolean
   }) {
     this.#climate = given.climate

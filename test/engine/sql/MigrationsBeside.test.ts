@@ -163,7 +163,8 @@ describe("migrating PostgreSQL beside a long reader", () => {
       const ended = yield* Effect.forkChild(
         Effect.promise(() => commandLine(["migrate"], { config: minimalConfig, env: { ACME_SVC_DATABASE__URL: url } }))
       )
-      // The second attempt waits when the first has been told.
+      // A failed attempt to lock the tables is reported before the next attempt begins. So when the second attempt
+      // waits, the first one has been reported.
       for (const isWaiting of [true, false, true]) yield* untilWaits(beside, isWaiting)
       yield* query(reader, "COMMIT")
       const { code, stderr, stdout } = yield* Fiber.join(ended)

@@ -99,7 +99,7 @@ export const listExpiring = act({
   }
 })
 
-/** All certificates that expire soon as a file. */
+/** Exports to a file all certificates that expire soon. */
 export const exportExpiring = act({
   id: "exportExpiring",
   does: "Export certificates that expire soon as a file",
