@@ -15,14 +15,15 @@ import { startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
 /*
- * Which code uses the CPU of an issuance. A V8 profile of the main thread over a steady window assigns each function to
- * one line by its file. Beside it are the other threads of the process by their names. The service runs from its
- * sources, because their files say what belongs where; the bundle is a single file.
+ * Measures which code uses the CPU of an issuance. While the load is steady, V8 profiles the main thread. Each function
+ * in the profile counts for one line of the table, which is chosen by the function's file. The table also has the other
+ * threads of the process, by their names. The service runs from its sources, because the bundle is a single file and so
+ * does not show where a function comes from.
  */
 
 interface Line {
   readonly title: string
-  /** The files of functions. A function belongs to the first line whose files match. */
+  /** Matches the files of the line's functions. A function belongs to the first line whose files match. */
   readonly file: RegExp
 }
 
@@ -67,14 +68,14 @@ const collected = "garbage collection on the main thread"
 const outside = "outside of JavaScript: event loop, kernel, V8"
 const remaining = "everything else"
 
-/** The lines for what V8 names by itself. */
+/** The lines for entries of the profile that are not functions and have a name from V8. */
 const ofEngine = new Map([["(garbage collector)", collected], ["(program)", outside], ["(root)", outside]])
 
-// Threads by the names that Node gives them.
+// Node gives names to its threads.
 const threadTitle = (name: string): string =>
   /^V8Worker|^DelayedTask/.test(name) ? "V8's helper threads: collection, compiler" : "thread pool"
 
-/** The line of a function; a function without a file is native, and belongs to the line of its caller. */
+/** Returns the line of a function. A function without a file is native, and counts for the line of its caller. */
 const titleOf = (name: string, url: string, caller: string): string => {
   const own = ofEngine.get(name)
   if (own !== undefined) return own
@@ -82,7 +83,7 @@ const titleOf = (name: string, url: string, caller: string): string => {
   return lines.find(({ file }) => file.test(url))?.title ?? remaining
 }
 
-/** The share of each line in the samples of a profile in which the thread was busy. */
+/** Returns the share of each line in those samples of a profile in which the thread was busy. */
 export const sharesOf = ({ nodes, samples }: Profile): ReadonlyMap<string, number> => {
   const byId = new Map(nodes.map((node) => [node.id, node]))
   const titles = new Map<number, string>()
@@ -109,15 +110,15 @@ export const sharesOf = ({ nodes, samples }: Profile): ReadonlyMap<string, numbe
   return new Map([...counts].map(([title, count]) => [title, count / busy]))
 }
 
-/** Where the CPU of an issuance went on one database. */
+/** The CPU of an issuance on one database, by the code that used it. */
 export interface Attribution {
   readonly name: Dialect
   readonly concurrency: number
   readonly issuances: number
-  /** CPU milliseconds per issuance of the process, profiler included. */
+  /** CPU milliseconds of the process per issuance, including the profiler. */
   readonly total: number
   readonly requests: number
-  /** CPU milliseconds per issuance, the largest first. */
+  /** CPU milliseconds of each line per issuance, the largest first. */
   readonly lines: ReadonlyArray<readonly [title: string, cpu: number]>
 }
 
@@ -189,7 +190,7 @@ export const measureAttribution = async (
   return measured
 }
 
-/** One table for each database. */
+/** Prints one table for each database. */
 export const attributionReport = (paint: Paint, measured: ReadonlyArray<Attribution>): string =>
   measured.map(({ concurrency, issuances, lines, name, requests, total }) =>
     [

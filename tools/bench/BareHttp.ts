@@ -7,11 +7,11 @@ import type { AddressInfo } from "node:net"
 import type { Exchange } from "./Client.ts"
 
 /*
- * A bare server with recorded answers. It shows the cost of HTTP alone in a server process. It also does what an
- * http-01 validation cannot avoid: two look-ups, and one request on a separate connection.
+ * A bare server with recorded answers. It shows the cost of HTTP alone in a server process. It also makes the requests
+ * that an http-01 validation cannot avoid: two look-ups, and one request on a separate connection.
  */
 
-/** Paths of files in PEM. */
+/** The paths of two PEM files. */
 export interface TlsFiles {
   readonly certificate: string
   readonly privateKey: string
@@ -74,7 +74,7 @@ export const bareHttp = {
     )
   },
 
-  /** Looks a name up and fetches its token, `times` times in all, `concurrency` at once. */
+  /** Looks a name up and fetches its token, `times` times in all. `concurrency` of these validations run at once. */
   validate: async (
     { concurrency, httpPort, path, resolver, times }: {
       readonly resolver: string

@@ -2,34 +2,34 @@ import Sqlite from "better-sqlite3"
 import { Client } from "pg"
 import type { Dialect } from "./Statements.ts"
 
-/* Millions of rows that the engine itself writes: every value is computed from the number of its row. */
+/* Adds millions of rows to a database. The engine itself computes every value from the number of the row. */
 
-/** A database for bulk rows. Ids increase with time, as in version 7 of UUIDs. */
+/** A database that gets millions of rows. Ids increase with time, as in version 7 of UUIDs. */
 export interface Engine {
-  /** Runs statements without a change. */
+  /** Runs the statements as they are. */
   readonly run: (sql: string) => Promise<void>
-  /** The first column of every row. */
+  /** Runs a query and returns the first column of every row. */
   readonly column: (sql: string) => Promise<ReadonlyArray<string>>
-  /** `INSERT INTO … SELECT … FROM` the numbers `i` from `from` to `to`, both inclusive. */
+  /** An SQL source of rows, for `FROM`: the numbers `i` from `from` to `to`, both inclusive. */
   readonly numbers: (from: number, to: number) => string
   readonly with: (from: number, to: number) => string
-  /** A uuid of the table's own range. */
+  /** An expression for the UUID of a row. Each table has a separate range of UUIDs. */
   readonly id: (table: number, number: string) => string
-  /** Octets from hexadecimal digits. */
+  /** An expression for octets that are given as hexadecimal digits. */
   readonly bytes: (hex: string) => string
-  /** A number in hexadecimal, with `digits` digits. */
+  /** An expression for a number in hexadecimal, with `digits` digits. */
   readonly hex: (digits: number, number: string) => string
   readonly reverse: (text: string) => string
-  /** An id as hyphenated text. */
+  /** An expression for the id of a row as hyphenated text. */
   readonly idText: (table: number, number: string) => string
-  /** Octets that are given in hexadecimal, written in base64url. */
+  /** An expression that writes in base64url the octets that are given in hexadecimal. */
   readonly base64url: (hex: string) => string
   readonly indexes: string
   readonly finish: ReadonlyArray<string>
   readonly close: () => Promise<void>
 }
 
-/** The milliseconds in the first id. */
+/** The time in the first id, in milliseconds since 1970. */
 const firstId = 1_500_000_000_000
 
 const pgId = (table: number, number: string): string =>
@@ -59,7 +59,7 @@ const sqlite = (file: string): Engine => {
       `printf('%08x-%04x-7000-800%d-%012x', (${firstId} + ${number}) >> 16, (${firstId} + ${number}) & 65535, ${table}, ${number})`,
     base64url: (hex) => `base64url(${hex})`,
     indexes: `SELECT name || '|' || sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL`,
-    // This does not run ANALYZE, because the service never does, so that its planner has no statistics.
+    // The bench must not run ANALYZE. The service never does, so SQLite's planner has no statistics there either.
     finish: ["PRAGMA wal_checkpoint(TRUNCATE)"],
     close: async () => void database.close()
   }
@@ -92,18 +92,18 @@ const postgres = async (url: string): Promise<Engine> => {
   }
 }
 
-/** Opens a database that no process serves; `where` is a file or a URL. */
+/** Opens a database while no service uses it. `where` is a file or a URL. */
 export const openEngine = (dialect: Dialect, where: string): Promise<Engine> =>
   dialect === "sqlite" ? Promise.resolve(sqlite(where)) : postgres(where)
 
-/** The rows of a table, and the statement that inserts those with the numbers `from` to `to`, both inclusive. */
+/** Rows for a table, and the statement that inserts the rows with the numbers `from` to `to`, both inclusive. */
 export interface Rows {
   readonly table: string
   readonly count: number
   readonly insert: (from: number, to: number) => string
 }
 
-/** `INSERT INTO … SELECT …`, of `count` rows whose number is `i`; `where` leaves out some rows. */
+/** Describes `count` rows. In the expressions, `i` is the number of the row. `where` may be a `WHERE` clause. */
 export const rowsOf = (engine: Engine) =>
 (
   table: string,
@@ -120,7 +120,7 @@ export const rowsOf = (engine: Engine) =>
 
 const batch = 500_000
 
-/** Fills a migrated database that no process serves. */
+/** Fills a migrated database while no service uses it. */
 export const fill = async (
   dialect: Dialect,
   where: string,
@@ -129,7 +129,7 @@ export const fill = async (
 ): Promise<void> => {
   const engine = await openEngine(dialect, where)
   const indexes = (await engine.column(engine.indexes)).map((one) => one.split("|") as [string, string])
-  // An index that is created at the end is sorted once, which is faster than one that grows with each row.
+  // It is faster to create the indexes at the end, when each is sorted only once, than to extend them with every row.
   for (const [name] of indexes) await engine.run(`DROP INDEX ${name}`)
   for (const { count, insert, table } of tables(engine)) {
     for (let from = 0; from < count; from += batch) {

@@ -5,8 +5,8 @@ import type { Dialect } from "./Statements.ts"
 /*
  * A database as operators see it after three years. One account has sixty thousand of ten million orders, and most
  * accounts have one. Names are renewed every sixty days and share their last labels. A tenth of the orders failed, and
- * the audit trail records all of it. Every value is computed from the number of its row, so that the reads know what is
- * there.
+ * the audit trail records all of it. Every value is computed from the number of its row, so the bench knows which
+ * values its reads can ask for.
  */
 
 /** The numbers of rows. */
@@ -19,13 +19,13 @@ export interface BusyPopulation {
 const daySeconds = 86_400
 const years = 3 * 365 * daySeconds
 const certificateSeconds = 90 * daySeconds
-/** Nine of ten orders renew a name. */
+/** Returns the number of orders that renew a name, which is nine of ten. */
 const renewedOf = (orders: number): number => Math.max(1, Math.floor(orders * 0.9))
-/** The number of names that are renewed, which is the number of renewals in sixty days. */
+/** Returns the number of names that are renewed. Each name is renewed once in sixty days of the three years. */
 const namesOf = (orders: number): number => Math.max(150, Math.floor(renewedOf(orders) * 60 / (3 * 365)))
 const zones = 5000
 
-/** The id of a row as text: 1 for accounts, 2 for orders, 5 for jobs. */
+/** Returns the id of a row as text. The tables are 1 for accounts, 2 for orders, and 5 for jobs. */
 const idOf = (table: 1 | 2 | 5, number: number): string => {
   const hex = (value: number, digits: number) => value.toString(16).padStart(digits, "0")
   const time = hex(1_500_000_000_000 + number, 12)
@@ -85,7 +85,7 @@ const tablesOf = (
   const status = `(CASE WHEN ${share} < 100 THEN 'invalid' WHEN ${share} < 110 THEN 'pending' ELSE 'valid' END)`
   const ifValid = (value: string) => `CASE WHEN ${share} >= 110 THEN ${value} END`
   const serialOf = (number: string) => `'4' || ${hex(31, number)}`
-  // The number of the order that had the name before.
+  // The number of the previous order with the same name.
   const before = `((${j} - ${names}) / 9 * 10 + (${j} - ${names}) % 9 + 1)`
   const newest = Math.max(0, orders - Math.ceil(orders / 10))
   const auditAt = `CAST(${until - 300 * daySeconds} + i * ${300 * daySeconds / auditRows} AS BIGINT)`
@@ -198,7 +198,7 @@ const tablesOf = (
   ]
 }
 
-/** Fills a migrated database that no process serves; the newest tenth of the orders has this certificate. */
+/** Fills a migrated database while no service uses it. The newest tenth of the orders has this certificate. */
 export const populateBusy = (
   dialect: Dialect,
   where: string,

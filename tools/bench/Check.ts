@@ -10,9 +10,9 @@ import { median } from "./Median.ts"
 import type { Options } from "./Options.ts"
 import type { Dialect } from "./Statements.ts"
 
-/* The short bench of the gate, and the history that it is compared with. */
+/* Runs the short bench of the gate, and compares its ratio with the newest record in the history. */
 
-/** The factor by which the short bench may exceed the record. */
+/** How many times the recorded ratio the short bench may reach. */
 const allowed = 1.1
 const mostTries = 3
 const recordedTries = 5
@@ -21,7 +21,7 @@ const isWithin = ({ ratio }: Try, { short }: Recorded): boolean => ratio <= shor
 
 const title = "CPU of an issuance to that of its floor"
 
-/** Tries until one result is within the limit, and returns the result in words. */
+/** Runs the short bench until one result is within the limit, or too many were not. Returns the results in words. */
 export const check = async (
   options: Options,
   progress: Progress
@@ -51,7 +51,7 @@ export const check = async (
   }
 }
 
-/** Measures the ratios of the present commit, and adds them to the history. */
+/** Measures the ratios of the checked out commit, and adds them to the history. */
 export const record = async (options: Options, progress: Progress): Promise<Recorded> => {
   const commit = commitHere()
   const tries = await gauge(options, progress, (tries) => tries.length < recordedTries)

@@ -4,7 +4,7 @@ import { join } from "node:path"
 
 const actions = new Set<() => void>()
 
-/** Runs `action` when this process ends, however it ends; the returned function cancels that. */
+/** Runs `action` when this process ends, for whatever reason. The returned function cancels this. */
 export const onEnd = (action: () => void): () => void => {
   actions.add(action)
   return () => void actions.delete(action)
@@ -21,7 +21,7 @@ export const endOnSignals = (): void => {
   process.once("SIGHUP", () => process.exit(129))
 }
 
-/** A new directory that is removed when this process ends. */
+/** Makes a new directory that is removed when this process ends. */
 export const temporaryDirectory = (): string => {
   const directory = mkdtempSync(join(tmpdir(), "acme-bench-"))
   onEnd(() => rmSync(directory, { recursive: true, force: true, maxRetries: 3 }))

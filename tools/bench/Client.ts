@@ -7,8 +7,8 @@ import type { Answer, Target } from "./Wire.ts"
 import { Connection, field } from "./Wire.ts"
 
 /*
- * A client of the load generator. Keys, CSRs and names are made in advance, so that in the measured window it only
- * signs, writes and reads.
+ * A client of the load generator. Keys, CSRs and names are made in advance, so that the client only signs, writes and
+ * reads while the bench measures.
  */
 
 /** The requests of one issuance, in order. */
@@ -23,7 +23,7 @@ export interface Exchange {
   readonly answer: Answer
 }
 
-/** The unit of a window: whole issuances, or the same request again and again. */
+/** What the clients repeat in a window: whole issuances, or one kind of request. */
 export type Act = "issue" | "newAccount" | "newNonce" | "directory"
 
 /** The credentials of one issuance. */
@@ -79,7 +79,7 @@ export const prepare = (count: number): void => {
   while (pool.length < count) pool.push(makeCredentials())
 }
 
-/** The number of credentials that had to be made when they were needed, because none were left. */
+/** Returns how many credentials were made only when a client needed them, because none were left. */
 export const madeLate = (): number => made
 
 const takeCredentials = (): Credentials => {
@@ -89,7 +89,7 @@ const takeCredentials = (): Credentials => {
   return makeCredentials()
 }
 
-/** The URLs of a directory that a client needs. */
+/** The URLs in an ACME directory that a client needs. */
 export interface Directory {
   readonly newNonce: string
   readonly newAccount: string
@@ -124,10 +124,10 @@ const emptyObject = encode("{}")
 const pollDelays = [0, 1, 2, 3, 5]
 const patienceMs = 90_000
 
-/** The milliseconds of an answer's Retry-After. */
+/** Returns the Retry-After of an answer in milliseconds. */
 const retryAfterOf = (answer: Answer): number => Number(field(answer.head, "retry-after") ?? 0) * 1000
 
-/** The answer, which has to have this status. */
+/** Returns the answer. Fails if its status is not the expected one. */
 export const expect = (status: number, what: string, answer: Answer): Answer => {
   if (answer.status !== status) throw new Error(`${what}: ${answer.status} ${answer.body.slice(0, 500)}`)
   return answer
@@ -135,7 +135,7 @@ export const expect = (status: number, what: string, answer: Answer): Answer => 
 
 const isProblem = (answer: Answer, type: string): boolean => answer.body.includes(`urn:ietf:params:acme:error:${type}"`)
 
-/** A request without a body. */
+/** Writes a request without a body. */
 export const plainRequest = (method: "GET" | "HEAD", host: string, url: string): string =>
   `${method} ${new URL(url).pathname} HTTP/1.1\r\nhost: ${host}\r\nuser-agent: acme-svc-bench\r\n\r\n`
 
@@ -153,14 +153,14 @@ export class Client {
   readonly counts: Counts = { issuances: 0, requests: 0, polls: 0, retries: 0 }
   /** Milliseconds from finalize to the answer that names the certificate. */
   readonly waits: Array<number> = []
-  /** Milliseconds of whole issuances, and of the same issuances from newOrder on. */
+  /** How long whole issuances took in milliseconds, and how long the same issuances took from newOrder on. */
   readonly durations: Array<number> = []
   readonly ordered: Array<number> = []
   /** Exchanges are recorded here if it is set. */
   record: Array<Exchange> | undefined
-  /** Waits at least Retry-After between polls. */
+  /** Whether the client waits at least Retry-After between polls. */
   isPatient = false
-  /** Proves control of names, if this is set. Otherwise the server trusts the client. */
+  /** The servers with which the client proves control of names. If undefined, the service bypasses validation. */
   proof: Proof | undefined
 
   private readonly connection: Connection
@@ -196,7 +196,7 @@ export class Client {
     this.connection.close()
   }
 
-  /** One request without a body. */
+  /** Sends a request without a body. */
   private async ask(method: "GET" | "HEAD", url: string): Promise<Answer> {
     await this.connection.open()
     const answer = await this.connection.send(plainRequest(method, this.host, url), method === "HEAD")
@@ -213,7 +213,7 @@ export class Client {
     expect(200, "directory", await this.ask("GET", url))
   }
 
-  /** Makes an account and does nothing else. */
+  /** Makes an account, without an order. */
   async register(): Promise<void> {
     const { jwk, key } = takeCredentials()
     this.key = key
@@ -294,8 +294,8 @@ export class Client {
   }
 
   /**
-   * Polls at once, then after one, two and three milliseconds, and then every five. A patient client polls when
-   * Retry-After says.
+   * Polls at once, then after one, two and three milliseconds, and then every five milliseconds. A patient client waits
+   * for Retry-After instead.
    */
   private async poll<A>(orderUrl: string, since: Answer, done: (order: Order) => A | undefined): Promise<A> {
     let last = since

@@ -17,28 +17,29 @@ import type { Service } from "./Service.ts"
 import { startService } from "./Service.ts"
 
 /*
- * What it costs and gains to divide the service: first one process of all roles, then two acme and two worker
- * processes. Each division has a PostgreSQL of its own, and gets the same load from the same two load generators.
+ * Measures what it costs and gains to divide the roles of the service between processes. The first division is one
+ * process with all roles, and the second is two acme and two worker processes. Each division has a PostgreSQL of its
+ * own, and gets the same load from the same two load generators.
  */
 
 const warmUpSeconds = 10
 
-/** One way of dividing the roles. CPU is milliseconds per issuance. */
+/** The results of one way to divide the roles between processes. CPU is in milliseconds per issuance. */
 export interface Division {
   readonly name: string
   readonly issuances: number
   readonly perSecond: number
-  /** CPU of the processes that serve clients, of the processes that only work, and of the PostgreSQL server. */
+  /** CPU of the processes that serve clients, of the processes that only run jobs, and of the PostgreSQL server. */
   readonly acmeCpu: number
   readonly workerCpu: number | undefined
   readonly databaseCpu: number
-  /** The largest number of connections at one time, without those of the bench. */
+  /** The largest number of database connections at one time, without those of the bench. */
   readonly connections: number
-  /** The number of certificates that each working process issued. */
+  /** The number of certificates that each process with the worker role issued. */
   readonly jobs: ReadonlyArray<number>
   /** The 99th percentile of a request in milliseconds, from the slower of the two load generators. */
   readonly p99: Percentiles["p99"]
-  /** The busy share of the whole machine, with all processes. */
+  /** The share of the machine's CPU that all its processes used. */
   readonly machineShare: number
 }
 
@@ -61,7 +62,7 @@ const issuedBy = ({ logFile }: Service): number => readFileSync(logFile, "utf8")
 
 const sum = (values: ReadonlyArray<number>): number => values.reduce((total, one) => total + one, 0)
 
-/** Samples the server's sessions until it is stopped. */
+/** Counts the sessions of PostgreSQL at short intervals, to find their largest number. */
 const watchConnections = async (databaseUrl: string) => {
   const client = new Client({ connectionString: databaseUrl })
   await client.connect()
@@ -201,7 +202,7 @@ export const measureCluster = async (options: Options, progress: Progress): Prom
   }
 }
 
-/** The figures as a table, and a sentence about what limits them. */
+/** Prints the figures as a table, with a sentence about what limits them. */
 export const clusterReport = (paint: Paint, { concurrency, divisions, processors, scaling }: ClusterCost): string => {
   const total = ({ acmeCpu, databaseCpu, workerCpu = 0 }: Division) => acmeCpu + workerCpu + databaseCpu
   const [one, divided] = divisions

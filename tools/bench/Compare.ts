@@ -18,11 +18,11 @@ import { startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
 /*
- * The service on its databases, Pebble and the floor, by turns of a few seconds, so that other load on the machine
- * affects all of them. Everything uses TLS.
+ * Compares the service on each database with Pebble and with the floor. These take turns of a few seconds, so that
+ * other load on the machine affects all of them. Everything uses TLS.
  */
 
-/** The load for all of them. */
+/** The load, which is the same for all sides of the comparison. */
 export interface Burden {
   readonly act: Act
   /** Whether names are proved by http-01. Otherwise validation is bypassed. */
@@ -30,7 +30,10 @@ export interface Burden {
   readonly concurrency: number
 }
 
-/** One turn of one side. Times are CPU milliseconds per issuance, or per request if the burden is one request. */
+/**
+ * The results of one turn of one side. Times are CPU milliseconds per issuance, or per request if the burden is one
+ * request.
+ */
 export interface Turn {
   readonly cpu: number
   readonly databaseCpu: number | undefined
@@ -45,7 +48,7 @@ export interface Compared {
   readonly burden: Burden
   /** The turns of each side. A turn in which Pebble stopped answering is undefined. */
   readonly turns: { readonly [S in SideName]?: ReadonlyArray<Turn | undefined> }
-  /** The share of the machine that went to processes outside the measurement. */
+  /** The share of the machine's CPU that processes outside the measurement used. */
   readonly otherShare: number
 }
 
@@ -76,7 +79,7 @@ const isSigned = (act: Act): boolean => act === "issue" || act === "newAccount"
 // For each act, more than any side does in a second.
 const perSecond: { readonly [A in Act]: number } = { issue: 300, newAccount: 3000, newNonce: 0, directory: 0 }
 
-/** One window, and what a process and its database have used in that time. */
+/** Runs one window, and measures what the process and its database use meanwhile. */
 const windowOf = async (
   loader: Peer<typeof load>,
   extent: Options["extent"],
@@ -100,7 +103,7 @@ const windowOf = async (
   }
 }
 
-/** The set-up of every side. */
+/** What all sides share. */
 interface Ground {
   readonly options: Options
   readonly loader: Peer<typeof load>
@@ -158,8 +161,8 @@ const serviceSide = async (name: Dialect, { loader, options, proof, tls }: Groun
 }
 
 /**
- * Every turn has a new Pebble: each order makes the next one more expensive, and simultaneous orders may make Pebble
- * hang.
+ * Starts a new Pebble for every turn, because each order makes Pebble's next order more expensive, and simultaneous
+ * orders may make Pebble hang.
  */
 const pebbleSide = ({ loader, options, proof }: Ground, progress: Progress): Side => {
   const once = async (burden: Burden) => {
@@ -236,7 +239,7 @@ const compare = async (
   return { burden, turns: Object.fromEntries(turns), otherShare: time === 0 ? 0 : other / time }
 }
 
-/** Measures every burden on every side. Pebble and the burdens with proof may be left out. */
+/** Measures every burden on every side. The options may leave out Pebble and the burdens with proof. */
 export const measureComparison = async (
   options: Options,
   progress: Progress,

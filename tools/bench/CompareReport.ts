@@ -5,7 +5,7 @@ import type { Paint } from "./Report.ts"
 import { fixed, table } from "./Report.ts"
 import type { Dialect } from "./Statements.ts"
 
-/* The service beside Pebble and the floor, as one table. */
+/* Prints the service, Pebble and the floor side by side in one table. */
 
 const medianOf = (values: ReadonlyArray<number | undefined>): number | undefined => {
   const known = values.filter((value) => value !== undefined)
@@ -25,7 +25,7 @@ interface Medians {
 
 const floorOf = ({ floor }: Turn): number | undefined => floor === undefined ? undefined : floor.total / 1000
 
-/** The medians of a side's turns. A ratio is taken between neighbouring turns. */
+/** Returns the medians of a side's turns. Each ratio compares two neighbouring turns. */
 export const mediansOf = ({ turns }: Compared, name: SideName): Medians => {
   const own = turns[name] ?? []
   const pebble = turns.pebble ?? []
@@ -62,7 +62,7 @@ const cellsOf = (paint: Paint, name: Dialect, compared: Compared): ReadonlyArray
   ]
 }
 
-/** The number of turns that Pebble finished, shown only if it did not finish all. */
+/** Shows how many turns Pebble finished, unless it finished all of them. */
 const pebbleCell = (compared: Compared): string => {
   const turns = compared.turns.pebble ?? []
   const taken = turns.filter((turn) => turn !== undefined)

@@ -18,8 +18,8 @@ import type { CompiledStep, Dialect } from "./Statements.ts"
 import { compile, insertNonces, isOfNewAccount, noncesPerBatch, noncesPerIssuance } from "./Statements.ts"
 
 /*
- * The floor: the cost of one issuance if only the unavoidable work is done, with each piece alone in a loop. The input
- * of the pieces comes from an issuance that the server has just made.
+ * Measures the floor: what one issuance would cost if a server did only the unavoidable work. Each piece of this work
+ * is measured alone, in a loop. The input of the pieces comes from an issuance that the server has just made.
  */
 
 /** CPU of each piece, in microseconds per issuance. */
@@ -84,7 +84,7 @@ const demand = (holds: boolean, what: string): void => {
 
 const slices = 5
 
-/** The CPU microseconds of one call, as the median of five slices of `millis` milliseconds. */
+/** Returns the CPU microseconds of one call: the median of five measurements of `millis` milliseconds each. */
 const costOf = (millis: number, work: () => void): number =>
   median(Array.from({ length: slices }, () => {
     let calls = 0
@@ -149,7 +149,7 @@ type Values = { [name: string]: unknown }
 
 const reversed = (name: string): string => [...name].toReversed().join("")
 
-/** The values of one issuance in the form that the engine takes. `now` is in epoch seconds. */
+/** Makes the values of one issuance in the form that the engine takes. `now` is in epoch seconds. */
 const makeValues = (dialect: Dialect, { chain, csr, names }: Material, now: number): Values => {
   const id = (): unknown => {
     const text = randomUUID()
@@ -194,7 +194,7 @@ const makeValues = (dialect: Dialect, { chain, csr, names }: Material, now: numb
 
 const issuancesPerBatch = noncesPerBatch / noncesPerIssuance
 
-/** The unit of a round: whole issuances, or new accounts. */
+/** What a round repeats: the statements of whole issuances, or only those of new accounts. */
 export type Extract = "issue" | "newAccount"
 
 const noncesOf = (batch: ReadonlyArray<Values>, each: number): string =>
@@ -206,7 +206,7 @@ const makeBatch = (dialect: Dialect, material: Material, extract: Extract) => {
   return { now, batch, nonces: noncesOf(batch, extract === "issue" ? noncesPerIssuance : 1) }
 }
 
-/** A copy of the database. Every round begins with an empty one, because a grown database costs more. */
+/** Copies the database. Every round begins with an empty copy, because a grown database costs more. */
 const openSqlite = (file: string, synchronous: string) => {
   const copy = `${file}.copy`
   for (const suffix of ["", "-wal", "-shm"]) rmSync(`${copy}${suffix}`, { force: true })
@@ -279,7 +279,7 @@ const connectPostgres = async (url: string, count: number): Promise<ReadonlyArra
 /** The result of one run on PostgreSQL. */
 export interface Bout {
   readonly issuances: number
-  /** CPU of the client's side, in microseconds per issuance. */
+  /** CPU of the process that sends the statements, in microseconds per issuance. */
   readonly microseconds: number
 }
 
@@ -358,7 +358,7 @@ export const floor = {
     measureCryptography = await makeCryptography(material, parameter.caDirectory)
   },
   cryptography: (millis: number): Cryptography => known(measureCryptography)(millis),
-  /** A database that has only the schema. */
+  /** Opens a database that has the schema and no rows. */
   openSqlite: ({ file, synchronous }: { readonly file: string; readonly synchronous: string }): void => {
     onSqlite = measureSqlite(known(material), file, synchronous)
   },

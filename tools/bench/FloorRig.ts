@@ -13,9 +13,9 @@ import { lastingToken } from "./Proof.ts"
 import type { Service } from "./Service.ts"
 import { migrate } from "./Service.ts"
 
-/* The processes that measure the floor beside a server. */
+/* The processes that measure the floor on the machine of a running service. */
 
-/** The floor that was measured beside one window, in CPU microseconds per issuance, or per request of one kind. */
+/** The floor, measured before and after one window, in CPU microseconds per issuance, or per request of one kind. */
 export interface Floor extends Cryptography {
   readonly http: number
   readonly statements: number
@@ -23,11 +23,11 @@ export interface Floor extends Cryptography {
   readonly validation: number
   /** The cost of the statements in the database server. On SQLite it is part of the process. */
   readonly databaseServer: number
-  /** The part of the process itself: everything except `databaseServer`. */
+  /** The cost in the process itself, which is everything except `databaseServer`. */
   readonly total: number
 }
 
-// The length of one full round: in milliseconds where that is possible, otherwise in issuances.
+// The length of a full round: in milliseconds where that is possible, otherwise in issuances or validations.
 const floorMillis = { cryptography: 100, sqlite: 300, http: 600 }
 const floorIssuances = 108
 const floorValidations = 200
@@ -36,7 +36,7 @@ const lastOfEachKind = (exchanges: ReadonlyArray<Exchange>): ReadonlyArray<Excha
   ...new Map(exchanges.map((exchange) => [exchange.kind, exchange])).values()
 ]
 
-/** The mean of the measurements before and after a window. */
+/** Returns the mean of the measurements before and after a window. */
 export const between = (before: Floor, after: Floor): Floor => {
   const mean = (key: keyof Floor) => (before[key] + after[key]) / 2
   return {
@@ -53,11 +53,11 @@ export const between = (before: Floor, after: Floor): Floor => {
   }
 }
 
-/** The unit of one round. */
+/** What one round measures. */
 export interface Bout {
   readonly act?: Act
   readonly concurrency: number
-  /** The length of a round, as a part of the full one. */
+  /** The length of the round, as a fraction of a full round. */
   readonly share?: number
   /** The servers of the proof, if the round includes what an http-01 validation cannot avoid. */
   readonly proof?: Pick<Proof, "httpPort" | "resolver"> | undefined
@@ -69,12 +69,12 @@ export interface FloorRig {
   readonly stop: () => void
 }
 
-/** The service beside which the processes run. */
+/** The service whose floor is measured. */
 export interface FloorGround {
   readonly service: Service
   readonly loader: Peer<typeof load>
   readonly synchronous: "normal" | "full"
-  /** The pair with which the bare server speaks TLS. */
+  /** The certificate and the key of the bare server; undefined for plain HTTP. */
   readonly tls?: TlsFiles | undefined
   /** The PostgreSQL server; undefined on SQLite. */
   readonly postgres: { readonly cluster: PostgresCluster; readonly postmaster: Postmaster } | undefined
@@ -82,11 +82,11 @@ export interface FloorGround {
 
 const noCryptography: Cryptography = { verify: 0, importKey: 0, csr: 0, leaf: 0, lint: 0 }
 
-/** The part of a whole issuance's cryptography that an act needs. */
+/** Returns those costs of a whole issuance's cryptography that an act needs too. */
 const cryptographyOf = (act: Act, whole: Cryptography): Cryptography =>
   act === "issue" ? whole : { ...noCryptography, importKey: whole.importKey, verify: whole.verify / 7 }
 
-/** Starts these processes. Their input is an issuance of the service. */
+/** Starts the processes that measure the floor. Their input is an issuance of the service. */
 export const layFloor = async ({ loader, postgres, service, synchronous, tls }: FloorGround): Promise<FloorRig> => {
   const exchanges = lastOfEachKind(await loader.call("sample"))
   const plain = await loader.call("plain")

@@ -9,11 +9,11 @@ import type { Service } from "./Service.ts"
 import { startService } from "./Service.ts"
 
 /*
- * The short bench: service and floor in short turns, on SQLite with 16 clients. Everything is counted in issuances and
- * not in seconds, so that a slow machine and a fast one have compiled the same amount of code.
+ * The short bench measures the service and the floor in short turns, on SQLite with 16 clients. The length of each turn
+ * is a number of issuances, not of seconds. So V8 has compiled the same code on a slow machine and on a fast one.
  */
 
-/** One try: the means of its calm turns, and their ratio. */
+/** The result of one try: the means of the cheapest turns of both sides, and the ratio of the means. */
 export interface Try {
   /** CPU milliseconds per issuance. */
   readonly service: number
@@ -23,8 +23,8 @@ export interface Try {
 
 export const gaugedClients = 16
 // V8 counts calls before it optimizes a function, and optimizes in the background as soon as a processor is free. With
-// these counts and without a background thread, the service is stable after the warm-up. Otherwise that takes many
-// thousand issuances, and even more on a busy machine.
+// these counts and without a background thread, the CPU per issuance is stable after the warm-up. Otherwise that takes
+// many thousand issuances, and even more on a busy machine.
 const early = [
   "--invocation-count-for-turbofan=200",
   "--invocation-count-for-maglev=50",
@@ -33,10 +33,10 @@ const early = [
 const warmUpIssuances = 1500
 const roundIssuances = 80
 const rounds = 12
-// The length of the floor's rounds, as a part of the full one.
+// The length of the floor's rounds, as a fraction of a full round.
 const floorShare = 0.15
 
-/** CPU milliseconds of one issuance, as the mean over `issuances` of them. */
+/** Returns the CPU milliseconds of one issuance, as the mean of `issuances` issuances. */
 const issue = async (service: Service, loader: Peer<typeof load>, issuances: number): Promise<number> => {
   await loader.call("prepare", issuances)
   await loader.call("connect", gaugedClients)
@@ -45,7 +45,7 @@ const issue = async (service: Service, loader: Peer<typeof load>, issuances: num
   return (Procfs.cpuOf(service.pid).total - before) / window.issuances
 }
 
-/** The mean of the lowest third: other load on the machine makes a turn more expensive, and never cheaper. */
+/** Returns the mean of the cheapest third, because other load on the machine only makes turns more expensive. */
 const calm = (turns: ReadonlyArray<number>): number => {
   const lowest = turns.toSorted((one, other) => one - other).slice(0, Math.ceil(turns.length / 3))
   return lowest.reduce((sum, one) => sum + one, 0) / lowest.length
@@ -62,7 +62,7 @@ const tryOnce = async (service: Service, loader: Peer<typeof load>, rig: FloorRi
   return { service: own, floor, ratio: own / floor }
 }
 
-/** The result of a try in words. */
+/** Describes the result of a try in words. */
 export const shownTry = ({ floor, ratio, service }: Try): string =>
   `${ratio.toFixed(2)} (${service.toFixed(2)} to ${floor.toFixed(2)} ms)`
 

@@ -14,25 +14,25 @@ import { migrate, startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
 /*
- * What years of records cost: the same load by turns on a server with an empty database and on one with a grown
- * database.
+ * Measures what years of records cost. By turns, the same load is put on a server with an empty database and on a
+ * server with a grown database.
  */
 
-/** The size of database with which the service must still be fast. */
+/** The size of the database with which the service must still be fast. */
 const full: Population = { accounts: 1_000_000, orders: 10_000_000, revocations: 100_000 }
 
 const rounds = 5
 
 interface Side {
-  /** CPU milliseconds per issuance of the server's process, and of the database server if there is one. */
+  /** CPU milliseconds per issuance: of the service's process, and of the database server if there is one. */
   readonly cpu: number
   readonly databaseCpu: number
-  /** Milliseconds of a request. */
+  /** The latency of a request in milliseconds. */
   readonly p50: number
   readonly p95: number
 }
 
-/** Medians over the rounds. */
+/** The results on one database, as medians over the rounds. */
 export interface GrownCost {
   readonly name: Dialect
   readonly population: Population
@@ -40,16 +40,16 @@ export interface GrownCost {
   readonly issuances: number
   readonly empty: Side
   readonly grown: Side
-  /** Milliseconds of GET /crl, and of signing a new revocation list. Only the grown side has them. */
+  /** The octets of the revocation list, and the milliseconds of GET /crl. Only the grown side has a list. */
   readonly crlBytes: number
   readonly crlMs: number
-  /** Medians of the rounds' ratios: both sides of a ratio were measured within seconds of each other. */
+  /** Grown divided by empty: medians of the ratios of each round, whose two windows follow each other directly. */
   readonly ratio: { readonly cpu: number; readonly p50: number; readonly p95: number }
 }
 
 interface Bench {
   readonly service: Service
-  /** Process id of the database server, if there is one. */
+  /** The process id of the database server, if there is one. */
   readonly postmaster: number | undefined
 }
 
@@ -89,7 +89,7 @@ const timed = async (url: string): Promise<{ readonly bytes: number; readonly ms
   return { bytes, ms: median(times) }
 }
 
-/** Waits until the list is as long as its entries require. */
+/** Waits until the revocation list is longer than `bytes`, which means that it has all entries. */
 const untilListed = async (url: string, bytes: number): Promise<void> => {
   for (let attempt = 0; attempt < 600; attempt++) {
     if ((await timed(url)).bytes > bytes) return
@@ -122,7 +122,7 @@ const measureOne = async (
     const begun = performance.now()
     await populate(name, large.where, population, progress)
     const builtSeconds = (performance.now() - begun) / 1000
-    // The first start makes the CA to which the revocations belong.
+    // The service makes the CA at its first start, and the revocations belong to this CA.
     await (await start(large)).stop()
     await revoke(name, large.where, population)
     const services = { empty: await start(small), grown: await start(large) }
@@ -193,7 +193,7 @@ export const measureGrown = async (
   return costs
 }
 
-/** The figures in words. */
+/** Describes the figures in words. */
 export const grownReport = (costs: ReadonlyArray<GrownCost>): string =>
   costs.map(({ builtSeconds, crlBytes, crlMs, empty, grown, issuances, name, population, ratio }) => {
     const row = (title: string, of: (side: Side) => number, quotient?: number) =>

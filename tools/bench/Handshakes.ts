@@ -17,7 +17,7 @@ import { table } from "./Report.ts"
 import type { Service } from "./Service.ts"
 import { startService } from "./Service.ts"
 
-/* The cost of a new TLS connection, by the key of the server and by whether the client resumes a session. */
+/* Measures the cost of a new TLS connection for two kinds of server keys, with and without resumed sessions. */
 
 const keys = {
   "RSA 2048": "rsa:2048",
@@ -26,26 +26,26 @@ const keys = {
 const rounds = 5
 const ticketsTried = 20
 
-/** One kind of connection, with the medians over the rounds. */
+/** The results of one kind of connection, as medians over the rounds. */
 export interface Handshake {
   readonly key: string
   readonly resumes: boolean
   readonly connections: number
-  /** The share of connections that resumed. */
+  /** The share of the connections that resumed a session. */
   readonly resumed: number
   readonly perSecond: number
   /** CPU milliseconds of the service per connection. */
   readonly cpu: number
 }
 
-/** How many tickets that were given at one time are accepted at another time. */
+/** How many of the session tickets that the service gave out it still accepts later. */
 export interface Tickets {
   readonly when: string
   readonly taken: number
   readonly tried: number
 }
 
-/** Everything about new connections. */
+/** All results about new connections. */
 export interface HandshakeCost {
   readonly concurrency: number
   readonly handshakes: ReadonlyArray<Handshake>
@@ -69,7 +69,7 @@ const filesOf = (key: string): TlsFiles => {
 
 const portOf = ({ directoryUrl }: Service): number => Number(new URL(directoryUrl).port)
 
-/** How many of the tickets that were given at one time are accepted after `between`. */
+/** Gets tickets, runs `between`, and then counts how many of the tickets the service still accepts. */
 const takenAfter = async (
   client: Peer<typeof knocks>,
   port: number,
@@ -84,7 +84,7 @@ const takenAfter = async (
   return { when, taken, tried: ticketsTried }
 }
 
-/** The same for two processes that share a port. Each of them issues its own tickets. */
+/** Counts the accepted tickets of two processes that share a port. Each process issues its own tickets. */
 const takenByTwo = async (client: Peer<typeof knocks>, { nodeWords, synchronous }: Options): Promise<Tickets> => {
   const port = await freePort()
   const tls = filesOf(keys["P-256"])
@@ -185,7 +185,7 @@ export const measureHandshakes = async (
   }
 }
 
-/** The figures as tables. */
+/** Prints the figures as tables. */
 export const handshakeReport = (paint: Paint, { concurrency, handshakes, tickets }: HandshakeCost): string =>
   [
     paint.strong(`New connections over TLS 1.3, ${concurrency} clients, without a request`),

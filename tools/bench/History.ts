@@ -4,11 +4,11 @@ import { cpus } from "node:os"
 import { resolve } from "node:path"
 
 /*
- * The ratios by commit, in `history.jsonl`. It has no absolute figures, because these depend on the machine. A ratio of
- * two things that were measured in one run is valid on other machines too.
+ * Reads and writes `history.jsonl`, which has the ratios of commits. It has no absolute figures, because these depend
+ * on the machine. A ratio of two things that were measured in one run is valid on other machines too.
  */
 
-/** CPU of the service as a multiple of the floor's, at one commit. */
+/** The ratios of one commit: the CPU of the service, divided by the CPU of the floor. */
 export interface Recorded {
   readonly commit: string
   readonly date: string
@@ -35,23 +35,23 @@ const file = resolve(import.meta.dirname, "history.jsonl")
 const git = (...words: ReadonlyArray<string>): string =>
   execFileSync("git", [...words], { cwd: repository, encoding: "utf8" }).trim()
 
-/** The commit of the present service. */
+/** Returns the commit that is checked out. */
 export const commitHere = (): string => {
   const changed = git("status", "--porcelain", "--", "src", "package-lock.json")
   if (changed !== "") throw new Error(`what is measured belongs to no commit, because of changes:\n${changed}`)
   return git("rev-parse", "--short=10", "HEAD")
 }
 
-/** The processor of this machine. */
+/** Returns the name of this machine's processor. */
 export const processorHere = (): string => cpus()[0]?.model.trim() ?? "unknown"
 
-/** The newest record of a processor of this kind. */
+/** Returns the newest record that was made on the same kind of processor. */
 export const lastRecorded = (): Recorded | undefined =>
   readFileSync(file, "utf8").trimEnd().split("\n")
     .map((line) => JSON.parse(line) as Recorded)
     .findLast(({ processor }) => processor === processorHere())
 
-/** Adds a record, with its ratios to three digits. */
+/** Adds a record to the history, with its ratios rounded to three digits. */
 export const append = (recorded: Recorded): void => {
   const rounded = Object.entries(recorded).map(([name, value]) => [
     name,

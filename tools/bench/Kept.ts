@@ -13,7 +13,7 @@ import type { ServiceOptions } from "./Service.ts"
 import { configured, migrate, startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
-/* The grown databases that operators read. They may be kept for a later run. */
+/* Makes the grown databases that `lists` and `pages` read. An option keeps these databases for a later run. */
 
 /** Where a database is. */
 export interface Place {
@@ -26,7 +26,7 @@ export interface Place {
 
 const databaseName = "lists"
 
-/** The place of a database below `keep`, or in a directory that is removed at the end. */
+/** Makes a place for a database below `keep`, or in a directory that is removed at the end. */
 export const placeOf = async (name: Dialect, keep: string | undefined): Promise<Place> => {
   const root = keep === undefined ? temporaryDirectory() : resolve(keep)
   const directory = join(root, name)
@@ -44,7 +44,10 @@ export const placeOf = async (name: Dialect, keep: string | undefined): Promise<
   return { directory, cluster, databaseUrl, where: databaseUrl }
 }
 
-/** Makes one issuance and returns its certificate. The service also sees its CA for the first time. */
+/**
+ * Starts the service, makes one issuance, and returns its certificate. This also records the CA in the database, and
+ * revocations can be added only for a recorded CA.
+ */
 const firstCertificate = async (options: ServiceOptions, loader: Peer<typeof load>): Promise<string> => {
   const service = await startService(options)
   await loader.call("target", service.directoryUrl)
@@ -53,14 +56,14 @@ const firstCertificate = async (options: ServiceOptions, loader: Peer<typeof loa
   return exchanges.findLast(({ kind }) => kind === "certificate")?.answer.body ?? ""
 }
 
-/** What a database holds. */
+/** The contents of a database. */
 interface Filled {
   readonly population: BusyPopulation
-  /** Undefined if the database was there already. */
+  /** How long it took to fill the database; undefined if an earlier run has filled it. */
   readonly builtSeconds: number | undefined
 }
 
-/** Fills the database, unless an earlier run has done so. Then the contents of the earlier run count. */
+/** Fills the database. If an earlier run has filled it, this returns the numbers of rows of that run instead. */
 export const fillOnce = async (
   name: Dialect,
   { directory, where }: Place,

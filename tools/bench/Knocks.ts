@@ -4,14 +4,14 @@ import { connect } from "node:tls"
 
 /* Clients that do nothing but open connections over TLS, one after another. */
 
-/** How connections were opened. */
+/** The result of opening connections. */
 export interface Knocked {
   readonly connections: number
   readonly resumed: number
   readonly elapsedMs: number
 }
 
-/** Opens a connection; returns whether it resumed, and the ticket for the next one if one is wanted. */
+/** Opens a connection. Returns whether it resumed a session, and a ticket for the next connection if wanted. */
 const knock = async (port: number, ticket: Buffer | undefined, wantsTicket: boolean) => {
   const socket: TLSSocket = connect({
     host: "127.0.0.1",
@@ -30,11 +30,11 @@ const knock = async (port: number, ticket: Buffer | undefined, wantsTicket: bool
   return { isResumed, next }
 }
 
-/** The functions the process of such clients offers to the bench. */
+/** The functions that the process of these clients offers to the bench. */
 export const knocks = {
   /**
-   * Opens connections from `concurrency` clients for `seconds` seconds. Each client begins with its first ticket, or
-   * without one.
+   * Opens connections from `concurrency` clients for `seconds` seconds. If sessions are resumed, each client uses the
+   * ticket of its first connection for all later ones.
    */
   open: async (
     { concurrency, connections, port, resumes, seconds }: {
@@ -51,7 +51,7 @@ export const knocks = {
     await Promise.all(Array.from({ length: concurrency }, async () => {
       let ticket: Buffer | undefined
       while (left-- > 0 && performance.now() < end) {
-        // A connection that resumes gets no new ticket, so the first ticket serves all of them.
+        // A connection that resumes a session gets no new ticket, so all later connections use the first ticket.
         const { isResumed, next } = await knock(port, ticket, resumes && ticket === undefined)
         ticket = next ?? ticket
         opened++

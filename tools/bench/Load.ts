@@ -6,8 +6,8 @@ import type { Target } from "./Wire.ts"
 import { Connection, targetOf } from "./Wire.ts"
 
 /*
- * The load generator. It makes whole issuances over connections that stay open, each with a new account, or single
- * requests again and again.
+ * The load generator. Over connections that stay open, it makes whole issuances, each with a new account, or repeats
+ * one kind of request. A window is a period in which it sends this load while the bench measures.
  */
 
 /** Latencies of one kind of request, in milliseconds. */
@@ -18,7 +18,7 @@ export interface Percentiles {
   readonly p99: number
 }
 
-/** Percentiles of the measured values. */
+/** Returns percentiles of the measured values. */
 export const percentilesOf = (values: ReadonlyArray<number>): Percentiles => {
   const sorted = Float64Array.from(values).sort()
   const at = (fraction: number) => sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * fraction) - 1)] ?? 0
@@ -31,14 +31,14 @@ export interface Extent {
   readonly seconds?: number
 }
 
-/** The result of a window, as its clients saw it. */
+/** The result of a window, as measured by its clients. */
 export interface Window extends Readonly<Counts> {
   readonly elapsedMs: number
   readonly latencies: { readonly [K in Kind]: Percentiles }
   readonly everyRequest: Percentiles
-  /** CPU of the load generator itself. */
+  /** The CPU that the load generator itself used. */
   readonly clientCpuMs: number
-  /** The number of keys that were made within the window, because none were left. */
+  /** How many credentials had to be made within the window, because none were left. */
   readonly madeInWindow: number
 }
 
@@ -58,7 +58,7 @@ const ready = async (count: number): Promise<ReadonlyArray<Client>> => {
 
 /** The functions that the load process offers to the bench. */
 export const load = {
-  /** Switches to another server. */
+  /** Sends the following load to the server with this directory. */
   target: async (url: string): Promise<void> => {
     for (const client of clients) client.close()
     clients = []
@@ -77,7 +77,7 @@ export const load = {
   /** Opens the connections of a window before it begins. */
   connect: async (concurrency: number): Promise<void> => void await ready(concurrency),
 
-  /** One issuance with its recorded exchanges. */
+  /** Makes one issuance and returns its recorded exchanges. */
   sample: async (): Promise<ReadonlyArray<Exchange>> => {
     const [client] = await ready(1)
     if (client === undefined) throw new Error("no client")
@@ -88,14 +88,14 @@ export const load = {
     return record
   },
 
-  /** Starts the servers that prove control of names. From then on a window may prove names. */
+  /** Starts the servers that prove control of names. Only then can clients of a window prove names. */
   prove: async (): Promise<Pick<Proof, "httpPort" | "resolver">> => {
     proof ??= await startProof()
     const { httpPort, resolver } = proof
     return { httpPort, resolver }
   },
 
-  /** One answer of the directory and of newNonce, each with its request. */
+  /** Requests the directory and a nonce, and returns both requests with their answers. */
   plain: async (): Promise<{ readonly [A in "directory" | "newNonce"]: Pick<Exchange, "request" | "answer"> }> => {
     if (target === undefined || directory === undefined) throw new Error("no server to turn to")
     const connection = new Connection(target)
@@ -110,8 +110,8 @@ export const load = {
   },
 
   /**
-   * Acts from `concurrency` clients at once. Each finishes what it has begun. Patient clients obey Retry-After. With
-   * proof, the clients answer the challenges.
+   * Runs one window with `concurrency` clients at once. At its end, each client finishes the issuance or the request
+   * that it has begun. Patient clients obey Retry-After. With proof, the clients answer the challenges.
    */
   run: async (
     { act = "issue", concurrency, isPatient = false, issuances, seconds, withProof = false }: Extent & {
@@ -166,7 +166,7 @@ export const load = {
   /** Milliseconds of each issuance of the last window, from newAccount to the chain. */
   durations: (): ReadonlyArray<number> => clients.flatMap(({ durations }) => durations),
 
-  /** The same, but from newOrder on. */
+  /** Milliseconds of each issuance of the last window, from newOrder to the chain. */
   ordered: (): ReadonlyArray<number> => clients.flatMap(({ ordered }) => ordered),
 
   /** Sends the requests of a recorded issuance repeatedly to a server with recorded answers. */

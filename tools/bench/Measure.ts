@@ -15,7 +15,10 @@ import * as Procfs from "./Procfs.ts"
 import { startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
-/** One concurrency at one server. Times are CPU milliseconds per issuance, unless stated otherwise. */
+/**
+ * The results of one server with one number of simultaneous clients. Times are CPU milliseconds per issuance, unless
+ * stated otherwise.
+ */
 export interface Cell {
   readonly concurrency: number
   readonly window: Window
@@ -27,19 +30,19 @@ export interface Cell {
   readonly loopDelay: LoopDelay | undefined
   readonly rssMiB: number
   readonly logBytes: number
-  /** Shares of one core and of the whole machine. */
+  /** The CPU of the load generator as a share of one core, and that of other processes as a share of the machine. */
   readonly clientShare: number
   readonly otherShare: number
   readonly floor: Floor | undefined
 }
 
-/** The statements the service sends to its database for one issuance. */
+/** The statements that the service sends to its database for one issuance. */
 export interface Statements {
   readonly perIssuance: number
   readonly writingTransactions: number
-  /** The clients at once while it was counted. */
+  /** How many clients issued at once while the statements were counted. */
   readonly concurrency: number
-  /** Of PostgreSQL: syncs of the WAL, and octets that were written to it. */
+  /** How often PostgreSQL synced its WAL for one issuance, and how many octets it wrote to the WAL. */
   readonly wal: { readonly bytes: number; readonly syncs: number } | undefined
   readonly list: ReadonlyArray<{ readonly text: string; readonly perIssuance: number }>
 }
@@ -52,13 +55,13 @@ export interface Measured {
 
 export type Progress = (text: string) => void
 
-// The runtime's compiler works in the background for this long before the code is stable. A number of issuances would
-// not be enough.
+// V8 compiles in the background, and the CPU per issuance is stable only after this time. So the warm-up is a time, and
+// not a number of issuances.
 const warmUpSeconds = ({ seconds }: Options["extent"]): number =>
   seconds === undefined ? 4 : 4 + 2 * Math.min(seconds, 6)
 const countedIssuances = 240
 
-/** The number of credentials that suffices for the window, estimated from the rate of the previous window. */
+/** Estimates from the rate of the previous window how many credentials the next window needs. */
 const credentialsFor = ({ issuances, seconds }: Options["extent"], perSecond: number, concurrency: number): number =>
   concurrency + (issuances ?? Math.ceil((seconds ?? 0) * perSecond * 1.5))
 
@@ -119,7 +122,7 @@ const warmUp = async (
   return issuances / elapsedMs * 1000
 }
 
-/** Sessions report what they have done once they have been idle for a moment. */
+/** Waits before reading the WAL's counters, because a session adds its counts only after a moment of idleness. */
 const settledWal = async (postmaster: Postmaster | undefined) => {
   await delay(1500)
   return postmaster?.wal()
@@ -161,7 +164,7 @@ const countStatements = async (
   }
 }
 
-/** Everything about the service on one database. */
+/** Makes all measurements of the service on one database. */
 const measureService = async (
   dialect: Dialect,
   options: Options,
@@ -218,7 +221,7 @@ const measureService = async (
   }
 }
 
-/** Measures what the options ask for, one server after another. */
+/** Makes the measurements that the options ask for, on one database after another. */
 export const measure = async (options: Options, progress: Progress): Promise<ReadonlyArray<Measured>> => {
   const loader = startPeer<typeof load>("load")
   const measured: Array<Measured> = []

@@ -9,18 +9,21 @@ import * as Procfs from "./Procfs.ts"
 import { startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
-/* Whether memory is bounded: the resident memory of a service after some issuances, and after ten times as many. */
+/*
+ * Measures whether memory is bounded. The resident memory of a service is read after a number of issuances, and again
+ * after ten times as many.
+ */
 
 const early = 10_000
 const late = 100_000
 const step = 500
 /**
- * The number of readings at each of the two moments. Their median counts, because garbage is collected at irregular
- * times.
+ * How often the memory is read at each of the two moments. The median of these readings counts, because garbage is
+ * collected at irregular times.
  */
 const readings = 5
 
-/** Resident memory of a service, in MiB. */
+/** The resident memory of a service, in MiB. */
 export interface MemoryCost {
   readonly name: Dialect
   readonly concurrency: number
@@ -74,7 +77,7 @@ export const measureMemory = async (options: Options, progress: Progress): Promi
   return costs
 }
 
-/** The figures in words. */
+/** Describes the figures in words. */
 export const memoryReport = (costs: ReadonlyArray<MemoryCost>): string =>
   costs.map(({ concurrency, early, late, name, ratio }) =>
     [

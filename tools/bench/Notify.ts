@@ -25,31 +25,34 @@ import type { Dialect } from "./Statements.ts"
  * until its last delivery.
  */
 
-/** The windows of one profile. CPU is in milliseconds per issuance, without the cost of an idle service. */
+/**
+ * The results of one profile over all its windows. CPU is in milliseconds per issuance, without the cost of an idle
+ * service.
+ */
 export interface ToldCost {
   readonly name: string
   readonly issuances: number
   readonly cpu: number
   readonly databaseCpu: number | undefined
-  /** CPU as a multiple of an issuance that notifies nobody. */
+  /** CPU as a multiple of the CPU of an issuance that notifies nobody. */
   readonly ratio: number
-  /** Milliseconds of a whole issuance, as its client sees it. */
+  /** How long a whole issuance takes for its client, in milliseconds. */
   readonly issuance: Percentiles
   readonly deliveries: number
   /** Mean milliseconds from the last issuance of a window to the last delivery. */
   readonly behind: number
-  /** The share of a core that the service used meanwhile. A low share means that it waited. */
+  /** The share of a core that the service used in that time. If the share is low, the service mostly waited. */
   readonly behindShare: number
 }
 
-/** Everything about notifications on one database. */
+/** All results about notifications on one database. */
 export interface NotifyCost {
   readonly name: Dialect
   readonly concurrency: number
   /** CPU milliseconds per second of the service while it gets no requests. */
   readonly idle: number
   readonly ways: ReadonlyArray<ToldCost>
-  /** The share of the machine's CPU in use meanwhile. */
+  /** The share of the machine's CPU that was used during the measurements. */
   readonly machineShare: number
 }
 
@@ -65,7 +68,7 @@ const ways: ReadonlyArray<Way> = [
   { name: "webhook, mail and program", profile: "all", entries: 3 }
 ]
 
-/** An issuance has one notification for the new account and one for the certificate. */
+/** Each issuance causes two notifications: one for the new account and one for the certificate. */
 const eventsPerIssuance = 2
 const timedRounds = 4
 const patienceMs = 300_000
@@ -87,7 +90,7 @@ const configurationOf = (ports: { readonly web: number; readonly mail: number })
   ].join("\n")
 }
 
-/** Waits until `wanted` deliveries are logged since `offset`. */
+/** Waits until the log has `wanted` deliveries after the position `offset`. */
 const delivered = async ({ logFile }: Service, offset: number, wanted: number): Promise<void> => {
   for (const end = performance.now() + patienceMs;; await delay(50)) {
     const text = readFileSync(logFile).subarray(offset).toString("utf8")
@@ -99,7 +102,7 @@ const delivered = async ({ logFile }: Service, offset: number, wanted: number): 
   }
 }
 
-/** The sums over one profile's windows. Times are in milliseconds. */
+/** The sums over all windows of one profile. Times are in milliseconds. */
 interface Sums {
   readonly windows: number
   readonly issuances: number
@@ -112,7 +115,7 @@ interface Sums {
 
 const nothing: Sums = { windows: 0, issuances: 0, cpu: 0, database: 0, behind: 0, behindCpu: 0, durations: [] }
 
-/** Runs one more window, with all its deliveries. */
+/** Runs one more window, and waits for all its deliveries. */
 const measureWay = async (
   rig: Rig,
   { entries, profile }: Way,
@@ -143,7 +146,7 @@ const measureWay = async (
 
 const measureRig = async (name: Dialect, rig: Rig, { extent }: Options, progress: Progress): Promise<NotifyCost> => {
   const begun = read(rig)
-  // The service has sent notifications about its profiles at its start.
+  // At its start, the service has sent notifications about its profiles. They must not count.
   await delivered(rig.service, 0, ways.reduce((sum, { entries }) => sum + entries, 0))
   for (const way of ways) {
     progress(`${name}: warming up, ${way.name}`)
@@ -220,7 +223,7 @@ export const measureNotify = async (options: Options, progress: Progress): Promi
   return costs
 }
 
-/** The figures as tables. */
+/** Prints the figures as tables. */
 export const notifyReport = (paint: Paint, costs: ReadonlyArray<NotifyCost>): string =>
   costs.map(({ concurrency, idle, machineShare, name, ways }) =>
     [

@@ -2,7 +2,7 @@ import { parseArgs } from "node:util"
 import type { Extent } from "./Load.ts"
 import type { Dialect } from "./Statements.ts"
 
-/** What is measured instead of everything about issuances. Each of these is an option. */
+/** The special measurements, each with an option of its name. Without such an option, the bench measures issuances. */
 export const modeNames = [
   "attribution",
   "check",
@@ -26,7 +26,7 @@ export const modeNames = [
 export type Mode = (typeof modeNames)[number]
 
 export interface Options {
-  /** Undefined if everything about issuances is measured. */
+  /** The special measurement; undefined if the bench measures issuances. */
   readonly mode: Mode | undefined
   readonly databases: ReadonlyArray<Dialect>
   readonly concurrency: ReadonlyArray<number>
@@ -41,13 +41,16 @@ export interface Options {
    * The fraction of the full size of databases, of the issuances of `memory`, and of the rounds and times of `start`.
    */
   readonly part: number
-  /** Sign-ins with each kind of name for `sign-in`. */
+  /** How many sign-ins `sign-in` makes with each kind of name. */
   readonly attempts: number
-  /** The number of reads a second beside the clients of `lists` and `pages`. */
+  /** How many reads of operators start in a second of `lists` and `pages`, while clients issue certificates. */
   readonly readsPerSecond: number
-  /** The number of pairs of windows of `lists` and `pages`, one window with reads and one without. */
+  /** How many pairs of windows `lists` and `pages` measure. One window of a pair is with reads, the other without. */
   readonly rounds: number
-  /** Where `lists` and `pages` keep their databases for another run; undefined removes them. */
+  /**
+   * The directory where `lists` and `pages` keep their databases for another run. If it is undefined, the databases are
+   * removed.
+   */
   readonly keep: string | undefined
   /** The sizes of the database for `lists` and `pages`. */
   readonly accounts: number
@@ -151,11 +154,11 @@ const number = (option: string, text: string, max: number, whole = true): number
 
 const isDialect = (word: string): word is Dialect => word === "sqlite" || word === "postgres"
 
-/** The seconds of a window, or of one turn if there are several turns. */
+/** Returns how many seconds a window lasts by default; if sides take turns, how many seconds one turn lasts. */
 const defaultSeconds = (mode: Mode | undefined): number =>
   mode === "pebble" || mode === "record" || mode === "handshakes" ? 2 : 5
 
-/** Reads the command line. If it is wrong, the process ends. */
+/** Reads the command line. If the command line is wrong, the process ends. */
 export const readOptions = (words: ReadonlyArray<string>): Options => {
   const given = parse(words)
   if (given.help) {
@@ -185,7 +188,7 @@ export const readOptions = (words: ReadonlyArray<string>): Options => {
     listStatements: given.statements,
     serviceOnly: given["service-only"],
     part,
-    // Each attempt has its own address, and there are this many for each kind of name.
+    // Each attempt comes from a separate address. For each kind of name there are no more addresses than this.
     attempts: number("attempts", given.attempts, 50_000),
     readsPerSecond: number("reads", given.reads, 1000, false),
     rounds: number("rounds", given.rounds, 1000),

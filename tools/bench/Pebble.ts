@@ -9,10 +9,10 @@ import { startProcess } from "./Service.ts"
 import { Connection, targetOf } from "./Wire.ts"
 
 /*
- * Let's Encrypt's test server, for comparison: it keeps everything in memory, and uses only TLS.
+ * Runs Pebble, the test server of Let's Encrypt, for comparison. Pebble keeps everything in memory, and uses only TLS.
  */
 
-/** Whether the program is on the path, where Debian's package puts it. */
+/** Whether `pebble` is on the path, where Debian's package installs it. */
 export const isInstalled = (): boolean => spawnSync("pebble", ["-version"], { stdio: "ignore" }).error === undefined
 
 const isAnswering = async (directoryUrl: string): Promise<boolean> => {
@@ -29,7 +29,7 @@ const isAnswering = async (directoryUrl: string): Promise<boolean> => {
   }
 }
 
-/** Starts Pebble without sleeps and refused nonces. It validates nothing unless it is told where the proofs are. */
+/** Starts Pebble so that it neither sleeps nor refuses nonces. Without `proof`, Pebble validates nothing. */
 export const startPebble = async (proof?: Pick<Proof, "httpPort" | "resolver">) => {
   const directory = temporaryDirectory()
   const logFile = join(directory, "log.txt")
@@ -53,7 +53,7 @@ export const startPebble = async (proof?: Pick<Proof, "httpPort" | "resolver">) 
     directoryUrl,
     certificate,
     privateKey,
-    /** The number of requests that it has logged so far. */
+    /** Returns the number of requests that Pebble has logged so far. */
     requests: () => readFileSync(logFile, "utf8").split(" -> calling handler()").length - 1,
     stop: server.stop
   }

@@ -3,8 +3,8 @@ import { fork } from "node:child_process"
 import { onEnd } from "./Cleanup.ts"
 
 /*
- * Work in a separate process, which is called over Node's channel to a forked child. So the bench's own work is not
- * charged to the measured process, and does not delay it.
+ * Calls functions in a separate process, over Node's channel to a forked child. So the bench's own work neither counts
+ * as CPU of the measured process, nor delays that process.
  */
 
 /** The functions that a process offers to its parent. */
@@ -32,7 +32,7 @@ export const offer = (functions: Offer): void => {
   process.once("disconnect", () => process.exit(0))
 }
 
-/** A forked process that offers `O`. */
+/** A forked process that offers the functions `O`. */
 export interface Peer<O extends Offer> {
   readonly pid: number
   readonly call: <K extends keyof O & string>(
@@ -42,7 +42,7 @@ export interface Peer<O extends Offer> {
   readonly stop: () => void
 }
 
-/** Runs this program once more in the given role. */
+/** Starts this program once more, as a child with the given role. */
 export const startPeer = <O extends Offer>(role: string): Peer<O> => {
   const child: ChildProcess = fork(process.argv[1] ?? "", ["--role", role], {
     execArgv: [...process.execArgv],

@@ -6,7 +6,7 @@ import * as Procfs from "./Procfs.ts"
 import type { Service } from "./Service.ts"
 import { startService } from "./Service.ts"
 
-/* The cost of a policy: the same load by turns on two servers, of which one has fifty rules. */
+/* Measures the cost of a policy, with the same load by turns on a server without rules and on one with fifty. */
 
 const rules = 50
 
@@ -17,7 +17,7 @@ const kinds = [
     `type = "identifiers"\nallow_wildcards = true\nallow = ["closed-${n}.example", "*.closed-${n}.example", "*.*.closed-${n}.example"]`
 ]
 
-/** Rules that every request is checked against; none of them ever matches. */
+/** Makes rules that are checked for every request and never match. */
 const policy = (): string => {
   const names = Array.from({ length: rules }, (_, index) => index + 1)
   return [
@@ -30,12 +30,12 @@ const policy = (): string => {
 const rounds = 7
 
 /**
- * Warms up until the runtime's compiler is done on both sides. If issuances are counted, the warm-up is that many
- * issuances.
+ * Returns the length of the warm-up, after which V8 has compiled the code of both servers. If the options give a number
+ * of issuances, the warm-up has the same number.
  */
 const warmUpOf = ({ extent }: Options): Options["extent"] => extent.issuances === undefined ? { seconds: 10 } : extent
 
-/** CPU milliseconds per request in one window. */
+/** Runs one window and returns the CPU milliseconds per request. */
 const window = async (
   service: Service,
   loader: Peer<typeof load>,
@@ -52,11 +52,11 @@ const window = async (
 
 const mean = (values: ReadonlyArray<number>): number => values.reduce((sum, one) => sum + one, 0) / values.length
 
-/** The cost of fifty rules for a request. */
+/** How much fifty rules add to the cost of a request. */
 export interface PolicyCost {
   readonly rules: number
   readonly issuances: number
-  /** CPU milliseconds per request, means over the rounds. */
+  /** CPU milliseconds per request, as means over the rounds. */
   readonly without: number
   readonly with: number
   readonly ratio: number
@@ -104,7 +104,7 @@ export const measurePolicy = async (options: Options, progress: (text: string) =
   }
 }
 
-/** The figures in words. */
+/** Describes the figures in words. */
 export const policyReport = (cost: PolicyCost): string =>
   [
     `${cost.rules} rules of addresses, paths and names, none of them true, over ${cost.issuances} issuances on SQLite:`,

@@ -3,8 +3,8 @@ import { fill, openEngine, rowsOf } from "./Bulk.ts"
 import type { Dialect } from "./Statements.ts"
 
 /*
- * A database as it is after years of service: accounts, issued orders with their names, authorizations and challenges,
- * and revocations.
+ * Fills a database as it is after years of service, with accounts, issued orders with their names, authorizations and
+ * challenges, and revocations.
  */
 
 /** The number of rows of each kind. */
@@ -68,7 +68,7 @@ const tablesOf = ({ accounts, orders }: Population, until: number) => (engine: E
   ]
 }
 
-/** Fills a migrated, empty database that no process serves. `where` is a file or a URL. */
+/** Fills a migrated, empty database while no service uses it. `where` is a file or a URL. */
 export const populate = (
   dialect: Dialect,
   where: string,
@@ -76,7 +76,7 @@ export const populate = (
   progress: (text: string) => void
 ): Promise<void> => fill(dialect, where, tablesOf(population, Math.floor(Date.now() / 1000)), progress)
 
-/** Adds revocations to the one CA that a worker has seen; returns its id. */
+/** Adds revocations to the only CA that a worker has recorded. Returns the id of this CA. */
 export const revoke = async (
   dialect: Dialect,
   where: string,

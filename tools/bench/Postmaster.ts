@@ -2,7 +2,7 @@ import { Client } from "pg"
 import type { PostgresCluster } from "../../test/support/Postgres.ts"
 import * as Procfs from "./Procfs.ts"
 
-/** The parent of a PostgreSQL cluster's processes. */
+/** The parent of all processes of a PostgreSQL cluster. */
 export interface Postmaster {
   readonly pid: number
   /** The number of the next transaction that writes. */
@@ -12,7 +12,7 @@ export interface Postmaster {
   readonly leave: () => Promise<void>
 }
 
-/** Finds the process; `leave` closes the connection that was needed. */
+/** Finds the parent process. `leave` closes the connection over which the figures are read. */
 export const postmasterOf = async (cluster: PostgresCluster): Promise<Postmaster> => {
   const client = new Client({ connectionString: cluster.adminUrl })
   await client.connect()
@@ -24,7 +24,7 @@ export const postmasterOf = async (cluster: PostgresCluster): Promise<Postmaster
   return {
     pid,
     nextTransaction: () => one("SELECT pg_snapshot_xmax(pg_current_snapshot())::text AS value"),
-    // The counts of other sessions arrive when these are idle.
+    // Other sessions add their counts only when they are idle.
     wal: async () => ({
       bytes: await one("SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') AS value"),
       syncs: await one("SELECT sum(fsyncs) AS value FROM pg_stat_io WHERE object = 'wal'")

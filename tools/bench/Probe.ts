@@ -4,8 +4,8 @@ import { setTimeout as delay } from "node:timers/promises"
 import { temporaryDirectory } from "./Cleanup.ts"
 
 /*
- * Figures that cannot be seen from outside the server's process. A script that node loads before the program reports
- * them: on SIGUSR2 it writes its figures since the last report.
+ * Reads figures that cannot be seen from outside the server's process. Node loads a script before the program. On
+ * SIGUSR2 this script writes the figures since its last report.
  */
 
 const manifest = resolve(import.meta.dirname, "../../package.json")
@@ -109,14 +109,14 @@ export interface LoopDelay {
   readonly max: number
 }
 
-/** Statements a server has sent to its database. */
+/** The statements that a server has sent to its database. */
 export interface Sent {
-  /** Writing transactions. Only those of SQLite can be counted outside the database. */
+  /** The number of transactions that write. Outside the database, only transactions of SQLite can be counted. */
   readonly writes: number
   readonly statements: ReadonlyArray<readonly [text: string, count: number]>
 }
 
-/** A script to load into a process, and its report. */
+/** A script for a process, and a function that reads the script's report. */
 export interface Probe<A> {
   readonly nodeWords: ReadonlyArray<string>
   /** The figures since the last report. */
@@ -144,13 +144,14 @@ const probe = <A>(script: (output: string) => string): Probe<A> => {
   }
 }
 
-/** The delay of the event loop. A timer every ten milliseconds measures it, at almost no cost. */
+/** Measures the delay of the event loop. A timer every ten milliseconds does this at almost no cost. */
 export const loopDelayProbe = (): Probe<LoopDelay> => probe(delayScript)
 
 /**
- * The profile of the main thread from one report to the next. The first report begins it, and the second contains it.
+ * Profiles the main thread from one report to the next. The first report starts the profile, and the second contains
+ * it.
  */
 export const profileProbe = (): Probe<{ readonly profile?: Profile }> => probe(profileScript)
 
-/** Every statement. It takes time to wrap the drivers, so the other figures of that process should not be used. */
+/** Counts every statement. The wrapped drivers take extra time, so no other figures of that process should be used. */
 export const statementProbe = (): Probe<Sent> => probe(countScript)

@@ -15,8 +15,9 @@ import type { Service } from "./Service.ts"
 import { startService } from "./Service.ts"
 
 /*
- * What grows with the number of processes over one PostgreSQL: half of them with the role acme, half workers. First all of
- * them are idle, then two load generators ask the first two for certificates.
+ * Measures which costs grow with the number of processes over one PostgreSQL. Half of the processes have the role acme,
+ * and half are workers. First all processes are idle, and then two load generators request certificates from the first
+ * two.
  */
 
 /** After this time a process has done everything that it does once after its start. */
@@ -25,20 +26,20 @@ const idleMillis = 30_000
 const loadSeconds = 10
 const counts = [2, 10, 40]
 
-/** What one number of processes cost. CPU is milliseconds. */
+/** The results for one number of processes. CPU is in milliseconds. */
 export interface Crowd {
   readonly processes: number
   readonly workers: number
-  /** Sessions of the server while all processes are idle, and those that listen. */
+  /** The sessions of PostgreSQL while all processes are idle, and how many of these sessions use LISTEN. */
   readonly connections: number
   readonly listening: number
-  /** The server's CPU in a second without a request, and its transactions and new sessions. */
+  /** PostgreSQL's CPU, transactions and new sessions in a second without requests. */
   readonly databaseCpu: number
   readonly transactions: number
   readonly newSessions: number
-  /** The CPU of an idle process in a second, as a mean. */
+  /** The CPU of one idle process in a second, as a mean over the processes. */
   readonly processCpu: number
-  /** Under load: issuances in a second, and the server's CPU for one. */
+  /** Under load: the issuances in a second, and PostgreSQL's CPU for one issuance. */
   readonly perSecond: number
   readonly databaseCpuPerIssuance: number
 }
@@ -145,7 +146,7 @@ export const measureProcesses = async (options: Options, progress: Progress): Pr
   }
 }
 
-/** The figures as a table, and what they say about more processes than were run. */
+/** Prints the figures as a table, and estimates from them the costs of more processes than were run. */
 export const processesReport = (paint: Paint, measured: ReadonlyArray<Crowd>): string => {
   const [least, most] = [measured[0], measured.at(-1)]
   if (least === undefined || most === undefined) return "nothing was measured"

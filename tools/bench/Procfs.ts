@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 
-/* The CPU time that the kernel has charged to a process, read from outside the process. Linux only. */
+/* Reads from /proc the CPU time that processes have used. This works only on Linux. */
 
 /** Whether this machine offers these figures. */
 export const isAvailable = (): boolean => existsSync("/proc/self/stat")
@@ -30,7 +30,9 @@ const statOf = (pid: number): ReadonlyArray<string> | undefined => {
 const millisOf = (stat: ReadonlyArray<string>, fields: ReadonlyArray<number>): number =>
   fields.reduce((sum, index) => sum + Number(stat[index] ?? 0), 0) * millisPerTick
 
-/** Nanoseconds on a processor, summed over the live threads; `undefined` if the kernel does not count them. */
+/**
+ * Returns the milliseconds that the live threads have run on a processor; undefined if the kernel has no such count.
+ */
 const scheduledMillis = (pid: number): number | undefined => {
   let nanos = 0
   try {
@@ -44,8 +46,8 @@ const scheduledMillis = (pid: number): number | undefined => {
 }
 
 /**
- * CPU of a process so far, in milliseconds. User and system are in whole ticks, and the total is as exact as the kernel
- * counts.
+ * The CPU that a process has used so far, in milliseconds. `user` and `system` are whole ticks. `total` is as exact as
+ * the kernel counts.
  */
 export interface Cpu {
   readonly total: number
@@ -53,7 +55,7 @@ export interface Cpu {
   readonly system: number
 }
 
-/** CPU of one process with all its threads. */
+/** Returns the CPU of one process with all its threads. */
 export const cpuOf = (pid: number): Cpu => {
   const stat = statOf(pid)
   if (stat === undefined) throw new Error(`process ${pid} is gone`)
@@ -62,7 +64,7 @@ export const cpuOf = (pid: number): Cpu => {
   return { total: scheduledMillis(pid) ?? user + system, user, system }
 }
 
-/** CPU of a process and its children, including those that have ended. */
+/** Returns the CPU of a process and its children, including those that have ended. */
 export const cpuOfFamily = (parent: number): number => {
   const stat = statOf(parent)
   if (stat === undefined) throw new Error(`process ${parent} is gone`)
@@ -76,11 +78,11 @@ export const cpuOfFamily = (parent: number): number => {
   return millis
 }
 
-/** CPU of the children of a process that have ended and were waited for, by ticks. */
+/** Returns the CPU, in whole ticks, of those children of a process that have ended and were waited for. */
 export const cpuOfEnded = (parent: number): number =>
   millisOf(statOf(parent) ?? [], [field.childUserTicks, field.childSystemTicks])
 
-/** CPU of the live children of a process, as exactly as the kernel counts. */
+/** Returns the CPU of the live children of a process, as exactly as the kernel counts. */
 export const cpuOfChildren = (parent: number): number => {
   let millis = 0
   for (const entry of readdirSync("/proc")) {
@@ -90,7 +92,7 @@ export const cpuOfChildren = (parent: number): number => {
   return millis
 }
 
-/** CPU of the live threads of a process, by their ids; the main thread's id is the process's. */
+/** Returns the CPU of the live threads of a process, by thread id. The main thread has the id of the process. */
 export const threadsOf = (pid: number): ReadonlyMap<number, { readonly name: string; readonly cpu: number }> =>
   new Map(
     readdirSync(`/proc/${pid}/task`).map((thread) => {
@@ -99,17 +101,18 @@ export const threadsOf = (pid: number): ReadonlyMap<number, { readonly name: str
     })
   )
 
-/** The parent of a process. */
+/** Returns the process id of the parent of a process. */
 export const parentOf = (pid: number): number => Number(statOf(pid)?.[field.parent] ?? 0)
 
-/** Resident memory, in MiB. */
+/** Returns the resident memory of a process, in MiB. */
 export const rssOf = (pid: number): number => {
   const kibibytes = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "latin1"))?.[1]
   return Number(kibibytes ?? 0) / 1024
 }
 
 /**
- * The CPU time that all processes of the machine have used so far, in milliseconds, and the time that was available.
+ * Returns how many milliseconds all processors of the machine have been busy so far, and how many milliseconds they had
+ * in total.
  */
 export const machineCpu = (): { readonly busy: number; readonly total: number } => {
   const [line = ""] = readFileSync("/proc/stat", "latin1").split("\n", 1)

@@ -2,7 +2,8 @@ import { startDnsAnswerer } from "../../test/support/DnsAnswerer.ts"
 import { startHttp01Responder } from "../../test/support/Http01Responder.ts"
 
 /*
- * How clients prove control of names. A name server resolves every name to this host, and a web server has the tokens.
+ * The servers with which clients prove control of names. A name server resolves every name to this host, and a web
+ * server has the tokens.
  */
 
 /** Both servers, in the process of the clients. */
@@ -10,11 +11,11 @@ export interface Proof {
   /** The address for `dns.resolver`. */
   readonly resolver: string
   readonly httpPort: number
-  /** Adds a token. Resolves when the token is requested under the name. */
+  /** Adds a token to the web server. The promise resolves when the token is requested under the name. */
   readonly offer: (name: string, token: string, content: string) => Promise<void>
 }
 
-/** A permanent token, with which the least cost of a validation is measured. */
+/** A token that is always there. The bench requests this token to measure the least cost of a validation. */
 export const lastingToken = "lasting"
 
 /** Starts both servers. */

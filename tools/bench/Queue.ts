@@ -21,8 +21,8 @@ import { migrate } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
 /*
- * The cost of the queue itself. The service's own code enqueues, claims, begins and settles jobs without any work,
- * beside more and more rows of done jobs.
+ * Measures the cost of the job queue itself. The service's own code enqueues, claims, begins and settles jobs that do
+ * nothing, while the table has more and more rows of done jobs.
  */
 
 const atOnce = 32
@@ -30,30 +30,30 @@ const warmUpJobs = 2000
 const largestHistory = 1_000_000
 const day = 86_400
 
-/** The cost of a job beside `history` done ones. */
+/** The cost of a job while the table has `history` done jobs. */
 export interface HistoryCost {
   readonly history: number
   readonly jobs: number
   readonly perSecond: number
-  /** CPU milliseconds per job: of the process that enqueues and runs, and of the PostgreSQL server. */
+  /** CPU milliseconds per job: of the process that enqueues and runs the jobs, and of the PostgreSQL server. */
   readonly cpu: number
   readonly databaseCpu: number | undefined
 }
 
-/** All figures about the queue on one database. */
+/** All results about the queue on one database. */
 export interface QueueCost {
   readonly name: Dialect
   /** The time from `enqueue` to the beginning of the work, in one process and with one job at a time. */
   readonly alone: Percentiles
   readonly histories: ReadonlyArray<HistoryCost>
-  /** The same time between two processes, once with NOTIFY and once with polling alone. */
+  /** The same time if another process enqueues the job: first with NOTIFY, then with polling alone. */
   readonly told: Percentiles | undefined
   readonly polled: Percentiles | undefined
 }
 
 type Runner = Peer<typeof queueRun>
 
-/** Adds done jobs, which the engine generates. */
+/** Adds rows of done jobs. The database engine generates these rows. */
 const addHistory = async (dialect: Dialect, where: string, count: number): Promise<void> => {
   const since = Math.floor(Date.now() / 1000) - day
   const columns =
@@ -76,10 +76,10 @@ const addHistory = async (dialect: Dialect, where: string, count: number): Promi
      FROM generate_series(1, ${count}::bigint) AS n(i)`
   )
   await client.query("VACUUM ANALYZE jobs") // Autovacuum would do this sooner or later.
-  await client.query("CHECKPOINT") // This writes the bulk out, so that it is not written while the window is open.
+  await client.query("CHECKPOINT") // This writes the new rows to the disk now, and not while the bench measures.
   const { rows: [backend] } = await client.query<{ pid: number }>("SELECT pg_backend_pid() AS pid")
   await client.end()
-  // The parent inherits the processor time of a backend that ends, so no backend may end within the window.
+  // When a backend ends, its CPU time is added to the parent's. So it must end before the bench measures.
   while (existsSync(`/proc/${backend?.pid}`)) await delay(10)
 }
 
@@ -106,7 +106,7 @@ const measureHistory = async (
   }
 }
 
-/** The time until a job that another process enqueues begins here. */
+/** Measures how long it takes until one process begins a job that another process has enqueued. */
 const measureOthers = async (where: string, options: Options, hears: boolean, jobs: number): Promise<Percentiles> => {
   const [sender, runner]: [Runner, Runner] = [startPeer("queue"), startPeer("queue")]
   const { synchronous } = options

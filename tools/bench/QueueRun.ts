@@ -13,9 +13,9 @@ import * as Sqlite from "../../src/engine/sql/Sqlite.ts"
 import type { Percentiles } from "./Load.ts"
 import { percentilesOf } from "./Load.ts"
 
-/* The service's own queue in a separate process. Its jobs do nothing, so that only the queue is measured. */
+/* Runs the service's own queue in a separate process. The jobs do nothing, so that only the queue is measured. */
 
-/** The options of a participating process. */
+/** The options of a process that takes part in a measurement of the queue. */
 export interface Part {
   /** A file, or the URL of a PostgreSQL database. */
   readonly where: string
@@ -26,7 +26,7 @@ export interface Part {
   readonly hears: boolean
 }
 
-/** The result of a window. */
+/** The result of one measuring period. */
 export interface QueueWindow {
   readonly jobs: number
   readonly elapsedMs: number
@@ -43,7 +43,7 @@ export const tuning = {
   retry_max_seconds: 3600
 }
 
-/** A clock in milliseconds that all processes of one machine share. */
+/** Returns the time in milliseconds, by a clock that all processes of the machine share. */
 const now = (): number => performance.timeOrigin + performance.now()
 
 const begun = new Map<string, number>()
@@ -87,7 +87,7 @@ const inService = <A, E>(self: Effect.Effect<A, E, Services>): Promise<A> => {
 const enqueue = (key: string) =>
   enqueueJob({ kind: "local_ca_crl_regenerate", dedupKey: key, payload: { issuer: key } })
 
-/** Enqueues a job and waits for its work; returns the time until the work began. */
+/** Enqueues a job, waits for its work, and returns how long it took until the work began. */
 const one = async (): Promise<number> => {
   const key = randomUUID()
   const done = new Promise<void>((resolve) => waiting.set(key, resolve))
@@ -108,7 +108,7 @@ export const queueRun = {
     await inService(Scope.provide(start({ ...tuning, owner: `bench:${process.pid}:${randomUUID()}` }, [work]), scope))
   },
 
-  /** Enqueues and runs jobs, `atOnce` at a time. Each waits for its work before the next is enqueued. */
+  /** Enqueues and runs jobs, with `atOnce` of them in progress. When one has run, the next one is enqueued. */
   run: async ({ atOnce, jobs, seconds }: {
     readonly atOnce: number
     readonly jobs?: number
@@ -124,7 +124,7 @@ export const queueRun = {
     return { jobs: begins.length, elapsedMs: performance.now() - started, begins: percentilesOf(begins) }
   },
 
-  /** Enqueues jobs for other processes at intervals. Returns the time of each call. */
+  /** Enqueues jobs for other processes at intervals. Returns the key of each job, and the time of its call. */
   send: async (jobs: number): Promise<ReadonlyArray<readonly [key: string, at: number]>> => {
     const asked: Array<readonly [string, number]> = []
     for (let index = 0; index < jobs; index++) {
@@ -136,7 +136,7 @@ export const queueRun = {
     return asked
   },
 
-  /** Waits until the work of these has begun; returns the times. */
+  /** Waits until the work of the jobs with these keys has begun. Returns when it began. */
   begins: async (keys: ReadonlyArray<string>): Promise<ReadonlyArray<number>> => {
     for (const key of keys) {
       if (!begun.has(key)) await new Promise<void>((resolve) => waiting.set(key, resolve))

@@ -1,9 +1,9 @@
 import { Agent, request } from "node:http"
 import { setTimeout as delay } from "node:timers/promises"
 
-/* A program or a browser of an operator. It reads one path after another, in a separate process. */
+/* Acts in a separate process as a program or browser of an operator, and reads one path after another. */
 
-/** A read: its name in the report, its path, and how it ends. */
+/** A read: its name in the report, its path, and the expected answer. */
 export interface Read {
   readonly name: string
   readonly path: string
@@ -13,7 +13,7 @@ export interface Read {
   readonly isFile?: boolean
 }
 
-/** The time of a read, in milliseconds. */
+/** The result of a read. Times are in milliseconds. */
 export interface Reading {
   readonly name: string
   readonly firstOctet: number
@@ -27,7 +27,7 @@ const agent = new Agent({ keepAlive: true, maxSockets: 1 })
 let origin = ""
 let headers: { readonly [name: string]: string } = {}
 
-/** A page has thin spaces between the thousands. */
+/** Finds the total in an answer. In a page of the panel, the number has thin spaces between the thousands. */
 const totalOf = (body: string): string => {
   const [, total = ""] =
     /"total":(\d+)|<span class="count">[^<]* of ([\d\u202f]+)/.exec(body)?.filter((one) => one !== undefined) ?? []
@@ -61,17 +61,17 @@ const read = ({ isFile = false, name, path }: Read): Promise<Reading> =>
     asked.end()
   })
 
-/** The functions the reading process offers to the bench. */
+/** The functions that the reading process offers to the bench. */
 export const reader = {
-  /** Switches to a server. */
+  /** Sends the following reads to this server. */
   target: (server: { readonly origin: string; readonly headers: { readonly [name: string]: string } }): void => {
     origin = server.origin
     headers = server.headers
   },
 
   /**
-   * Makes one read after another, in a cycle that begins at the read with the number `from`, and starts at most this
-   * many in a second. It ends after this many reads, or with the read that is in progress after this many seconds.
+   * Makes one read after another, in a cycle that begins at the read with the number `from`. At most `perSecond` reads
+   * start in a second. The cycle ends after `count` reads, or with the read that is in progress after `seconds`.
    */
   run: async (parameter: {
     readonly reads: ReadonlyArray<Read>

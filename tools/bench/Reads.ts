@@ -18,39 +18,40 @@ import type { Dialect } from "./Statements.ts"
 import type { Subject } from "./Subject.ts"
 
 /*
- * What operators read on a grown database, and how this affects clients that issue. Windows of issuing alone and of
- * issuing beside some reads a second follow one another by turns.
+ * Measures how long reads of operators take on a grown database, and how these reads affect clients that issue
+ * certificates. Two kinds of windows take turns: in one the clients issue without reads, in the other there are some
+ * reads a second.
  */
 
-/** A window from its clients' point of view. Times are milliseconds of one request, and CPU is that of one issuance. */
+/** The results of one kind of window. Times are milliseconds of one request. CPU is in milliseconds per issuance. */
 interface Side {
   readonly perSecond: number
   readonly p50: number
   readonly p99: number
   readonly serviceCpu: number
   readonly databaseCpu: number
-  /** The share of the machine that other processes used. */
+  /** The share of the machine's CPU that other processes used. */
   readonly others: number
 }
 
-/** A read without other load: its time, and the CPU of the service, of its readers and of the database. */
+/** A read without other load: its times, and the CPU of the service, of its readers and of the database together. */
 interface Alone {
   readonly reading: Reading
   readonly cpu: number
 }
 
-/** One read. Times are in milliseconds. */
+/** The results of one read. Times are in milliseconds. */
 interface ReadCost {
   readonly name: string
   readonly total: string
-  /** The read without other load, the first and the second time. */
+  /** The results without other load, when the read is made first, and when it is made again. */
   readonly first: Alone | undefined
   readonly again: Alone | undefined
   readonly count: number
-  /** Undefined if the windows ended before its turn. */
+  /** Undefined if the windows ended before this read could be made. */
   readonly firstOctet: { readonly p50: number; readonly p95: number } | undefined
   readonly whole: { readonly p50: number; readonly p95: number } | undefined
-  /** Statuses that were not expected. */
+  /** The statuses of answers that were not expected. */
   readonly unexpected: ReadonlyArray<number>
 }
 
@@ -60,16 +61,16 @@ export interface Spread {
   readonly error: number
 }
 
-/** Medians over the rounds, with the reads of all of them. */
+/** The results on one database: medians over the rounds, and the reads of all rounds. */
 export interface ReadsCost {
   readonly name: Dialect
   readonly population: BusyPopulation
-  /** Undefined if the database was there already. */
+  /** How long it took to fill the database; undefined if an earlier run has filled it. */
   readonly builtSeconds: number | undefined
   readonly concurrency: number
   readonly alone: Side
   readonly beside: Side
-  /** Medians of the ratios of neighbouring windows, with their standard errors. */
+  /** With reads divided by without: medians of the ratios of neighbouring windows, and their standard errors. */
   readonly ratio: { readonly p50: Spread; readonly p99: Spread; readonly perSecond: Spread }
   readonly reads: ReadonlyArray<ReadCost>
   readonly readsPerSecond: number
@@ -87,7 +88,7 @@ const spreadOf = (values: ReadonlyArray<number>): Spread => {
 
 interface Bench {
   readonly service: Service
-  /** Process id of the database server, if there is one. */
+  /** The process id of the database server, if there is one. */
   readonly postmaster: number | undefined
   readonly loader: Peer<typeof load>
   readonly readers: Peer<typeof reader>

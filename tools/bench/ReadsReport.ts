@@ -2,7 +2,7 @@ import type { ReadsCost, Spread } from "./Reads.ts"
 import type { Paint } from "./Report.ts"
 import { fixed, table } from "./Report.ts"
 
-/** A number of milliseconds. Small values have one more digit. */
+/** Writes a number of milliseconds. A value below 10 has a decimal. */
 const milliseconds = (value: number | undefined): string => fixed(value, value !== undefined && value < 10 ? 1 : 0)
 
 const percent = (share: number): string => `${Math.round(share * 100)} %`
@@ -56,7 +56,7 @@ const readsTable = (paint: Paint, { reads }: ReadsCost): string =>
     ])
   )
 
-/** The figures as tables. */
+/** Prints the figures as tables. */
 export const readsReport = (paint: Paint, costs: ReadonlyArray<ReadsCost>): string =>
   costs.map((cost) => {
     const { builtSeconds, concurrency, name, population, readsPerSecond: rate } = cost

@@ -4,12 +4,13 @@ import type { AddressInfo } from "node:net"
 import { SMTPServer } from "smtp-server"
 
 /*
- * The receivers in a separate process: a web server that reads its requests, and a mail server. Both accept everything.
+ * The receivers of notifications run in a separate process. They are a web server and a mail server, which both accept
+ * everything.
  */
 
 /** The functions that the process of the receivers offers to the bench. */
 export const receivers = {
-  /** Listens on loopback, and returns the two ports. */
+  /** Starts both servers on loopback, and returns their ports. */
   listen: async (): Promise<{ readonly web: number; readonly mail: number }> => {
     const web = createServer((request, response) => {
       request.resume().on("end", () => response.end("ok"))

@@ -19,29 +19,32 @@ import { startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
 /*
- * The cost of relaying. One service has profiles that sign by themselves, relay to Pebble, and relay to a second
- * instance of this service with and without TLS. The last two show the share of TLS.
+ * Measures the cost of relaying. Of the profiles of one service, one signs, two relay to Pebble, and two relay to a
+ * second instance of this service, one of them over TLS. The difference between the last two is the cost of TLS.
  */
 
-/** The windows of one profile. CPU is in milliseconds per issuance, without the cost of an idle service. */
+/**
+ * The results of one profile, which signs or relays in one of the compared ways, over all its windows. CPU is in
+ * milliseconds per issuance, without the cost of an idle service.
+ */
 export interface WayCost {
   readonly name: string
   readonly issuances: number
   readonly perSecond: number
   readonly cpu: number
   readonly databaseCpu: number | undefined
-  /** CPU as a multiple of an issuance that the service signs itself. */
+  /** CPU as a multiple of the CPU of an issuance that the service signs itself. */
   readonly ratio: number
-  /** Requests per issuance: those of the clients, and those of the service to the upstream. */
+  /** Requests per issuance: from the clients to the service, and from the service to the upstream. */
   readonly requests: number
   readonly upstreamRequests: number | undefined
   /** Milliseconds from the accepted finalize to the stored certificate, according to the log. */
   readonly stored: Percentiles
-  /** Milliseconds from finalize to the certificate for a client that obeys Retry-After. */
+  /** Milliseconds from finalize until a client that obeys Retry-After has the certificate. */
   readonly seen: Percentiles
 }
 
-/** Everything about relaying on one database. */
+/** All results about relaying on one database. */
 export interface RelayCost {
   readonly name: Dialect
   readonly concurrency: number
@@ -50,7 +53,7 @@ export interface RelayCost {
   readonly ways: ReadonlyArray<WayCost>
   /** CPU milliseconds that TLS adds to a request to the upstream, and to an issuance relayed to the same upstream. */
   readonly tls: { readonly perRequest: number; readonly share: number } | undefined
-  /** The share of the machine's CPU in use meanwhile. */
+  /** The share of the machine's CPU that was used during the measurements. */
   readonly machineShare: number
 }
 
@@ -88,7 +91,7 @@ const asUpstream = ({ directoryUrl, logFile }: Service): Upstream => ({
   requests: () => occurrences(logFile, `"request_completed"`)
 })
 
-/** Milliseconds between two records of each order. Only records that were logged since `offset` count. */
+/** Returns the milliseconds between two records of each order. Only records in the log after `offset` count. */
 const storedSince = ({ logFile }: Service, offset: number): ReadonlyArray<number> => {
   const accepted = new Map<string, number>()
   const waits: Array<number> = []
@@ -112,7 +115,7 @@ const turnTo = async ({ concurrency, loader, service }: Rig, { profile }: Way, c
   await loader.call("connect", concurrency)
 }
 
-/** The sums over one profile's windows. Times are in milliseconds. */
+/** The sums over all windows of one profile. Times are in milliseconds. */
 interface Sums {
   readonly issuances: number
   readonly elapsed: number
@@ -144,7 +147,7 @@ const measureWay = async (rig: Rig, way: Way, extent: Options["extent"], idle: n
   const before = read(rig)
   const window = await loader.call("run", { ...extent, concurrency, isPatient: true })
   const after = read(rig)
-  await delay(200) // The last records need this time.
+  await delay(200) // The last records reach the log within this time.
   return {
     issuances: so.issuances + window.issuances,
     elapsed: so.elapsed + window.elapsedMs,
@@ -182,7 +185,7 @@ const measureRig = async (
   const { concurrency, loader } = rig
   const begun = read(rig)
   for (const way of ways) {
-    // The code is the same for every polling interval, so fast polls warm it up.
+    // The code is the same for every polling interval, so the warm-up leaves out the profile that polls slowly.
     if (way.pollMillis === usualPoll) continue
     progress(`${name}: warming up, ${way.name}`)
     await turnTo(rig, way, concurrency + (extent.issuances ?? 300))
@@ -248,7 +251,7 @@ const onceMeasured = async (
           ...nodeWords
         ],
         trusted: certificate,
-        // As many orders are in progress as there are clients, so that no issuance waits for another one.
+        // The service works on as many orders at once as there are clients, so no issuance waits for another one.
         configuration: [`[jobs]\nmax_concurrent = ${concurrency}`, ...ways.map(relaying)].join("\n\n")
       })
     )
@@ -261,7 +264,7 @@ const onceMeasured = async (
   }
 }
 
-/** Pebble 2.4 sometimes deadlocks. Everything is started again then. */
+/** Measures on one database. Pebble 2.4 sometimes deadlocks, and then everything is started again. */
 const measureDialect = async (dialect: Dialect, options: Options, progress: Progress): Promise<RelayCost> => {
   const cluster = dialect === "postgres" ? await startPostgres({ durable: true }) : undefined
   try {
@@ -286,7 +289,7 @@ export const measureRelay = async (options: Options, progress: Progress): Promis
   return costs
 }
 
-/** The figures as tables. */
+/** Prints the figures as tables. */
 export const relayReport = (paint: Paint, costs: ReadonlyArray<RelayCost>): string =>
   costs.map(({ concurrency, idle, machineShare, name, tls, ways }) =>
     [

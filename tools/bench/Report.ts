@@ -5,7 +5,7 @@ import type { Cell, Measured } from "./Measure.ts"
 import type { Options } from "./Options.ts"
 import { writingTransactions } from "./Statements.ts"
 
-/* The figures as tables for people. Only a terminal gets colours. */
+/* Prints the figures as tables for people. Only a terminal gets colours. */
 
 /** The colours for important figures on a terminal. */
 export interface Paint {
@@ -18,11 +18,11 @@ export interface Paint {
 const escape = "\u001B["
 const sgr = (code: number) => (text: string): string => `${escape}${code}m${text}${escape}0m`
 const plain = (text: string): string => text
-/** The number of columns of a text. An escape sequence takes none. */
+/** Returns how many columns of a terminal a text takes. An escape sequence takes none. */
 const widthOf = (text: string): number =>
   text.split(escape).reduce((width, part, index) => width + part.length - (index === 0 ? 0 : part.indexOf("m") + 1), 0)
 
-/** Colours for a terminal; no colours for anything else. */
+/** Returns colours for a terminal, and no colours for anything else. */
 export const paintFor = (isTerminal: boolean): Paint =>
   isTerminal
     ? { strong: sgr(1), faint: sgr(2), good: sgr(32), bad: sgr(33) }
@@ -30,7 +30,7 @@ export const paintFor = (isTerminal: boolean): Paint =>
 
 type Row = ReadonlyArray<string>
 
-/** The first column is aligned to the left, and figures to the right. */
+/** Formats a table. The first column is aligned to the left, and the other columns, with figures, to the right. */
 export const table = (paint: Paint, head: Row, rows: ReadonlyArray<Row>): string => {
   const widths = head.map((title, column) => Math.max(widthOf(title), ...rows.map((row) => widthOf(row[column] ?? ""))))
   const line = (row: Row) =>
@@ -41,12 +41,12 @@ export const table = (paint: Paint, head: Row, rows: ReadonlyArray<Row>): string
   return [paint.faint(line(head)), ...rows.map(line)].map((text) => `  ${text}`).join("\n")
 }
 
-/** A figure with `digits` digits. A dash stands for one that was not measured. */
+/** Writes a figure with `digits` decimals, or a dash if the figure was not measured. */
 export const fixed = (value: number | undefined, digits: number): string =>
   value === undefined ? "-" : value.toFixed(digits)
 const percent = (share: number): string => `${Math.round(share * 100)} %`
 
-/** The most important figure. */
+/** Returns the most important figure: the CPU of the service divided by the CPU of the floor. */
 const ratioOf = ({ cpu, floor }: Cell): number | undefined =>
   floor === undefined ? undefined : cpu / (floor.total / 1000)
 
@@ -165,7 +165,7 @@ const statementsOf = (paint: Paint, { statements }: Measured, isListed: boolean)
   return `${line}\n${rows.map(([text]) => `  ${text}`).join("\n")}`
 }
 
-/** Marks cells whose figures the machine or the load generator may have distorted. */
+/** Warns about figures that the machine or the load generator may have distorted. */
 const warnings = (measured: ReadonlyArray<Measured>): ReadonlyArray<string> =>
   measured.flatMap(({ cells, name }) =>
     cells.flatMap((cell) => {
@@ -184,7 +184,7 @@ const warnings = (measured: ReadonlyArray<Measured>): ReadonlyArray<string> =>
     })
   )
 
-/** The whole report of a run. */
+/** Prints the whole report of a run. */
 export const report = (paint: Paint, measured: ReadonlyArray<Measured>, options: Options): string => {
   const sections = measured.map((one) =>
     [

@@ -5,9 +5,9 @@ import type { Postmaster } from "./Postmaster.ts"
 import * as Procfs from "./Procfs.ts"
 import type { Service } from "./Service.ts"
 
-/* A service whose profiles are measured beside each other. Each profile has one of the settings to be compared. */
+/* Compares settings on one service. Each profile of the service has one of these settings. */
 
-/** The service, its database server, and the process that loads it. */
+/** The service, its database server, and the process that generates the load. */
 export interface Rig {
   readonly service: Service
   readonly loader: Peer<typeof load>
@@ -34,7 +34,7 @@ export const read = ({ postmaster, service }: Rig): Used => ({
 
 const idleMillis = 4000
 
-/** CPU milliseconds per second of the service while it gets no requests. */
+/** Measures the CPU milliseconds per second that the service uses while it gets no requests. */
 export const idleCost = async (rig: Rig): Promise<number> => {
   const calm = read(rig)
   await delay(idleMillis)
@@ -42,17 +42,18 @@ export const idleCost = async (rig: Rig): Promise<number> => {
   return (rested.cpu - calm.cpu) / (rested.at - calm.at) * 1000
 }
 
-/** CPU milliseconds of the service between two readings, without the cost of an idle service. */
+/** Returns the CPU milliseconds of the service between two readings, without the cost of an idle service. */
 export const cpuBetween = (before: Used, after: Used, idle: number): number =>
   after.cpu - before.cpu - idle * (after.at - before.at) / 1000
 
-/** The share of the machine's CPU in use between two readings. */
+/** Returns the share of the machine's CPU that was used between two readings. */
 export const machineShareOf = ({ machine: before }: Used, { machine: after }: Used): number =>
   (after.busy - before.busy) / (after.total - before.total)
 
 /**
- * Measures every way once in each round. Each measurement gets the sums of its way so far, and returns them with its
- * own results added. The order of the ways is forward and then backward, so that no way always comes first.
+ * Measures every way once in each round; a way is one of the settings to be compared. Each measurement gets the sums of
+ * its way so far, and returns them with its own results added. The ways come in forward order in one round and in
+ * backward order in the next, so that no way always comes first.
  */
 export const summed = async <Way, Sums>(
   ways: ReadonlyArray<Way>,

@@ -9,7 +9,7 @@ const repository = resolve(import.meta.dirname, "../..")
 const built = join(repository, "dist/main.js")
 const source = join(repository, "src/main.ts")
 
-/** How the built server is run. */
+/** Options for a run of the server. */
 export interface ServiceOptions {
   readonly databaseUrl: string
   readonly synchronous: "normal" | "full"
@@ -27,7 +27,7 @@ export interface ServiceOptions {
   readonly tls?: { readonly certificate: string; readonly privateKey: string } | undefined
   /** Whether to run the sources instead of the build. */
   readonly isFromSource?: boolean
-  /** A PEM certificate that it trusts in addition to the public ones. */
+  /** A PEM certificate that the server trusts in addition to the public ones. */
   readonly trusted?: string | undefined
 }
 
@@ -36,10 +36,10 @@ export interface Service {
   readonly pid: number
   readonly directory: string
   readonly directoryUrl: string
-  /** The directory of a profile other than `default`. */
+  /** Returns the URL of the directory of a profile other than `default`. */
   readonly directoryOf: (profile: string) => string
   readonly logFile: string
-  /** The number of bytes logged so far. */
+  /** Returns the number of bytes in the log so far. */
   readonly logged: () => number
   readonly stop: () => Promise<void>
 }
@@ -92,7 +92,7 @@ export const runCommand = (
   return stdout
 }
 
-/** Brings the schema of a database up to date with the server's own command. */
+/** Runs the server's own command that brings the schema of a database up to date. */
 export const migrate = (
   options: Pick<ServiceOptions, "databaseUrl" | "synchronous" | "directory">
 ): string => {
@@ -101,7 +101,7 @@ export const migrate = (
   return directory
 }
 
-/** Waits for a child. If it does not end, this uses stronger signals. */
+/** Waits until a child has ended. If the child does not end, this sends stronger signals. */
 export const startProcess = (
   command: string,
   words: ReadonlyArray<string>,
@@ -123,7 +123,7 @@ export const startProcess = (
   const hasEnded = () => failure !== undefined || child.exitCode !== null || child.signalCode !== null
   return {
     pid: child.pid ?? 0,
-    /** Waits until the log holds `text`. */
+    /** Waits until `text` is in the log. */
     said: async (text: string, timeoutMs = 30_000): Promise<void> => {
       const deadline = performance.now() + timeoutMs
       while (!readFileSync(options.logFile, "utf8").includes(text)) {

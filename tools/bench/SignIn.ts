@@ -14,9 +14,9 @@ import { configured, migrate, runCommand, startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
 /*
- * Measures what strangers can learn from a sign-in that fails. It compares, by turns, the times for a name that exists,
- * for one that is disabled and for one that does not exist. It also measures the cost of fifty wrong passwords that
- * come from one address at once.
+ * Measures what strangers can learn from the time that a failed sign-in takes. Sign-ins with an existing name, with a
+ * disabled name and with an unknown name take turns, and their times are compared. The bench also measures the cost of
+ * fifty wrong passwords that come from one address at once.
  */
 
 const kinds = ["known", "disabled", "unknown"] as const
@@ -24,15 +24,17 @@ type Kind = typeof kinds[number]
 
 const burst = 50
 
-/** Sign-ins with a name of one kind. Times are in milliseconds, and CPU is that of the service's process. */
+/**
+ * The results of sign-ins with one kind of name. Times are in milliseconds, and CPU is that of the service's process.
+ */
 interface Side extends Percentiles {
   readonly kind: Kind
   readonly mean: number
   readonly deviation: number
   readonly cpu: number
   /**
-   * The share of pairs in which the sign-in with such a name took longer than the one with an unknown name, and the
-   * standard error of that if both are alike. One half means that there is no difference.
+   * The share of pairs in which the sign-in with such a name took longer than the sign-in with an unknown name. One
+   * half means that there is no difference. `error` is the standard error of this share if there is no difference.
    */
   readonly longer: number
   readonly error: number
@@ -50,7 +52,7 @@ export interface SignInCost {
     readonly statuses: { readonly [status: string]: number }
     /** The number of refusals in the log for each reason. */
     readonly reasons: { readonly [reason: string]: number }
-    /** The CPU of all of them, divided by that of one sign-in. */
+    /** The CPU of all these sign-ins, divided by the CPU of one sign-in. */
     readonly hashes: number
   }
   readonly others: number
@@ -67,7 +69,7 @@ interface Server {
   readonly pid: number
 }
 
-/** Each attempt of each kind has its own address, because the service counts failures by address. */
+/** Returns an address that only this attempt uses, because the service counts failures by address. */
 const addressOf = (kind: number, attempt: number): string =>
   `127.${10 + kind}.${Math.floor(attempt / 250)}.${1 + attempt % 250}`
 
@@ -152,7 +154,7 @@ const oneAfterAnother = async (
   return taken
 }
 
-/** The reasons of the refusals that the log has for an address. */
+/** Returns the reasons of the refusals that the log has for an address. */
 const reasonsOf = (logFile: string, address: string): ReadonlyArray<string> =>
   readFileSync(logFile, "utf8").split("\n")
     .filter((line) => line.includes(`"admin_login_failed"`) && line.includes(`"client_ip":"${address}"`))
@@ -188,7 +190,7 @@ const measureOne = async (name: Dialect, options: Options, progress: Progress): 
     runCommand(serving, ["admin", "user", "disable", names.disabled])
     const service = await startService(serving)
     const server = { port: adminPort, pid: service.pid }
-    // The first attempts include everything that the process loads and compiles once.
+    // In the first attempts the process loads and compiles code, so they do not count.
     for (let warm = 0; warm < 5; warm++) await attempt(server, names.unknown, addressOf(kinds.length, warm))
     const machine = Procfs.machineCpu()
     const own = Procfs.cpuOf(service.pid).total
@@ -238,7 +240,7 @@ export const measureSignIn = async (options: Options, progress: Progress): Promi
 const counted = (counts: { readonly [word: string]: number }): string =>
   Object.entries(counts).map(([word, count]) => `${count} × ${word}`).join(", ")
 
-/** The figures as tables. */
+/** Prints the figures as tables. */
 export const signInReport = (paint: Paint, costs: ReadonlyArray<SignInCost>): string =>
   costs.map((cost) =>
     [

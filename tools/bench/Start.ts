@@ -7,22 +7,22 @@ import * as Procfs from "./Procfs.ts"
 import { migrate, runCommand, startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
-/* The cost of a service until it answers, the cost of an idle service, and the cost of a command. */
+/* Measures the cost of a service from its start to its first answer, of an idle service, and of a command. */
 
-/** How often the service is started and the command is run. The medians count. */
+/** How often the service is started and the command is run. The results are medians. */
 const rounds = 7
 /** After this time the service has done everything that it does once after its start. */
 const settlingMillis = 5000
 const idleMillis = 20_000
 
-/** Milliseconds, of CPU where stated; resident memory is in MiB. */
+/** The results on one database. Times and CPU are in milliseconds, and resident memory is in MiB. */
 export interface StartCost {
   readonly name: Dialect
   /** The time until the first answer. */
   readonly answered: number
   readonly cpu: number
   readonly commandCpu: number
-  /** The CPU in a second without a request. */
+  /** The CPU that the service uses in a second without requests. */
   readonly idleCpu: number
   readonly idleRss: number
 }
@@ -84,7 +84,7 @@ export const measureStart = async (options: Options, progress: Progress): Promis
   return costs
 }
 
-/** The figures in words. */
+/** Describes the figures in words. */
 export const startReport = (costs: ReadonlyArray<StartCost>): string =>
   costs.map(({ answered, commandCpu, cpu, idleCpu, idleRss, name }) =>
     [

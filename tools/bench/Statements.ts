@@ -1,14 +1,14 @@
 /*
- * The statements that one issuance cannot avoid, in the transactions that they need. A service that combined every
- * statement it could would run these. There is one name and one challenge, and validation is bypassed.
+ * The statements that one issuance cannot avoid, in the transactions that they need. A service would run only these if
+ * it combined as many statements as possible. The issuance has one name and one challenge, and validation is bypassed.
  */
 
 export type Dialect = "sqlite" | "postgres"
 
 interface Step {
-  /** `:name` is a value of the issuance; `[[…]]` encloses what only PostgreSQL needs. */
+  /** `:name` stands for a value of the issuance. `[[…]]` encloses text that only PostgreSQL needs. */
   readonly sql: string
-  /** Stores the column `id` of the first row under this name. */
+  /** The name under which the column `id` of the first row is stored, for later statements. */
   readonly keep?: string
 }
 
@@ -189,13 +189,13 @@ const groups: ReadonlyArray<Group> = [
   }
 ]
 
-/** Stores a batch of nonces given as one JSON array. */
+/** Inserts a batch of nonces, which are given as one JSON array. */
 export const insertNonces: { readonly [D in Dialect]: string } = {
   sqlite: "INSERT INTO nonces (value, created_at) SELECT value, ? FROM json_each(?)",
   postgres: "INSERT INTO nonces (value, created_at) SELECT value, $1 FROM json_array_elements_text($2::json)"
 }
 
-/** A statement in the form of the engine, with the names of its values in order. */
+/** A statement in the SQL of one engine, with the names of its values in order. */
 export interface CompiledStep {
   readonly text: string
   readonly order: ReadonlyArray<string>
@@ -227,14 +227,14 @@ const compileStep = ({ keep, sql }: Step, dialect: Dialect): ReadonlyArray<Compi
 /** Whether a group belongs to newAccount, which is also measured separately. */
 export const isOfNewAccount = ({ label }: { readonly label: string }): boolean => label.startsWith("newAccount:")
 
-/** The groups for an engine. */
+/** Returns the groups in the SQL of an engine. */
 export const compile = (dialect: Dialect): ReadonlyArray<CompiledGroup> =>
   groups.map(({ label, steps }) => {
     const compiled = steps.flatMap((step) => compileStep(step, dialect))
     return { label, isTransaction: compiled.length > 1, steps: compiled }
   })
 
-/** Writing transactions of one issuance, without the share of a batch of nonces. */
+/** How many transactions of one issuance write. A batch of nonces, which serves many issuances, does not count. */
 export const writingTransactions = groups
   .filter(({ steps }) => steps.some(({ sql }) => /^(INSERT|UPDATE|DELETE)/.test(sql)))
   .length

@@ -3,34 +3,34 @@ import type { Read } from "./Reader.ts"
 import type { ServiceOptions } from "./Service.ts"
 import { runCommand } from "./Service.ts"
 
-/* The reads of operators, and how a reader signs in. */
+/* Common code of the two kinds of operators' reads: lists of the API, and pages of the panel. */
 
-/** The headers that a reader sends with every request. */
+/** The headers with which a reader shows in every request who it is. */
 export type Shown = { readonly [name: string]: string }
 
 type Serving = ServiceOptions & { readonly directory: string }
 
-/** One kind of reading. */
+/** One kind of operators' reads, and how its reader signs in. */
 export interface Subject {
   readonly readsOf: (population: BusyPopulation, now: number) => ReadonlyArray<Read>
   /** Signs a reader in to the service whose operators' listener is `origin`. */
   readonly enter: (serving: Serving, origin: string) => Promise<Shown>
 }
 
-/** Gives names to reads below a path: `below("/api/")("jobs failed", "jobs", { status: "failed" })`. */
+/** Makes named reads of paths below `root`: `below("/api/")("jobs failed", "jobs", { status: "failed" })`. */
 export const below =
   (root: string) => (name: string, path: string, query: { readonly [parameter: string]: string } = {}): Read => ({
     name,
     path: `${root}${path}${Object.keys(query).length === 0 ? "" : `?${new URLSearchParams(query)}`}`
   })
 
-/** The date `days` days before the epoch second `now`. */
+/** Returns the date `days` days before the epoch second `now`. */
 export const dayBefore = (now: number, days: number): string =>
   new Date((now - days * 86_400) * 1000).toISOString().slice(0, 10)
 
 const operatorName = "bench"
 
-/** Makes an operator with this password. In a kept database, the operator has the password of an earlier run. */
+/** Makes an operator with this password. A kept database may have the operator already, with its old password. */
 const operatorWith = (serving: Serving, password: string): void => {
   const isThere = runCommand(serving, ["admin", "user", "list", "--json"]).includes(`"${operatorName}"`)
   const words = isThere ? ["passwd", operatorName] : ["create", operatorName, "--role", "admin"]
@@ -39,7 +39,7 @@ const operatorWith = (serving: Serving, password: string): void => {
 
 const newPassword = (): string => Buffer.from(crypto.getRandomValues(new Uint8Array(18))).toString("base64url")
 
-/** A new token for programs. */
+/** Signs in as a program does, with a new token. */
 export const withToken: Subject["enter"] = (serving) => {
   operatorWith(serving, newPassword())
   const name = `run ${Date.now()}`
@@ -49,7 +49,7 @@ export const withToken: Subject["enter"] = (serving) => {
   return Promise.resolve({ authorization: `Bearer ${token}` })
 }
 
-/** A new session in the form that a browser stores. */
+/** Signs in as a browser does, with the cookie of a new session. */
 export const withSession: Subject["enter"] = async (serving, origin) => {
   const password = newPassword()
   operatorWith(serving, password)

@@ -17,11 +17,14 @@ import { startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
 /*
- * How long a client waits from newOrder to the chain. The name is proved by http-01, and the certificate is signed here
- * or relayed to a second instance of this service.
+ * Measures how long a client waits from newOrder to the chain. The name is proved by http-01, and the certificate is
+ * signed here or relayed to a second instance of this service.
  */
 
-/** The waits of one client in one way, in milliseconds. */
+/**
+ * How long one kind of client waited for its certificates, in milliseconds. `way` says whether the service signed or
+ * relayed.
+ */
 export interface Waits {
   readonly client: string
   readonly way: string
@@ -32,7 +35,7 @@ export interface Waits {
   readonly program: number | undefined
 }
 
-/** All waits that were measured on one database. */
+/** All results on one database. */
 export interface UntilCertificate {
   readonly name: Dialect
   readonly waits: ReadonlyArray<Waits>
@@ -80,7 +83,7 @@ const isCertbotInstalled = (): boolean => spawnSync("certbot", ["--version"], { 
 
 const stampOf = (line: string): number => Date.parse(`${line.slice(0, 10)}T${line.slice(11, 23).replace(",", ".")}Z`)
 
-/** Milliseconds from newOrder to the last answer, the chain, according to certbot's own log. */
+/** Returns the milliseconds from newOrder to the chain, which is the last answer, by the times in certbot's log. */
 const waitOf = (log: string): number => {
   const lines = log.split("\n")
   const ordered = lines.find((line) => /:Sending POST request to \S+\/new-?order/i.test(line))
@@ -91,7 +94,7 @@ const waitOf = (log: string): number => {
   return stampOf(answered) - stampOf(ordered)
 }
 
-/** Runs certbot once, and returns both times in milliseconds. */
+/** Runs certbot once. Returns in milliseconds how long it waited, and how long the whole program took. */
 const runCertbot = async (
   directoryUrl: string,
   { certificate, home, name, port }: {
@@ -172,7 +175,7 @@ const measureOne = async (
       progress(`${name}: asks again at once, ${way}`)
       add("asks again at once", way, await run(countOf("eager"), false, 1))
       progress(`${name}: heeds Retry-After, ${way}`)
-      // The programs wait nearly all of the time, so four at once do not disturb each other.
+      // Patient clients wait nearly all of the time, so four at once do not disturb each other.
       add("heeds Retry-After", way, await run(countOf("patient"), true, 4))
       if (!isCertbotInstalled()) continue
       const home = temporaryDirectory()
@@ -211,7 +214,7 @@ export const measureUntilCertificate = async (
   return measured
 }
 
-/** One table for each database. */
+/** Prints one table for each database. */
 export const untilReport = (paint: Paint, measured: ReadonlyArray<UntilCertificate>): string =>
   measured.map(({ machineShare, name, waits }) =>
     [

@@ -2,7 +2,7 @@ import type { Socket } from "node:net"
 import { connect as connectPlain } from "node:net"
 import { connect as connectSecure } from "node:tls"
 
-/* The part of HTTP/1.1 that a load generator needs: one request at a time on a kept-alive connection. */
+/* As much of HTTP/1.1 as a load generator needs: one request at a time on a connection that stays open. */
 
 /** The address that requests are sent to. */
 export interface Target {
@@ -11,14 +11,14 @@ export interface Target {
   readonly secure: boolean
 }
 
-/** The target of a URL. */
+/** Returns the target to which requests for a URL are sent. */
 export const targetOf = (url: string): Target => {
   const { hostname, port, protocol } = new URL(url)
   const secure = protocol === "https:"
   return { host: hostname, port: Number(port) || (secure ? 443 : 80), secure }
 }
 
-/** An answer. The head is kept as text, since most of it is never read. */
+/** An answer. Its head stays text, because most header fields are never read. */
 export interface Answer {
   readonly status: number
   readonly head: string
@@ -27,7 +27,7 @@ export interface Answer {
 
 const headEnd = Buffer.from("\r\n\r\n")
 
-/** A header field of an answer. */
+/** Returns a header field of an answer. */
 export const field = (head: string, name: string): string | undefined => {
   const start = head.toLowerCase().indexOf(`\r\n${name}:`)
   if (start < 0) return undefined
@@ -36,7 +36,7 @@ export const field = (head: string, name: string): string | undefined => {
   return head.slice(from, end < 0 ? undefined : end).trim()
 }
 
-/** The content of a chunked body; `undefined` if it is incomplete. */
+/** Returns the content of a chunked body, or undefined if the body is incomplete. */
 const unchunk = (bytes: Buffer): Buffer | undefined => {
   const parts: Array<Buffer> = []
   for (let at = 0;;) {
@@ -70,13 +70,13 @@ interface Pending {
 const patienceMs = 8_000
 const open = new Set<Connection>()
 
-// One timer serves all connections. A timer for each request would be the most expensive part.
+// One timer serves all connections. A timer for each request would cost more than all other work here.
 setInterval(() => {
   const latest = performance.now() - patienceMs
   for (const connection of open) connection.giveUp(latest)
 }, 1000).unref()
 
-/** A connection that is opened when it is needed, and opened again after the server has closed it. */
+/** A connection that is opened when it is needed. After the server has closed it, it is opened again. */
 export class Connection {
   private readonly target: Target
   private socket: Socket | undefined

@@ -64,7 +64,7 @@ const conditions = (synchronous: string): string => {
   ].join("\n")
 }
 
-/** One measurement, as tables for people or as JSON. */
+/** Runs a measurement and prints its results, as tables for people or as JSON. */
 const shown = <A>(
   measureIt: (options: Options, progress: Progress) => Promise<A>,
   reportOf: (paint: Paint, measured: A, options: Options) => string
@@ -81,7 +81,7 @@ const whole = shown(
   (paint, measured, options) => `${conditions(options.synchronous)}\n\n${report(paint, measured, options)}`
 )
 
-/** The measurements that can replace the whole one, by their options. */
+/** The special measurements, by their options. Each replaces the measurement of issuances. */
 const modes: { readonly [M in Mode]: (options: Options, progress: Progress) => Promise<string> } = {
   attribution: shown(measureAttribution, attributionReport),
   check: async (options, progress) => {

@@ -1,13 +1,15 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 
-/* The file `copyright` of the Debian package: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0 */
+/*
+ * Writes the file `copyright` of the Debian package: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0
+ */
 
-/** Text as the continuation of a field. */
+/** Indents text as the continuation of a field. */
 const continued = (text: string): string =>
   text.trim().split("\n").map((line) => ` ${line.trimEnd() || "."}`).join("\n")
 
-/** The copyright holders that a text names, each once. */
+/** Returns the copyright holders that a text names, each once. */
 const holdersOf = (text: string): ReadonlyArray<string> => [
   ...new Set(
     text.split("\n").map((line) => line.trim().replace(/^[*#\s]+/, "")).filter((line) =>
@@ -16,7 +18,7 @@ const holdersOf = (text: string): ReadonlyArray<string> => [
   )
 ]
 
-/** The licence files of a package's folder, as one text. */
+/** Returns the licence files of a package's folder as one text. */
 const licenceOf = (folder: string): string =>
   readdirSync(folder).filter((file) => /^(?:licen[cs]e|copying|notice)/i.test(file)).sort()
     .map((file) => readFileSync(join(folder, file), "utf8").trim()).join("\n\n")
@@ -39,11 +41,11 @@ const stanza = (files: string, text: string, licence: string, author: string, co
 
 const onDebian = "On Debian systems the Apache License, Version 2.0, is in /usr/share/common-licenses/Apache-2.0."
 
-/** A licence that packages name, with the text of the first package that has it. */
+/** Returns a licence that packages name, with the text of the first package that has it. */
 const textOf = (licence: string, texts: ReadonlyMap<string, string>): string =>
   licence === "Apache-2.0" ? onDebian : texts.get(licence) ?? licence
 
-/** Debian has this text once for all packages, and does not want further copies. */
+/** Replaces the Apache licence by a reference to Debian's copy, because Debian wants no further copies. */
 const withoutApache = (text: string): string =>
   text.replaceAll(
     /^[^\n]*Apache License\n[^\n]*Version 2\.0, January 2004[^]*?(?:END OF TERMS AND CONDITIONS[^\n]*$|(?![^]))/gm,
@@ -51,8 +53,8 @@ const withoutApache = (text: string): string =>
   )
 
 /**
- * The text, made from our licence, the runtime's licence, the notices of bundled code, and the folders of the installed
- * packages.
+ * Returns the text of the file, made from our licence, the runtime's licence, the notices of bundled code, and the
+ * folders of the installed packages.
  */
 export const copyrightOf = (
   { folders, notices, own, runtime }: {

@@ -8,7 +8,7 @@ export const endWith = (code: 1 | 2, sentence: string): never => {
   process.exit(code)
 }
 
-/** The result of a step. If the step fails, the program ends with this code. */
+/** Returns the result of a step. If the step fails, the program ends with this code. */
 export const orEnd = async <A>(code: 1 | 2, step: () => A | Promise<A>): Promise<A> => {
   try {
     return await step()
@@ -21,7 +21,7 @@ const isThere = (program: string): boolean => spawnSync("sh", ["-c", "command -v
 
 /**
  * Ends the program before it begins any work if a program that it needs is missing. `packages` names the Debian package
- * of each, and `otherwise` says what else can be done.
+ * of each program, and `otherwise` says what else can be done.
  */
 export const needPrograms = (packages: ReadonlyMap<string, string>, otherwise: string): void => {
   const missing = [...packages].filter(([program]) => !isThere(program))

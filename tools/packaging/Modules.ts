@@ -3,7 +3,7 @@ import { createHash } from "node:crypto"
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs"
 import { join, resolve, sep } from "node:path"
 
-/* The parts of node_modules that the service needs, for one architecture. */
+/* Selects what the service needs from node_modules on one architecture. */
 
 interface Entry {
   readonly version?: string
@@ -20,7 +20,7 @@ const { packages } = JSON.parse(readFileSync(join(repository, "package-lock.json
   readonly packages: { readonly [path: string]: Entry }
 }
 
-/** Runs a program to its end; fails with its output. */
+/** Runs a program until it ends. If the program fails, the error has its output. */
 export const run = (program: string, words: ReadonlyArray<string>, cwd = repository): string => {
   const { error, status, stderr, stdout } = spawnSync(program, words, { cwd, encoding: "utf8", maxBuffer: 2 ** 26 })
   if (error !== undefined || status !== 0) {
@@ -30,8 +30,8 @@ export const run = (program: string, words: ReadonlyArray<string>, cwd = reposit
 }
 
 /**
- * Files that are left out: those needed only for compiling, because the drivers come compiled, and documents, types and
- * maps, which are for developers.
+ * Whether a file is left out. Files for compiling are left out because the drivers are compiled already. Documents,
+ * types and source maps are left out because only developers need them.
  */
 const isLeftOut = (path: string): boolean =>
   /better-sqlite3\/(?:deps|src|binding\.gyp|node_modules)(?:\/|$)|\.(?:md|markdown|ts|map|gyp)$|node_modules\/node-addon-api(?:\/|$)/
@@ -47,7 +47,7 @@ export const runtimePackages: ReadonlyArray<string> = Object.entries(packages)
   .map(([path]) => path)
   .sort()
 
-/** Copies the packages into a folder, with the driver's binary for only one platform. */
+/** Copies the packages into a folder. Of the driver's binaries, only that for one platform is copied. */
 export const copyModules = (to: string, platform: string): void => {
   for (const path of runtimePackages) {
     cpSync(join(repository, path), join(to, path), {
@@ -62,8 +62,8 @@ export const copyModules = (to: string, platform: string): void => {
 }
 
 /**
- * The folder of the package `node-linux-…`. It is that of this clone, or npm fetches it and checks it against the
- * digest of the lockfile.
+ * Returns the folder of the package `node-linux-…`. If this clone lacks the package, npm fetches it and checks it
+ * against the digest in the lock file.
  */
 export const runtimeOf = (cpu: string, temporary: string): string => {
   const name = `node-linux-${cpu}`

@@ -3,8 +3,8 @@ import { join } from "node:path"
 import { repository } from "./Modules.ts"
 
 /*
- * What a package or an image contains besides what npm would install: Node.js, and the libraries that Node.js is linked
- * with. They are added to the list that `sbom.ts` has written, since `sbom.ts` knows neither the architecture nor the
+ * A package or an image contains more than npm would install: Node.js, and the libraries that Node.js is linked with.
+ * This code adds them to the list that `sbom.ts` has written, because `sbom.ts` knows neither the architecture nor the
  * system.
  */
 
@@ -35,8 +35,8 @@ interface Locked {
 }
 
 /**
- * Node.js in the form of the npm package that contains it for an architecture (`x64`, `arm64`). The digest is that of
- * the package.
+ * Describes Node.js as the npm package that contains it for an architecture (`x64` or `arm64`), with the digest of that
+ * package.
  */
 export const runtimeComponent = (cpu: string): Component => {
   const { packages }: { readonly packages: Readonly<Record<string, Locked>> } = JSON.parse(
@@ -53,7 +53,7 @@ export const runtimeComponent = (cpu: string): Component => {
     version,
     "bom-ref": purl,
     purl,
-    // Its vulnerabilities are published under this name.
+    // The vulnerabilities of Node.js are published under this name.
     cpe: `cpe:2.3:a:nodejs:node.js:${version}:*:*:*:*:*:*:*`,
     scope: "required",
     licenses: [{ license: { id: license } }],
@@ -62,7 +62,7 @@ export const runtimeComponent = (cpu: string): Component => {
   }
 }
 
-/** The text of a list with Node.js, on which the service depends, and the libraries of Node.js. */
+/** Adds Node.js, on which the service depends, and the libraries of Node.js to a list. Returns the new text. */
 export const withRuntime = (list: string, runtime: Component, libraries: ReadonlyArray<Component>): string => {
   const bom: Bom = JSON.parse(list)
   const { component: main } = bom.metadata

@@ -26,12 +26,12 @@ import { copyModules, repository, run, runtimeOf, runtimePackages } from "./Modu
 import { runtimeComponent, withRuntime } from "./RuntimeSbom.ts"
 
 /*
- * `npm run deb` makes Debian packages, `build/acme-svc_<version>_<arch>.deb`, of what `npm run build` makes, with the
- * runtime in them. Equal sources give equal bytes: every time in a package is that of the last commit, or of
- * SOURCE_DATE_EPOCH.
+ * `npm run deb` makes Debian packages, `build/acme-svc_<version>_<arch>.deb`, of what `npm run build` makes. The
+ * packages contain the runtime. Equal sources give equal bytes: every time in a package is that of the last commit, or
+ * of SOURCE_DATE_EPOCH.
  */
 
-/** The places of a package's files. */
+/** Where the package installs its files. */
 const installed: Setting = {
   description: [
     "As root it works on the service of this host: as its user, in /var/lib/acme-svc, with its configuration.",
@@ -56,7 +56,7 @@ const usage = `Usage: npm run deb -- [options]
 The maintainer is DEBFULLNAME and DEBEMAIL of the environment.
 `
 
-/** The names of an architecture for Debian, npm and the linker. */
+/** The names that Debian, npm and the linker use for each architecture. */
 const architectures = {
   amd64: { cpu: "x64", strip: "x86_64-linux-gnu-strip", binutils: "binutils-x86-64-linux-gnu" },
   arm64: { cpu: "arm64", strip: "aarch64-linux-gnu-strip", binutils: "binutils-aarch64-linux-gnu" }
@@ -110,12 +110,12 @@ const epoch = process.env["SOURCE_DATE_EPOCH"] ??
   await orEnd(1, () => run("git", ["log", "-1", "--format=%ct"]).trim())
 const date = new Date(Number(epoch) * 1000)
 
-/** The paths of an installation from a clone, and the paths that replace them on Debian. */
+/** Replaces the paths of an installation from a clone by the paths on Debian. */
 const here = (said: string): string =>
   said
     .replaceAll("/opt/acme-svc/node_modules/.bin/node", "/usr/lib/acme-svc/node")
     .replaceAll("/opt/acme-svc", "/usr/lib/acme-svc")
-    // Other users must not read it, and systemd would let them read the directory.
+    // Other users must not read the state directory, which they could with systemd's default mode.
     .replaceAll("StateDirectory=acme-svc\n", "StateDirectory=acme-svc\nStateDirectoryMode=0750\n")
     .replaceAll("docs/operations.md", "/usr/share/doc/acme-svc/operations.md.gz")
 
@@ -125,7 +125,7 @@ const files = (folder: string): ReadonlyArray<string> =>
     .map(({ name, parentPath }) => join(parentPath, name).slice(folder.length + 1))
     .sort()
 
-/** Without this, gzip would record when and where it ran. */
+/** Compresses content, without gzip's record of the time and the system, so that equal sources give equal bytes. */
 const gzipped = (content: string | Buffer): Buffer => {
   const bytes = gzipSync(content, { level: 9 })
   bytes[9] = 3
@@ -158,7 +158,7 @@ Description: ACME server that hands certificates to an organisation's own client
  The runtime it is tested on is part of the package.
 `
 
-/** All files of a package's folder, with the names that they have on a host. */
+/** Writes all files of a package below `root`, where they have the same paths as on a host. */
 const lay = async (root: string, architecture: Architecture, temporary: string): Promise<void> => {
   const { cpu, strip } = architectures[architecture]
   const put = (file: string, content: string | Buffer, mode = 0o644) => {

@@ -4,9 +4,9 @@ import { repository, run } from "./Modules.ts"
 import { type Component, runtimeComponent, withRuntime } from "./RuntimeSbom.ts"
 
 /*
- * `node tools/packaging/image.ts ROOT LIBRARY…` runs on the Debian where the image is put together. It adds Node.js and
- * the packages of the libraries to the image's list of what is shipped. It also puts each package's record where image
- * scanners look for it, with its licence.
+ * `node tools/packaging/image.ts ROOT LIBRARY…` runs on the Debian system that builds the image. It adds Node.js and
+ * the packages of the libraries to the image's list of what is shipped. It also puts each package's record, with its
+ * licence, where scanners of images look for it.
  */
 
 const [, , root = "", ...libraries] = process.argv
@@ -18,7 +18,7 @@ const release = Object.fromEntries(
   ) => [name, value])
 )
 
-/** The package that a file belongs to. It may be recorded below `/usr`, whatever name the loader has for it. */
+/** Returns the package of a file. The path that dpkg knows may begin with `/usr` when the loader's does not. */
 const packageOf = (file: string): string => {
   const others = [file, file.startsWith("/usr/") ? file.slice("/usr".length) : `/usr${file}`]
   for (const name of others) {
@@ -26,7 +26,7 @@ const packageOf = (file: string): string => {
       const [, found] = /^([^:,\s]+)/.exec(run("dpkg-query", ["--search", name])) ?? []
       if (found !== undefined) return found
     } catch {
-      // The file is recorded under its other name.
+      // Then dpkg knows the file by its other path.
     }
   }
   throw new Error(`${file} is of no package that dpkg knows; the image is built on Debian, or on what is made of it`)

@@ -3,8 +3,8 @@ import { join } from "node:path"
 
 /*
  * `node tools/packaging/notices.ts dist/inputs.json` writes the licences of everything that esbuild has put into the
- * bundle, for `dist/LICENSES`. Each licence must be distributed with the code, and the bundle has no comments that
- * contain it. A package without a licence ends the build.
+ * bundle, for `dist/LICENSES`. Each licence must be distributed with the code, but the bundle has no comments and so no
+ * licences. A package without a licence ends the build.
  */
 
 interface Metafile {
@@ -22,7 +22,7 @@ interface Manifest {
 const [, , metafile = ""] = process.argv
 const { outputs } = JSON.parse(readFileSync(metafile, "utf8")) as Metafile
 
-/** The folder of a file's package; none for our own files. */
+/** Returns the folder of a file's package, or undefined for our own files. */
 const packageOf = (file: string): string | undefined => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0]
 
 const bundled = new Set(

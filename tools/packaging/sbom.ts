@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs"
 
 /*
  * `node tools/packaging/sbom.ts dist/inputs.json` lists everything that is shipped, in CycloneDX 1.6, for
- * `dist/sbom.cdx.json`. That is what esbuild has put into the bundle, and what is installed beside it. Versions,
- * licences and digests come from the lock file. Equal sources give an equal text.
+ * `dist/sbom.cdx.json`. The list has what esbuild has put into the bundle, and the packages that are installed with the
+ * bundle. Versions, licences and digests come from the lock file. Equal sources give an equal text.
  */
 
 interface Metafile {
@@ -38,8 +38,8 @@ const { description, license, name, version } = JSON.parse(read("package.json"))
 }
 
 /**
- * The place in the lock file of the package that a file belongs to; none for our own files. The packages may be
- * elsewhere, behind a link.
+ * Returns the place in the lock file of a file's package, or undefined for our own files. The folder of the packages
+ * may be a link to another place.
  */
 const placeOf = (file: string): string | undefined =>
   /(?<=^|\/)node_modules\/(?:.*\/node_modules\/)?(?:@[^/]+\/)?[^/]+/.exec(file)?.[0]
@@ -51,8 +51,8 @@ const bundled = new Set(
 )
 
 /**
- * The place where a package finds another one, searched as Node.js does; none if the package is installed on no
- * platform.
+ * Returns the place where a package finds another one, by the rules of Node.js. Returns undefined if the other package
+ * is installed on no platform.
  */
 const found = (from: string, wanted: string): string | undefined => {
   const place = `${from === "" ? "" : `${from}/`}node_modules/${wanted}`
@@ -68,7 +68,7 @@ const neededBy = (place: string): ReadonlyArray<string> => {
   )
 }
 
-/** The packages that are installed beside the bundle, including indirect dependencies. */
+/** The packages that are installed with the bundle, including indirect dependencies. */
 const beside = new Set(neededBy(""))
 for (const place of beside) {
   for (const needed of neededBy(place)) beside.add(needed)
@@ -102,7 +102,7 @@ const componentOf = (place: string): Models.Component => {
 }
 
 const places = [...new Set([...bundled, ...beside])].sort()
-// The same version may be in two places, but is shipped once.
+// The same version may be in two places, but the list has it once.
 const components = new Map<string, Models.Component>()
 const shipped = new Map(places.map((place) => {
   const component = componentOf(place)

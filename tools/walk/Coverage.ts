@@ -4,7 +4,9 @@ import { setTimeout as delay } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
 import { thisBuild } from "../../test/support/Server.ts"
 
-/* The functions of `src` that run in a service, as its inspector counts them. */
+/*
+ * Finds the functions of `src` that run in a service for an operation. The inspector of the service counts the calls.
+ */
 
 /** Prepares one operation and returns a function that does it. */
 export type Prepare = () => (() => Promise<unknown>) | Promise<() => Promise<unknown>>
@@ -13,7 +15,7 @@ export type Prepare = () => (() => Promise<unknown>) | Promise<() => Promise<unk
 export interface Walked {
   readonly file: string
   readonly line: number
-  /** Its name, or that of the declaration around it if it has none. */
+  /** The function's name. A function without a name has that of the declaration around it. */
   readonly name: string
 }
 
@@ -36,12 +38,12 @@ interface ScriptCoverage {
 // comparable.
 const intervalMs = 1000
 const intervals = 5
-// After this time, the work that the preparation of an operation has left is done.
+// The preparation of an operation may cause further work, which is done after this time.
 const settleMs = 200
 
 const placeOf = ({ file, offset }: Called): string => `${file}:${offset}`
 
-/** The offsets are those of the sources, because removed types are replaced by blanks. */
+/** Finds a function's name. Node replaces types by blanks, so the offsets are the same as in the sources. */
 const walkedOf = ({ file, name, offset }: Called): Walked => {
   const before = readFileSync(join(thisBuild, file), "utf8").slice(0, offset)
   const [around = ""] = before.match(/(?<=^(?:export )?(?:const|class|function\*?) )\w+/gm)?.slice(-1) ?? []
@@ -56,7 +58,7 @@ const calledOf = ({ functions, url }: ScriptCoverage): ReadonlyArray<Called> => 
   )
 }
 
-/** Connects to the inspector at this address and makes it count every call from now on. */
+/** Connects to the inspector at this address. From then on the inspector counts every call. */
 export const countCalls = async (inspector: string) => {
   const socket = new WebSocket(inspector)
   const gone = new Promise<never>((_, fail) => {
@@ -79,7 +81,7 @@ export const countCalls = async (inspector: string) => {
   await ask("Profiler.enable")
   await ask("Profiler.startPreciseCoverage", { callCount: true, detailed: true })
 
-  /** The calls since the previous request. */
+  /** Returns the functions that were called since the previous request. */
   const take = async (): Promise<ReadonlyArray<Called>> => {
     const { result } = await ask("Profiler.takePreciseCoverage") as {
       readonly result: { readonly result: ReadonlyArray<ScriptCoverage> }
@@ -87,7 +89,7 @@ export const countCalls = async (inspector: string) => {
     return result.result.flatMap(calledOf)
   }
 
-  /** The median of how often each function is called in an interval with an operation. */
+  /** Returns for each function the median of its calls in several intervals with an operation. */
   const usual = async (prepare: Prepare): Promise<ReadonlyMap<string, Called>> => {
     const seen = new Map<string, Array<Called>>()
     for (let interval = 0; interval < intervals; interval++) {
@@ -107,9 +109,9 @@ export const countCalls = async (inspector: string) => {
   const background = await usual(() => () => Promise.resolve())
 
   /**
-   * The functions that run for an operation: those called more often in an interval with it than in one without it. Both
-   * are medians of several intervals, so that loops which run in every interval cancel out, and what runs now and then
-   * does not count.
+   * Returns the functions that run for an operation, which are called more often in an interval with the operation than
+   * in an interval without it. Both numbers are medians of several intervals. So loops that run in every interval do
+   * not count, nor does work that is done only now and then.
    */
   const walk = async (prepare: Prepare): Promise<ReadonlyArray<Walked>> =>
     [...await usual(prepare)]

@@ -6,13 +6,13 @@ import { freePort } from "../../test/support/Ports.ts"
 import { runToEnd, startServer } from "../../test/support/Server.ts"
 import type { Prepare } from "./Coverage.ts"
 
-/* The operations that are walked, against a separate service. */
+/* The operations whose code is measured. Each is done against a separate service. */
 
 // Every commit with a job wakes the queue, so polling would only blur the counts.
 const config = "[profiles.default]\nenabled = true\nchallenge.bypass = true\n[jobs]\npoll_interval_ms = 60000\n"
 const password = "a long walk through many rooms"
 
-/** A service that runs from its sources and has an inspector, with one operator and one account. */
+/** Starts a service from its sources, with an inspector, one operator and one account. */
 export const serve = async () => {
   const admin = `127.0.0.1:${await freePort()}`
   const settings = {
@@ -20,7 +20,7 @@ export const serve = async () => {
     ACME_SVC_ADMIN__BIND_ADDRESS: admin,
     ACME_SVC_ADMIN__BASE_URL: `http://${admin}`
   }
-  // Some calls of optimized or cached code are not counted.
+  // V8 does not count some calls of optimized or cached code, so optimization and the cache are turned off.
   const preload = encodeURIComponent(`import v8 from "node:v8"; v8.setFlagsFromString("--no-opt --no-maglev")`)
   const inspected = {
     NODE_OPTIONS: `--inspect=127.0.0.1:0 --import=data:text/javascript,${preload}`,

@@ -8,7 +8,7 @@ import { serve } from "./Operations.ts"
 
 const { values: { json, list } } = parseArgs({ options: { json: { type: "boolean" }, list: { type: "boolean" } } })
 
-/** The first two parts of a path below `src`: a room of `docs/architecture.md`. */
+/** Returns the folder of a file that `docs/architecture.md` calls a room: at most the first two below `src`. */
 const roomOf = (file: string): string => file.split("/").slice(1, -1).slice(0, 2).join("/")
 
 const figuresOf = (operation: string, walked: ReadonlyArray<Walked>) => {
@@ -19,7 +19,7 @@ const figuresOf = (operation: string, walked: ReadonlyArray<Walked>) => {
 
 const service = await serve()
 try {
-  // Before anything is counted, everything that is loaded or computed on first use has been used once.
+  // Each operation is done before anything is counted, so that what is loaded or computed on first use does not count.
   for (let time = 0; time < 2; time++) {
     for (const prepare of Object.values(service.operations)) await (await prepare())()
   }
