@@ -185,29 +185,31 @@ const make = (ttlSeconds: () => number) =>
       })
       // A batch of another process, or the sweep, may lock the same rows in another order.
       const patient = Effect.retry(consume, { times: deadlocksBorne, while: ({ transient }) => transient })
-      return Effect.matchCauseEffect(database.dialect === "sqlite" ? transaction(consume) : patient, {
-        onFailure: (cause) => {
+      const answerAll = Effect.fnUntraced(function*({ rows, signers }: Effect.Success<typeof consume>) {
+        const oldest = (yield* currentMillis) - ttlSeconds() * 1000
+        const found = new Map<string, Spent>()
+        const accounts = new Map<AccountId, Account>()
+        for (const { madeAt, value } of rows) found.set(value, madeAt < oldest ? "expired" : "fresh")
+        for (const { account, madeAt, nonce } of signers) {
+          accounts.set(account.id, account)
+          if (madeAt !== undefined) found.set(nonce, madeAt < oldest ? "expired" : "fresh")
+        }
+        if (found.size < group.length) yield* Effect.exit(dropIfGone)
+        for (const { answer, nonce, signed } of group) {
+          const account = signed === undefined ? undefined : signerIn(accounts, signed)
+          const isJudged = signed === undefined || account !== undefined
+          answer(Effect.succeed({ account, spent: isJudged ? found.get(nonce) ?? "unknown" : "unknown" }))
+          if (isJudged) found.delete(nonce)
+        }
+      })
+      // Whatever fails, every request of the group is answered, and the loop goes on with the next group.
+      return Effect.catchCause(
+        Effect.flatMap(database.dialect === "sqlite" ? transaction(consume) : patient, answerAll),
+        (cause) => {
           if (group.length === 0) gather() // the transaction could not begin
           return Effect.sync(() => group.forEach(({ answer }) => answer(Effect.failCause(cause))))
-        },
-        onSuccess: Effect.fnUntraced(function*({ rows, signers }) {
-          const oldest = (yield* currentMillis) - ttlSeconds() * 1000
-          const found = new Map<string, Spent>()
-          const accounts = new Map<AccountId, Account>()
-          for (const { madeAt, value } of rows) found.set(value, madeAt < oldest ? "expired" : "fresh")
-          for (const { account, madeAt, nonce } of signers) {
-            accounts.set(account.id, account)
-            if (madeAt !== undefined) found.set(nonce, madeAt < oldest ? "expired" : "fresh")
-          }
-          if (found.size < group.length) yield* Effect.ignore(dropIfGone)
-          for (const { answer, nonce, signed } of group) {
-            const account = signed === undefined ? undefined : signerIn(accounts, signed)
-            const isJudged = signed === undefined || account !== undefined
-            answer(Effect.succeed({ account, spent: isJudged ? found.get(nonce) ?? "unknown" : "unknown" }))
-            if (isJudged) found.delete(nonce)
-          }
-        })
-      })
+        }
+      )
     }
 
     const spendWaiting: Effect.Effect<void> = Effect.whileLoop({

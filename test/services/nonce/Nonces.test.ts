@@ -483,6 +483,19 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.deepStrictEqual(yield* Effect.forEach(given, failing.spend, together), given.map(() => "fresh"))
       }))
 
+    test("answers everybody, and goes on, when the look for its own supply dies", (nonces) =>
+      Effect.gen(function*() {
+        const driver = database.driver()
+        const dying = yield* noncesOver({
+          ...driver,
+          single: (statement, params) =>
+            statement.text.startsWith("SELECT value") ? Effect.die("unsent") : driver.single(statement, params)
+        })
+        yield* issued(dying)
+        assert.strictEqual(yield* dying.spend("A".repeat(43)), "unknown")
+        assert.strictEqual(yield* dying.spend(yield* issued(nonces)), "fresh")
+      }))
+
     test("whoever goes away takes nobody's answer with him", () =>
       Effect.gen(function*() {
         const [sent, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
