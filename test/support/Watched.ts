@@ -3,35 +3,47 @@ import { TestClock } from "effect/testing"
 
 /* A test clock that knows who sleeps on it, which the plain test clock does not. */
 
-/** The times in epoch milliseconds at which sleepers on the clock in force wake; empty on any other clock. */
-const ends = new WeakMap<Clock.Clock, Set<{ readonly at: number }>>()
+/** A sleep: its length, and the time in epoch milliseconds at which it ends. */
+interface Sleep {
+  readonly millis: number
+  readonly at: number
+}
 
-/** Runs a test on a clock for which {@link sleeps} says who sleeps. */
+/** The sleeps on the clock in force; none on any other clock. */
+const asleep = new WeakMap<Clock.Clock, Set<Sleep>>()
+
+/** Runs a test on a clock for which {@link sleeps} and {@link sleepLengths} say who sleeps. */
 export const watched = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   TestClock.testClockWith((clock) => {
-    const sleeping = new Set<{ readonly at: number }>()
+    const sleeping = new Set<Sleep>()
     const sleep = (duration: Duration.Duration) =>
       Effect.acquireUseRelease(
         Effect.sync(() => {
-          const end = { at: clock.currentTimeMillisUnsafe() + Duration.toMillis(duration) }
-          sleeping.add(end)
-          return end
+          const millis = Duration.toMillis(duration)
+          const one = { millis, at: clock.currentTimeMillisUnsafe() + millis }
+          sleeping.add(one)
+          return one
         }),
         () => clock.sleep(duration),
-        (end) => Effect.sync(() => sleeping.delete(end))
+        (one) => Effect.sync(() => sleeping.delete(one))
       )
     const watching: TestClock.TestClock = { ...clock, sleep }
-    ends.set(watching, sleeping)
+    asleep.set(watching, sleeping)
     return Effect.provideService(self, Clock.Clock, watching)
   })
 
-/** The times in epoch milliseconds at which sleepers wake. The test has to be {@link watched}. */
-export const sleeps: Effect.Effect<ReadonlyArray<number>> = Effect.withFiber((fiber) => {
-  const sleeping = ends.get(fiber.getRef(Clock.Clock))
+const allSleeps: Effect.Effect<ReadonlyArray<Sleep>> = Effect.withFiber((fiber) => {
+  const sleeping = asleep.get(fiber.getRef(Clock.Clock))
   return sleeping === undefined
     ? Effect.die(new Error("the clock of this test is not watched"))
-    : Effect.succeed([...sleeping].map(({ at }) => at))
+    : Effect.succeed([...sleeping])
 })
+
+/** The times in epoch milliseconds at which sleepers wake. The test has to be {@link watched}. */
+export const sleeps = Effect.map(allSleeps, (all) => all.map(({ at }) => at))
+
+/** For how many milliseconds each sleeper sleeps, from the beginning of its sleep. The test has to be {@link watched}. */
+export const sleepLengths = Effect.map(allSleeps, (all) => all.map(({ millis }) => millis))
 
 /**
  * Runs an effect to its end. While a fiber sleeps, the clock advances to the end of the shortest sleep. While nobody
