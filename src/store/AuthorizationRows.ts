@@ -10,8 +10,10 @@ import type { ValidationCause } from "../domain/ValidationCause.ts"
 import { bytes, int, name, nullable, text, uuid } from "../engine/sql/Column.ts"
 import { leaving, reached } from "../engine/sql/Guard.ts"
 import { all, first, lenient, run } from "../engine/sql/Query.ts"
+import type { Fragments } from "../engine/sql/Statement.ts"
 import { statement } from "../engine/sql/Statement.ts"
 import { causeColumn, identifierColumn, problemColumn } from "./Columns.ts"
+import type { Alive } from "./orders/Lifetime.ts"
 import { isAlive, lifetimeParams } from "./orders/Lifetime.ts"
 
 /** A challenge with its authorization and order, in one row. */
@@ -70,6 +72,15 @@ const forValidation = statement({
 const inFlight = `(SELECT count(*) FROM challenges fc CROSS JOIN authorizations fa CROSS JOIN orders fo
   WHERE fc.status = 'processing' AND fa.id = fc.authz_id AND fo.id = fa.order_id AND fo.account_id = :accountId)`
 
+/**
+ * Returns the condition under which a pending challenge may still be claimed: its authorization and its order are pending,
+ * and the order has not expired.
+ */
+export const claimable = (f: Fragments) =>
+  `EXISTS (SELECT 1 FROM authorizations a JOIN orders o ON o.id = a.order_id
+     WHERE a.id = challenges.authz_id AND a.status = 'pending' AND ${isAlive(f, "o")}
+       AND ${f.checked("o.status")} = 'pending')`
+
 // One guarded write checks every condition of a claim. If it changes no row, the caller finds out why with another
 // read.
 const claimStatement = statement({
@@ -78,10 +89,7 @@ const claimStatement = statement({
   row: { id: joined.id },
   sql: (f) =>
     `UPDATE challenges SET status = ${reached(challengeMoves.claim)}
-     WHERE id = :id AND ${leaving(challengeMoves.claim, f.checked("status"))}
-       AND EXISTS (SELECT 1 FROM authorizations a JOIN orders o ON o.id = a.order_id
-         WHERE a.id = challenges.authz_id AND a.status = 'pending' AND ${isAlive(f, "o")}
-           AND ${f.checked("o.status")} = 'pending')
+     WHERE id = :id AND ${leaving(challengeMoves.claim, f.checked("status"))} AND ${claimable(f)}
        AND (${f.typed(":cap", "bigint")} = 0 OR ${inFlight} < ${f.typed(":cap", "bigint")})
      RETURNING id`
 })
@@ -100,6 +108,16 @@ const acceptChallenge = statement({
   sql: ({ checked }) =>
     `UPDATE challenges SET status = ${reached(challengeMoves.accept)}, validated_at = :now
      WHERE id = :id AND ${leaving(challengeMoves.accept, checked("status"))} RETURNING id`
+})
+
+const bypassChallenge = statement({
+  name: "challenge_bypass",
+  params: { id: joined.id, ...lifetimeParams },
+  row: { id: joined.id },
+  only: "sqlite",
+  sql: (f) =>
+    `UPDATE challenges SET status = ${reached(challengeMoves.bypass)}, validated_at = :now
+     WHERE id = :id AND ${leaving(challengeMoves.bypass, f.checked("status"))} AND ${claimable(f)} RETURNING id`
 })
 
 const refuseChallenge = statement({
@@ -181,6 +199,9 @@ export const countInFlight = (accountId: AccountId) =>
 
 /** Moves a challenge from `processing` to `valid`. Returns `undefined` if this verdict came too late. */
 export const accept = (id: ChallengeId, now: number) => first(acceptChallenge, { id, now })
+
+/** Moves a challenge from `pending` to `valid`, if it could be claimed now. Returns `undefined` if it could not. */
+export const bypass = (id: ChallengeId, alive: Alive) => first(bypassChallenge, { id, ...alive })
 
 /** Moves a challenge from `processing` to `invalid`, with the error for the client and the cause for operators. */
 export const refuse = (id: ChallengeId, error: ProblemDocument, cause: ValidationCause) =>

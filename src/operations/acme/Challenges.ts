@@ -13,9 +13,9 @@ import { currentSeconds, rfc3339 } from "../../engine/Time.ts"
 import * as accounts from "../../store/AccountRows.ts"
 import * as authorizations from "../../store/AuthorizationRows.ts"
 import * as orders from "../../store/orders/OrderRows.ts"
+import * as proofs from "../../store/ProofRows.ts"
 import type { Caller } from "../Caller.ts"
 import { scopeOf } from "../Caller.ts"
-import { accept } from "../work/Verdicts.ts"
 
 const retryAfterSeconds = 5
 
@@ -73,9 +73,25 @@ const explainLostClaim = Effect.fnUntraced(function*(caller: Caller, id: Challen
   })
 })
 
+const told = (id: ChallengeId, { identifier, type }: Effect.Success<ReturnType<typeof find>>) =>
+  afterCommit(emit("challenge_validation_requested", { challenge_id: id, type, identifier: identifier.value }))
+
 /**
- * Claims the challenge and queues its validation. If the profile bypasses validation, accepts the challenge at once.
+ * Accepts the challenge without validation. A bypassed validation takes no time, so nothing is in flight and no limit is
+ * reached.
  */
+const claimAndAccept = Effect.fnUntraced(function*(
+  caller: Caller,
+  challenge: Effect.Success<ReturnType<typeof find>>,
+  now: number
+) {
+  yield* orders.lock(challenge.orderId)
+  const row = yield* proofs.bypass(challenge, { now, validity: caller.profile.order.validity_seconds })
+  if (row !== undefined) yield* told(challenge.id, challenge)
+  return row
+})
+
+/** Claims the challenge and queues its validation. */
 const claimAndEnqueue = Effect.fnUntraced(function*(
   caller: Caller,
   challenge: Effect.Success<ReturnType<typeof find>>,
@@ -83,9 +99,7 @@ const claimAndEnqueue = Effect.fnUntraced(function*(
 ) {
   const { profile } = caller
   const { id } = challenge
-  const { bypass, max_in_flight_per_account } = profile.challenge
-  // A bypassed validation takes no time, so nothing is in flight and no limit is reached.
-  const cap = bypass ? 0 : max_in_flight_per_account
+  const cap = profile.challenge.max_in_flight_per_account
   // These rows must be locked before the limit is counted and the order is checked.
   if (cap > 0) yield* accounts.lock(caller.accountId)
   yield* orders.lock(challenge.orderId)
@@ -97,15 +111,7 @@ const claimAndEnqueue = Effect.fnUntraced(function*(
     validity: profile.order.validity_seconds
   })
   if (row === undefined) return row
-  yield* afterCommit(emit("challenge_validation_requested", {
-    challenge_id: id,
-    type: challenge.type,
-    identifier: challenge.identifier.value
-  }))
-  if (bypass) {
-    yield* accept(challenge, now)
-    return row
-  }
+  yield* told(id, challenge)
   yield* Effect.catchTag(
     enqueueJob({
       kind: "challenge_validate",
@@ -132,16 +138,17 @@ const claimAndEnqueue = Effect.fnUntraced(function*(
 
 /**
  * Handles the trigger of a challenge (RFC 8555 section 7.5.1): one transaction claims the challenge and queues its
- * validation. A challenge that is already processing or decided, or whose authorization is valid, is returned
+ * validation. If the profile bypasses validation, the transaction accepts the challenge at once. A challenge that is already processing or decided, or whose authorization is valid, is returned
  * unchanged. `isBegun` is true if this request queued the validation.
  */
 export const trigger = Effect.fnUntraced(function*(caller: Caller, id: ChallengeId) {
   const challenge = yield* find(caller, id)
   if (challenge.status !== "pending" || challenge.authzStatus === "valid") return { ...challenge, isBegun: false }
   const now = yield* currentSeconds
-  const claimed = yield* transaction(claimAndEnqueue(caller, challenge, now))
+  const { bypass } = caller.profile.challenge
+  const claimed = yield* transaction((bypass ? claimAndAccept : claimAndEnqueue)(caller, challenge, now))
   if (claimed === undefined) return { ...yield* explainLostClaim(caller, id), isBegun: false }
-  return caller.profile.challenge.bypass
+  return bypass
     ? { ...challenge, status: "valid" as const, authzStatus: "valid" as const, validatedAt: now, isBegun: false }
     : { ...challenge, status: "processing" as const, isBegun: true }
 })

@@ -57,10 +57,6 @@ const acceptAll = (subject: Subject, now: number) =>
     () => new Superseded()
   ))
 
-/** Accepts a proof in the open transaction. The transaction must have locked the order. */
-export const accept = (subject: Subject, now: number): Effect.Effect<void, StorageFailed, Database> =>
-  unlessSuperseded(subject, acceptAll(subject, now))
-
 /**
  * Commits an accepted proof: challenge and authorization become `valid`, and the order becomes `ready` if this was its
  * last authorization.
