@@ -13,7 +13,8 @@ import type { Peer } from "./Peer.ts"
 import { startPeer } from "./Peer.ts"
 import { postmasterOf } from "./Postmaster.ts"
 import * as Procfs from "./Procfs.ts"
-import type { Proof } from "./Proof.ts"
+import type { Ways } from "./Proof.ts"
+import { provedConfiguration, provedProfile } from "./Proof.ts"
 import { startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
@@ -64,16 +65,6 @@ const floorShare = 0.5
 const singleClients = 8
 const pebbleAttempts = 6
 const pebbleWarmUp = 100
-const provedProfile = "proved"
-
-type Ways = Pick<Proof, "httpPort" | "resolver">
-
-const configurationOf = ({ httpPort, resolver }: Ways): string =>
-  [
-    `[dns]\nresolver = "${resolver}"`,
-    `[profiles.${provedProfile}.challenge]\nbypass = false\nallow_loopback = true`,
-    `[profiles.${provedProfile}.challenge.http_01]\nport = ${httpPort}`
-  ].join("\n\n")
 
 const isSigned = (act: Act): boolean => act === "issue" || act === "newAccount"
 // For each act, more than any side does in a second.
@@ -121,7 +112,7 @@ const serviceSide = async (name: Dialect, { loader, options, proof, tls }: Groun
     synchronous,
     nodeWords,
     tls,
-    configuration: configurationOf(proof)
+    configuration: provedConfiguration(proof)
   })
   const postgres = cluster === undefined || postmaster === undefined ? undefined : { cluster, postmaster }
   let rig: FloorRig | undefined

@@ -12,6 +12,7 @@ import { postmasterOf } from "./Postmaster.ts"
 import type { LoopDelay } from "./Probe.ts"
 import { loopDelayProbe, statementProbe } from "./Probe.ts"
 import * as Procfs from "./Procfs.ts"
+import { provedConfiguration, provedProfile } from "./Proof.ts"
 import { startService } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
@@ -75,7 +76,7 @@ const measureCell = async (
   watched: Watched,
   loader: Peer<typeof load>,
   postmaster: Postmaster | undefined,
-  parameter: Options["extent"] & { readonly concurrency: number },
+  parameter: Options["extent"] & { readonly concurrency: number; readonly withProof: boolean },
   loopDelay: (() => Promise<LoopDelay>) | undefined
 ): Promise<Omit<Cell, "floor">> => {
   const read = () => ({
@@ -113,12 +114,12 @@ const measureCell = async (
 const warmUp = async (
   loader: Peer<typeof load>,
   directoryUrl: string,
-  extent: Options["extent"]
+  { extent, isProved }: Options
 ): Promise<number> => {
   const seconds = warmUpSeconds(extent)
   await loader.call("target", directoryUrl)
   await loader.call("prepare", 200 * seconds)
-  const { elapsedMs, issuances } = await loader.call("run", { concurrency: 8, seconds })
+  const { elapsedMs, issuances } = await loader.call("run", { concurrency: 8, seconds, withProof: isProved })
   return issuances / elapsedMs * 1000
 }
 
@@ -126,6 +127,18 @@ const warmUp = async (
 const settledWal = async (postmaster: Postmaster | undefined) => {
   await delay(1500)
   return postmaster?.wal()
+}
+
+/** Starts the service that is measured, with a profile that validates names if the options ask for this. */
+const startMeasured = async (
+  databaseUrl: string,
+  loader: Peer<typeof load>,
+  { isProved, synchronous }: Options,
+  nodeWords: ReadonlyArray<string>
+) => {
+  const configuration = isProved ? provedConfiguration(await loader.call("prove")) : ""
+  const service = await startService({ databaseUrl, synchronous, nodeWords, configuration })
+  return { service, directoryUrl: isProved ? service.directoryOf(provedProfile) : service.directoryUrl }
 }
 
 const countStatements = async (
@@ -136,15 +149,16 @@ const countStatements = async (
   postmaster: Postmaster | undefined
 ): Promise<Statements> => {
   const probe = statementProbe()
-  const service = await startService({ databaseUrl, synchronous: options.synchronous, nodeWords: probe.nodeWords })
-  await loader.call("target", service.directoryUrl)
+  const { directoryUrl, service } = await startMeasured(databaseUrl, loader, options, probe.nodeWords)
+  const withProof = options.isProved
+  await loader.call("target", directoryUrl)
   await loader.call("prepare", 2 * countedIssuances)
   const [concurrency = 1] = options.concurrency
-  await loader.call("run", { concurrency, issuances: countedIssuances })
+  await loader.call("run", { concurrency, issuances: countedIssuances, withProof })
   await probe.read(service.pid)
   const before = await postmaster?.nextTransaction()
   const walBefore = await settledWal(postmaster)
-  const { issuances } = await loader.call("run", { concurrency, issuances: countedIssuances })
+  const { issuances } = await loader.call("run", { concurrency, issuances: countedIssuances, withProof })
   const after = await postmaster?.nextTransaction()
   const walAfter = await settledWal(postmaster)
   const { statements, writes } = await probe.read(service.pid)
@@ -177,18 +191,14 @@ const measureService = async (
     const postmaster = cluster === undefined ? undefined : await postmasterOf(cluster)
     const databaseUrl = await cluster?.createDatabase() ?? "sqlite://bench.db"
     const delayProbe = loopDelayProbe()
-    const service = await startService({
-      databaseUrl,
-      synchronous: options.synchronous,
-      nodeWords: [
-        ...delayProbe.nodeWords,
-        ...options.profileDirectory === undefined
-          ? []
-          : ["--cpu-prof", `--cpu-prof-dir=${resolve(options.profileDirectory)}`],
-        ...options.nodeWords
-      ]
-    })
-    let perSecond = await warmUp(loader, service.directoryUrl, options.extent)
+    const { directoryUrl, service } = await startMeasured(databaseUrl, loader, options, [
+      ...delayProbe.nodeWords,
+      ...options.profileDirectory === undefined
+        ? []
+        : ["--cpu-prof", `--cpu-prof-dir=${resolve(options.profileDirectory)}`],
+      ...options.nodeWords
+    ])
+    let perSecond = await warmUp(loader, directoryUrl, options)
     const rig = options.serviceOnly
       ? undefined
       : await layFloor({
@@ -201,7 +211,7 @@ const measureService = async (
     for (const concurrency of options.concurrency) {
       progress(`${dialect}: concurrency ${concurrency}`)
       await loader.call("prepare", credentialsFor(options.extent, perSecond, concurrency))
-      const parameter = { ...options.extent, concurrency }
+      const parameter = { ...options.extent, concurrency, withProof: options.isProved }
       const before = await rig?.measure({ concurrency })
       const cell = await measureCell(service, loader, postmaster, parameter, () => delayProbe.read(service.pid))
       perSecond = cell.perSecond

@@ -37,6 +37,8 @@ export interface Options {
   readonly json: boolean
   readonly listStatements: boolean
   readonly serviceOnly: boolean
+  /** Whether names are proved by http-01. Otherwise validation is bypassed. */
+  readonly isProved: boolean
   /**
    * The fraction of the full size of databases, of the issuances of `memory`, and of the rounds and times of `start`.
    */
@@ -95,6 +97,7 @@ Without one of these everything about issuances is measured, with one of these n
   --part N            only this part of what --grown, --lists, --pages and --queue build, of
                       what --memory issues, and of the rounds of --start, such as 0.01
   --service-only      leave out the floor and the statement counts
+  --http-01           prove the names by http-01, in place of bypassing validation
   --statements        list the statements of one issuance
   --cpu-prof DIR      write a CPU profile of the server; the figures then include the profiler
   --node-args WORDS   further words for node, before the server's program
@@ -131,6 +134,7 @@ const parse = (words: ReadonlyArray<string>) => {
         orders: { type: "string", default: "10000000" },
         "audit-rows": { type: "string", default: "1000000" },
         "service-only": { type: "boolean", default: false },
+        "http-01": { type: "boolean", default: false },
         statements: { type: "boolean", default: false },
         "cpu-prof": { type: "string" },
         "node-args": { type: "string", default: "" },
@@ -187,6 +191,7 @@ export const readOptions = (words: ReadonlyArray<string>): Options => {
     json: given.json,
     listStatements: given.statements,
     serviceOnly: given["service-only"],
+    isProved: given["http-01"],
     part,
     // Each attempt comes from a separate address. For each kind of name there are no more addresses than this.
     attempts: number("attempts", given.attempts, 50_000),

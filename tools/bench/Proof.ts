@@ -18,6 +18,20 @@ export interface Proof {
 /** A token that is always there. The bench requests this token to measure the least cost of a validation. */
 export const lastingToken = "lasting"
 
+/** What a service must know of both servers. */
+export type Ways = Pick<Proof, "httpPort" | "resolver">
+
+/** The name of the profile that does not bypass validation. */
+export const provedProfile = "proved"
+
+/** Returns the configuration of a service that validates names, at this profile, with the help of both servers. */
+export const provedConfiguration = ({ httpPort, resolver }: Ways): string =>
+  [
+    `[dns]\nresolver = "${resolver}"`,
+    `[profiles.${provedProfile}.challenge]\nbypass = false\nallow_loopback = true`,
+    `[profiles.${provedProfile}.challenge.http_01]\nport = ${httpPort}`
+  ].join("\n\n")
+
 /** Starts both servers. */
 export const startProof = async (): Promise<Proof> => {
   const waiting = new Map<string, () => void>()

@@ -61,7 +61,6 @@ const environment = (directory: string, port: number, options: ServiceOptions): 
   },
   ...options.trusted === undefined ? {} : { NODE_EXTRA_CA_CERTS: options.trusted },
   ACME_SVC_CHALLENGE__BYPASS: "true",
-  ACME_SVC_CHALLENGE__MAX_IN_FLIGHT_PER_ACCOUNT: "0",
   ACME_SVC_LOGGING__JSON_FORMAT: "true",
   ...options.variables
 })

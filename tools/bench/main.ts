@@ -55,12 +55,14 @@ const roles: {
   receivers
 }
 
-const conditions = (synchronous: string): string => {
+const conditions = ({ isProved, synchronous }: Options): string => {
   const processors = cpus()
   return [
     `Node ${process.version}, ${processors.length} × ${processors[0]?.model.trim() ?? "unknown processor"}.`,
-    `SQLite WAL with synchronous = ${synchronous}; PostgreSQL with fsync, on loopback. Challenges bypassed, JSON log to a`,
-    "file at its default level. CPU figures are per issuance: one new account, one name, seven requests or more."
+    `SQLite WAL with synchronous = ${synchronous}; PostgreSQL with fsync, on loopback. ${
+      isProved ? "Names proved by http-01" : "Challenges bypassed"
+    },`,
+    "JSON log to a file at its default level. CPU figures are per issuance: one new account, one name, seven requests or more."
   ].join("\n")
 }
 
@@ -78,7 +80,7 @@ async (options: Options, progress: Progress): Promise<string> => {
 
 const whole = shown(
   measure,
-  (paint, measured, options) => `${conditions(options.synchronous)}\n\n${report(paint, measured, options)}`
+  (paint, measured, options) => `${conditions(options)}\n\n${report(paint, measured, options)}`
 )
 
 /** The special measurements, by their options. Each replaces the measurement of issuances. */
