@@ -32,7 +32,7 @@ const challengeStatuses = ["pending", "processing", "valid", "invalid"] as const
 
 describe.each(databases)("repositories on $name", (backend) => {
   const { dialect } = backend
-  const { test } = useStore(backend)
+  const { database, test } = useStore(backend)
 
   let keys = 0
   const addAccount = (profile = "p", pubkey: Uint8Array = Buffer.from(`key ${keys++}`)) =>
@@ -455,7 +455,28 @@ describe.each(databases)("repositories on $name", (backend) => {
       transaction(Effect.gen(function*() {
         yield* orders.lock(Id.OrderId(yield* uuid))
         yield* accounts.lock(Id.AccountId(yield* uuid))
+        yield* orders.lockWithAccount(Id.AccountId(yield* uuid), Id.OrderId(yield* uuid))
       })))
+
+    if (dialect === "postgres") {
+      test("an account and its order are held by one lock, and those of others are not", () =>
+        Effect.gen(function*() {
+          const elsewhere = yield* database.another
+          const free = (table: string) =>
+            Effect.map(
+              elsewhere.exclusive((connection) =>
+                connection.execute(`SELECT id::text AS id FROM ${table} FOR NO KEY UPDATE SKIP LOCKED`, [])
+              ),
+              (rows) => rows.map(({ id }) => id)
+            )
+          const [accountId, other] = [yield* addAccount(), yield* addAccount()]
+          const order = yield* addOrder(accountId)
+          const lock = orders.lockWithAccount(accountId, order.id)
+          const left = Effect.andThen(lock, Effect.all([free("accounts"), free("orders")]))
+          assert.deepStrictEqual(yield* transaction(Effect.orDie(left)), [[other], []])
+          assert.deepStrictEqual(yield* free("orders"), [order.id])
+        }))
+    }
   })
 
   describe("authorizations and challenges", () => {

@@ -260,7 +260,8 @@ export class Client {
     const placed = expect(201, "newOrder", await this.post("newOrder", this.directory.newOrder, wanted))
     const orderUrl = field(placed.head, "location") ?? ""
     const order = JSON.parse(placed.body) as Order
-    const authz = expect(200, "authz", await this.post("authz", order.authorizations[0] ?? "", ""))
+    const [authzUrl = ""] = order.authorizations
+    const authz = expect(200, "authz", await this.post("authz", authzUrl, ""))
     const { challenges } = JSON.parse(authz.body) as { readonly challenges: ReadonlyArray<Challenge> }
     const challenge = challenges.find(({ type }) => type === "http-01")
     if (challenge === undefined) throw new Error(`no http-01 in ${authz.body}`)
@@ -268,7 +269,7 @@ export class Client {
     const triggered = expect(200, "challenge", await this.post("challenge", challenge.url, emptyObject))
     if (looked !== undefined) {
       await looked
-      await this.untilReady(orderUrl, triggered)
+      await this.untilValid(authzUrl, triggered)
     } else if ((JSON.parse(triggered.body) as Challenge).status !== "valid") {
       // A server that validates later is polled as early as is allowed. A poll that is too early costs only one retry.
       await delay(1)
@@ -297,28 +298,34 @@ export class Client {
    * Polls at once, then after one, two and three milliseconds, and then every five milliseconds. A patient client waits
    * for Retry-After instead.
    */
-  private async poll<A>(orderUrl: string, since: Answer, done: (order: Order) => A | undefined): Promise<A> {
+  private async poll<A>(
+    kind: "authz" | "order",
+    url: string,
+    since: Answer,
+    done: (polled: Order) => A | undefined
+  ): Promise<A> {
     let last = since
     const end = performance.now() + patienceMs
     for (let poll = 0;; poll++) {
       const pause = this.isPatient ? retryAfterOf(last) : pollDelays[Math.min(poll, pollDelays.length - 1)] ?? 0
       if (pause > 0) await delay(pause)
-      last = expect(200, "order", await this.post("order", orderUrl, ""))
-      const order = JSON.parse(last.body) as Order
+      last = expect(200, kind, await this.post(kind, url, ""))
+      const polled = JSON.parse(last.body) as Order
       this.counts.polls++
-      const found = done(order)
+      const found = done(polled)
       if (found !== undefined) return found
-      if (order.status === "invalid" || performance.now() > end) {
-        throw new Error(`no certificate: ${JSON.stringify(order)}`)
+      if (polled.status === "invalid" || performance.now() > end) {
+        throw new Error(`no certificate: ${JSON.stringify(polled)}`)
       }
     }
   }
 
   private async await(orderUrl: string, finalized: Answer): Promise<string> {
-    return await this.poll(orderUrl, finalized, ({ certificate }) => certificate)
+    return await this.poll("order", orderUrl, finalized, ({ certificate }) => certificate)
   }
 
-  private async untilReady(orderUrl: string, triggered: Answer): Promise<void> {
-    await this.poll(orderUrl, triggered, ({ status }) => status === "ready" ? status : undefined)
+  /** Like most clients, polls the authorization and not the order. */
+  private async untilValid(authzUrl: string, triggered: Answer): Promise<void> {
+    await this.poll("authz", authzUrl, triggered, ({ status }) => status === "valid" ? status : undefined)
   }
 }

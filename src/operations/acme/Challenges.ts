@@ -10,7 +10,6 @@ import { emit } from "../../domain/words/Log.ts"
 import { shareOf } from "../../engine/queue/Job.ts"
 import { afterCommit, afterTransaction, transaction } from "../../engine/sql/Database.ts"
 import { currentSeconds, rfc3339 } from "../../engine/Time.ts"
-import * as accounts from "../../store/AccountRows.ts"
 import * as authorizations from "../../store/AuthorizationRows.ts"
 import * as orders from "../../store/orders/OrderRows.ts"
 import * as proofs from "../../store/ProofRows.ts"
@@ -101,8 +100,7 @@ const claimAndEnqueue = Effect.fnUntraced(function*(
   const { id } = challenge
   const cap = profile.challenge.max_in_flight_per_account
   // These rows must be locked before the limit is counted and the order is checked.
-  if (cap > 0) yield* accounts.lock(caller.accountId)
-  yield* orders.lock(challenge.orderId)
+  yield* cap > 0 ? orders.lockWithAccount(caller.accountId, challenge.orderId) : orders.lock(challenge.orderId)
   const row = yield* authorizations.claim({
     id,
     accountId: caller.accountId,
