@@ -8,6 +8,7 @@ import type { OrderStatus } from "../domain/Order.ts"
 import type { ProblemDocument } from "../domain/ProblemDocument.ts"
 import type { ValidationCause } from "../domain/ValidationCause.ts"
 import { bytes, int, name, nullable, text, uuid } from "../engine/sql/Column.ts"
+import { Database } from "../engine/sql/Database.ts"
 import { leaving, reached } from "../engine/sql/Guard.ts"
 import { all, first, lenient, run } from "../engine/sql/Query.ts"
 import type { Fragments } from "../engine/sql/Statement.ts"
@@ -56,6 +57,36 @@ const byId = statement({
   sql: ({ checked }) =>
     `SELECT ${joinedColumns} FROM ${joinedTables}
      WHERE c.id = :id AND ${checked("o.profile")} = :profile AND ${checked("o.account_id")} = :accountId`
+})
+
+const pendingOf = ({ checked }: Fragments) =>
+  `SELECT ${joinedColumns} FROM ${joinedTables}
+   WHERE c.id = :id AND ${checked("c.status")} = 'pending' AND ${checked("o.profile")} = :profile
+     AND ${checked("o.account_id")} = :accountId`
+
+const pending = { params: { id: joined.id, profile: name(), accountId: uuid<AccountId>() }, row: joined }
+
+const pendingStatement = statement({ name: "challenge_pending", ...pending, only: "sqlite", sql: pendingOf })
+
+const holdStatement = statement({
+  name: "challenge_hold",
+  ...pending,
+  only: "postgres",
+  sql: (f) => `${pendingOf(f)} FOR NO KEY UPDATE OF o`
+})
+
+// The account is locked first, because every transaction locks in this order. If the challenge is not pending, nothing
+// is locked.
+const holdWithAccount = statement({
+  name: "challenge_hold_with_account",
+  ...pending,
+  only: "postgres",
+  sql: (f) =>
+    `WITH found AS MATERIALIZED (${pendingOf(f)}),
+       account AS MATERIALIZED (SELECT 1 FROM accounts WHERE id = :accountId AND EXISTS (SELECT 1 FROM found)
+         FOR NO KEY UPDATE)
+     SELECT found.* FROM found JOIN orders o ON o.id = found."orderId" WHERE EXISTS (SELECT 1 FROM account)
+     FOR NO KEY UPDATE OF o`
 })
 
 const forValidation = statement({
@@ -178,6 +209,15 @@ export const find = (id: AuthorizationId, account: Account) => all(ofAuthorizati
 
 /** Finds a challenge of this account, with its authorization and order. */
 export const findChallenge = (id: ChallengeId, account: Account) => first(byId, { id, ...account })
+
+/**
+ * Finds a pending challenge of this account, and locks its order until the transaction ends. With `withAccount`, also
+ * locks the account. SQLite needs no locks, because it has only one writer.
+ */
+export const holdPending = (id: ChallengeId, account: Account, { withAccount }: { readonly withAccount: boolean }) =>
+  Database.use(({ dialect }) =>
+    first(dialect === "sqlite" ? pendingStatement : withAccount ? holdWithAccount : holdStatement, { id, ...account })
+  )
 
 /**
  * Finds a challenge with its authorization and order. This is for the validation job, which does not act for an

@@ -26,21 +26,6 @@ const accountForDeletion = lockOf("accounts", "deletion")
 export const lockRow = (table: Table, id: string): Effect.Effect<void, StorageFailed, Database> =>
   Database.use(({ dialect }) => dialect === "sqlite" ? Effect.void : run(forChange[table], { id }))
 
-const accountAndOrder = statement({
-  name: "account_and_order_lock",
-  params: { account: uuid(), order: uuid() },
-  row: {},
-  only: "postgres",
-  // The subquery runs before the row of the order is read, so the account is locked first.
-  sql: () =>
-    `WITH account AS MATERIALIZED (SELECT 1 FROM accounts WHERE id = :account FOR NO KEY UPDATE)
-     SELECT 1 FROM orders WHERE id = :order AND EXISTS (SELECT 1 FROM account) FOR NO KEY UPDATE`
-})
-
-/** Locks an account and then an order, by one statement. See {@link lockRow}. */
-export const lockBoth = (account: string, order: string): Effect.Effect<void, StorageFailed, Database> =>
-  Database.use(({ dialect }) => dialect === "sqlite" ? Effect.void : run(accountAndOrder, { account, order }))
-
 /** Locks an account that is about to be deleted, so that no order can be inserted for the account in the meantime. */
 export const lockForDeletion = (id: string): Effect.Effect<void, StorageFailed, Database> =>
   Database.use(({ dialect }) => dialect === "sqlite" ? Effect.void : run(accountForDeletion, { id }))

@@ -455,31 +455,39 @@ describe.each(databases)("repositories on $name", (backend) => {
       transaction(Effect.gen(function*() {
         yield* orders.lock(Id.OrderId(yield* uuid))
         yield* accounts.lock(Id.AccountId(yield* uuid))
-        yield* orders.lockWithAccount(Id.AccountId(yield* uuid), Id.OrderId(yield* uuid))
       })))
-
-    if (dialect === "postgres") {
-      test("an account and its order are held by one lock, and those of others are not", () =>
-        Effect.gen(function*() {
-          const elsewhere = yield* database.another
-          const free = (table: string) =>
-            Effect.map(
-              elsewhere.exclusive((connection) =>
-                connection.execute(`SELECT id::text AS id FROM ${table} FOR NO KEY UPDATE SKIP LOCKED`, [])
-              ),
-              (rows) => rows.map(({ id }) => id)
-            )
-          const [accountId, other] = [yield* addAccount(), yield* addAccount()]
-          const order = yield* addOrder(accountId)
-          const lock = orders.lockWithAccount(accountId, order.id)
-          const left = Effect.andThen(lock, Effect.all([free("accounts"), free("orders")]))
-          assert.deepStrictEqual(yield* transaction(Effect.orDie(left)), [[other], []])
-          assert.deepStrictEqual(yield* free("orders"), [order.id])
-        }))
-    }
   })
 
   describe("authorizations and challenges", () => {
+    if (dialect === "postgres") {
+      test("a pending challenge is found and its order held, with the account or without", () =>
+        Effect.gen(function*() {
+          const elsewhere = yield* database.another
+          const free = Effect.forEach(["accounts", "orders"], (table) =>
+            Effect.map(
+              elsewhere.exclusive((connection) =>
+                connection.execute(`SELECT id::text AS id FROM ${table} ORDER BY id FOR NO KEY UPDATE SKIP LOCKED`, [])
+              ),
+              (rows) => rows.map(({ id }) => id)
+            ))
+          const [accountId, other] = [yield* addAccount(), yield* addAccount()]
+          const { challengeId: id, ...order } = yield* addOrder(accountId)
+          const ours = { profile: "p", accountId }
+          const whole: Array<Array<unknown>> = [[accountId, other].sort(), [order.id]]
+          const held = (scope: { readonly profile: string; readonly accountId: AccountId }, withAccount: boolean) =>
+            transaction(Effect.orDie(Effect.zip(authorizations.holdPending(id, scope, { withAccount }), free)))
+          for (const withAccount of [false, true]) {
+            const [challenge, rest] = yield* held(ours, withAccount)
+            assert.strictEqual(challenge?.orderId, order.id)
+            assert.deepStrictEqual<unknown>(rest, [withAccount ? [other] : whole[0], []])
+            assert.deepStrictEqual(yield* held({ ...ours, accountId: other }, withAccount), [undefined, whole])
+            assert.deepStrictEqual(yield* held({ ...ours, profile: "q" }, withAccount), [undefined, whole])
+          }
+          yield* set("challenges", id, "processing")
+          assert.deepStrictEqual(yield* held(ours, true), [undefined, whole])
+        }))
+    }
+
     test("are found by id, profile and account together", () =>
       Effect.gen(function*() {
         const accountId = yield* addAccount()

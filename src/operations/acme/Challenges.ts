@@ -11,7 +11,6 @@ import { shareOf } from "../../engine/queue/Job.ts"
 import { afterCommit, afterTransaction, transaction } from "../../engine/sql/Database.ts"
 import { currentSeconds, rfc3339 } from "../../engine/Time.ts"
 import * as authorizations from "../../store/AuthorizationRows.ts"
-import * as orders from "../../store/orders/OrderRows.ts"
 import * as proofs from "../../store/ProofRows.ts"
 import type { Caller } from "../Caller.ts"
 import { scopeOf } from "../Caller.ts"
@@ -72,44 +71,27 @@ const explainLostClaim = Effect.fnUntraced(function*(caller: Caller, id: Challen
   })
 })
 
-const told = (id: ChallengeId, { identifier, type }: Effect.Success<ReturnType<typeof find>>) =>
-  afterCommit(emit("challenge_validation_requested", { challenge_id: id, type, identifier: identifier.value }))
+type Found = Effect.Success<ReturnType<typeof find>>
 
 /**
  * Accepts the challenge without validation. A bypassed validation takes no time, so nothing is in flight and no limit is
  * reached.
  */
-const claimAndAccept = Effect.fnUntraced(function*(
-  caller: Caller,
-  challenge: Effect.Success<ReturnType<typeof find>>,
-  now: number
-) {
-  yield* orders.lock(challenge.orderId)
-  const row = yield* proofs.bypass(challenge, { now, validity: caller.profile.order.validity_seconds })
-  if (row !== undefined) yield* told(challenge.id, challenge)
-  return row
-})
+const claimAndAccept = ({ profile }: Caller, challenge: Found, now: number) =>
+  proofs.bypass(challenge, { now, validity: profile.order.validity_seconds })
 
 /** Claims the challenge and queues its validation. */
-const claimAndEnqueue = Effect.fnUntraced(function*(
-  caller: Caller,
-  challenge: Effect.Success<ReturnType<typeof find>>,
-  now: number
-) {
+const claimAndEnqueue = Effect.fnUntraced(function*(caller: Caller, challenge: Found, now: number) {
   const { profile } = caller
   const { id } = challenge
-  const cap = profile.challenge.max_in_flight_per_account
-  // These rows must be locked before the limit is counted and the order is checked.
-  yield* cap > 0 ? orders.lockWithAccount(caller.accountId, challenge.orderId) : orders.lock(challenge.orderId)
   const row = yield* authorizations.claim({
     id,
     accountId: caller.accountId,
-    cap,
+    cap: profile.challenge.max_in_flight_per_account,
     now,
     validity: profile.order.validity_seconds
   })
   if (row === undefined) return row
-  yield* told(id, challenge)
   yield* Effect.catchTag(
     enqueueJob({
       kind: "challenge_validate",
@@ -134,19 +116,34 @@ const claimAndEnqueue = Effect.fnUntraced(function*(
   return row
 })
 
+/** Claims the challenge, if it is pending. */
+const claim = Effect.fnUntraced(function*(caller: Caller, id: ChallengeId, now: number) {
+  const { bypass, max_in_flight_per_account } = caller.profile.challenge
+  // The limit is counted and the order is checked while these rows are locked.
+  const withAccount = !bypass && max_in_flight_per_account > 0
+  const challenge = yield* authorizations.holdPending(id, scopeOf(caller), { withAccount })
+  if (challenge === undefined || challenge.authzStatus === "valid") return undefined
+  const row = yield* (bypass ? claimAndAccept : claimAndEnqueue)(caller, challenge, now)
+  if (row === undefined) return undefined
+  yield* afterCommit(emit("challenge_validation_requested", {
+    challenge_id: id,
+    type: challenge.type,
+    identifier: challenge.identifier.value
+  }))
+  return challenge
+})
+
 /**
  * Handles the trigger of a challenge (RFC 8555 section 7.5.1): one transaction claims the challenge and queues its
- * validation. If the profile bypasses validation, the transaction accepts the challenge at once. A challenge that is already processing or decided, or whose authorization is valid, is returned
- * unchanged. `isBegun` is true if this request queued the validation.
+ * validation. If the profile bypasses validation, the transaction accepts the challenge at once. A challenge that is
+ * already processing or decided, or whose authorization is valid, is returned unchanged. `isBegun` is true if this
+ * request queued the validation.
  */
 export const trigger = Effect.fnUntraced(function*(caller: Caller, id: ChallengeId) {
-  const challenge = yield* find(caller, id)
-  if (challenge.status !== "pending" || challenge.authzStatus === "valid") return { ...challenge, isBegun: false }
   const now = yield* currentSeconds
-  const { bypass } = caller.profile.challenge
-  const claimed = yield* transaction((bypass ? claimAndAccept : claimAndEnqueue)(caller, challenge, now))
+  const claimed = yield* transaction(claim(caller, id, now))
   if (claimed === undefined) return { ...yield* explainLostClaim(caller, id), isBegun: false }
-  return bypass
-    ? { ...challenge, status: "valid" as const, authzStatus: "valid" as const, validatedAt: now, isBegun: false }
-    : { ...challenge, status: "processing" as const, isBegun: true }
+  return caller.profile.challenge.bypass
+    ? { ...claimed, status: "valid" as const, authzStatus: "valid" as const, validatedAt: now, isBegun: false }
+    : { ...claimed, status: "processing" as const, isBegun: true }
 })

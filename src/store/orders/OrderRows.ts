@@ -12,7 +12,7 @@ import { first, lenient, run } from "../../engine/sql/Query.ts"
 import { select, statement } from "../../engine/sql/Statement.ts"
 import { identifiersColumn, problemColumn } from "../Columns.ts"
 import { unburnt } from "../revocation/BurntKeys.ts"
-import { lockBoth, lockRow } from "../RowLock.ts"
+import { lockRow } from "../RowLock.ts"
 import type { Alive } from "./Lifetime.ts"
 import { isAlive, lifetimeParams } from "./Lifetime.ts"
 import { nameCountOf } from "./NameCount.ts"
@@ -216,9 +216,6 @@ export const releaseClaim = (profile: string, replaces: string, alive: Alive) =>
  * challenges.
  */
 export const lock = (id: OrderId) => lockRow("orders", id)
-
-/** Locks an account, and then an order of this account. */
-export const lockWithAccount = (accountId: AccountId, id: OrderId) => lockBoth(accountId, id)
 
 /** Moves an order from `pending` to `ready` if all its authorizations are valid by now. */
 export const promote = (id: OrderId) => first(promoteStatement, { id })
