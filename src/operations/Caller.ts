@@ -1,5 +1,6 @@
 import type { AccountId } from "../domain/Id.ts"
 import type { ClientFacts } from "../domain/words/JobKind.ts"
+import { shareOf } from "../engine/queue/Job.ts"
 import type { ProfileConfig } from "../settings/AppConfig.ts"
 
 /**
@@ -17,6 +18,9 @@ export interface Caller {
 
 /** Returns the scope in which the caller's records are looked up. Every look-up names the profile and the account. */
 export const scopeOf = (caller: Caller) => ({ profile: caller.profile.name, accountId: caller.accountId })
+
+/** Returns the share in which the caller's jobs count. */
+export const shareOfCaller = ({ accountId, profile }: Caller) => shareOf(profile.name, accountId)
 
 /** Returns what an audit row records about the request that caused it. */
 export const auditFacts = (profile: string, client: ClientFacts) => ({

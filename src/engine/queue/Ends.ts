@@ -17,6 +17,9 @@ import type { Job } from "./Job.ts"
  */
 export type Subject = Pick<Job, "kind" | "dedupKey">
 
+/** A job that runs. */
+export type Running = Subject & Pick<Job, "share">
+
 /** A point in the order of the job ends that this process knows of. */
 export type Moment = number
 
@@ -31,12 +34,14 @@ export interface Ends {
    * between is missed.
    */
   readonly moment: () => Moment
-  /** Reports that an attempt at the subject's job begins in this process, so its end need not be looked for. */
-  readonly begun: (subject: Subject) => void
+  /** Reports that an attempt at a job begins in this process, so its end need not be looked for. */
+  readonly begun: (job: Running) => void
   /** Reports that the attempt is over. Its job may have another attempt, perhaps elsewhere. */
   readonly left: (subject: Subject) => void
   /** Reports after the commit that a job has ended. */
   readonly tell: (subject: Subject) => void
+  /** Returns whether this process runs a job with this subject and share. */
+  readonly isRunning: (job: Running) => boolean
   /** Completes when the subject's job has ended after the moment. */
   readonly after: (moment: Moment, subject: Subject) => Effect.Effect<void>
   /** Looks for the jobs of other processes for which requests wait. It looks again after growing pauses. */
@@ -82,11 +87,12 @@ export const makeEnds = (): Ends => {
   let last: Moment = 0
   const lately = new Map<string, Moment>()
   const waiting = new Map<string, Awaited>()
-  const here = new Map<string, number>()
+  const here = new Map<string, { readonly share: string; readonly attempts: number }>()
   const awake = makeAwake(tickMillis, () => [...waiting.keys()].every((text) => here.has(text)))
 
   const tell = (subject: Subject) => {
     const text = textOf(subject)
+    here.delete(text)
     lately.delete(text)
     lately.set(text, ++last)
     if (lately.size > remembered) lately.delete(lately.keys().next().value ?? "")
@@ -109,14 +115,15 @@ export const makeEnds = (): Ends => {
 
   return {
     moment: () => last,
-    begun: (subject) => {
-      const text = textOf(subject)
-      here.set(text, (here.get(text) ?? 0) + 1)
+    begun: (job) => {
+      const text = textOf(job)
+      here.set(text, { share: job.share, attempts: (here.get(text)?.attempts ?? 0) + 1 })
     },
+    isRunning: (job) => here.get(textOf(job))?.share === job.share,
     left: (subject) => {
       const text = textOf(subject)
-      const others = (here.get(text) ?? 1) - 1
-      if (others > 0) here.set(text, others)
+      const { attempts = 1, share = "" } = here.get(text) ?? {}
+      if (attempts > 1) here.set(text, { share, attempts: attempts - 1 })
       else here.delete(text)
       if (waiting.has(text)) awake.wake()
     },

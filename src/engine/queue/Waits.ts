@@ -7,7 +7,7 @@ import type { StorageFailed } from "../sql/Database.ts"
 import { Database } from "../sql/Database.ts"
 import { supervised } from "../Supervised.ts"
 import { currentMillis, currentSeconds } from "../Time.ts"
-import type { Ends, Moment, Subject } from "./Ends.ts"
+import type { Ends, Moment, Running, Subject } from "./Ends.ts"
 import * as jobs from "./Job.ts"
 import type { JobId } from "./Job.ts"
 import * as jobRecords from "./JobRecords.ts"
@@ -79,6 +79,11 @@ export class Waits extends Context.Service<Waits, {
    * held, because too many requests are already held.
    */
   readonly held: (since: Moment, subject: Subject) => Effect.Effect<boolean>
+  /**
+   * Returns whether this process runs a job with this subject and share. If it does, `held` waits for its end, and does
+   * not have to look for it.
+   */
+  readonly isRunning: (job: Running) => boolean
   /** Returns whether `held` would hold a request of this peer now. */
   readonly mayHold: Effect.Effect<boolean>
   /**
@@ -116,6 +121,7 @@ export class Waits extends Context.Service<Waits, {
               Effect.as(Effect.raceFirst(Effect.sleep(holdMillis), ends.after(since, subject)), true),
               Effect.succeed(false)
             ),
+          isRunning: ends.isRunning,
           mayHold: holds.isFree,
           pause: (subject, longest) => Effect.provideService(pauseOf(subject, longest), Database, database)
         }

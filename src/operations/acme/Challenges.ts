@@ -7,13 +7,12 @@ import type { ChallengeId } from "../../domain/Id.ts"
 import { expiryOf } from "../../domain/Order.ts"
 import { enqueueJob } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
-import { shareOf } from "../../engine/queue/Job.ts"
 import { afterCommit, afterTransaction, transaction } from "../../engine/sql/Database.ts"
 import { currentSeconds, rfc3339 } from "../../engine/Time.ts"
 import * as authorizations from "../../store/AuthorizationRows.ts"
 import * as proofs from "../../store/ProofRows.ts"
 import type { Caller } from "../Caller.ts"
-import { scopeOf } from "../Caller.ts"
+import { scopeOf, shareOfCaller } from "../Caller.ts"
 
 const retryAfterSeconds = 5
 
@@ -104,7 +103,7 @@ const claimAndEnqueue = Effect.fnUntraced(function*(caller: Caller, challenge: F
         request_id: caller.client.request_id
       },
       deadline: expiryOf(challenge, profile.order.validity_seconds),
-      share: shareOf(profile.name, caller.accountId)
+      share: shareOfCaller(caller)
     }),
     "StorageFailed",
     (error) =>

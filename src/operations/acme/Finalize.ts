@@ -10,14 +10,13 @@ import type { OrderId } from "../../domain/Id.ts"
 import { expiryOf, isLapsed, statusShown } from "../../domain/Order.ts"
 import { enqueueJob } from "../../domain/words/JobKind.ts"
 import { emit } from "../../domain/words/Log.ts"
-import { shareOf } from "../../engine/queue/Job.ts"
 import { afterCommit, transaction } from "../../engine/sql/Database.ts"
 import { currentSeconds } from "../../engine/Time.ts"
 import * as audit from "../../store/AuditRows.ts"
 import * as orders from "../../store/orders/OrderRows.ts"
 import * as upstreamOrders from "../../store/upstream/UpstreamOrderRows.ts"
 import type { Caller } from "../Caller.ts"
-import { auditFacts, scopeOf } from "../Caller.ts"
+import { auditFacts, scopeOf, shareOfCaller } from "../Caller.ts"
 import { confusesScripts, finalizeProblem, judgeNames } from "../PolicyGate.ts"
 import { refuseDegraded } from "../ProfileHealth.ts"
 import { refuseIfEnded } from "./Accounts.ts"
@@ -119,7 +118,7 @@ const claimAndEnqueue = Effect.fnUntraced(function*(caller: Caller, order: Order
   const ends = {
     dedupKey: id,
     deadline: expiryOf(order, profile.order.validity_seconds),
-    share: shareOf(profile.name, caller.accountId)
+    share: shareOfCaller(caller)
   }
   if (profile.signer.backend === "relay") {
     yield* upstreamOrders.insert({ orderId: id, csr: csr.der, client: caller.client, now })

@@ -168,12 +168,17 @@ export const make = (
    * Waits, without a slot, for the job that will soon change an answer. Then makes the answer again. If no new answer
    * can be made, the first answer is still correct.
    */
-  const settled = (pending: PendingAnswer<Failure, Needs>): Effect.Effect<Answer, never, Needs> =>
+  const settled = (
+    { again, answer, awaits, since }: PendingAnswer<Failure, Needs>
+  ): Effect.Effect<Answer, Failure, Needs> =>
     Waits.use((waits) =>
-      Effect.flatMap(waits.held(pending.since, pending.awaits), (isHeld) =>
-        isHeld
-          ? Effect.orElseSucceed(slots.takeWithin(waitMillis, pending.again, shed), () => notHeld(pending))
-          : Effect.succeed(notHeld(pending)))
+      Effect.flatMap(waits.held(since, awaits), (isHeld) => {
+        const made = slots.takeWithin(waitMillis, again, shed)
+        if (answer === undefined) return made
+        return isHeld
+          ? Effect.orElseSucceed(made, () => notHeld(answer, awaits))
+          : Effect.succeed(notHeld(answer, awaits))
+      })
     )
 
   const respond = (request: Request, at: Place | undefined): Effect.Effect<Answer, Failure, Needs> =>

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { Answer } from "../../engine/http/Message.ts"
 import { withHeaders } from "../../engine/http/Message.ts"
-import type { Moment, Subject } from "../../engine/queue/Ends.ts"
+import type { Moment, Running, Subject } from "../../engine/queue/Ends.ts"
 import { Waits } from "../../engine/queue/Waits.ts"
 
 /** The job that will soon change an answer. */
@@ -23,7 +23,8 @@ export interface Polled {
  * back before it waits.
  */
 export interface PendingAnswer<E, R> {
-  readonly answer: Answer
+  /** `undefined` if it is known, without a read, that the job runs. */
+  readonly answer: Answer | undefined
   readonly awaits: Awaited
   /** When the answer was made. */
   readonly since: Moment
@@ -34,14 +35,17 @@ export interface PendingAnswer<E, R> {
 const inSeconds = (answer: Answer, seconds: number): Answer => withHeaders(answer, { "retry-after": String(seconds) })
 
 /** Returns the answer for a client whose request cannot be held. */
-export const notHeld = ({ answer, awaits }: Pick<PendingAnswer<never, never>, "answer" | "awaits">): Answer =>
-  inSeconds(answer, awaits.pauseSeconds)
+export const notHeld = (answer: Answer, { pauseSeconds }: Awaited): Answer => inSeconds(answer, pauseSeconds)
 
-/** Answers a poll. */
+/**
+ * Answers a poll. `expected` is the job that changes the answer, if the client's own requests can have begun it. If this
+ * process runs that job for the share of this client, the answer is read only after the end of the job.
+ */
 export const polled = <E, R>(
-  read: Effect.Effect<Polled, E, R>
+  read: Effect.Effect<Polled, E, R>,
+  expected?: Awaited & Running
 ): Effect.Effect<Answer | PendingAnswer<E, R>, E, R | Waits> =>
-  Waits.use(({ moment, pause }) => {
+  Waits.use(({ isRunning, moment, pause }) => {
     const since = moment()
     const again = Effect.flatMap(read, ({ answer, awaits }) =>
       awaits === undefined
@@ -50,6 +54,9 @@ export const polled = <E, R>(
           Effect.orElseSucceed(pause(awaits, awaits.pauseSeconds), () => awaits.pauseSeconds),
           (seconds) => inSeconds(answer, seconds)
         ))
+    if (expected !== undefined && isRunning(expected)) {
+      return Effect.succeed<Answer | PendingAnswer<E, R>>({ answer: undefined, awaits: expected, since, again })
+    }
     return Effect.map(read, ({ answer, awaits }) => awaits === undefined ? answer : { answer, awaits, since, again })
   })
 
@@ -58,9 +65,7 @@ export const polled = <E, R>(
  * client to poll at once.
  */
 export const begun = (answer: Answer, awaits: Awaited): Effect.Effect<Answer, never, Waits> =>
-  Waits.use(({ mayHold }) =>
-    Effect.map(mayHold, (isHeld) => isHeld ? inSeconds(answer, 0) : notHeld({ answer, awaits }))
-  )
+  Waits.use(({ mayHold }) => Effect.map(mayHold, (isHeld) => isHeld ? inSeconds(answer, 0) : notHeld(answer, awaits)))
 
 /** Returns whether an answer may soon change. */
 export const isPending = <E, R>(answer: Answer | PendingAnswer<E, R>): answer is PendingAnswer<E, R> =>

@@ -42,4 +42,24 @@ describe("the ends a process hears of", () => {
       yield* Fiber.join(second)
       yield* Fiber.join(third)
     }))
+
+  it.effect("a job runs here until its end or the end of its attempt, in its share alone", () =>
+    Effect.sync(() => {
+      const ends = makeEnds()
+      const [job, others] = [{ ...subject, share: "p/one" }, { ...subject, share: "p/two" }]
+      const shown = () => [ends.isRunning(job), ends.isRunning(others)]
+      assert.deepStrictEqual(shown(), [false, false])
+      ends.begun(job)
+      assert.deepStrictEqual(shown(), [true, false])
+      // What waits for an end after this one would wait in vain.
+      ends.tell(job)
+      assert.deepStrictEqual(shown(), [false, false])
+      ends.left(job)
+      ends.begun(job)
+      ends.begun(job)
+      ends.left(job)
+      assert.deepStrictEqual(shown(), [true, false])
+      ends.left(job)
+      assert.deepStrictEqual(shown(), [false, false])
+    }))
 })

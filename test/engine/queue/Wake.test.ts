@@ -228,7 +228,7 @@ describe.each(databases)("a job of another process on $name", (backend) => {
       const waiting = yield* Effect.forkChild(ends.after(ends.moment(), subject))
       yield* Effect.yieldNow
       const lookedAt: Array<number> = []
-      ends.begun(subject)
+      ends.begun({ ...subject, share: "" })
       for (let millis = 0; millis < 2000; millis += 10) {
         if (millis === 200) ends.left(subject)
         const before = looked.count

@@ -2,11 +2,12 @@ import { Clock, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import type { Answer } from "../../../src/engine/http/Message.ts"
+import { Queue } from "../../../src/engine/queue/Queue.ts"
 import { currentSeconds } from "../../../src/engine/Time.ts"
 import type { AuthorizationBody, OrderBody } from "../../support/AcmeSession.ts"
 import { makeCsr } from "../../support/Csr.ts"
 import { databases } from "../../support/Databases.ts"
-import { configOf, sql } from "../../support/Graph.ts"
+import { column, configOf, sql } from "../../support/Graph.ts"
 import { at, newClient, surfaceOf } from "../../support/Handle.ts"
 import { work } from "../../support/Issued.ts"
 import { useWorld } from "../../support/UseWorld.ts"
@@ -182,5 +183,33 @@ describe.each(databases)("a poll, on $name", (backend) => {
       yield* sql("UPDATE jobs SET attempts = max_attempts WHERE kind = 'signer_issue'")
       yield* work("signer_issue")
       assert.deepStrictEqual(shownOf(yield* Fiber.join(polling)), ["invalid", undefined])
+    }))
+
+  test("of an order whose job runs here is read after its end, for nobody but its account", () =>
+    Effect.gen(function*() {
+      const { order, poll } = yield* signing
+      const { send } = yield* client
+      const { ends } = yield* Queue
+      const [account = ""] = yield* column("SELECT share FROM jobs WHERE kind = 'signer_issue'")
+      const job = { kind: "signer_issue", dedupKey: order.slice(order.lastIndexOf("/") + 1) }
+      ends.begun({ ...job, share: account })
+      yield* sql("UPDATE orders SET status = 'valid'")
+      const polling = yield* Effect.forkChild(poll)
+      yield* held(1)
+      assert.strictEqual((yield* send(order)).status, 404)
+      ends.tell(job)
+      assert.deepStrictEqual(shownOf(yield* Fiber.join(polling)), ["valid", undefined])
+    }))
+
+  test("of an order whose job runs here is answered at once if nobody can be held", () =>
+    Effect.gen(function*() {
+      const { order, poll } = yield* signing
+      const { ends } = yield* Queue
+      const [share = ""] = yield* column("SELECT share FROM jobs WHERE kind = 'signer_issue'")
+      const polls = yield* Effect.forEach(Array.from({ length: mostHeld }), () => Effect.forkChild(poll))
+      yield* held(mostHeld)
+      ends.begun({ kind: "signer_issue", dedupKey: order.slice(order.lastIndexOf("/") + 1), share })
+      assert.deepStrictEqual(shownOf(yield* poll), ["processing", "1"])
+      yield* Fiber.interruptAll(polls)
     }))
 })

@@ -7,6 +7,7 @@ import { json } from "../../../engine/http/Message.ts"
 import type { AuthorizationView } from "../../../operations/acme/Authorizations.ts"
 import * as authorizations from "../../../operations/acme/Authorizations.ts"
 import * as challenges from "../../../operations/acme/Challenges.ts"
+import { shareOfCaller } from "../../../operations/Caller.ts"
 import type { Endpoint } from "../Endpoint.ts"
 import type { Awaited } from "../PendingAnswer.ts"
 import { begun, notHeld, polled } from "../PendingAnswer.ts"
@@ -22,9 +23,11 @@ const pauseSeconds = 1
 
 export const AuthorizationUpdate = Schema.Struct({ status: Schema.Literal("deactivated") })
 
+const validationOf = (dedupKey: ChallengeId): Awaited => ({ kind: "challenge_validate", dedupKey, pauseSeconds })
+
 /** Returns the job for which a challenge in `processing` waits. */
-const validationOf = ({ id, status }: Pick<Challenge, "id" | "status">): Awaited | undefined =>
-  status === "processing" ? { kind: "challenge_validate", dedupKey: id, pauseSeconds } : undefined
+const awaitedBy = ({ id, status }: Pick<Challenge, "id" | "status">): Awaited | undefined =>
+  status === "processing" ? validationOf(id) : undefined
 
 const authorizationAnswer = (endpoint: Endpoint, view: AuthorizationView): Answer =>
   json(
@@ -41,7 +44,7 @@ export const authorization = Effect.fnUntraced(function*(
   if (payload !== undefined) return authorizationAnswer(endpoint, yield* authorizations.deactivate(caller, authzId))
   return yield* polled(Effect.map(authorizations.find(caller, authzId), (view) => ({
     answer: authorizationAnswer(endpoint, view),
-    awaits: view.status === "pending" ? view.challenges.map(validationOf).find((one) => one !== undefined) : undefined
+    awaits: view.status === "pending" ? view.challenges.map(awaitedBy).find((one) => one !== undefined) : undefined
   })))
 })
 
@@ -60,13 +63,16 @@ export const challenge = Effect.fnUntraced(function*(
   const challengeId = yield* recordId(ChallengeId, id)
   if (payload !== undefined) {
     const triggered = yield* challenges.trigger(caller, challengeId)
-    const [answer, awaits] = [challengeAnswer(endpoint, triggered), validationOf(triggered)]
+    const [answer, awaits] = [challengeAnswer(endpoint, triggered), awaitedBy(triggered)]
     if (awaits === undefined) return answer
     // A client may also poll with this request. Such a poll is not held.
-    return triggered.isBegun ? yield* begun(answer, awaits) : notHeld({ answer, awaits })
+    return triggered.isBegun ? yield* begun(answer, awaits) : notHeld(answer, awaits)
   }
-  return yield* polled(Effect.map(challenges.find(caller, challengeId), (found) => ({
-    answer: challengeAnswer(endpoint, found),
-    awaits: validationOf(found)
-  })))
+  return yield* polled(
+    Effect.map(challenges.find(caller, challengeId), (found) => ({
+      answer: challengeAnswer(endpoint, found),
+      awaits: awaitedBy(found)
+    })),
+    { ...validationOf(challengeId), share: shareOfCaller(caller) }
+  )
 })

@@ -11,6 +11,7 @@ import { finalize } from "../../../operations/acme/Finalize.ts"
 import type { OrderView } from "../../../operations/acme/Orders.ts"
 import * as orders from "../../../operations/acme/Orders.ts"
 import { datesOf } from "../../../operations/acme/Validity.ts"
+import { shareOfCaller } from "../../../operations/Caller.ts"
 import type { Issuers } from "../../../services/signing/Issuers.ts"
 import type { Endpoint } from "../Endpoint.ts"
 import type { Awaited } from "../PendingAnswer.ts"
@@ -82,7 +83,8 @@ export const order = Effect.fnUntraced(function*({ caller, endpoint, id }: BySom
       Effect.map(orderAnswer(200, endpoint, found), (answer) => ({
         answer,
         awaits: found.status === "processing" ? signingOf(endpoint, orderId) : undefined
-      })))
+      }))),
+    { ...signingOf(endpoint, orderId), share: shareOfCaller(caller) }
   )
 })
 
