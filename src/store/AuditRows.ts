@@ -7,35 +7,44 @@ import { int, name, nullable, text } from "../engine/sql/Column.ts"
 import type { Database, StorageFailed } from "../engine/sql/Database.ts"
 import { afterCommit, transaction } from "../engine/sql/Database.ts"
 import { all, run } from "../engine/sql/Query.ts"
+import type { Fragments } from "../engine/sql/Statement.ts"
 import { statement } from "../engine/sql/Statement.ts"
 import { currentMillis } from "../engine/Time.ts"
 
+/** The parameters of {@link insertion}. */
+export const auditParams = {
+  now: int,
+  event: text(),
+  outcome: text(),
+  actorKind: text(),
+  actorId: nullable(text()),
+  profile: nullable(name()),
+  accountId: nullable(text()),
+  orderId: nullable(text()),
+  certSerial: nullable(name()),
+  identifiers: text(),
+  clientIp: nullable(text()),
+  clientPtr: nullable(text()),
+  userAgent: nullable(text()),
+  requestId: nullable(text()),
+  reason: nullable(text()),
+  detail: text()
+}
+
+/** Returns the statement that inserts a row of the trail. With `from`, it inserts the row once for each row of a table. */
+export const insertion = ({ typed }: Fragments, from = ""): string =>
+  `INSERT INTO audit_log (created_at, event, outcome, actor_kind, actor_id, profile, account_id, order_id, cert_serial,
+     identifiers, client_ip, client_ptr, user_agent, request_id, reason, detail)
+   SELECT ${
+    typed(":now", "bigint")
+  }, :event, :outcome, :actorKind, :actorId, :profile, :accountId, :orderId, :certSerial,
+     :identifiers, :clientIp, :clientPtr, :userAgent, :requestId, :reason, :detail${from === "" ? "" : ` FROM ${from}`}`
+
 const insertStatement = statement({
   name: "audit_insert",
-  params: {
-    now: int,
-    event: text(),
-    outcome: text(),
-    actorKind: text(),
-    actorId: nullable(text()),
-    profile: nullable(name()),
-    accountId: nullable(text()),
-    orderId: nullable(text()),
-    certSerial: nullable(name()),
-    identifiers: text(),
-    clientIp: nullable(text()),
-    clientPtr: nullable(text()),
-    userAgent: nullable(text()),
-    requestId: nullable(text()),
-    reason: nullable(text()),
-    detail: text()
-  },
+  params: auditParams,
   row: {},
-  sql: () =>
-    `INSERT INTO audit_log (created_at, event, outcome, actor_kind, actor_id, profile, account_id, order_id, cert_serial,
-       identifiers, client_ip, client_ptr, user_agent, request_id, reason, detail)
-     VALUES (:now, :event, :outcome, :actorKind, :actorId, :profile, :accountId, :orderId, :certSerial,
-       :identifiers, :clientIp, :clientPtr, :userAgent, :requestId, :reason, :detail)`
+  sql: (f) => insertion(f)
 })
 
 const sweepStatement = statement({
@@ -53,6 +62,29 @@ const sweepStatement = statement({
 export const sweep = (before: number, limit: number) =>
   Effect.map(all(sweepStatement, { before, limit }), (gone) => gone.length)
 
+/** Returns the parameters of {@link insertion} for a row, at a time in epoch milliseconds. */
+export const valuesOf = (row: AuditRow, millis: number) => {
+  const cut = bounded(row)
+  return {
+    now: Math.floor(millis / 1000),
+    event: cut.event,
+    outcome: outcomeOf(cut.event),
+    actorKind: cut.actorKind,
+    actorId: cut.actorId,
+    profile: cut.profile,
+    accountId: cut.accountId,
+    orderId: cut.orderId,
+    certSerial: cut.certSerial,
+    identifiers: JSON.stringify(cut.identifiers ?? []),
+    clientIp: cut.clientIp,
+    clientPtr: cut.clientPtr,
+    userAgent: cut.userAgent,
+    requestId: cut.requestId,
+    reason: cut.reason,
+    detail: JSON.stringify(cut.token === undefined ? cut.detail : { ...cut.detail, token: cut.token })
+  }
+}
+
 /** Counts failed issuances by the reason in their audit rows, so that the metrics and the trail use the same words. */
 const counted = ({ event, profile, reason }: AuditRow): Effect.Effect<void> =>
   event === "certificate_issue_failed" && profile !== undefined && reason !== undefined
@@ -61,30 +93,7 @@ const counted = ({ event, profile, reason }: AuditRow): Effect.Effect<void> =>
 
 /** Inserts the audit row of a change. Must run in the transaction of the change. */
 export const insert = <E extends AuditEvent>(row: AuditRow<E>): Effect.Effect<void, StorageFailed, Database> =>
-  Effect.flatMap(currentMillis, (millis) => {
-    const cut = bounded(row)
-    return Effect.tap(
-      run(insertStatement, {
-        now: Math.floor(millis / 1000),
-        event: cut.event,
-        outcome: outcomeOf(cut.event),
-        actorKind: cut.actorKind,
-        actorId: cut.actorId,
-        profile: cut.profile,
-        accountId: cut.accountId,
-        orderId: cut.orderId,
-        certSerial: cut.certSerial,
-        identifiers: JSON.stringify(cut.identifiers ?? []),
-        clientIp: cut.clientIp,
-        clientPtr: cut.clientPtr,
-        userAgent: cut.userAgent,
-        requestId: cut.requestId,
-        reason: cut.reason,
-        detail: JSON.stringify(cut.token === undefined ? cut.detail : { ...cut.detail, token: cut.token })
-      }),
-      counted(row)
-    )
-  })
+  Effect.flatMap(currentMillis, (millis) => Effect.tap(run(insertStatement, valuesOf(row, millis)), counted(row)))
 
 /** Makes a change. If the change changed anything, inserts its audit row; otherwise returns `undefined`. */
 export const changing = <A, E, R, R2>(

@@ -54,14 +54,16 @@ describe.each(databases)("tracing, $name", ({ dialect, freshUrl }) => {
         spans.filter(({ parentSpanId }) => parentSpanId === spanId).flatMap((child) => [child.name, ...under(child)])
       return roots.flatMap(under)
     }
-    // PostgreSQL inserts an order by one statement.
-    const inserted = dialect === "postgres" ? ["order_create"] : ["transaction", "order_insert"]
+    // PostgreSQL inserts an order by one statement, and stores a certificate by one.
+    const [inserted, issued] = dialect === "postgres"
+      ? [["order_create"], ["order_issue_recorded"]]
+      : [["transaction", "order_insert"], ["order_issue", "audit_insert"]]
     assert.includeMembers([...below("POST /newOrder")], ["authenticate", "operate", ...inserted])
     assert.includeMembers([...below("POST /order/{id}/finalize")], ["order_claim", "job_insert"])
     assert.includeMembers([...below("signer_issue")], [
       "order_for_issuance",
       "transaction",
-      "order_issue",
+      ...issued,
       "job_settle"
     ])
     const known = new Set(spans.map(({ spanId }) => spanId))

@@ -13,6 +13,8 @@ import * as audit from "../../src/store/AuditRows.ts"
 import * as authorizations from "../../src/store/AuthorizationRows.ts"
 import * as nonces from "../../src/store/NonceRows.ts"
 import * as certificates from "../../src/store/orders/CertificateRows.ts"
+import * as storing from "../../src/store/orders/CertificateStoring.ts"
+import type { StoredCertificate } from "../../src/store/orders/CertificateStoring.ts"
 import * as expiredOrders from "../../src/store/orders/ExpiredOrders.ts"
 import * as orderCreation from "../../src/store/orders/OrderCreation.ts"
 import * as orders from "../../src/store/orders/OrderRows.ts"
@@ -52,6 +54,14 @@ describe.each(databases)("repositories on $name", (backend) => {
       })
       assert.deepStrictEqual(inserted, { id })
       return id
+    })
+
+  const issue = (certificate: StoredCertificate) =>
+    storing.issue(certificate, {
+      event: "certificate_issued",
+      actorKind: "acme",
+      orderId: certificate.id,
+      detail: { key_type: "EC", not_after: "later" }
     })
 
   const addOrder = (accountId: AccountId, names: ReadonlyArray<string> = ["a.example"], now = 100, profile = "p") =>
@@ -259,7 +269,7 @@ describe.each(databases)("repositories on $name", (backend) => {
                 now: 1099,
                 validity: 0
               })
-              : yield* orders.issue({
+              : yield* issue({
                 id,
                 certificate: "PEM",
                 certSerial: "0a",
@@ -325,8 +335,13 @@ describe.each(databases)("repositories on $name", (backend) => {
               yield* set("accounts", accountId, account)
               const moves = status === "processing" && authz === "valid" && account === "valid"
               const name = `${status} ${authz} ${account}`
-              assert.strictEqual((yield* orders.issue({ id, ...certificate })) !== undefined, moves, name)
+              assert.strictEqual((yield* issue({ id, ...certificate })) !== undefined, moves, name)
               assert.strictEqual(yield* statusOf("orders", id), moves ? "valid" : status, name)
+              assert.deepStrictEqual(
+                yield* column(`SELECT event FROM audit_log WHERE order_id = '${id}'`),
+                moves ? ["certificate_issued"] : [],
+                name
+              )
               const found = yield* certificates.certificate({ id, profile: "p", accountId })
               assert.strictEqual(found?.certificate, moves ? "PEM" : undefined, name)
             }
@@ -353,7 +368,7 @@ describe.each(databases)("repositories on $name", (backend) => {
       Effect.gen(function*() {
         const { accountId, id } = yield* orderAt("processing")
         const other = yield* addAccount()
-        yield* orders.issue({ id, certificate: "PEM", certSerial: "0a", certPubkey: Buffer.from([1]), certNotAfter: 1 })
+        yield* issue({ id, certificate: "PEM", certSerial: "0a", certPubkey: Buffer.from([1]), certNotAfter: 1 })
         assert.deepStrictEqual(yield* certificates.certificate({ id, profile: "p", accountId }), { certificate: "PEM" })
         assert.isUndefined(yield* certificates.certificate({ id, profile: "q", accountId }))
         assert.isUndefined(yield* certificates.certificate({ id, profile: "p", accountId: other }))
@@ -386,7 +401,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.isFalse(yield* burntKeys.isBurnt(longest, accountId))
         assert.isFalse(yield* burntKeys.isBurnt(longest))
         const stored = (certPubkey: Buffer) =>
-          orders.issue({ id, certificate: "PEM", certSerial: "0a", certPubkey, certNotAfter: 1 })
+          issue({ id, certificate: "PEM", certSerial: "0a", certPubkey, certNotAfter: 1 })
         for (const who of [accountId, burntKeys.everybody]) {
           yield* burntKeys.insert({ pubkey: longest, accountId: who, now: 1 })
           assert.isTrue(yield* burntKeys.isBurnt(longest, accountId))

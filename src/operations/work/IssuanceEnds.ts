@@ -18,6 +18,7 @@ import { currentMillis, rfc3339 } from "../../engine/Time.ts"
 import { notify } from "../../services/notify/Notifier.ts"
 import type { Issued } from "../../services/signing/Signer.ts"
 import * as audit from "../../store/AuditRows.ts"
+import * as certificates from "../../store/orders/CertificateStoring.ts"
 import * as orders from "../../store/orders/OrderRows.ts"
 import { auditFacts } from "../Caller.ts"
 import type { Actor } from "../Operator.ts"
@@ -90,18 +91,13 @@ export const stored = Effect.fnUntraced(
     const { chain, notAfter, serial } = signed
     const { id } = order
     yield* orders.lock(id)
-    const stored = yield* orders.issue({
+    const stored = yield* certificates.issue({
       id,
       certificate: chain,
       certSerial: serial,
       certPubkey: csr.spki,
       certNotAfter: notAfter
-    })
-    if (stored === undefined) return yield* Effect.as(withdrawn(of, order), false)
-    const lacking = notGranted(csr, chain)
-    if (lacking.length > 0) yield* orders.noteNotGranted(id, lacking)
-    const finished = yield* currentMillis
-    yield* audit.insert({
+    }, {
       event: "certificate_issued",
       actorKind: "acme",
       actorId: order.accountId,
@@ -112,6 +108,10 @@ export const stored = Effect.fnUntraced(
       ...auditFacts(of.profile, of.client),
       detail: { key_type: csr.keyType, not_after: rfc3339(notAfter) }
     })
+    if (stored === undefined) return yield* Effect.as(withdrawn(of, order), false)
+    const lacking = notGranted(csr, chain)
+    if (lacking.length > 0) yield* orders.noteNotGranted(id, lacking)
+    const finished = yield* currentMillis
     yield* notify({
       event: "certificate_issued",
       scope: of.profile,

@@ -9,6 +9,7 @@ import { bytes, int, name, nullable, text, texts, uuid } from "../../engine/sql/
 import { distinct } from "../../engine/sql/Distinct.ts"
 import { leaving, reached } from "../../engine/sql/Guard.ts"
 import { first, lenient, run } from "../../engine/sql/Query.ts"
+import type { Fragments } from "../../engine/sql/Statement.ts"
 import { select, statement } from "../../engine/sql/Statement.ts"
 import { identifiersColumn, problemColumn } from "../Columns.ts"
 import { unburnt } from "../revocation/BurntKeys.ts"
@@ -152,24 +153,26 @@ const forIssuanceStatement = statement({
      WHERE o.id = :id AND ${checked("o.profile")} = :profile`
 })
 
-const issueStatement = statement({
-  name: "order_issue",
-  params: {
-    id: orderColumns.id,
-    certificate: text(),
-    certSerial: name(),
-    certPubkey: bytes,
-    certNotAfter: int
-  },
-  row: { id: orderColumns.id },
-  sql: ({ checked, dialect }) =>
-    `UPDATE orders SET status = ${reached(orderMoves.issue)}, certificate = :certificate, cert_serial = :certSerial,
-       cert_pubkey = :certPubkey, cert_not_after = :certNotAfter
-     WHERE id = :id AND ${leaving(orderMoves.issue, checked("status"))} AND ${everyNameProved}
-       AND ${accountValid}
-       AND ${unburnt(":certPubkey", dialect)}
-     RETURNING id`
-})
+/** The parameters of {@link issuing}. */
+export const certificateParams = {
+  id: orderColumns.id,
+  certificate: text(),
+  certSerial: name(),
+  certPubkey: bytes,
+  certNotAfter: int
+}
+
+/**
+ * Returns the statement that stores a certificate. It stores nothing if the account or an authorization is not valid, or
+ * if the key is burnt.
+ */
+export const issuing = ({ checked, dialect }: Fragments): string =>
+  `UPDATE orders SET status = ${reached(orderMoves.issue)}, certificate = :certificate, cert_serial = :certSerial,
+     cert_pubkey = :certPubkey, cert_not_after = :certNotAfter
+   WHERE id = :id AND ${leaving(orderMoves.issue, checked("status"))} AND ${everyNameProved}
+     AND ${accountValid}
+     AND ${unburnt(":certPubkey", dialect)}
+   RETURNING id`
 
 const notGrantedStatement = statement({
   name: "order_not_granted",
@@ -240,13 +243,6 @@ export const failIssuance = (id: OrderId, error: ProblemDocument) => first(failP
  * valid.
  */
 export const findForIssuance = (profile: string, id: OrderId) => first(forIssuanceStatement, { profile, id })
-
-/**
- * Moves an order from `processing` to `valid` and stores its certificate, if the account and all authorizations are
- * still valid and the key is not burnt.
- */
-export const issue = (row: Parameters<typeof first<typeof issueStatement.params, typeof issueStatement.row>>[1]) =>
-  first(issueStatement, row)
 
 /** Stores with an order which extensions its CSR requested but its certificate lacks. */
 export const noteNotGranted = (id: OrderId, extensions: ReadonlyArray<string>) =>

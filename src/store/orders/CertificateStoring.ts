@@ -1,0 +1,54 @@
+import * as Effect from "effect/Effect"
+import type { AuditRow } from "../../domain/Audit.ts"
+import type { OrderId } from "../../domain/Id.ts"
+import type { ValuesOf } from "../../engine/sql/Column.ts"
+import type { StorageFailed } from "../../engine/sql/Database.ts"
+import { Database } from "../../engine/sql/Database.ts"
+import { first } from "../../engine/sql/Query.ts"
+import { statement } from "../../engine/sql/Statement.ts"
+import { currentMillis } from "../../engine/Time.ts"
+import * as audit from "../AuditRows.ts"
+import { certificateParams, issuing } from "./OrderRows.ts"
+
+/*
+ * Stores a certificate with its order, and the row of the audit trail. On PostgreSQL this is one statement, because each
+ * statement is a round trip. SQLite cannot update within an INSERT, so on SQLite each row has a statement of its own.
+ */
+
+const row = { id: certificateParams.id }
+
+const together = statement({
+  name: "order_issue_recorded",
+  params: { ...audit.auditParams, ...certificateParams },
+  row,
+  only: "postgres",
+  sql: (f) =>
+    `WITH issued AS (${issuing(f)}), recorded AS (${audit.insertion(f, "issued")})
+     SELECT id FROM issued`
+})
+
+const alone = statement({ name: "order_issue", params: certificateParams, row, only: "sqlite", sql: issuing })
+
+/** A certificate and its order. */
+export type StoredCertificate = ValuesOf<typeof certificateParams>
+
+/**
+ * Moves an order from `processing` to `valid`, stores its certificate and inserts the audit row, if the account and all
+ * authorizations are still valid and the key is not burnt. The caller must have locked the order. Returns `undefined` and
+ * changes nothing otherwise.
+ */
+export const issue = (
+  certificate: StoredCertificate,
+  record: AuditRow<"certificate_issued">
+): Effect.Effect<{ readonly id: OrderId } | undefined, StorageFailed, Database> =>
+  Database.use(({ dialect }) =>
+    dialect === "postgres"
+      ? Effect.flatMap(
+        currentMillis,
+        (millis) => first(together, { ...audit.valuesOf(record, millis), ...certificate })
+      )
+      : Effect.tap(
+        first(alone, certificate),
+        (issued) => issued === undefined ? Effect.void : audit.insert(record)
+      )
+  )
