@@ -13,7 +13,7 @@ import type { Job } from "./Job.ts"
 import type { AnyHandler } from "./Kind.ts"
 import type { Holding } from "./Leases.ts"
 import type { Failure, Outcome, QueueFailure } from "./Outcome.ts"
-import { AttemptsUsedUp, DeadlinePassed, PayloadUnreadable, RowUnreadable } from "./Outcome.ts"
+import { AttemptsUsedUp, cut, DeadlinePassed, PayloadUnreadable, RowUnreadable } from "./Outcome.ts"
 import type { Ended, Ending, Settlement } from "./Settlement.ts"
 
 /* Runs the attempts of one runner, each from its claimed row to its settlement. */
@@ -69,20 +69,27 @@ export const make = <R, F extends Failure>(runner: {
         while: () => Effect.map(lifeMillis, (life) => !runner.isDraining() && life < endsAt)
       }))
 
-  /** Settles an attempt. If its result cannot be written, the job runs again and the attempt is not counted. */
+  /**
+   * Settles an attempt. If its result cannot be written, the job runs again and the attempt is not counted. After a defect
+   * in the writes the attempt counts as one that panicked.
+   */
   const settleExit = (
     ended: Ended<R, F>,
     exit: Exit.Exit<Outcome<R, F>, StorageFailed>,
     current: Attempt
   ) =>
-    Effect.flatMap(lifeMillis, (life) =>
-      Effect.catch(
-        insisting(settlement.exited(ended, exit, current), Math.max(current.endsAt, life + giveUpMillis)),
-        (error) =>
-          Exit.isSuccess(exit) && exit.value._tag === "Done"
-            ? Effect.andThen(exit.value.discarded ?? Effect.void, settlement.uncount(ended.job, current))
-            : Effect.fail(error)
-      ))
+    Effect.flatMap(lifeMillis, (life) => {
+      const settled = (exit: Exit.Exit<Outcome<R, F>, StorageFailed>) =>
+        insisting(settlement.exited(ended, exit, current), Math.max(current.endsAt, life + giveUpMillis))
+      const done = Exit.isSuccess(exit) && exit.value._tag === "Done" ? exit.value : undefined
+      const discarded = done?.discarded ?? Effect.void
+      return settled(exit).pipe(
+        Effect.catch((error) =>
+          done === undefined ? Effect.fail(error) : Effect.andThen(discarded, settlement.uncount(ended.job, current))
+        ),
+        Effect.catchDefect((defect) => Effect.andThen(discarded, settled(Exit.die(defect))))
+      )
+    })
 
   /** Gives a job up without an attempt. */
   const giveUp = Effect.fnUntraced(function*(ended: Ended<R, F>, failure: QueueFailure) {
@@ -135,6 +142,11 @@ export const make = <R, F extends Failure>(runner: {
       yield* attempt(ended, prepared, heldAt)
     },
     Effect.catch(() => Effect.void), // This is already logged. When the lease ends, the row is ready again.
+    (self, { attempts, id, kind }) =>
+      Effect.catchDefect(
+        self,
+        (defect) => emit("job_run_panicked", { kind, job_id: id, attempts, error: cut(String(defect)) })
+      ),
     (self, job) =>
       Effect.suspend(() => {
         runner.ends.begun(job)

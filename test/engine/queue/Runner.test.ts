@@ -17,7 +17,7 @@ import type { Driver } from "../../../src/engine/sql/Driver.ts"
 import { currentSeconds } from "../../../src/engine/Time.ts"
 import { wakened } from "../../support/Asleep.ts"
 import { databases } from "../../support/Databases.ts"
-import { column, count, eventsOf, sql } from "../../support/Graph.ts"
+import { column, count, eventsOf, fieldsOf, sql } from "../../support/Graph.ts"
 import { useQueue } from "../../support/UseQueue.ts"
 import { sleepLengths, watched } from "../../support/Watched.ts"
 
@@ -397,6 +397,36 @@ describe.each(databases)("the queue on $name", (backend) => {
         for (let run = 0; run < 3; run++) yield* pass(runner)
         assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "failed", attempts: 3 })
         assert.strictEqual(eventsOf(records).filter((event) => event === "job_run_panicked").length, 3)
+      }))
+
+    test("a defect in the writes of an outcome counts as a panic, and the outcome is told that it was discarded", () =>
+      Effect.gen(function*() {
+        yield* enqueue("k")
+        const discarded: Array<string> = []
+        let isBroken = true
+        const commit = Effect.suspend(() => isBroken ? Effect.die("a defect") : mark("written"))
+        const runner = yield* Runner.make(options, [
+          validation(() => Effect.succeed(Done({ commit, discarded: Effect.sync(() => void discarded.push("told")) })))
+        ])
+        yield* pass(runner)
+        assert.deepStrictEqual([discarded, yield* marks], [["told"], []])
+        assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "ready", attempts: 1, leased: false })
+        assert.include(eventsOf(records), "job_run_panicked")
+        isBroken = false
+        yield* pass(runner)
+        assert.deepStrictEqual([discarded, yield* marks], [["told"], ["written"]])
+        assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "done", attempts: 2 })
+      }))
+
+    test("a defect in giving a job up is logged, and its row is free when its lease ends", () =>
+      Effect.gen(function*() {
+        yield* enqueue("k", { deadline: 0 })
+        const runner = yield* Runner.make(options, [
+          validation(() => Effect.succeed(done), { abandon: () => Effect.die("a defect") })
+        ])
+        yield* pass(runner)
+        assert.deepStrictEqual(fieldsOf(records, "job_run_panicked").map(({ error }) => error), ["a defect"])
+        assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "running", leased: true })
       }))
 
     test("a storage failure inside the handler is a retry", () =>
