@@ -24,6 +24,7 @@ export class Judge {
   readonly #told = new Set<string>()
   readonly #violated: (what: string) => void
   readonly #lapsedBefore: () => number
+  readonly #ended: (order: string) => void
   readonly #known: { readonly [table in keyof typeof queries]: Known } = {
     orders: new Map(),
     challenges: new Map(),
@@ -42,6 +43,8 @@ export class Judge {
     readonly violated: (what: string) => void
     /** Orders of this epoch second or earlier have expired according to the clock that is furthest ahead. */
     readonly lapsedBefore: () => number
+    /** Called with each order that has just got its certificate, or has just failed. */
+    readonly ended: (order: string) => void
   }) {
     this.#store = options.store
     this.#ledger = options.ledger
@@ -50,6 +53,7 @@ export class Judge {
     this.#program = options.program
     this.#violated = options.violated
     this.#lapsedBefore = options.lapsedBefore
+    this.#ended = options.ended
   }
 
   #moved(
@@ -121,6 +125,7 @@ export class Judge {
 
   #orderChanged(row: Row, before: Row | undefined, fact: (event: string, subject: unknown) => void): void {
     const name = uuid(String(row["id"]))
+    if (before?.["status"] === "processing" && row["status"] !== "processing") this.#ended(name)
     if (row["status"] === "valid" && before?.["status"] !== "valid") {
       fact("certificate_issued", row["id"])
       const proofs = [...this.#known.authorizations.values()].filter((one) => one["order_id"] === row["id"])

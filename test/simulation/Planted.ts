@@ -155,6 +155,12 @@ const enqueueJob = (job) => afterCommit(Effect.ignore(enqueue(job)))
     without: "        yield* Effect.never\n"
   },
   {
+    name: "a request that waits for a job of another process is not woken at its end",
+    file: "src/engine/queue/Ends.ts",
+    guard: "          awake.wake()\n          return Effect.sync(() => {\n",
+    without: "          return Effect.sync(() => {\n"
+  },
+  {
     name: "a job that cannot be read fails the claim of all",
     file: "src/engine/queue/Claims.ts",
     guard: "import { lenient, partitioned } from \"../sql/Query.ts\"\n",

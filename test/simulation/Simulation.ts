@@ -12,6 +12,7 @@ import { Client } from "./Client.ts"
 import { Delays } from "./Delays.ts"
 import { Facts } from "./Facts.ts"
 import { Flood } from "./Flood.ts"
+import { Holds } from "./Holds.ts"
 import { Judge } from "./Judge.ts"
 import { Ledger } from "./Ledger.ts"
 import { Machine } from "./Machine.ts"
@@ -94,6 +95,7 @@ export const simulate = async (
   const world = new World(machine, random("world"), climate.malice)
   const ledger = new Ledger()
   const facts = new Facts(receiverNames, violated)
+  const holds = new Holds(violated)
   const members = new Map<number, Member>()
   const weather: Weather = new Weather({
     climate,
@@ -126,7 +128,8 @@ export const simulate = async (
     shown: world.shown,
     program: world.program,
     violated,
-    lapsedBefore: () => Math.floor(weather.latestClock() / 1000) - config.order.validity_seconds
+    lapsedBefore: () => Math.floor(weather.latestClock() / 1000) - config.order.validity_seconds,
+    ended: (order) => holds.ended(order, machine.now)
   })
   const settings = random("settings")
   const mostConcurrent = settings.pick([1, 2, 8])
@@ -202,8 +205,10 @@ ${receiversToml}`)
           const serving = [...members.values()].filter((member) => member.serves())
           if (serving.length === 0) return Effect.succeed(undefined)
           const member = own.pick(serving)
-          const begun = machine.steps
+          const [begun, begunAt, late] = [machine.steps, machine.now, weather.faults["wait late"]]
           return Effect.map(member.request(request), (answer) => {
+            const isCalm = weather.calmClock() !== undefined && weather.faults["wait late"] === late
+            if (isCalm && answer?.status === 200) holds.answered(request, begunAt, machine.now)
             if (answer !== undefined && answer.status >= 500 && !weather.excuses(member.process, begun)) {
               violated(`${member.process.name} answered ${answer.status} to ${request.path}: ${String(answer.body)}`)
             }

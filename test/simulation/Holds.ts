@@ -1,0 +1,32 @@
+/*
+ * Limits how long a held poll waits. A process that serves knows at once of the end of its own jobs, and looks for the
+ * end of others' after pauses of up to half a second.
+ */
+
+/** The longest that a poll may wait after its order has ended: the longest pause, and some time for the answer. */
+const longestMillis = 650
+
+const polled = /\/order\/([0-9a-f-]{36})$/
+
+/** Checks the polls of orders that end while the polls are held. */
+export class Holds {
+  readonly #violated: (what: string) => void
+  readonly #endedAt = new Map<string, number>()
+
+  constructor(violated: (what: string) => void) {
+    this.#violated = violated
+  }
+
+  /** Records that an order has its certificate, or has failed. */
+  ended(order: string, now: number): void {
+    this.#endedAt.set(order, now)
+  }
+
+  /** Checks a request that was answered now and during which nothing went wrong. */
+  answered({ method, path }: { readonly method: string; readonly path: string }, begun: number, now: number): void {
+    const order = method === "POST" ? polled.exec(path)?.[1] : undefined
+    const ended = order === undefined ? undefined : this.#endedAt.get(order)
+    if (ended === undefined || begun > ended || now - ended <= longestMillis) return
+    this.#violated(`a poll of the order ${String(order)} was answered ${now - ended} ms after its end`)
+  }
+}
