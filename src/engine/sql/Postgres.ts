@@ -4,13 +4,13 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { emit, emitIn } from "../telemetry/EngineLog.ts"
 import { Database, rollback } from "./Database.ts"
-import type { Connection, Driver, Row } from "./Driver.ts"
-import { askSession, giveUp, sessionOf, wanted } from "./PostgresCancel.ts"
+import type { Driver, Row } from "./Driver.ts"
 import type { PostgresClient } from "./PostgresClient.ts"
 import { codeOf, connectionOf, limitsOfTransaction, patiently, pipelineOf, rowsOf, send } from "./PostgresClient.ts"
 import { listen } from "./PostgresListen.ts"
 import type { Lent } from "./PostgresPool.ts"
 import { Pool } from "./PostgresPool.ts"
+import { makeReading } from "./PostgresReading.ts"
 import type { PostgresOptions } from "./PostgresServer.ts"
 import { Connector, readUrl } from "./PostgresServer.ts"
 import { makeReaderSemaphore, readersOf } from "./ReaderSemaphore.ts"
@@ -18,16 +18,7 @@ import { causeOf, withRemedy } from "./Remedies.ts"
 import { Late, SqlError } from "./SqlError.ts"
 import { makeRecorder } from "./Unreadable.ts"
 
-/**
- * Settings for reads of listings and samples, for which one processor is enough. With parallel workers, a single count
- * would take every processor away from clients that wait for a certificate. Compiling a statement costs more than it
- * saves. Where most of a table is counted, reading all of it costs least.
- */
-const readModestly = "SET LOCAL max_parallel_workers_per_gather = 0; SET LOCAL jit = off; SET LOCAL enable_seqscan = on"
-
 const transientCodes = new Set(["40001", "40P01"])
-/** The code of a statement that was cancelled, by a time limit of the server or on request. */
-const cancelled = "57014"
 
 const describe: Driver["describe"] = (error) => {
   const { cause } = error
@@ -101,56 +92,12 @@ const make = (options: PostgresOptions, { connector, listener, pool }: Parts) =>
             exit
           ))
       })
-    const beginReading = () =>
-      `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${readModestly}${
-        keepsSession ? "" : `; ${limitsOfTransaction(connector.limits)}`
-      }`
     // With only one connection there is one reader, which uses that connection. Then there is no other connection over
     // which a read could be cancelled.
     const readers = makeReaderSemaphore(Math.max(1, readersOf(options.pool_max)), options.acquire_timeout_ms)
-    const canGiveUp = options.pool_max > 1
+    const read = makeReading({ pool, reserve, connector, keepsSession, canGiveUp: options.pool_max > 1 })
     const aside: NonNullable<Driver["aside"]> = (patienceMillis, body) =>
-      readers.take(Effect.acquireUseRelease(
-        reserve,
-        ({ client }) => {
-          const connection = connectionOf(client)
-          const end = performance.now() + patienceMillis
-          const message = `not done within ${patienceMillis} ms`
-          const late = new SqlError({ cause: new Late(message), message })
-          const bound = (millis: number) =>
-            `SET LOCAL statement_timeout = ${Math.min(Math.ceil(millis), connector.limits.statement_timeout)}`
-          let told = patienceMillis
-          // The server enforces the time limit. It is set again when a tenth of the last limit has passed, because
-          // setting it before each statement would double the round trips.
-          const executeIn = (session: ReturnType<typeof sessionOf>): Connection["execute"] => (text, params) =>
-            Effect.suspend(() => {
-              const left = end - performance.now()
-              if (left <= 0) {
-                return late
-              }
-              const read = Effect.mapError(
-                wanted(client, text, params, canGiveUp ? giveUp(pool, session) : Effect.void),
-                (error) =>
-                  codeOf(error.cause) === cancelled ? late : error
-              )
-              if (left > told * 0.9) {
-                return read
-              }
-              told = left
-              return Effect.andThen(Effect.uninterruptible(connection.executeRaw(bound(left), [])), read)
-            })
-          // A proxy that pools transactions may use another session for each transaction, so the session is queried
-          // within this transaction.
-          const opening = `${beginReading()}; ${bound(patienceMillis)}; ${askSession}`
-          const opened = Effect.map(Effect.uninterruptible(connection.executeRaw(opening, [])), sessionOf)
-          return Effect.ensuring(
-            Effect.flatMap(opened, (session) =>
-              body({ execute: executeIn(session) })),
-            rollback(connection) // the transaction has nothing to commit
-          )
-        },
-        ({ giveBack }) => Effect.sync(giveBack)
-      ))
+      readers.take(read(patienceMillis, body))
     return Database.of({
       dialect: "postgres",
       exclusive,
@@ -165,7 +112,9 @@ const make = (options: PostgresOptions, { connector, listener, pool }: Parts) =>
           listener,
           pool,
           Effect.acquireRelease(
-            Effect.sync(() => listening++),
+            Effect.sync(() =>
+              listening++
+            ),
             () => Effect.sync(() => listening--)
           )
         ),
