@@ -30,6 +30,8 @@ const within = (value: unknown, name: string): unknown => isRecord(value) ? valu
 
 const isWebhookUrl = (key: string): boolean => /(?:^|\.)notify\.webhook\.[^.]+\.url$/.test(key)
 
+const databaseUrls = new Set(["database.url", "database.listen_url", "database.read_url"])
+
 /**
  * Masks a secret. Of a database URL, everything but the password is kept. Of a webhook's URL, only the host is kept.
  */
@@ -37,7 +39,7 @@ const masked = (key: string, secret: Redacted.Redacted<unknown>): string | Reado
   const value = Redacted.value(secret)
   if (Array.isArray(value)) return value.map(() => "***")
   const text = String(value)
-  if (key === "database.url" || (key === "database.listen_url" && text !== "")) {
+  if (databaseUrls.has(key) && text !== "") {
     return maskedDatabaseUrl(Redacted.make(text))
   }
   if (isWebhookUrl(key) && URL.canParse(text)) return new URL(text).host

@@ -20,6 +20,14 @@ const someProfile = ({ config: { profiles }, written }: Subject): ReadonlyArray<
     involves: profiles.map(({ name }) => written(`profiles.${name}.enabled`))
   }]
 
+/** Refuses a standby of a database that has none. */
+const standbys = ({ config: { database } }: Subject): ReadonlyArray<Finding> =>
+  Redacted.value(database.read_url) === "" || !Redacted.value(database.url).startsWith("sqlite://") ? [] : [{
+    key: "database.read_url",
+    message: "must be empty while database.url is a SQLite file, which has no standby",
+    involves: ["database.read_url", "database.url"]
+  }]
+
 const signerScripts = ({ config, written }: Subject): ReadonlyArray<Finding> =>
   config.profiles.filter(({ signer }) => signer.backend === "custom").flatMap(({ name, signer: { custom } }) => {
     const at = (key: string) => written(`profiles.${name}.signer.${key}`)
@@ -193,6 +201,7 @@ export const findings = (subject: Subject): ReadonlyArray<Finding> =>
     someProfile,
     timeouts,
     accountAlgorithms,
+    standbys,
     signerScripts,
     relayFindings,
     sharedAccounts,

@@ -151,6 +151,16 @@ export const Table = Schema.Struct({
       orEmpty(postgresUrl),
       "PostgreSQL: the same database, past a proxy that pools transactions, for the connection of a worker that hears of new jobs. Empty: database.url, or polling with pooling = \"transaction\"."
     ),
+    read_url: secret(
+      "",
+      orEmpty(postgresUrl),
+      "PostgreSQL: a standby of the same database, for lists and pages of operators that may lack the last changes. Empty: database.url answers all reads."
+    ),
+    read_max_lag_seconds: integer(
+      30,
+      { min: 1, max: 300 },
+      "How far behind that standby may be. Beyond it, database.url answers."
+    ),
     sqlite: Schema.Struct({
       synchronous: word(
         "full",

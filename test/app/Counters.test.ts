@@ -38,6 +38,7 @@ interval_days = 7
 const ofEvery = {
   acme_svc_database_failures_total: 8,
   acme_svc_database_rows_unreadable_total: 1,
+  acme_svc_database_standby_reads_total: 7,
   acme_svc_loop_restarts_total: Object.keys(loops).length
 }
 

@@ -12,6 +12,7 @@ const resolved = (fileText: string, env: { readonly [name: string]: string } = {
 const file = `
 [database]
 url = "postgres://acme:hunter2@db.example/acme"
+read_url = "postgres://reads:hunter2@db1.example,db2.example/acme?target_session_attrs=standby"
 [order]
 max_identifiers = 7
 [challenge]
@@ -94,6 +95,11 @@ describe("the keys in force", () => {
       source: "file",
       secret: true
     })
+    assert.strictEqual(
+      keys.get("database.read_url")?.value,
+      "postgres://reads:***@db1.example,db2.example/acme?target_session_attrs=standby"
+    )
+    assert.deepInclude(keys.get("database.listen_url"), { value: "", source: "default", secret: true })
     assert.deepInclude(keys.get("proxy.http_url"), { value: "***", source: "env", secret: true })
     assert.deepInclude(keys.get("proxy.https_url"), { value: "", source: "default", secret: true })
     for (const profile of [undefined, "web", "lab"]) {

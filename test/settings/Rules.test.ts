@@ -27,6 +27,19 @@ describe("account.algorithms", () => {
   })
 })
 
+describe("database.read_url", () => {
+  it("is refused beside a SQLite file", () => {
+    const read = `read_url = "postgres://reads:hunter2@db.example/acme"\n`
+    for (const url of ["", `url = "sqlite://acme.db"\n`]) {
+      assert.deepStrictEqual(refusedFor({ fileText: `[database]\n${url}${read}${minimal}` }), {
+        key: "database.read_url",
+        message: "must be empty while database.url is a SQLite file, which has no standby"
+      })
+    }
+    accepted({ fileText: `[database]\nurl = "postgres://acme@db.example/acme"\n${read}${minimal}` })
+  })
+})
+
 describe("challenge.timeout_ms", () => {
   it("stays below server.request_timeout_ms", () => {
     fc.assert(

@@ -111,6 +111,7 @@ export const integers: Record<string, { readonly initial: number; readonly range
   "database.statement_timeout_ms": { initial: 30000, range: milliseconds },
   "database.lock_timeout_ms": { initial: 10000, range: milliseconds },
   "database.idle_in_transaction_timeout_ms": { initial: 30000, range: milliseconds },
+  "database.read_max_lag_seconds": { initial: 30, range: [1, 300] },
   "server.max_concurrent_requests": { initial: 100, range: atLeast(1) },
   "server.admission_wait_ms": { initial: 50, range: [0, 2147483647] },
   "server.request_timeout_ms": { initial: 60000, range: milliseconds },
@@ -313,6 +314,11 @@ export const others: Record<string, TextSamples> = {
   "database.listen_url": {
     initial: "",
     good: ["", "postgres://u:p@h/d", "postgresql://u@h1,h2:5433/d?target_session_attrs=primary"],
+    bad: ["sqlite://a.db", "h/d", "postgres://h/d?password=x", "postgres://h,/d"]
+  },
+  "database.read_url": {
+    initial: "",
+    good: ["", "postgres://u:p@h/d", "postgresql://u@h1,h2:5433/d?target_session_attrs=standby"],
     bad: ["sqlite://a.db", "h/d", "postgres://h/d?password=x", "postgres://h,/d"]
   },
   "database.pooling": oneOf("session", ["session", "transaction"]),

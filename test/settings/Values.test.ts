@@ -31,6 +31,7 @@ const room = (key: string): Record<string, string> => ({
   ...key === "server.request_timeout_ms"
     ? envWith("challenge.timeout_ms", 1)
     : envWith("server.request_timeout_ms", 2147483647),
+  ...key === "database.read_url" ? envWith("database.url", "postgres://h/d") : {},
   ...key === "notify.expiry.to_contacts"
     ? {
       ...envWith("notify.enabled", ["email"]),

@@ -61,6 +61,7 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
     names: /^audit_revoked$/,
     steps: /audit_log_event_created_at \(event=\? AND created_at>\?\)/
   },
+  { bound: "what operators changed within 15 minutes", names: /^operator_changes$/ },
   { bound: "one entry of an index", names: /^audit_has_event$/, steps: /audit_log_event_created_at/ },
   { bound: "one batch of those that are not known", names: /^order_unknown_end$/, steps: /cert_not_after=\?/ },
   {

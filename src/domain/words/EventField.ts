@@ -61,7 +61,6 @@ export const fields = {
   output: "text",
   pool_max: "int",
   profile: "text",
-  reason: "word",
   rights: "text",
   remaining: "int",
   requests_cut: "int",

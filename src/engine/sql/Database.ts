@@ -140,6 +140,10 @@ export const aside = <A, E, R>(
     return attempt(driver, body, (run) => reading(patienceMillis, run))
   })
 
+/** Runs the statements of `body` over a connection whose transaction somebody else has begun and will end. */
+export const over = <A, E, R>(connection: Executor, body: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.provideService(body, openTransaction, { connection, plans: noPlans() })
+
 const attempts = <A, E, R>(
   driver: Driver,
   body: Effect.Effect<A, E, R>,

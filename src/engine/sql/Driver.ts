@@ -46,6 +46,38 @@ export interface Connections {
   readonly busy: number
 }
 
+/** The state of a server, by which a standby is compared with the server that it follows. */
+export interface Position {
+  /** The numbers that a cluster and a database in it get when they are made, and that their copies keep. */
+  readonly database: string
+  /** The number that each promotion raises. */
+  readonly timeline: number
+  readonly isStandby: boolean
+  /** When the server was started. */
+  readonly server: string
+  /** The end of the log that the server has written to its disk or, as a standby, has replayed; in octets. */
+  readonly log: number
+  /** The time of the server, in epoch seconds. */
+  readonly now: number
+  /** When the last transaction that a standby has replayed was committed, by the clock of the server it follows. */
+  readonly replayed: number | null
+}
+
+/** A second server, whose copy of the database may lack the last changes (docs/decisions/standby.md). */
+export interface Standby {
+  /**
+   * The database with the reads at the standby. Reads that the standby cannot answer, and everything else, go to the
+   * database itself. Only requests that `Lag.ts` admits may use it.
+   */
+  readonly driver: Driver
+  /** Returns whether the standby was of use when it was last asked, or whether it is time to ask again. */
+  readonly isUsable: Effect.Effect<boolean>
+  /** Why reads do not go to the standby now, as a sentence; `undefined` if they do. */
+  readonly trouble: () => string | undefined
+  /** Reads the state of the server that takes the writes. */
+  readonly primary: Effect.Effect<Position, SqlError>
+}
+
 /** What an engine provides: its connections, its transactions and the description of its errors. */
 export interface Driver {
   readonly dialect: Dialect
@@ -90,6 +122,8 @@ export interface Driver {
    * Completes with a sentence if the opened database was removed or replaced. Undefined if the database is on a server.
    */
   readonly lost: Effect.Effect<string> | undefined
+  /** Undefined if every read goes to the database itself. */
+  readonly standby?: Standby | undefined
   /** Whether a connection keeps the same session of the server from one transaction to the next. */
   readonly keepsSession: boolean
   readonly describe: (

@@ -13,6 +13,7 @@ import { Pool } from "./PostgresPool.ts"
 import { makeReading } from "./PostgresReading.ts"
 import type { PostgresOptions } from "./PostgresServer.ts"
 import { Connector, readUrl } from "./PostgresServer.ts"
+import { askPosition, reaching, withStandby } from "./PostgresStandby.ts"
 import { makeReaderSemaphore, readersOf } from "./ReaderSemaphore.ts"
 import { causeOf, withRemedy } from "./Remedies.ts"
 import { Late, SqlError } from "./SqlError.ts"
@@ -34,12 +35,14 @@ const describe: Driver["describe"] = (error) => {
 
 interface Parts {
   readonly connector: Connector
+  /** Connects to the standby; `undefined` if there is none. */
+  readonly standby: Pick<Parts, "connector" | "pool"> | undefined
   /** Connects to listen; `undefined` if this process may not listen. */
   readonly listener: Connector | undefined
   readonly pool: Pool
 }
 
-const make = (options: PostgresOptions, { connector, listener, pool }: Parts) =>
+const make = (options: PostgresOptions, { connector, listener, pool, standby }: Parts) =>
   Effect.gen(function*() {
     let listening = 0
     const keepsSession = options.pooling !== "transaction"
@@ -98,8 +101,8 @@ const make = (options: PostgresOptions, { connector, listener, pool }: Parts) =>
     const read = makeReading({ pool, reserve, connector, keepsSession, canGiveUp: options.pool_max > 1 })
     const aside: NonNullable<Driver["aside"]> = (patienceMillis, body) =>
       readers.take(read(patienceMillis, body))
-    return Database.of({
-      dialect: "postgres",
+    const primary = {
+      dialect: "postgres" as const,
       exclusive,
       single,
       transact,
@@ -127,8 +130,31 @@ const make = (options: PostgresOptions, { connector, listener, pool }: Parts) =>
         const { busy, idle } = pool.counts()
         return { idle, busy: busy + listening }
       }
-    })
+    }
+    return Database.of(standby === undefined ? primary : withStandby(primary, standbyPartsOf(options, standby)))
   })
+
+/** How long a read waits for a connection to the standby. After that the primary answers. */
+const mostStandbyMillis = 2000
+/** At the standby, two lists at once, and connections for records and for cancelling a list. */
+const standbyConnections = 4
+
+const standbyPartsOf = (options: PostgresOptions, { connector, pool }: Pick<Parts, "connector" | "pool">) => ({
+  read: makeReading({
+    pool,
+    reserve: reaching(Effect.callback<Lent, SqlError>((resume) => pool.lend(resume))),
+    connector,
+    keepsSession: options.pooling !== "transaction",
+    canGiveUp: true,
+    asked: askPosition
+  }),
+  readers: makeReaderSemaphore(readersOf(standbyConnections), options.acquire_timeout_ms),
+  mostLagSeconds: options.read_max_lag_seconds ?? 30,
+  statementMillis: () => connector.limits.statement_timeout
+})
+
+const isSet = (url: Redacted.Redacted | undefined): url is Redacted.Redacted =>
+  url !== undefined && Redacted.value(url) !== ""
 
 /** Provides PostgreSQL through a bounded pool. Every wait for a slot ends after `acquire_timeout_ms`. */
 export const layer = (options: PostgresOptions): Layer.Layer<Database, SqlError> =>
@@ -147,11 +173,30 @@ export const layer = (options: PostgresOptions): Layer.Layer<Database, SqlError>
       ),
       (made) => Effect.promise(() => made.end())
     )
-    const { listen_url: listenUrl, pooling } = options
-    const listener = listenUrl !== undefined && Redacted.value(listenUrl) !== ""
+    const { isServing, listen_url: listenUrl, pooling, read_url: readingUrl } = options
+    const listener = isSet(listenUrl)
       ? new Connector(yield* readUrl({ ...options, url: listenUrl, pooling: "session" }))
       : pooling === "transaction"
       ? undefined
       : connector
-    return Layer.effect(Database, make(options, { connector, listener, pool }))
+    const standby = isServing === true && isSet(readingUrl) ? yield* standbyOf(options, readingUrl) : undefined
+    return Layer.effect(Database, make(options, { connector, listener, pool, standby }))
   }))
+
+const standbyOf = (options: PostgresOptions, url: Redacted.Redacted) =>
+  Effect.gen(function*() {
+    // Nobody takes the lock of the servers at a standby: it is a lock of the primary.
+    const connector = new Connector(yield* readUrl({ ...options, url, isServing: false, ofSeveral: "any" }))
+    const pool = yield* Effect.acquireRelease(
+      Effect.sync(() =>
+        new Pool({
+          max: standbyConnections,
+          acquireMillis: Math.min(options.acquire_timeout_ms, mostStandbyMillis),
+          connect: () => connector.connect(),
+          onlyReads: true
+        })
+      ),
+      (made) => Effect.promise(() => made.end())
+    )
+    return { connector, pool }
+  })

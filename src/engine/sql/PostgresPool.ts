@@ -47,6 +47,8 @@ export interface PoolOptions {
   /** Called when the server takes no writes any more, and when it does again. */
   readonly onReadOnly?: (isReadOnly: boolean) => void
   readonly keptFor?: KeptFor
+  /** Whether nobody writes over these connections, so that a server that takes no writes is as good as any other. */
+  readonly onlyReads?: boolean
 }
 
 /** The server has become read-only, or it stops. What else is connected to it must go too. */
@@ -202,7 +204,7 @@ export class Pool {
   }
 
   #see(isReadOnly: boolean): void {
-    if (this.#isReadOnly === isReadOnly) return
+    if (this.#isReadOnly === isReadOnly || this.#options.onlyReads === true) return
     this.#isReadOnly = isReadOnly
     this.#options.onReadOnly?.(isReadOnly)
   }

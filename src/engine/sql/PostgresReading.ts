@@ -28,17 +28,22 @@ export interface ReadingParts {
   readonly keepsSession: boolean
   /** Whether the pool may have another connection, over which a read can be cancelled. */
   readonly canGiveUp: boolean
+  /** A statement with one row that is sent with the begin of each transaction. */
+  readonly asked?: string
 }
 
-/** Runs reads in one read-only transaction, all of them together for at most `patienceMillis`. */
+/**
+ * Runs reads in one read-only transaction, all of them together for at most `patienceMillis`. `answers` contains the
+ * results of the statements that began the transaction; the last but one is that of {@link ReadingParts.asked}.
+ */
 export type Reading = <A, R>(
   patienceMillis: number,
-  body: (connection: Executor) => Effect.Effect<A, never, R>
+  body: (connection: Executor, answers: unknown) => Effect.Effect<A, never, R>
 ) => Effect.Effect<A, SqlError, R>
 
 /** Makes {@link Reading} for the server of a pool. */
 export const makeReading = (
-  { canGiveUp, connector, keepsSession, pool, reserve }: ReadingParts
+  { asked, canGiveUp, connector, keepsSession, pool, reserve }: ReadingParts
 ): Reading => {
   const begin = () =>
     `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${readModestly}${
@@ -75,11 +80,11 @@ export const makeReading = (
           })
         // A proxy that pools transactions may use another session for each transaction, so the session is queried
         // within this transaction.
-        const opening = `${begin()}; ${bound(patienceMillis)}; ${askSession}`
+        const opening = [begin(), bound(patienceMillis), ...asked === undefined ? [] : [asked], askSession].join("; ")
         return Effect.ensuring(
           Effect.flatMap(
             Effect.uninterruptible(connection.executeRaw(opening, [])),
-            (answers) => body({ execute: executeIn(sessionOf(answers)) })
+            (answers) => body({ execute: executeIn(sessionOf(answers)) }, answers)
           ),
           rollback(connection) // the transaction has nothing to commit
         )

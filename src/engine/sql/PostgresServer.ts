@@ -14,6 +14,8 @@ import { SqlError } from "./SqlError.ts"
 /** `database.*` of the configuration. */
 export interface PostgresOptions {
   readonly url: Redacted.Redacted
+  /** Which servers are taken if the URL names several and does not say which. */
+  readonly ofSeveral?: SessionAttributes
   readonly pool_max: number
   readonly acquire_timeout_ms: number
   /**
@@ -23,6 +25,10 @@ export interface PostgresOptions {
   readonly pooling?: "session" | "transaction"
   /** Leads to the same database with sessions of its own, for the connection that listens. Empty means `url`. */
   readonly listen_url?: Redacted.Redacted
+  /** Leads to a standby, for reads that may lack the last changes. Empty means none. Only a process that serves uses it. */
+  readonly read_url?: Redacted.Redacted
+  /** How far behind the standby may be. */
+  readonly read_max_lag_seconds?: number
   /** Whether this process serves, so that each of its sessions shares the lock of `ServedLock.ts`. */
   readonly isServing?: boolean
   /** The server's own limits count where they are lower. */
@@ -75,7 +81,7 @@ export const readUrl = (options: PostgresOptions): Effect.Effect<Servers, SqlErr
       const patience = Math.ceil(options.acquire_timeout_ms / urls.length)
       return {
         servers: urls.map((one) => serverOf(one, patience)),
-        attributes: sessionAttributesOf(url) ?? "any",
+        attributes: sessionAttributesOf(url, options.ofSeveral) ?? "any",
         keepsSession: options.pooling !== "transaction",
         sharesLock: options.isServing === true && options.pooling !== "transaction",
         limits: limitsOf(options)
@@ -89,7 +95,7 @@ class Unfit extends Error {
   readonly code: string
 
   constructor(attributes: SessionAttributes, isReadOnly: boolean) {
-    super(`the server is ${isReadOnly ? "read-only" : "no standby"}, and database.url takes ${attributes}`)
+    super(`the server is ${isReadOnly ? "read-only" : "no standby"}, and the URL takes ${attributes}`)
     this.code = isReadOnly ? "25006" : ""
   }
 }

@@ -45,11 +45,14 @@ const isSessionAttributes = (word: string): word is SessionAttributes =>
   (sessionAttributes as ReadonlyArray<string>).includes(word)
 
 /**
- * Returns which servers a URL takes: by default any, and of several servers one that takes writes. Returns nothing for
- * an unknown word.
+ * Returns which servers a URL takes: by default any, and of several servers one that takes writes, or another one if
+ * `ofSeveral` says so. Returns nothing for an unknown word.
  */
-export const sessionAttributesOf = (url: string): SessionAttributes | undefined => {
+export const sessionAttributesOf = (
+  url: string,
+  ofSeveral: SessionAttributes = "read-write"
+): SessionAttributes | undefined => {
   const [first = url, ...others] = urlsOfServers(url)
-  const word = new URL(first).searchParams.get(sessionAttributesName) ?? (others.length > 0 ? "read-write" : "any")
+  const word = new URL(first).searchParams.get(sessionAttributesName) ?? (others.length > 0 ? ofSeveral : "any")
   return isSessionAttributes(word) ? word : undefined
 }

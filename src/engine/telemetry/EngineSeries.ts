@@ -11,12 +11,25 @@ import { counter, gauge, makeCounting, sampledCounter } from "./Metrics.ts"
 export const failureCauses = ["away", "full", "locked", "refused", "damaged", "conflict", "late", "other"] as const
 export type FailureCause = (typeof failureCauses)[number]
 
+/**
+ * Who answered a read that may go to a standby: the `standby`, or the primary for one of these causes. `away`: the
+ * standby does not answer. `behind`: it lacks more than `database.read_max_lag_seconds`. `foreign`: it is no copy of the
+ * database any more. `failed`: it refused the statement. `changed`: it lacked a change of an operator. `conflict`: it
+ * cancelled the read for the sake of its replay.
+ */
+export const standbyOutcomes = ["standby", "away", "behind", "foreign", "failed", "changed", "conflict"] as const
+export type StandbyOutcome = (typeof standbyOutcomes)[number]
+
 /** The series of the engine. A counter starts with the process if all words of its labels are declared. */
 export const engineSeries = {
   acme_svc_database_failures_total: counter("Statements and transactions that failed.", { cause: failureCauses }),
   acme_svc_database_rows_unreadable_total: counter(
     "Rows of the database that could not be read, once a minute each.",
     {}
+  ),
+  acme_svc_database_standby_reads_total: counter(
+    "Reads of operators that may go to the standby, by who answered them; else by why the standby did not.",
+    { outcome: standbyOutcomes }
   ),
   acme_svc_database_pool_connections: gauge("Connections of the process to its database.", {
     role: "text",

@@ -158,6 +158,12 @@ export interface Act<
   /** What the act does, in the imperative and without a full stop. */
   readonly does: string
   readonly access: Access
+  /**
+   * Whether the act only reads, and its answer may lack the changes of the last seconds. Then its reads may go to a
+   * standby. No act that changes something may say this, nor one that reads sessions, tokens or operators
+   * (docs/decisions/standby.md).
+   */
+  readonly mayLag?: true
   readonly input: In
   /** The output. If it is a union, each form is sent with the status in the form's annotation. */
   readonly output: Out

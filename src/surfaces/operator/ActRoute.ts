@@ -28,7 +28,7 @@ const only = (fields: Fields, isMeant: (member: string) => boolean): Fields =>
 
 /** Returns the route of an act, or nothing if the act has no HTTP form. */
 export const routeOf = <R>(act: AnyAct<R>): ReadonlyArray<ActRoute<Exclude<R, ActingAtKeyboard>>> => {
-  const { access, http, input } = act
+  const { access, http, input, mayLag = false } = act
   if (http === undefined) return []
   const [method = "", pattern = ""] = http.route.split(" ")
   const holes = new Set([...pattern.matchAll(/\{(\w+)\}/g)].map(([, hole]) => hole))
@@ -42,6 +42,7 @@ export const routeOf = <R>(act: AnyAct<R>): ReadonlyArray<ActRoute<Exclude<R, Ac
     method,
     pattern,
     access,
+    mayLag,
     isWithoutCsrf: http.isWithoutCsrf ?? false,
     isStepUp,
     path: only(input, (member) => holes.has(member)),

@@ -16,6 +16,7 @@ import { ApiDocument, Configured } from "./Acting.ts"
 import { routeOf } from "./ActRoute.ts"
 import { askedBy, entranceOf } from "./gate/Entrance.ts"
 import type { CheckServices } from "./gate/Entrance.ts"
+import { lagging } from "./gate/Lagging.ts"
 import { matcherOf } from "./gate/RouteMatcher.ts"
 import type { ActServices } from "./Nouns.ts"
 import { nouns } from "./Nouns.ts"
@@ -49,6 +50,9 @@ type Needed =
 
 const known = matcherOf(nouns.flatMap(({ acts }) => acts).flatMap(routeOf))
 
+/** The header of an answer that a standby has read: by how many milliseconds the answer may be old at most. */
+const lagHeader = "x-acme-svc-read-lag-ms"
+
 type Known = ReturnType<typeof known>
 
 /** Makes the surface. */
@@ -69,11 +73,12 @@ export const make = (
       enter(request, matched, request.path.startsWith("/api/")),
       ({ error }) => error
     )
-    return yield* answerOf(request, { route, ...caller }, settings.max_body_bytes).pipe(
+    const answering = answerOf(request, { route, ...caller }, settings.max_body_bytes).pipe(
       Effect.provideService(Configured, configured),
-      Effect.provideService(ApiDocument, { document }),
-      askedBy(caller.sender)
+      Effect.provideService(ApiDocument, { document })
     )
+    const [answer, lag] = yield* askedBy(caller.sender)(lagging(route, answering))
+    return lag === undefined ? answer : withHeaders(answer, { [lagHeader]: String(Math.ceil(lag * 1000)) })
   })
 
   const handle = (request: Request, matched: Known): Effect.Effect<Answer, never, Needed> =>

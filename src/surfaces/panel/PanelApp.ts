@@ -17,6 +17,7 @@ import { askedBy, entranceOf } from "../operator/gate/Entrance.ts"
 import type { CheckServices, Entered } from "../operator/gate/Entrance.ts"
 import type { Failure } from "../operator/gate/Failures.ts"
 import { shownFailure } from "../operator/gate/Failures.ts"
+import { lagging } from "../operator/gate/Lagging.ts"
 import { isChange } from "../operator/gate/OperatorChecks.ts"
 import type { Sender } from "../operator/gate/OperatorChecks.ts"
 import { isLinkFromElsewhere, samePageAt } from "../operator/gate/Origin.ts"
@@ -85,6 +86,7 @@ export const make = <R>(
     Effect.matchEffect(
       Effect.flatMap(
         entering(page, known(page.path)),
+        // The page says what is so now, so no standby answers.
         (entered) => Effect.map(handling(page, entered), (reply) => ({ reply, sender: entered.sender }))
       ),
       {
@@ -107,8 +109,9 @@ export const make = <R>(
     Effect.matchEffect(entering(request, matched), {
       onFailure: ({ error, sender }) => refused(request, error, sender),
       onSuccess: (entered) =>
-        Effect.matchEffect(noted(handling(request, entered)), {
-          onSuccess: ([reply, unreadable]) => presenting.answer(request, reply, entered.sender, unreadable),
+        Effect.matchEffect(noted(lagging(entered.route, handling(request, entered))), {
+          onSuccess: ([[reply, lagSeconds], unreadable]) =>
+            presenting.answer(request, reply, entered.sender, { unreadable, lagSeconds }),
           onFailure: (failure) =>
             Effect.flatMap(shownFailure(failure), (error) => refused(request, error, entered.sender))
         })

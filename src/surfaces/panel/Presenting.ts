@@ -149,17 +149,24 @@ export const pageOfForm = (request: Request): Request | undefined => {
 const lastPageOf = ({ data: { list } }: Page): string | undefined =>
   typeof list === "object" && list !== null && "last" in list && typeof list.last === "string" ? list.last : undefined
 
+/** How the data of a page was read. */
+export interface ReadFacts {
+  /** The rows that the page should show but that cannot be read correctly. */
+  readonly unreadable: ReadonlyArray<Unreadable>
+  /** By how many seconds the data may be old, if a standby has answered. */
+  readonly lagSeconds: number | undefined
+}
+
+/** Returns the words of a lag, for the page. */
+const lagWords = (seconds: number | undefined): string | undefined => {
+  if (seconds === undefined) return undefined
+  return seconds < 1 ? "less than a second" : `at most ${Math.ceil(seconds)} s`
+}
+
 /** Turns replies and refusals into answers. */
 export interface Presenting {
-  /**
-   * Makes the answer from a reply. `unreadable` lists rows that the page should show but that cannot be read correctly.
-   */
-  readonly answer: (
-    request: Request,
-    reply: Reply,
-    sender: Sender,
-    unreadable: ReadonlyArray<Unreadable>
-  ) => Effect.Effect<Answer>
+  /** Makes the answer from a reply. */
+  readonly answer: (request: Request, reply: Reply, sender: Sender, read: ReadFacts) => Effect.Effect<Answer>
   /**
    * Makes the answer to a refused form: the page with the form in its present state, and the refusal above the form.
    */
@@ -197,10 +204,7 @@ export const makePresenting = (rendering: Rendering, statics: Statics, version: 
     request: Request,
     { data, headers, isLive = false, status = 200, template, title }: Page,
     sender: Sender,
-    { refused, unreadable = [] }: {
-      readonly refused?: OperatorProblem
-      readonly unreadable?: ReadonlyArray<Unreadable>
-    } = {}
+    { lagSeconds, refused, unreadable = [] }: Partial<ReadFacts> & { readonly refused?: OperatorProblem } = {}
   ) => {
     const tag = tagOf(data)
     const poll = pollOf(new URLSearchParams(request.target.slice(request.path.length)))
@@ -215,6 +219,7 @@ export const makePresenting = (rendering: Rendering, statics: Statics, version: 
       title,
       ...(refused === undefined ? {} : { refused }),
       ...(unreadable.length === 0 ? {} : { unreadable }),
+      ...(lagSeconds === undefined ? {} : { lag: lagWords(lagSeconds) }),
       layout: isFragment(request) ? "fragment.html" : "layout.html"
     }
     return rendering.render(template, values).pipe(
@@ -264,12 +269,12 @@ export const makePresenting = (rendering: Rendering, statics: Statics, version: 
       const placed = { "hx-retarget": "#main", "hx-reselect": "#main", "hx-reswap": "outerHTML" }
       return rendered(request, { ...page, status: problem.status, headers: placed }, sender, { refused: problem })
     },
-    answer: (request, reply, sender, unreadable) => {
+    answer: (request, reply, sender, read) => {
       switch (reply._tag) {
         case "Page": {
           const last = lastPageOf(reply)
           return last === undefined
-            ? rendered(request, reply, sender, { unreadable })
+            ? rendered(request, reply, sender, read)
             : Effect.succeed(goTo(request, last))
         }
         case "Moved":

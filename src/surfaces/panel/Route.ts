@@ -107,5 +107,14 @@ export const forRole =
     handle: (given) => handle(given as Given<SessionIdentity>)
   })
 
+/**
+ * Makes the route of a page that only reads, and that may lack the changes of the last seconds. Its reads may go to a
+ * standby (docs/decisions/standby.md).
+ */
+export const laggingPage = <R>(pattern: string, handle: Handle<SessionIdentity, R>): Route<R> => ({
+  ...forRole("viewer")("GET", pattern, handle),
+  mayLag: true
+})
+
 /** Returns the facts about a request that operations need. */
 export const requesterOf = ({ client, held }: Given): Requester => ({ client, surface: "ui", held })

@@ -54,6 +54,7 @@ export const listExpiring = act({
   id: "listExpiring",
   does: "List certificates that expire soon, soonest first",
   access: "viewer",
+  mayLag: true,
   input: { ...filters, ...paging },
   output: Schema.Struct({
     ...pageOf(Expiring).fields,
@@ -104,6 +105,7 @@ export const exportExpiring = act({
   id: "exportExpiring",
   does: "Export certificates that expire soon as a file",
   access: "viewer",
+  mayLag: true,
   input: { ...filters, format: or(word(formats, "The format of the file."), "csv") },
   output: FileOutput,
   errors: ["export_too_large"],

@@ -29,6 +29,7 @@ export const listJobs = act({
   id: "listJobs",
   does: "List jobs, newest first",
   access: "viewer",
+  mayLag: true,
   input: {
     kind: optional(
       openWord(jobKinds, "The kind of the job, also one that only another version knows.")
@@ -65,6 +66,7 @@ const readJob = act({
   id: "readJob",
   does: "Show a job, without the CSR it may carry",
   access: "viewer",
+  mayLag: true,
   input: { id: job },
   output: JobDetail,
   errors: [],

@@ -23,6 +23,7 @@ export const listDeliveries = act({
   id: "listDeliveries",
   does: "List deliveries, newest first, each with its last error",
   access: "viewer",
+  mayLag: true,
   input: paging,
   output: pageOf(
     Schema.Struct({

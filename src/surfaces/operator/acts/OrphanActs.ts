@@ -27,6 +27,7 @@ const listOrphanedCertificates = act({
   id: "listOrphanedCertificates",
   does: "List certificates whose order ended without them, newest first",
   access: "viewer",
+  mayLag: true,
   input: {
     ...ofProfile,
     status: optional(

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { isReadOnly } from "../../../engine/sql/Database.ts"
+import { atPrimary } from "../../../engine/sql/Lag.ts"
 import { Activity } from "../../../operations/operator/Activity.ts"
 import * as operators from "../../../operations/operator/identity/Operators.ts"
 import { trendObject } from "../../../operations/operator/objects/AuditObjects.ts"
@@ -40,7 +41,11 @@ const Trends = Schema.Struct({
 export const found = (text: string) =>
   Effect.flatMap(
     Acting,
-    ({ role }) => search(text, { maySeeOperators: role === "admin", operators: operators.containing })
+    ({ role }) =>
+      search(text, {
+        maySeeOperators: role === "admin",
+        operators: (part, limit) => atPrimary(operators.containing(part, limit))
+      })
   )
 
 /** Finds records by one text. */
@@ -48,6 +53,7 @@ export const searchRecords = act({
   id: "search",
   does: "Find a record by its id, its serial number or a name",
   access: "viewer",
+  mayLag: true,
   input: { q: line("An id, a serial number or a name.", { longest: longestQuery }) },
   output: Found,
   errors: [],

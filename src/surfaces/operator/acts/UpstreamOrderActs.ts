@@ -22,6 +22,7 @@ export const listUpstreamOrders = act({
   id: "listUpstreamOrders",
   does: "List relayed orders, newest first",
   access: "viewer",
+  mayLag: true,
   input: {
     ...ofProfile,
     status: optional(word(upstreamStatuses, "The status of the order at the upstream.")),
@@ -60,6 +61,7 @@ export const readUpstreamOrder = act({
   id: "readUpstreamOrder",
   does: "Show a relayed order, by the id of the local order",
   access: "viewer",
+  mayLag: true,
   input: { orderId: key("The id of the local order.", { help: "The id of the order at this service." }) },
   output: Schema.Struct({ ...UpstreamOrder.fields, job: Schema.optionalKey(Job) }).annotate({
     identifier: "UpstreamOrderDetail"

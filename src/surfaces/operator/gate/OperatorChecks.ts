@@ -24,6 +24,8 @@ export interface Guard {
   readonly isStepUp: boolean
   /** Whether the route is a page for people. No token may use such a route. */
   readonly isForPeople?: boolean
+  /** Whether the route only reads, and its answer may lack the changes of the last seconds. */
+  readonly mayLag?: boolean
 }
 
 /* The checks of a request, in the order of docs/decisions/admin.md, "Order of the checks". */

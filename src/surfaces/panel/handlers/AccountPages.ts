@@ -16,7 +16,7 @@ import { listView, windowOf } from "../Listing.ts"
 import { downloaded, looked, submitted } from "../PanelActs.ts"
 import { directoriesOf, orRefused, profilesOf } from "../PanelLists.ts"
 import type { Given } from "../Route.ts"
-import { forRole, moved, page } from "../Route.ts"
+import { forRole, laggingPage, moved, page } from "../Route.ts"
 
 /* Accounts of clients. */
 
@@ -39,7 +39,7 @@ const ownedOrders = (given: Given) =>
 
 /** The routes of accounts. */
 export const accountRoutes = (config: Config) => [
-  forRole("viewer")("GET", "/ui/accounts", (given) =>
+  laggingPage("/ui/accounts", (given) =>
     Effect.gen(function*() {
       const { query } = given
       const { items, problem, total } = yield* orRefused(looked(listAccounts, given))
@@ -58,8 +58,8 @@ export const accountRoutes = (config: Config) => [
         })
       }, problem === undefined ? {} : { status: problem.status })
     })),
-  forRole("viewer")("GET", "/ui/accounts/export", (given) => downloaded(exportAccounts, given)),
-  forRole("viewer")("GET", "/ui/accounts/{id}", (given) =>
+  laggingPage("/ui/accounts/export", (given) => downloaded(exportAccounts, given)),
+  laggingPage("/ui/accounts/{id}", (given) =>
     Effect.gen(function*() {
       const account = yield* looked(readAccount, given)
       return page("account", `Account ${account.id}`, {
@@ -68,7 +68,7 @@ export const accountRoutes = (config: Config) => [
         done: given.query.get("done") ?? ""
       })
     })),
-  forRole("viewer")("GET", "/ui/accounts/{id}/orders", (given) => {
+  laggingPage("/ui/accounts/{id}/orders", (given) => {
     const { id = "" } = given.parameters
     return Effect.map(
       ownedOrders(given),

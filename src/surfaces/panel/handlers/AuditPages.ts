@@ -8,7 +8,7 @@ import type { Filter } from "../Listing.ts"
 import { listView, periodsOf, windowOf } from "../Listing.ts"
 import { downloaded, looked } from "../PanelActs.ts"
 import { orRefused, profilesOf } from "../PanelLists.ts"
-import { forRole, page } from "../Route.ts"
+import { laggingPage, page } from "../Route.ts"
 
 /* The audit trail. */
 
@@ -27,7 +27,7 @@ const filtersOf = (config: Config): ReadonlyArray<Filter> => [
 
 /** The routes of the audit trail. */
 export const auditRoutes = (config: Config, filters = filtersOf(config)) => [
-  forRole("viewer")("GET", "/ui/audit", (given) =>
+  laggingPage("/ui/audit", (given) =>
     Effect.gen(function*() {
       const { query } = given
       const { isCut, items, problem, total } = yield* orRefused(looked(listAudit, given))
@@ -48,9 +48,8 @@ export const auditRoutes = (config: Config, filters = filtersOf(config)) => [
         })
       }, problem === undefined ? {} : { status: problem.status })
     })),
-  forRole("viewer")("GET", "/ui/audit/export", (given) => downloaded(exportAudit, given)),
-  forRole("viewer")(
-    "GET",
+  laggingPage("/ui/audit/export", (given) => downloaded(exportAudit, given)),
+  laggingPage(
     "/ui/audit/{id}",
     (given) =>
       Effect.map(looked(readAuditRow, given), (row) =>

@@ -14,7 +14,7 @@ import type { Filter } from "../Listing.ts"
 import { listView, windowOf } from "../Listing.ts"
 import { downloaded, looked, submitted } from "../PanelActs.ts"
 import { orRefused, profilesOf } from "../PanelLists.ts"
-import { forRole, moved, page } from "../Route.ts"
+import { forRole, laggingPage, moved, page } from "../Route.ts"
 
 /* Credentials of external account binding. */
 
@@ -37,7 +37,7 @@ const clientsOf = (
 
 /** The routes of credentials. */
 export const eabRoutes = (config: Config) => [
-  forRole("viewer")("GET", "/ui/eab", (given) =>
+  laggingPage("/ui/eab", (given) =>
     Effect.gen(function*() {
       const { query } = given
       const { items, problem, total } = yield* orRefused(looked(listCredentials, given))
@@ -59,27 +59,23 @@ export const eabRoutes = (config: Config) => [
         )
       }, problem === undefined ? {} : { status: problem.status })
     })),
-  forRole("viewer")("GET", "/ui/eab/export", (given) => downloaded(exportCredentials, given)),
+  laggingPage("/ui/eab/export", (given) => downloaded(exportCredentials, given)),
   forRole("operator")("POST", "/ui/eab", (given) =>
     Effect.gen(function*() {
       const credential = yield* submitted(createCredential, given)
       return page("minted", "New credential", { credential, clients: clientsOf(config, credential) })
     })),
-  forRole("viewer")(
-    "GET",
-    "/ui/eab/{kid}",
-    ({ parameters: { kid = "" }, query }) =>
-      Effect.map(
-        eab.detail(kid),
-        ({ credential, liveCertificates, orderCount }) =>
-          page("credential", `Credential ${kid}`, {
-            credential: credentialObject(credential),
-            liveCertificates,
-            orderCount,
-            done: query.get("done") ?? ""
-          })
-      )
-  ),
+  laggingPage("/ui/eab/{kid}", ({ parameters: { kid = "" }, query }) =>
+    Effect.map(
+      eab.detail(kid),
+      ({ credential, liveCertificates, orderCount }) =>
+        page("credential", `Credential ${kid}`, {
+          credential: credentialObject(credential),
+          liveCertificates,
+          orderCount,
+          done: query.get("done") ?? ""
+        })
+    )),
   forRole("operator")(
     "POST",
     "/ui/eab/{kid}/revoke",

@@ -7,7 +7,7 @@ import type { Filter } from "../Listing.ts"
 import { filtersIn, listView, urlOf, windowOf } from "../Listing.ts"
 import { downloaded, looked } from "../PanelActs.ts"
 import { orRefused, profilesOf } from "../PanelLists.ts"
-import { forRole, page } from "../Route.ts"
+import { laggingPage, page } from "../Route.ts"
 
 /* Certificates that expire soon. */
 
@@ -24,7 +24,7 @@ const windows = [7, 30, 90, 365]
 
 /** Makes the routes of certificates that expire soon. */
 export const expiringRoutes = (config: Config) => [
-  forRole("viewer")("GET", path, (asked) =>
+  laggingPage(path, (asked) =>
     Effect.gen(function*() {
       const { query } = asked
       const given = filtersIn(query, ["profile", "days", "superseded"])
@@ -53,5 +53,5 @@ export const expiringRoutes = (config: Config) => [
         })
       }, problem === undefined ? {} : { status: problem.status })
     })),
-  forRole("viewer")("GET", `${path}/export`, (given) => downloaded(exportExpiring, given))
+  laggingPage(`${path}/export`, (given) => downloaded(exportExpiring, given))
 ]

@@ -11,7 +11,7 @@ import type { Filter } from "../Listing.ts"
 import { listView, windowOf } from "../Listing.ts"
 import { looked, submitted } from "../PanelActs.ts"
 import { orRefused } from "../PanelLists.ts"
-import { forRole, moved, page } from "../Route.ts"
+import { forRole, laggingPage, moved, page } from "../Route.ts"
 
 /* The queue. */
 
@@ -44,7 +44,7 @@ const queue = (now: number) =>
 
 /** The routes of jobs. */
 export const jobRoutes = (config: Config) => [
-  forRole("viewer")("GET", "/ui/jobs", (given) =>
+  laggingPage("/ui/jobs", (given) =>
     Effect.gen(function*() {
       const { query } = given
       const { items, problem, total } = yield* orRefused(looked(listJobs, given))
@@ -63,7 +63,7 @@ export const jobRoutes = (config: Config) => [
         list: listView("/ui/jobs", query, filters, { total, limit: windowOf(query, config).limit, shown: items.length })
       }, { isLive: items.some(isLive), ...(problem === undefined ? {} : { status: problem.status }) })
     })),
-  forRole("viewer")("GET", "/ui/jobs/{id}", ({ parameters: { id = "" }, query }) =>
+  laggingPage("/ui/jobs/{id}", ({ parameters: { id = "" }, query }) =>
     Effect.gen(function*() {
       const found = yield* jobs.detailOf(yield* jobs.find(id))
       const now = yield* currentSeconds

@@ -6,7 +6,7 @@ import { runJob } from "../../operator/acts/JobActs.ts"
 import { listDeliveries, receiverOf, testNotifications } from "../../operator/acts/NotificationActs.ts"
 import { listView } from "../Listing.ts"
 import { looked, submitted } from "../PanelActs.ts"
-import { forRole, moved, page } from "../Route.ts"
+import { forRole, laggingPage, moved, page } from "../Route.ts"
 
 /* The notifications that people and programs got (docs/decisions/notifications.md). */
 
@@ -29,7 +29,7 @@ const canChange = ({ status }: { readonly status: string }): boolean => status =
 
 /** The routes of notifications. */
 export const notificationRoutes = (config: Config) => [
-  forRole("viewer")("GET", path, (given) =>
+  laggingPage(path, (given) =>
     Effect.gen(function*() {
       const { query } = given
       const { items, limit, total } = yield* looked(listDeliveries, given)

@@ -13,7 +13,7 @@ import type { Filter } from "../Listing.ts"
 import { listView, periodsOf, windowOf } from "../Listing.ts"
 import { downloaded, looked, submitted } from "../PanelActs.ts"
 import { directoriesOf, orRefused, profilesOf } from "../PanelLists.ts"
-import { forRole, moved, page } from "../Route.ts"
+import { forRole, laggingPage, moved, page } from "../Route.ts"
 import { certificateViews } from "../ShownCertificate.ts"
 
 /* Orders and their certificates. */
@@ -38,7 +38,7 @@ const isLive = (status: string, jobs: ReadonlyArray<{ readonly status: string }>
 
 /** The routes of orders. */
 export const orderRoutes = (config: Config, filters = filtersOf(config)) => [
-  forRole("viewer")("GET", "/ui/orders", (given) =>
+  laggingPage("/ui/orders", (given) =>
     Effect.gen(function*() {
       const { query } = given
       const { isCut, items, problem, total } = yield* orRefused(looked(listOrders, given))
@@ -57,8 +57,8 @@ export const orderRoutes = (config: Config, filters = filtersOf(config)) => [
         })
       }, problem === undefined ? {} : { status: problem.status })
     })),
-  forRole("viewer")("GET", "/ui/orders/export", (given) => downloaded(exportOrders, given)),
-  forRole("viewer")("GET", "/ui/orders/{id}", ({ parameters: { id = "" }, query }) =>
+  laggingPage("/ui/orders/export", (given) => downloaded(exportOrders, given)),
+  laggingPage("/ui/orders/{id}", ({ parameters: { id = "" }, query }) =>
     Effect.gen(function*() {
       const found = yield* orders.detail(config, id)
       const now = yield* currentSeconds

@@ -5,7 +5,7 @@ import type { ResultKind, SearchResult } from "../../../operations/operator/Sear
 import { found, searchRecords } from "../../operator/acts/ServiceActs.ts"
 import { urlOf } from "../Listing.ts"
 import { askedOf, orRefusal } from "../PanelActs.ts"
-import { forRole, moved, page } from "../Route.ts"
+import { laggingPage, moved, page } from "../Route.ts"
 
 /* The search box. */
 
@@ -43,7 +43,7 @@ const examples = (isAdmin: boolean) => [
 
 /** The route of the search box. */
 export const searchRoutes = [
-  forRole("viewer")("GET", "/ui/search", (given) =>
+  laggingPage("/ui/search", (given) =>
     Effect.gen(function*() {
       const { query, sender } = given
       const isAdmin = sender.role === "admin"

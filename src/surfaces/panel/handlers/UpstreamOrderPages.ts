@@ -5,7 +5,7 @@ import type { Filter } from "../Listing.ts"
 import { listView, windowOf } from "../Listing.ts"
 import { looked } from "../PanelActs.ts"
 import { orRefused, profilesOf } from "../PanelLists.ts"
-import { forRole, page } from "../Route.ts"
+import { laggingPage, page } from "../Route.ts"
 
 /* Orders that were placed at an upstream CA. */
 
@@ -16,7 +16,7 @@ const filtersOf = (config: Config): ReadonlyArray<Filter> => [
 
 /** The routes of upstream orders. */
 export const upstreamOrderRoutes = (config: Config) => [
-  forRole("viewer")("GET", "/ui/upstream-orders", (given) =>
+  laggingPage("/ui/upstream-orders", (given) =>
     Effect.gen(function*() {
       const { query } = given
       const { items, problem, total } = yield* orRefused(looked(listUpstreamOrders, given))
@@ -32,7 +32,7 @@ export const upstreamOrderRoutes = (config: Config) => [
         })
       }, problem === undefined ? {} : { status: problem.status })
     })),
-  forRole("viewer")("GET", "/ui/upstream-orders/{id}", ({ parameters: { id = "" }, query }) =>
+  laggingPage("/ui/upstream-orders/{id}", ({ parameters: { id = "" }, query }) =>
     Effect.gen(function*() {
       const order = yield* looked(readUpstreamOrder, { parameters: { orderId: id }, query })
       const urls = [

@@ -1,0 +1,70 @@
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type { StorageFailed } from "./Database.ts"
+import { Database, driverOf } from "./Database.ts"
+import type { Position } from "./Driver.ts"
+
+/* Requests whose reads may lack the last changes, because a standby answers them (docs/decisions/standby.md). */
+
+/** The number of changes that the standby must have. */
+type Changes = Effect.Effect<number, StorageFailed, Database>
+
+/** What a request may read from a standby. */
+export interface Allowance {
+  /** The state of the primary when the request began. */
+  readonly primary: Position
+  readonly changes: Changes
+  /** The number of changes at the primary when the request began. */
+  readonly known: number
+  /** Records that a read was answered by the standby, which was at most this many seconds behind. */
+  readonly note: (lagSeconds: number) => void
+}
+
+/** The allowance of the request of a fiber. By default no read may go to a standby. */
+export const allowance: Context.Reference<Allowance | undefined> = Context.Reference<Allowance | undefined>(
+  "acme/engine/sql/Lag/allowance",
+  { defaultValue: () => undefined }
+)
+
+/** Runs an effect whose reads go to the primary, also within {@link mayLag}. */
+export const atPrimary = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.provideService(self, allowance, undefined)
+
+/** A result, and by how many seconds it may be old at most. The lag is `undefined` if the primary answered every read. */
+export type Lagging<A> = readonly [result: A, lagSeconds: number | undefined]
+
+const plainly = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<Lagging<A>, E, R> =>
+  Effect.map(self, (result) => [result, undefined] as const)
+
+/**
+ * Runs an effect that only reads. Its reads go to the standby, if there is one. No decision about a write may rest on
+ * them. `changes` counts changes that the standby must have: as long as it has fewer of them than the primary, the
+ * primary answers. If the effect fails after the standby has answered, it runs again without the standby.
+ */
+export const mayLag = <A, E, R>(
+  self: Effect.Effect<A, E, R>,
+  changes: Changes
+): Effect.Effect<Lagging<A>, E, R | Database> =>
+  Effect.withFiber((fiber) => {
+    const { standby } = driverOf(fiber)
+    if (standby === undefined) return plainly(self)
+    const lagging = Effect.matchEffect(Effect.all([standby.primary, changes]), {
+      // The failure shows itself when the effect reads.
+      onFailure: () => plainly(self),
+      onSuccess: ([primary, known]) => {
+        let lag: number | undefined
+        const note = (seconds: number) => void (lag = Math.max(lag ?? 0, seconds))
+        const atStandby = Effect.provideService(
+          Effect.updateService(self, Database, () => standby.driver),
+          allowance,
+          { primary, changes, known, note }
+        )
+        return Effect.matchEffect(atStandby, {
+          // What the standby lacks may be why: a record that is not there yet.
+          onFailure: (error) => lag === undefined ? Effect.fail(error) : plainly(self),
+          onSuccess: (result) => Effect.succeed([result, lag] as const)
+        })
+      }
+    })
+    return Effect.flatMap(standby.isUsable, (isUsable) => isUsable ? lagging : plainly(self))
+  })
