@@ -27,6 +27,7 @@ import * as Graph from "./Graph.ts"
 import { isHealthy, isOwnMetrics } from "./Health.ts"
 import { Host } from "./Host.ts"
 import { database, isAbsent } from "./OpenDatabase.ts"
+import { compareStandby } from "./StandbyCheck.ts"
 
 /*
  * Tries everything outside this process that the configuration names: the database, ports, name servers, upstreams,
@@ -239,10 +240,15 @@ const eachOnce = <A extends object>(
   )
 }
 
+const isSet = (url: Redacted.Redacted): boolean => Redacted.value(url) !== ""
+
 const trialsOf = (config: Config, version: string): ReadonlyArray<Trial> => {
   const served = config.profiles.filter(({ enabled }) => enabled)
   return [
     ofDatabase(config),
+    ...isSet(config.database.read_url)
+      ? [trial("database.read_url", maskedDatabaseUrl(config.database.read_url), compareStandby(config))]
+      : [],
     ...ofListeners(config, version),
     ofResolver(config),
     ...eachOnce(served.map(({ name, signer }) => [`profiles.${name}.signer`, signer]), signing),

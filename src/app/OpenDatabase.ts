@@ -39,13 +39,15 @@ const absentRemedy =
  * Provides the database of a URL, by default `database.url`. Only the scheme selects the engine, and only that engine
  * is loaded. `name` is the setting that has the URL. A missing file is created only with `creates`: a command that
  * reads records in the wrong directory, or as another user, must not leave a file behind. `serving` means that listings
- * must not delay requests and jobs, and that no command may be alone with the database meanwhile.
+ * must not delay requests and jobs, and that no command may be alone with the database meanwhile. `reading` means that any
+ * server of the URL will do, because nothing is written.
  */
 export const database = (
   { database: settings }: Pick<Config, "database">,
-  { creates = false, name = "database.url", serving = false }: {
+  { creates = false, name = "database.url", reading = false, serving = false }: {
     readonly creates?: boolean
     readonly name?: string
+    readonly reading?: boolean
     readonly serving?: boolean
   } = {}
 ): Layer.Layer<Database, CommandFailed, Host> => {
@@ -62,7 +64,11 @@ export const database = (
             readers: serving ? readersOf(settings.pool_max) : 0,
             mustExist: !creates
           })
-          : (await import("../engine/sql/Postgres.ts")).layer({ ...settings, isServing: serving })
+          : (await import("../engine/sql/Postgres.ts")).layer({
+            ...settings,
+            isServing: serving,
+            ofSeveral: reading ? "any" : "read-write"
+          })
       ))
   )
   return engine.pipe(

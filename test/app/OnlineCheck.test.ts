@@ -232,6 +232,33 @@ resolver = "${name.address}"
       assert.match(empty.get("database.url") ?? "", /^ok: opened; \d+ migration\(s\) pending, for a worker's start$/)
     }))
 
+  it.live("compares the standby with the database", () =>
+    Effect.gen(function*() {
+      const { address: resolver } = yield* dnsAnswerer()
+      const [url, other] = yield* Effect.promise(() => Promise.all([freshPostgresUrl(), freshPostgresUrl()]))
+      const wrong = new URL(url)
+      wrong.password = "hunter2"
+      const found = (readUrl: string) =>
+        Effect.map(
+          check(
+            freshPlace(() =>
+              `${minimalConfig}[server]\nbind_address = "127.0.0.1:0"\n[dns]\nresolver = "${resolver}"\n`
+            ),
+            {
+              env: { ACME_SVC_DATABASE__URL: url, ACME_SVC_DATABASE__READ_URL: readUrl }
+            }
+          ),
+          ({ err, out }) => {
+            assert.notInclude(`${out}${err}`, "hunter2")
+            return rowsOf(out).get("database.read_url") ?? "absent"
+          }
+        )
+      assert.strictEqual(yield* found(url), "ok: opened; it is the server of database.url")
+      assert.strictEqual(yield* found(""), "absent")
+      assert.strictEqual(yield* found(other), "failed: it is no copy of the database of database.url")
+      assert.match(yield* found(wrong.href), /^failed: database\.read_url: postgres.*cannot be opened: .*password/)
+    }))
+
   it.live("is asked for: without it nothing is tried", () =>
     Effect.gen(function*() {
       const name = yield* dnsAnswerer()

@@ -34,7 +34,7 @@ export const askPosition = `SELECT (SELECT c.system_identifier || '/' || d.oid F
   extract(epoch FROM now())::float8 AS "now", extract(epoch FROM pg_last_xact_replay_timestamp())::float8 AS "replayed"`
 
 /** Reads the state of the server of a database. */
-const position = ({ single }: Driver): Effect.Effect<Position, SqlError> =>
+export const position = ({ single }: Driver): Effect.Effect<Position, SqlError> =>
   Effect.map(single({ text: askPosition, order: [], reads: true }, []), ([row]) => row as unknown as Position)
 
 /** Returns the row of {@link askPosition}, which was sent as the last but one of several statements. */
