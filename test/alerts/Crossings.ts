@@ -99,6 +99,11 @@ export const crossings: Readonly<Record<string, Crossing>> = {
     "12m",
     { instance, cause: "refused" }
   ),
+  StandbyUnused: crossing(
+    { "acme_svc_database_standby_reads_total{instance=\"acme:3002\",outcome=\"behind\"}": "0x4 0+1x80" },
+    "40m",
+    { instance, outcome: "behind" }
+  ),
   SignerFails: crossing(
     { "acme_svc_signer_failures_total{cause=\"script_failed\",profile=\"default\"}": "0x4 2x20" },
     "10m",
