@@ -273,6 +273,8 @@ describe("src", () => {
       "app/Cli.ts Effect.forkDetach",
       // the wait for a defect of the process; each step of a start is raced with it
       "app/commands/ServeCommand.ts Effect.forkChild",
+      // a listener, which ends with the check that waits for it
+      "app/ListenCheck.ts Effect.forkChild",
       // a request, which its listener counts, and the answer to a request that took too long
       "engine/http/Listener.ts Effect.runForkWith",
       "engine/http/Listener.ts Effect.forkChild",

@@ -26,6 +26,7 @@ import { maskedDatabaseUrl } from "../settings/DatabaseUrl.ts"
 import * as Graph from "./Graph.ts"
 import { isHealthy, isOwnMetrics } from "./Health.ts"
 import { Host } from "./Host.ts"
+import { tryListening } from "./ListenCheck.ts"
 import { database, isAbsent } from "./OpenDatabase.ts"
 import { compareStandby } from "./StandbyCheck.ts"
 
@@ -82,6 +83,9 @@ const ofDatabase = (config: Config): Trial =>
       return missing.length === 0 ? "opened" : `opened; ${missing.length} migration(s) pending, for a worker's start`
     })
   )
+
+const ofListening = (config: Config): Trial =>
+  trial("database.listen_url", maskedDatabaseUrl(config.database.listen_url), tryListening(config))
 
 /** Tries the ports of listeners. A port must be free, unless this service itself uses it. */
 const ofListeners = (config: Config, version: string): ReadonlyArray<Trial> => {
@@ -249,6 +253,7 @@ const trialsOf = (config: Config, version: string): ReadonlyArray<Trial> => {
     ...isSet(config.database.read_url)
       ? [trial("database.read_url", maskedDatabaseUrl(config.database.read_url), compareStandby(config))]
       : [],
+    ...Redacted.value(config.database.listen_url) === "" ? [] : [ofListening(config)],
     ...ofListeners(config, version),
     ofResolver(config),
     ...eachOnce(served.map(({ name, signer }) => [`profiles.${name}.signer`, signer]), signing),

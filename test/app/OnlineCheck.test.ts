@@ -1,17 +1,22 @@
 import { it } from "@effect/vitest"
 import { Effect } from "effect"
+import { once } from "node:events"
 import { readdirSync, writeFileSync } from "node:fs"
+import type { AddressInfo, Socket } from "node:net"
+import { connect, createServer } from "node:net"
 import { join } from "node:path"
 import { assert, describe } from "vitest"
 import { freshPostgresUrl } from "../support/Databases.ts"
 import { dnsAnswerer } from "../support/DnsAnswerer.ts"
 import { startDnsUpdateServer } from "../support/DnsUpdateServer.ts"
+import { through } from "../support/Forwarder.ts"
 import { mailServer } from "../support/MailServer.ts"
 import { freePort } from "../support/Ports.ts"
 import { fine, receiver } from "../support/Receiver.ts"
 import type { Around, Place } from "../support/RunCommand.ts"
 import { freshPlace } from "../support/RunCommand.ts"
 import { minimalConfig } from "../support/Server.ts"
+import { startTwoServers } from "../support/TwoServers.ts"
 
 /*
  * Tests `config check --online`, which tries each address and program that the configuration names, and changes nothing
@@ -111,6 +116,41 @@ const signsIn = mailServer({
   onAuth: ({ password, username }, _, done) =>
     username === "acme" && password === "right" ? done(null, { user: username }) : done(new Error("wrong password"))
 })
+
+/** Leads to a PostgreSQL server, and passes everything on except for notifications, as a proxy that pools transactions. */
+const deaf = (target: number) =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.promise(async () => {
+        const sockets = new Set<Socket>()
+        const server = createServer((client) => {
+          const upstream = connect(target, "127.0.0.1")
+          for (const socket of [client, upstream]) {
+            sockets.add(socket)
+            socket.on("error", () => undefined).on("close", () => sockets.delete(socket))
+          }
+          client.pipe(upstream)
+          let held = Buffer.alloc(0)
+          upstream.on("data", (chunk: Buffer) => {
+            held = Buffer.concat([held, chunk])
+            // A message is its type, its length without the type, and its contents.
+            for (let size = 0; held.length >= 5 && held.length >= (size = 1 + held.readUInt32BE(1));) {
+              if (held[0] !== "A".charCodeAt(0)) client.write(held.subarray(0, size))
+              held = held.subarray(size)
+            }
+          }).on("end", () => client.end())
+        }).listen(0, "127.0.0.1")
+        await once(server, "listening")
+        return { server, sockets }
+      }),
+      ({ server, sockets }) =>
+        Effect.sync(() => {
+          for (const socket of sockets) socket.destroy()
+          server.close()
+        })
+    ),
+    ({ server }) => (server.address() as AddressInfo).port
+  )
 
 describe("config check --online", () => {
   it.live("says of everything that is named that it is there, and changes nothing", () =>
@@ -258,6 +298,44 @@ resolver = "${name.address}"
       assert.strictEqual(yield* found(other), "failed: it is no copy of the database of database.url")
       assert.match(yield* found(wrong.href), /^failed: database\.read_url: postgres.*cannot be opened: .*password/)
     }))
+  it.live("says whether database.listen_url hears what is sent at database.url", () =>
+    Effect.gen(function*() {
+      const [url, other] = [
+        yield* Effect.promise(freshPostgresUrl),
+        yield* Effect.promise(freshPostgresUrl)
+      ]
+      const servers = yield* Effect.acquireRelease(
+        Effect.promise(startTwoServers),
+        (started) => Effect.promise(started.dispose)
+      )
+      const proxy = yield* deaf(Number(new URL(url).port))
+      const name = yield* dnsAnswerer()
+      const { run } = freshPlace(() => `${minimalConfig}[dns]\nresolver = "${name.address}"\n`)
+      const judged = (listenUrl: string, at = url) =>
+        Effect.map(
+          run(["config", "check", "--online"], {
+            env: {
+              ACME_SVC_SERVER__BIND_ADDRESS: "127.0.0.1:0",
+              ACME_SVC_DATABASE__URL: at,
+              ACME_SVC_DATABASE__POOLING: "transaction",
+              ACME_SVC_DATABASE__LISTEN_URL: listenUrl
+            }
+          }),
+          ({ code, out }) => [code, rowsOf(out).get("database.listen_url")] as const
+        )
+      assert.deepStrictEqual(yield* judged(url), [0, "ok: hears what is sent at database.url"])
+      assert.deepStrictEqual(yield* judged(other), [1, "failed: leads to another database than database.url"])
+      const [gone, away] = yield* judged(through(url, { port: yield* port }))
+      assert.strictEqual(gone, 1)
+      assert.match(away ?? "", /^failed: .*ECONNREFUSED/)
+      const [standing, standby] = yield* judged(servers.at.follower, servers.at.primary)
+      assert.strictEqual(standing, 1)
+      assert.match(standby ?? "", /^failed: .*cannot execute LISTEN during recovery/)
+      assert.deepStrictEqual(yield* judged(through(url, { port: proxy })), [
+        1,
+        "failed: does not hear what is sent at database.url: let it lead past a proxy that pools transactions"
+      ])
+    }).pipe(Effect.scoped))
 
   it.live("is asked for: without it nothing is tried", () =>
     Effect.gen(function*() {

@@ -29,6 +29,13 @@ const takePlace = (channel: string, { most }: Places) =>
   `SELECT place FROM generate_series(1, ${most}) AS place WHERE pg_try_advisory_lock(hashtext('${channel}'), place) LIMIT 1`
 
 /**
+ * SQL for a channel to which one process listens. Its answer is true if that process listens in another database than
+ * the one where this is asked.
+ */
+export const listensElsewhere = (channel: string): string =>
+  `SELECT pg_try_advisory_xact_lock(hashtext('${channel}'), 1) AS "isElsewhere"`
+
+/**
  * Listens for notifications on its own connection, which ends when the connections of the pool are renewed. `counted`
  * counts that connection while it is open. If all places are taken, it waits without a connection and tries again.
  */

@@ -53,7 +53,8 @@ const known: ReadonlyArray<Known> = [
   {
     when: /unsupported startup parameter/,
     cause: "refused",
-    remedy: "a proxy that pools transactions stands before PostgreSQL: set database.pooling to \"transaction\""
+    remedy:
+      "a proxy that pools transactions stands before PostgreSQL: set database.pooling to \"transaction\", and let database.listen_url lead past it"
   },
   {
     when: /self-signed certificate|unable to (get|verify) /,
