@@ -66,6 +66,9 @@ describe("the first minutes of a PostgreSQL database", () => {
       const driver = yield* openDriver(url, 1)
       yield* TestClock.setTime(madeAt * 1000)
       yield* Effect.provideService(migrated, Database, driver)
+      // Servers before PostgreSQL 15 tell the rows that they have read only some time later.
+      const version = yield* Effect.provideService(count("SHOW server_version_num"), Database, driver)
+      if (version < 150_000) return
       yield* Effect.gen(function*() {
         yield* crl.initialize
         // A statement is planned for good when it is used for the sixth time.

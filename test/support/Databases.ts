@@ -50,12 +50,19 @@ export const postgres: Backend = { name: "PostgreSQL", dialect: "postgres", fres
 /** Both backends, in every run, for tests that involve both at once. */
 export const bothDatabases: ReadonlyArray<Backend> = [sqlite, postgres]
 
+/** Whether the run is about another PostgreSQL than that of the packages (`npm run postgres`). */
+const isOfPostgres = process.env["ACME_TEST_POSTGRES_BIN"] !== undefined
+
 /**
  * The backends to run on, for `describe.each(databases)("… on $name", ({ freshUrl }) => …)`. Tests of statements and
- * the gate run on both, all other tests on SQLite. Programs that import this module outside of a test run use SQLite
- * too.
+ * the gate run on both, all other tests on SQLite. `npm run postgres` runs on PostgreSQL alone. Programs that import this
+ * module outside of a test run use SQLite too.
  */
-export const databases: ReadonlyArray<Backend> = process.env["VITEST"] !== undefined && inject("everyDatabase")
+export const databases: ReadonlyArray<Backend> = process.env["VITEST"] === undefined
+  ? [sqlite]
+  : isOfPostgres
+  ? [postgres]
+  : inject("everyDatabase")
   ? bothDatabases
   : [sqlite]
 

@@ -50,6 +50,10 @@ export interface PostgresCluster {
    * The follower has to be stopped first.
    */
   readonly follower: () => Promise<PostgresFollower>
+  /** Makes the server accept TLS with this certificate and key. */
+  readonly secure: (certificate: string, key: string) => Promise<void>
+  /** Starts another server on a data directory that somebody has made. */
+  readonly serve: (directory: string) => Promise<PostgresFollower>
   /** Ends the server and removes its data. */
   readonly stop: () => Promise<void>
 }
@@ -127,11 +131,13 @@ const runs = (directory: string, as: Credentials): boolean =>
   )
 
 /**
- * The directory of the server's binaries, in a form that `as` can use. An installation without scripts lacks the
- * symlinks to libraries, and this function repairs them. Another user cannot reach a checkout in a closed home
- * directory, so this function copies the binaries.
+ * The directory of the server's binaries, in a form that `as` can use: those that `ACME_TEST_POSTGRES_BIN` names, or
+ * else those of the package. An installation without scripts lacks the symlinks to libraries, and this function repairs
+ * them. Another user cannot reach a checkout in a closed home directory, so this function copies the binaries.
  */
 const usableBinaries = (as: Credentials, scratch: string): string => {
+  const chosen = process.env["ACME_TEST_POSTGRES_BIN"]
+  if (chosen !== undefined && chosen !== "") return chosen
   const installed = packageDirectory()
   const script = join(installed, "scripts/hydrate-symlinks.js")
   hydrate(script, installed)
@@ -143,6 +149,14 @@ const usableBinaries = (as: Credentials, scratch: string): string => {
   hydrate(script, copy)
   if (!runs(copy, as)) throw new Error(`the PostgreSQL binaries of ${installed} do not run on this machine`)
   return join(copy, "native/bin")
+}
+
+/** The major version of the server. Older servers lack some settings and functions. */
+const majorOf = (binaries: string): number => {
+  const said = execFileSync(join(binaries, "postgres"), ["--version"], { encoding: "utf8" })
+  const [, major] = /\) (\d+)/.exec(said) ?? []
+  if (major === undefined) throw new Error(`${binaries}/postgres says ${said}`)
+  return Number(major)
 }
 
 /** Runs the server and prints its process id. When our process ends, however suddenly, the server ends too. */
@@ -184,7 +198,7 @@ const launch = (command: string, parameters: ReadonlyArray<string>, as: Credenti
     })
     child.stderr.on("data", (chunk: Buffer) => {
       said = (said + chunk.toString()).slice(-8000)
-      if (/database system is ready to accept (?:read-only )?connections/.test(said)) {
+      if (/database system is ready to accept (?:read[- ]only )?connections/.test(said)) {
         resolve({ pid, supervisor: child, exited })
       }
     })
@@ -232,10 +246,12 @@ const settings = [
   "shared_buffers=64MB",
   "wal_level=minimal",
   "max_wal_senders=0",
-  "io_method=sync",
   "jit=off",
   "log_checkpoints=off"
 ]
+
+// Servers before PostgreSQL 18 always read in this way.
+const readsSynchronously = ["io_method=sync"]
 
 // Settings that allow a follower, but do not keep the log for ever.
 const followedSettings = ["wal_level=replica", "max_wal_senders=4", "wal_keep_size=256MB", "hot_standby=on"]
@@ -262,13 +278,14 @@ const execute = (url: string, statement: string): Promise<void> =>
   })
 
 /** Copies the data of a running server for a follower, by the low-level backup of PostgreSQL's manual. */
-const copyData = (url: string, from: string, to: string): Promise<void> =>
+const copyData = (url: string, from: string, to: string, major: number): Promise<void> =>
   connected(url, async (client) => {
-    await client.query("SELECT pg_backup_start('follower', true)")
+    const [start, stop] = major >= 15
+      ? ["pg_backup_start('follower', true)", "pg_backup_stop(false)"]
+      : ["pg_start_backup('follower', true, false)", "pg_stop_backup(false)"]
+    await client.query(`SELECT ${start}`)
     execFileSync("cp", ["-a", from, to])
-    const { rows: [stopped] } = await client.query<{ readonly labelfile: string }>(
-      "SELECT labelfile FROM pg_backup_stop(false)"
-    )
+    const { rows: [stopped] } = await client.query<{ readonly labelfile: string }>(`SELECT labelfile FROM ${stop}`)
     const source = new URL(url)
     const connection = `host=127.0.0.1 port=${source.port} user=postgres password=${source.password}`
     for (const left of ["postmaster.pid", "postmaster.opts"]) rmSync(join(to, left), { force: true })
@@ -329,12 +346,13 @@ export const startPostgres = async (options: PostgresOptions = {}): Promise<Post
     if (options.kept === undefined) rmSync(scratch, { recursive: true, force: true, maxRetries: 3 })
   }
 
-  const launcher = (binaries: string) => (directory: string, port: number): Promise<Running> =>
+  const launcher = (binaries: string, major: number) => (directory: string, port: number): Promise<Running> =>
     launch(
       join(binaries, "postgres"),
       ["-D", directory, "-p", `${port}`].concat(
         [
           ...settings,
+          ...major >= 18 ? readsSynchronously : [],
           ...options.durable === true ? [] : speed,
           ...options.followed === true ? followedSettings : [],
           ...options.within === undefined ? [] : smallSettings,
@@ -347,20 +365,21 @@ export const startPostgres = async (options: PostgresOptions = {}): Promise<Post
   const start = async () => {
     chmodSync(scratch, 0o755)
     const binaries = usableBinaries(as, scratch)
-    if (!isThere) initialize(binaries)
+    const major = majorOf(binaries)
+    if (!isThere) initialize(binaries, major)
 
-    const launchOn = launcher(binaries)
+    const launchOn = launcher(binaries, major)
     for (let attempt = 0;; attempt++) {
       const port = await freePort()
       try {
-        return { port, running: await launchOn(data, port), launchOn }
+        return { port, running: await launchOn(data, port), launchOn, major }
       } catch (error) {
         if (attempt === 4 || !String(error).includes("could not create any TCP/IP sockets")) throw error
       }
     }
   }
 
-  const initialize = (binaries: string) => {
+  const initialize = (binaries: string, major: number) => {
     writeFileSync(passwordFile, password, { mode: 0o600 })
     given(scratch)
     given(passwordFile)
@@ -372,12 +391,12 @@ export const startPostgres = async (options: PostgresOptions = {}): Promise<Post
       "--encoding=UTF8",
       "--no-locale",
       "--no-sync",
-      "--no-instructions",
+      ...major >= 14 ? ["--no-instructions"] : [],
       ...options.within === undefined ? [] : ["--wal-segsize=1"]
     ], { ...as, cwd: scratch, stdio: "pipe", env: { PATH: process.env["PATH"], LC_ALL: "C" } })
   }
 
-  const { launchOn, port, running: first } = await start().catch((error: unknown) => {
+  const { launchOn, major, port, running: first } = await start().catch((error: unknown) => {
     remove()
     throw error
   })
@@ -390,12 +409,33 @@ export const startPostgres = async (options: PostgresOptions = {}): Promise<Post
     if (current !== undefined) await end(current, signal)
   }
 
+  const secure = async (certificate: string, key: string) => {
+    for (const [from, name] of [[certificate, "server.crt"], [key, "server.key"]] as const) {
+      cpSync(from, join(data, name))
+      chmodSync(join(data, name), 0o600)
+      given(join(data, name))
+    }
+    await execute(adminUrl, "ALTER SYSTEM SET ssl = on")
+    await execute(adminUrl, "SELECT pg_reload_conf()")
+  }
+
+  const serve = async (directory: string): Promise<PostgresFollower> => {
+    if (as.uid !== undefined && as.gid !== undefined) execFileSync("chown", ["-R", `${as.uid}:${as.gid}`, directory])
+    const otherPort = await freePort()
+    const other = await launchOn(directory, otherPort)
+    return {
+      port: otherPort,
+      promote: () => execute(urlOf(otherPort), "SELECT pg_promote(true, 60)"),
+      stop: () => end(other, "SIGINT")
+    }
+  }
+
   const follower = async (): Promise<PostgresFollower> => {
     const home = mkdtempSync(join(tmpdir(), "acme-postgres-"))
     chmodSync(home, 0o755)
     given(home)
     const copy = join(home, "data")
-    await copyData(adminUrl, data, copy)
+    await copyData(adminUrl, data, copy, major)
     for (const made of ["backup_label", "standby.signal"]) given(join(copy, made))
     const followerPort = await freePort()
     const following = await launchOn(copy, followerPort)
@@ -430,6 +470,8 @@ export const startPostgres = async (options: PostgresOptions = {}): Promise<Post
     },
     isGone: () => running === undefined || hasEnded(running),
     follower,
+    secure,
+    serve,
     stop: async () => {
       await finish("SIGINT")
       remove()

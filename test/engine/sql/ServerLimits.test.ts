@@ -81,6 +81,11 @@ describe("time limits of PostgreSQL", () => {
 
   it.live("on idle sessions end neither the listening connection nor a request", () =>
     Effect.gen(function*() {
+      const known = yield* Effect.promise(() =>
+        freshPostgresUrl().then((url) => sqlAt(url, "SELECT 1 FROM pg_settings WHERE name = 'idle_session_timeout'"))
+      )
+      // Servers before PostgreSQL 14 end no session for being idle.
+      if (known.length === 0) return
       const url = yield* databaseWith({ idle_session_timeout: "1s" })
       const driver = yield* open(url)
       const listen = driver.listen ?? assert.fail("nobody listens")

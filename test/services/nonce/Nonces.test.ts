@@ -328,8 +328,8 @@ describe.each(databases)("nonces on $name", (backend) => {
       Effect.gen(function*() {
         const [good, bad] = [yield* addAccount("p", "good"), yield* addAccount("p", "bad")]
         yield* sql(
-          "UPDATE accounts SET contact = 'no JSON' WHERE pubkey = (SELECT max(pubkey) FROM accounts WHERE pubkey < "
-            + (backend.dialect === "sqlite" ? "X'67')" : "'g'::bytea)")
+          "UPDATE accounts SET contact = 'no JSON' WHERE pubkey = (SELECT pubkey FROM accounts WHERE pubkey < "
+            + (backend.dialect === "sqlite" ? "X'67'" : "'g'::bytea") + " ORDER BY pubkey DESC LIMIT 1)"
         )
         const [one, two] = yield* Effect.forEach(
           [[good, "good"], [bad, "bad"]] as const,
