@@ -67,6 +67,8 @@ const databaseOf = Effect.fnUntraced(function*(owner: string) {
   const url = yield* Effect.promise(() => server.createDatabase())
   const admin = yield* connect(url)
   yield* query(admin, `ALTER DATABASE ${new URL(url).pathname.slice(1)} OWNER TO ${owner}`)
+  // As docs/recipes/postgres-database.sql does: before PostgreSQL 15 the schema belongs to the superuser.
+  yield* query(admin, `ALTER SCHEMA public OWNER TO ${owner}`)
   const driver = yield* openDriver(as(url, owner), 1)
   yield* Effect.provideService(migrated, Database, driver)
   return { url, admin }

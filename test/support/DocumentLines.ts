@@ -149,6 +149,23 @@ export const linesOf = {
     orphanJobs: "acme-svc jobs list --kind orphan_revoke",
     caEnd: "openssl x509 -in ca.pem -noout -subject -enddate"
   },
+  databases: {
+    makeDatabase: "psql --dbname=postgres --file=docs/recipes/postgres-database.sql",
+    passwordOfOwner: "psql --dbname=postgres --command=\"\\password acme\"",
+    passwordOfFront: "psql --dbname=postgres --command=\"\\password acme_front\"",
+    passwordOfAdmin: "psql --dbname=postgres --command=\"\\password acme_admin\"",
+    passwordOfWorker: "psql --dbname=postgres --command=\"\\password acme_worker\"",
+    grantRoles: "psql --host=db.example --username=acme --dbname=acme --file=docs/recipes/postgres-roles.sql",
+    makeReplicator: "psql --dbname=postgres --command=\"CREATE ROLE replicator LOGIN REPLICATION\"",
+    passwordOfReplicator: "psql --dbname=postgres --command=\"\\password replicator\"",
+    baseBackup:
+      "pg_basebackup --dbname=\"host=db1.example user=replicator application_name=db2\" --pgdata=/var/lib/postgresql/15/main --write-recovery-conf --create-slot --slot=db2 --checkpoint=fast",
+    standbys:
+      "psql --dbname=postgres --command=\"SELECT application_name, state, sync_state FROM pg_stat_replication\"",
+    waitForStandby:
+      "psql --dbname=postgres --command=\"ALTER SYSTEM SET synchronous_standby_names = 'FIRST 1 (db2)'\" --command=\"SELECT pg_reload_conf()\"",
+    promote: "psql --dbname=postgres --command=\"SELECT pg_promote()\""
+  },
   development: {
     prune: "npm prune --omit=dev",
     relink: "npm rebuild --ignore-scripts",
@@ -178,6 +195,7 @@ export const lines = {
   ...linesOf.backup,
   ...linesOf.signers,
   ...linesOf.runbooks,
+  ...linesOf.databases,
   ...linesOf.development
 } as const
 

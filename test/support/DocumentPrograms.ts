@@ -16,6 +16,7 @@ export const ofTheGate: ReadonlyArray<string> = [
   "npm run faults -- --rounds 1 --share 0.05",
   "npm run bench -- --check",
   "npm run alerts",
+  "npm run postgres",
   "npm test -- docs/"
 ]
 

@@ -13,7 +13,7 @@ export const documents: ReadonlyArray<string> = [
   "CONTRIBUTING.md",
   "CHANGELOG.md",
   "SECURITY.md",
-  ...["docs", "docs/operate/runbooks"].flatMap((folder) =>
+  ...["docs", "docs/operate", "docs/operate/runbooks"].flatMap((folder) =>
     readdirSync(join(repository, folder)).filter((name) => name.endsWith(".md")).map((name) => `${folder}/${name}`)
   )
 ]

@@ -1,4 +1,6 @@
 import { spawnSync } from "node:child_process"
+import { existsSync } from "node:fs"
+import { join } from "node:path"
 import { assert } from "vitest"
 import { text } from "./Documents.ts"
 
@@ -10,6 +12,15 @@ export const isInstalled = (name: "certbot" | "curl" | "lego" | "pebble"): boole
 
 /** Whether the clients of the documents are installed. */
 export const client = { certbot: isInstalled("certbot"), curl: isInstalled("curl"), lego: isInstalled("lego") }
+
+/** The folder of the PostgreSQL programs that an operator uses; undefined unless `npm run postgres` names one. */
+export const postgresPrograms: string | undefined =
+  ((folder) => folder !== undefined && existsSync(join(folder, "psql")) ? folder : undefined)(
+    process.env["ACME_TEST_POSTGRES_BIN"]
+  )
+
+/** A line for PostgreSQL's programs, which only that step of the gate has. */
+export const gateHasPostgres = (): void => assert.match(text(".ci/run"), /^steadied npm run postgres$/m)
 
 /**
  * A line for an absent client. The gate installs the client for its interop run, and runs the documents once more after

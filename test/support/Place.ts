@@ -13,7 +13,7 @@ import { lines, linesOf } from "./DocumentLines.ts"
 import { documents, repository } from "./Documents.ts"
 import { isFull } from "./Full.ts"
 import { startHttp01Responder } from "./Http01Responder.ts"
-import { client, gateComesBack } from "./Installed.ts"
+import { client, gateComesBack, gateHasPostgres, postgresPrograms } from "./Installed.ts"
 import { freePort } from "./Ports.ts"
 import { watch } from "./Watchdog.ts"
 
@@ -99,7 +99,6 @@ export class Place {
 
   private get variables(): Readonly<Record<string, string>> {
     return {
-      PATH: `${this.binaries}:${process.env["PATH"]}`,
       HOME: this.home,
       // The plugins that dprint has compiled.
       DPRINT_CACHE_DIR: join(homedir(), ".cache/dprint"),
@@ -108,7 +107,8 @@ export class Place {
       ACME_SVC_SERVER__BIND_ADDRESS: `127.0.0.1:${this.port}`,
       ACME_SVC_SERVER__BASE_URL: `http://localhost:${this.port}`,
       ACME_SVC_CHALLENGE__HTTP_01__PORT: `${this.httpPort}`,
-      ...this.env
+      ...this.env,
+      PATH: `${this.binaries}:${this.env["PATH"] ?? process.env["PATH"]}`
     }
   }
 
@@ -139,10 +139,10 @@ export class Place {
     return commandLine(words, { config: null, directory: this.directory, env })
   }
 
-  /** Runs a line to its end. */
-  paste(line: Line): Promise<Ended> {
+  /** Runs a line to its end, with these assignments of variables before it. */
+  paste(line: Line, variables = ""): Promise<Ended> {
     exercised.add(line)
-    return this.run(this.rewritten(line))
+    return this.run(`${variables} ${this.rewritten(line)}`.trim())
   }
 
   /** Runs a line that has to succeed, and returns its output. */
@@ -237,6 +237,7 @@ export const hasRunLinesOf = (home: Home): void => {
   describe("this test", () => {
     it("has run every line, or the gate will", () => {
       const own = Object.keys(linesOf[home]) as ReadonlyArray<Line>
+      if (home === "databases" && postgresPrograms === undefined) return gateHasPostgres()
       const lacking = own.filter((line) => isOfAbsent(line) || !isFull && inFull.includes(line))
       for (const line of own) if (!lacking.includes(line)) assert.isTrue(exercised.has(line), lines[line])
       if (lacking.length > 0) gateComesBack()

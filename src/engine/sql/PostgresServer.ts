@@ -125,7 +125,19 @@ export const isPassing = (cause: unknown): boolean =>
   cause instanceof Error && /^(08|XX000)/.test(codeOf(cause)) && ofProxies.test(cause.message)
 
 const askState =
-  `SELECT pg_is_in_recovery() AS "isStandby", current_setting('transaction_read_only') = 'on' AS "isReadOnly"`
+  `SELECT pg_is_in_recovery() AS "isStandby", current_setting('transaction_read_only') = 'on' AS "isReadOnly",
+   current_setting('server_version_num')::integer AS "version"`
+
+/** The oldest version that the statements were run on, as `server_version_num` has it. */
+const oldest = 130_000
+
+/** Says that a server is older than the statements permit. No later attempt can succeed. */
+const tooOld = (version: number): Error =>
+  new Error(
+    `the server is PostgreSQL ${Math.floor(version / 10_000)}, and the service needs ${
+      oldest / 10_000
+    } or newer (docs/operate/databases.md)`
+  )
 
 // What the server, the database and the role say, whatever this session has set.
 const askLimits = `SELECT json_object_agg(name, reset_val::bigint) AS "limits" FROM pg_settings
@@ -137,6 +149,7 @@ const lower = (ours: number, theirs = 0): number => theirs > 0 ? Math.min(ours, 
 interface State {
   readonly isStandby: boolean
   readonly isReadOnly: boolean
+  readonly version: number
   /** Whether no command is alone with the database. */
   readonly isFree?: boolean
 }
@@ -196,6 +209,7 @@ export class Connector {
     const client = makeClient(server, keepsSession, this.limits)
     try {
       const state = await opened<State>(client, server, sharesLock ? `${askState}, ${shareLock} AS "isFree"` : askState)
+      if (state.version < oldest) throw tooOld(state.version)
       if (!fits[attributes](state)) throw new Unfit(attributes, state.isReadOnly)
       if (state.isFree === false) throw new Error(copied)
       client.isReadOnly = state.isReadOnly
