@@ -9,7 +9,7 @@ import type { Migration } from "../src/engine/sql/Migrations.ts"
 import * as Migrations from "../src/engine/sql/Migrations.ts"
 import type { Record } from "../src/engine/telemetry/EventLog.ts"
 import { layerMemory } from "../src/engine/telemetry/EventLog.ts"
-import { databases, postgres, sqlite, useDatabase } from "./support/Databases.ts"
+import { bothDatabases, databases, postgres, sqlite, useDatabase } from "./support/Databases.ts"
 import { isFull } from "./support/Full.ts"
 import { column, count, eventsOf, migrationsFolder, migrationsOf, openDriver, sql } from "./support/Graph.ts"
 
@@ -231,7 +231,7 @@ describe("the schema", () => {
   it.live("is the same on both engines: tables, columns, indexes, foreign keys", () =>
     Effect.gen(function*() {
       const shapes: Array<ReadonlyMap<string, Shape>> = []
-      for (const { dialect, freshUrl } of databases) {
+      for (const { dialect, freshUrl } of bothDatabases) {
         const driver = yield* openDriver(yield* Effect.promise(() => freshUrl()))
         yield* Effect.provideService(
           Effect.gen(function*() {
