@@ -148,6 +148,20 @@ const keepsKey = (name: string, { volumes = [] }: IPodSpec): void => {
   check(given === expected, `${name} is given ${given} of the CA`)
 }
 
+/** Every pod comes to the database as a role of its own, and only `migrate` as the owner. */
+const comesAsItself = (name: string, { containers, initContainers = [] }: IPodSpec): void => {
+  const secretsOf = (all: ReadonlyArray<(typeof containers)[number]>) =>
+    all.flatMap(({ env = [] }) => env.map(({ name: key, valueFrom }) => `${key} ${valueFrom?.secretKeyRef?.name}`))
+      .join()
+  const role = name.replace("acme-svc-", "")
+  const [own, before] = [secretsOf(containers), secretsOf(initContainers)]
+  check(own === `ACME_SVC_DATABASE__URL acme-svc-database-${role}`, `${name} comes to the database with ${own}`)
+  const expected = role === "worker" ? "ACME_SVC_DATABASE__URL acme-svc-database-migrate" : ""
+  check(before === expected, `before ${name}, the database is entered with ${before}`)
+  const whole = [...containers, ...initContainers].flatMap(({ envFrom = [] }) => envFrom)
+  check(whole.length === 0, `${name} is given every variable of a secret`)
+}
+
 /** The value of a key in the configuration in force. */
 const valueOf = (shown: string, key: string): string => {
   const { items }: { readonly items: ReadonlyArray<{ readonly key: string; readonly value: unknown }> } = JSON.parse(
@@ -186,10 +200,16 @@ const play = async ({ directory, step }: Site): Promise<void> => {
     )
     for (const { name, pod } of pods) isRestricted(name, pod)
     for (const { name, pod } of pods) keepsKey(name, pod)
+    for (const { name, pod } of pods) comesAsItself(name, pod)
   })
   const config = manifests.find(({ kind }) => kind === "ConfigMap")
   const text = new ConfigMap(structuredClone(config) ?? {}).data?.["config.toml"] ?? ""
-  const laidOut = { config: layOut(text, directory), directory: join(directory, "pod") }
+  const laidOut = {
+    config: layOut(text, directory),
+    directory: join(directory, "pod"),
+    env: { ACME_SVC_DATABASE__URL: "postgres://acme_front:secret@db.example/acme" }
+  }
+  check(!/^\[database\]|PGPASSWORD/m.test(text), "the pods share what leads to the database")
   await step("configure the service", async () => {
     const { code, stderr, stdout } = await runToEnd(["config", "check"], laidOut)
     check(code === 0, `${stdout}${stderr}`)
