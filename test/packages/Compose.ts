@@ -30,6 +30,9 @@ interface Service {
   readonly restart?: string
   readonly stop_grace_period?: string
   readonly secrets?: ReadonlyArray<string>
+  readonly command?: ReadonlyArray<string>
+  readonly env_file?: string
+  readonly environment?: Readonly<Record<string, string>>
 }
 
 interface Compose {
@@ -51,6 +54,31 @@ const faultsOf = (compose: Compose): string => {
   return holds ? "" : ajv.errorsText()
 }
 
+/** Services that end when they have done their work. */
+const once: ReadonlyArray<string> = ["migrate", "grant"]
+
+/** The file with the URL of the database, by the service that is given it. */
+const urls: Readonly<Record<string, string>> = {
+  "acme-1": "acme",
+  "acme-2": "acme",
+  worker: "worker",
+  admin: "admin",
+  migrate: "migrate",
+  grant: "migrate"
+}
+
+/** Fails unless every service comes to the database as a role of its own, and none as the superuser. */
+const separates = (file: keyof typeof examples): void => {
+  for (const [name, { env_file: given, environment = {} }] of Object.entries(read(file).services)) {
+    const url = urls[name]
+    const expected = url === undefined ? undefined : `./secrets/database-${url}.env`
+    check(given === expected, `${file}: ${name} is given ${given}`)
+    check(!("POSTGRES_USER" in environment), `${file}: the superuser is an account of the service`)
+  }
+  const config = readFileSync(join(folder, examples[file]), "utf8")
+  check(!/^\[database\]/m.test(config), `${file}: the services share what leads to the database`)
+}
+
 /** Fails unless a compose file is valid, and confines everything in it. */
 const looksOver = (file: keyof typeof examples): void => {
   const compose = read(file)
@@ -63,11 +91,12 @@ const looksOver = (file: keyof typeof examples): void => {
     says(name === "postgres" || service.init === true, "has nobody to reap what programs leave behind")
     says(cap_drop.join() === "ALL" && cap_add.length === 0, "has capabilities")
     says(security_opt.includes("no-new-privileges:true"), "may gain privileges")
-    says(healthcheck !== undefined, "is not asked for its health")
-    says(restart === "unless-stopped", "stays down")
-    says(service.stop_grace_period !== undefined, "is killed after ten seconds")
+    const isOnce = once.includes(name)
+    says(isOnce || healthcheck !== undefined, "is not asked for its health")
+    says(restart === (isOnce ? "on-failure" : "unless-stopped"), "stays down")
+    says(isOnce || service.stop_grace_period !== undefined, "is killed after ten seconds")
     says(
-      secrets.length > 0 && secrets.every((secret) => secret in compose.secrets),
+      (name === "grant" || secrets.length > 0) && secrets.every((secret) => secret in compose.secrets),
       "is given secrets that nobody declares"
     )
     says(secrets.includes("ca.key") === (name === "worker"), "and the key of the CA do not belong together")
@@ -83,7 +112,11 @@ const configures = async (file: keyof typeof examples, directory: string): Promi
   const config = readFileSync(join(folder, examples[file]), "utf8")
     .replaceAll("\"/run/secrets/", `"${secrets}/`)
     .replaceAll("\"/var/lib/acme-svc/", `"${secrets}/`)
-  const { code, stderr, stdout } = await runToEnd(["config", "check"], { config, directory: secrets })
+  const { code, stderr, stdout } = await runToEnd(["config", "check"], {
+    config,
+    directory: secrets,
+    env: file === "compose.yaml" ? {} : { ACME_SVC_DATABASE__URL: "postgres://acme_front:secret@postgres/acme" }
+  })
   check(code === 0, `${file}: ${stdout}${stderr}`)
 }
 
@@ -91,6 +124,7 @@ const play = async ({ directory, step }: Site): Promise<void> => {
   await step("compose.yaml confines", async () => looksOver("compose.yaml"))
   await step("compose.yaml configures", () => configures("compose.yaml", directory))
   await step("compose.postgres.yaml confines", async () => looksOver("compose.postgres.yaml"))
+  await step("compose.postgres.yaml separates the roles", async () => separates("compose.postgres.yaml"))
   await step("compose.postgres.yaml configures", () => configures("compose.postgres.yaml", directory))
 }
 
