@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { spawnSync } from "node:child_process"
 import { X509Certificate } from "node:crypto"
 import { once } from "node:events"
-import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import type { AddressInfo } from "node:net"
 import { createServer } from "node:net"
 import { join, resolve } from "node:path"
@@ -20,7 +20,7 @@ import { minimalConfig, runToEnd, startServer } from "./support/Server.ts"
 const repository = resolve(import.meta.dirname, "..")
 const text = (file: string): string => readFileSync(join(repository, file), "utf8")
 
-/** The values by `Section.Key`. No key occurs twice. */
+/** The values by `Section.Key`. Only files of variables occur several times, and are joined. */
 type Unit = ReadonlyMap<string, string>
 
 const unitOf = (file: string): Unit => {
@@ -32,8 +32,9 @@ const unitOf = (file: string): Unit => {
     if (opened !== undefined) section = opened
     else {
       const [, key = "", value = ""] = /^(\w+)=(.*)$/.exec(line) ?? assert.fail(`${file}: ${line}`)
-      assert.isFalse(unit.has(`${section}.${key}`), `${file} says ${key} twice`)
-      unit.set(`${section}.${key}`, value)
+      const before = unit.get(`${section}.${key}`)
+      assert.isTrue(before === undefined || key === "EnvironmentFile", `${file} says ${key} twice`)
+      unit.set(`${section}.${key}`, before === undefined ? value : `${before} ${value}`)
     }
   }
   return unit
@@ -79,6 +80,15 @@ class Host {
     )
     const [node, main, verb, ...flags] = start
     assert.deepStrictEqual([node, main, verb], [process.execPath, join(repository, "dist/main.js"), "serve"])
+    const files = (unit.get("Service.EnvironmentFile") ?? "").split(" ").map((said) =>
+      this.here(said.replace(/^-/, "").replaceAll("%i", instance))
+    )
+    const inFiles = files.filter((file) => existsSync(file)).flatMap((file) =>
+      readFileSync(file, "utf8").split("\n").flatMap((line) => {
+        const [, name = "", value = ""] = /^(\w+)=(.*)$/.exec(line) ?? []
+        return name === "" ? [] : [[name, value] as const]
+      })
+    )
     const variables = (unit.get("Service.Environment") ?? "").split(" ").map((said) => {
       const [, name = "", value = ""] = /^(\w+)=(\S+)$/.exec(said) ?? assert.fail(said)
       return [name, this.here(value.replaceAll("%i", instance))]
@@ -87,7 +97,7 @@ class Host {
       config: null,
       directory: this.here(unit.get("Service.WorkingDirectory") ?? ""),
       flags,
-      env: Object.fromEntries(variables)
+      env: Object.fromEntries([...variables, ...inFiles])
     }
   }
 }
@@ -188,7 +198,8 @@ describe("acme-svc@.service", () => {
     const differences = [...template].filter(([key, value]) => unit.get(key) !== value)
     assert.deepStrictEqual(Object.fromEntries(differences), {
       "Unit.Description": "ACME certificate service (%i)",
-      "Service.ExecStart": `${of("ExecStart")} --role %i`
+      "Service.ExecStart": `${of("ExecStart")} --role %i`,
+      "Service.EnvironmentFile": `${of("EnvironmentFile")} -/etc/acme-svc/env.%i`
     })
     assert.deepStrictEqual([...template.keys()], [...unit.keys()])
   })
@@ -210,6 +221,21 @@ describe("acme-svc@.service", () => {
     } finally {
       for (const server of servers.toReversed()) assert.strictEqual((await server.stop()).code, 0)
     }
+  })
+
+  it("gives each role the database URL of its own file, and no other role's", () => {
+    const host = new Host()
+    const urls = { worker: "acme_worker", acme: "acme_front", admin: "acme_admin" }
+    for (const [role, user] of Object.entries(urls)) {
+      writeFileSync(join(host.etc, `env.${role}`), `ACME_SVC_DATABASE__URL=postgres://${user}@db.example/acme\n`)
+    }
+    writeFileSync(join(host.etc, "env.commands"), "ACME_SVC_DATABASE__URL=postgres://acme@db.example/acme\n")
+    const urlOf = (from: Unit, instance: string) => host.process(from, instance).env?.["ACME_SVC_DATABASE__URL"]
+    for (const [role, user] of Object.entries(urls)) {
+      assert.strictEqual(urlOf(template, role), `postgres://${user}@db.example/acme`)
+    }
+    assert.strictEqual(urlOf(shared, "1"), "postgres://acme_front@db.example/acme")
+    assert.isUndefined(urlOf(unit, ""))
   })
 
   it("leaves the CA's key to the worker", async () => {
@@ -234,7 +260,8 @@ describe("acme-svc-acme@.service", () => {
     assert.deepStrictEqual(Object.fromEntries(differences), {
       "Unit.Description": "ACME certificate service (acme, process %i)",
       "Service.ExecStart": `${of("ExecStart")} --role acme`,
-      "Service.Environment": `${of("Environment")} ${environment}`
+      "Service.Environment": `${of("Environment")} ${environment}`,
+      "Service.EnvironmentFile": `${of("EnvironmentFile")} -/etc/acme-svc/env.acme`
     })
     assert.deepStrictEqual([...shared.keys()], [...unit.keys()])
   })
@@ -285,8 +312,10 @@ describe("acme-svc, the command for root", () => {
     assert.strictEqual(run("migrate", "--check").status, 3)
     writeFileSync(
       join(host.etc, "env"),
-      "# not this\n\nACME_SVC_SERVER__BASE_URL=https://acme.example\nACME_SVC_SIGNER__LOCAL_CA__SUBJECT__COMMON_NAME=A CA=1 $HOME"
+      "# not this\n\nACME_SVC_SERVER__BASE_URL=https://all.example\nACME_SVC_SIGNER__LOCAL_CA__SUBJECT__COMMON_NAME=A CA=1 $HOME"
     )
+    // What commands alone have outranks what all have.
+    writeFileSync(join(host.etc, "env.commands"), "ACME_SVC_SERVER__BASE_URL=https://acme.example\n")
     const init = run("init")
     assert.deepStrictEqual([init.status, init.stderr], [0, ""])
     const { subject } = new X509Certificate(readFileSync(join(host.state, "ca.pem")))
