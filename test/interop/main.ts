@@ -14,6 +14,7 @@ import { uacme } from "./clients/Uacme.ts"
 import { endWith, tellOutcomes } from "./Closing.ts"
 import { canTrust } from "./Command.ts"
 import { forwarderCommands, playForwarders } from "./Forwarders.ts"
+import { frontCommands, playFronts } from "./Fronts.ts"
 import { guideCommands, playGuides } from "./guides/Guides.ts"
 import { otherVersions } from "./guides/Tried.ts"
 import { mailCommands, playMail } from "./mail/Mail.ts"
@@ -149,6 +150,7 @@ const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>
     ...chosen.flatMap((client) => client.commands),
     ...forwarderCommands(isChosen),
     ...proxyCommands(isChosen),
+    ...frontCommands(isChosen),
     ...guideCommands(isChosen),
     ...isChosen("systemd") ? unitCommands : [],
     ...isChosen("relay") ? relayCommands : [],
@@ -174,6 +176,7 @@ const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>
       const plays: ReadonlyArray<() => Promise<ReadonlyArray<Outcome>>> = [
         () => playForwarders(say, isChosen),
         () => playProxies(say, isChosen),
+        () => playFronts(say, isChosen),
         ...isChosen("zone updates") ? [() => playZoneUpdates(nameServer)] : [],
         ...isChosen("relay") ? [() => playRelays(nameServer, () => cluster.createDatabase(), say)] : [],
         ...isChosen("upstreams") ? [() => playUpstreams(nameServer, () => cluster.createDatabase(), say, false)] : [],
