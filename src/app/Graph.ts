@@ -24,6 +24,7 @@ import { Queue } from "../engine/queue/Queue.ts"
 import { Waits } from "../engine/queue/Waits.ts"
 import type { Database } from "../engine/sql/Database.ts"
 import * as Registry from "../engine/telemetry/Registry.ts"
+import { takeBack } from "../operations/work/crl/ServedLists.ts"
 import { AuditAllowance } from "../services/audit/AuditAllowance.ts"
 import { AccountKeys } from "../services/keys/AccountKeys.ts"
 import { PublicKeys } from "../services/keys/PublicKeys.ts"
@@ -76,14 +77,13 @@ export const kept = (roles: Roles) =>
       Registry.layer(rolesText(roles), series),
       Loops.layer,
       Layer.provideMerge(
-        Notifier.layer(config),
+        Layer.merge(Notifier.layer(config), PublishedCrls.layer(takeBack)),
         Queue.layer({ kinds: knownKinds, maxAttempts: () => config().jobs.max_attempts })
       ),
       Nonces.layer({ ttlSeconds: () => config().nonce.ttl_seconds }),
       AccountKeys.layer,
       AuditAllowance.layer,
       Passwords.layer(),
-      PublishedCrls.layer,
       ProfileStates.layer
     ))).pipe(Layer.provideMerge(Entropy.layer))
 

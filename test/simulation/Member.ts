@@ -18,6 +18,7 @@ import { Database } from "../../src/engine/sql/Database.ts"
 import type { Record } from "../../src/engine/telemetry/EventLog.ts"
 import { EventLog } from "../../src/engine/telemetry/EventLog.ts"
 import * as crl from "../../src/operations/work/crl/ListPublication.ts"
+import { takeBack } from "../../src/operations/work/crl/ServedLists.ts"
 import { recover } from "../../src/operations/work/Sweeps.ts"
 import { AuditAllowance } from "../../src/services/audit/AuditAllowance.ts"
 import { AccountKeys } from "../../src/services/keys/AccountKeys.ts"
@@ -67,14 +68,13 @@ export interface Member {
 const kept = ({ config }: Installation) =>
   Layer.mergeAll(
     Layer.provideMerge(
-      Notifier.layer(() => config),
+      Layer.merge(Notifier.layer(() => config), PublishedCrls.layer(takeBack)),
       Queue.layer({ kinds: knownKinds, maxAttempts: () => config.jobs.max_attempts })
     ),
     Nonces.layer({ ttlSeconds: () => config.nonce.ttl_seconds }),
     Loops.layer,
     AccountKeys.layer,
     AuditAllowance.layer,
-    PublishedCrls.layer,
     ProfileStates.layer
   )
 

@@ -24,6 +24,7 @@ import * as accounts from "../../src/operations/acme/Accounts.ts"
 import * as orders from "../../src/operations/acme/Orders.ts"
 import type { Caller } from "../../src/operations/Caller.ts"
 import { Activity } from "../../src/operations/operator/Activity.ts"
+import { takeBack } from "../../src/operations/work/crl/ServedLists.ts"
 import { AuditAllowance } from "../../src/services/audit/AuditAllowance.ts"
 import { AccountKeys } from "../../src/services/keys/AccountKeys.ts"
 import { PublicKeys } from "../../src/services/keys/PublicKeys.ts"
@@ -149,7 +150,10 @@ export interface Script {
 export const world = (script: Script = {}) =>
   Layer.mergeAll(
     Layer.provideMerge(
-      Waits.layer(script.server ?? { request_timeout_ms: 60_000, max_concurrent_requests: 100, hold_ms: 0 }),
+      Layer.merge(
+        Waits.layer(script.server ?? { request_timeout_ms: 60_000, max_concurrent_requests: 100, hold_ms: 0 }),
+        PublishedCrls.layer(takeBack)
+      ),
       Queue.layer({ kinds: knownKinds, maxAttempts: () => script.maxAttempts ?? 3 })
     ),
     Nonces.layer({ ttlSeconds: () => script.nonceTtlSeconds ?? 300 }),
@@ -158,7 +162,6 @@ export const world = (script: Script = {}) =>
     script.policies ?? Policies.layerNone,
     Validator.layerScripted(script.validate ?? (() => Effect.void)),
     AuditAllowance.layer,
-    PublishedCrls.layer,
     ProfileStates.layer,
     Notifier.layerNone,
     Deliveries.layerScripted(script.deliver ?? (() => Effect.succeed({ answer: "taken" }))),

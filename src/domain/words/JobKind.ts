@@ -99,7 +99,13 @@ export const kinds = {
   notify_expiry_reminders: kind({ payload: ofProfile, periodic: true }),
   authority_expiry: kind({ payload: ofAll, periodic: true }),
   upstream_renewals: kind({ payload: ofAll, periodic: true }),
-  local_ca_crl_regenerate: kind({ payload: Schema.Struct({ issuer: Schema.String }) }),
+  local_ca_crl_regenerate: kind({
+    payload: Schema.Struct({
+      issuer: Schema.String,
+      /** The number that the list must exceed, if a list was served that the database does not know. */
+      above: Schema.optional(Schema.Int)
+    })
+  }),
   local_ca_crl_sweep: kind({ payload: ofAll, periodic: true }),
   http01_token_sweep: kind({ payload: ofAll, periodic: true }),
   nonce_sweep: kind({ payload: ofAll, periodic: true }),

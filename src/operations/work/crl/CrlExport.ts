@@ -57,7 +57,11 @@ class NewerExported extends Data.TaggedError("NewerExported")<{
 const write = Effect.fnUntraced(function*(crl: CrlIssuer) {
   const entropy = yield* Entropy
   for (let pass = 0; pass < passes; pass++) {
-    if ((yield* keepRecord(crl)) > 0) yield* enqueueList(crl.id)
+    if ((yield* keepRecord(crl)) > 0) {
+      // The stored list lacks revocations that the file may have. The next list is written in its place.
+      yield* enqueueList(crl.id)
+      return
+    }
     const stored = yield* crls.find(crl.id)
     if (stored === undefined) return
     const exported = yield* exportedNumber(crl)

@@ -7,6 +7,7 @@ import type { Entropy } from "../../../crypto/Entropy.ts"
 import type { CrlEntry } from "../../../crypto/x509/Crl.ts"
 import { encodeEntries, listedSerials } from "../../../crypto/x509/Crl.ts"
 import { IssuerNotServed, ListNotSigned, ListsOvertaken } from "../../../domain/JobFailure.ts"
+import type { PayloadOf } from "../../../domain/words/JobKind.ts"
 import { emit } from "../../../domain/words/Log.ts"
 import { clocks } from "../../../engine/queue/Clocks.ts"
 import { Done, Reschedule, Retry } from "../../../engine/queue/Outcome.ts"
@@ -151,9 +152,9 @@ const publish = (crl: CrlIssuer, head: Head, above: number) =>
  * Stores the revocations that the record of the last list has but the database lacks. Then signs and stores the next
  * list.
  */
-const publishAfterRecord = Effect.fnUntraced(function*(crl: CrlIssuer) {
+const publishAfterRecord = Effect.fnUntraced(function*(crl: CrlIssuer, above: number) {
   const { number } = yield* reconcile(crl)
-  return yield* publish(crl, yield* crls.findHead(crl.id), number)
+  return yield* publish(crl, yield* crls.findHead(crl.id), Math.max(number, above))
 })
 
 const enqueue = (crl: CrlIssuer) => Effect.asVoid(enqueueList(crl.id))
@@ -166,15 +167,15 @@ const ledgerSeconds = 10
  * Signs until a list is stored. If a revocation joined this job while the job was running, the list may lack it. Then
  * the settlement enqueues a successor job.
  */
-export const regenerate = Effect.fnUntraced(function*(payload: { readonly issuer: string }) {
-  const { issuer } = payload
+export const regenerate = Effect.fnUntraced(function*(payload: PayloadOf<"local_ca_crl_regenerate">) {
+  const { above = 0, issuer } = payload
   const { crlIssuers } = yield* Signers
   const crl = crlIssuers.find(({ id }) => id === issuer)
   if (crl === undefined) {
     return Retry(new IssuerNotServed({ issuer }))
   }
   for (let pass = 0; pass < passes; pass++) {
-    const ended = yield* Effect.result(publishAfterRecord(crl))
+    const ended = yield* Effect.result(publishAfterRecord(crl, above))
     if (Result.isFailure(ended)) {
       if (ended.failure._tag === "StorageFailed") return yield* ended.failure
       const error = ended.failure.message

@@ -1272,6 +1272,87 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.deepStrictEqual([...Result.getOrThrow(listedSerials(answer))], ["41"])
       }))
 
+    describe("after the database went back to a state without the last revocations", () => {
+      /** Makes the database what it was, on a host that has no record of later lists. */
+      const back = Effect.fnUntraced(function*(to: Effect.Success<typeof stored>, serials: ReadonlyArray<string>) {
+        for (const serial of serials) yield* sql(`DELETE FROM revocations WHERE serial = '${serial}'`)
+        yield* sql("DELETE FROM crls")
+        yield* crls.insert({ issuer: yield* issuerId, number: to.crlNumber, ...to })
+        rmSync(`${filesIn(directory).crl}.issued`)
+        rmSync(filesIn(directory).crl)
+        yield* TestClock.adjust("1 second")
+      })
+      const served = Effect.map(get("/crl"), ({ body }) => Buffer.from(body ?? ""))
+      const serialsOf = (list: Buffer) => [...Result.getOrThrow(listedSerials(list))].sort()
+      const signQueued = Effect.gen(function*() {
+        const [job] = yield* sql(`SELECT payload FROM jobs WHERE kind = '${kind}' AND status = 'ready'`)
+        yield* sql(`DELETE FROM jobs WHERE kind = '${kind}'`)
+        return yield* crl.regenerate(JSON.parse(String(job?.["payload"])) as Parameters<typeof crl.regenerate>[0])
+      })
+
+      test("another worker's list with the same number is not served before it has what was served", () =>
+        Effect.gen(function*() {
+          const old = yield* stored
+          yield* row("41")
+          yield* row("42")
+          yield* regenerate
+          const last = yield* served
+          yield* TestClock.adjust("2 hours")
+          yield* back(old, ["41", "42"])
+          yield* row("43")
+          yield* regenerate
+          assert.strictEqual(yield* number, 2)
+          assert.isTrue(last.equals(yield* served))
+          yield* TestClock.adjust("1 second")
+          assert.isTrue(last.equals(yield* served), "the revocations are back, but the list lacks them")
+          yield* signQueued
+          assert.deepStrictEqual(serialsOf(yield* served), ["41", "42", "43"])
+          const issuer = yield* issuerId
+          assert.deepStrictEqual(said("local_ca_crl_went_back"), [{ issuer, crl_number: "2", served_number: "2" }])
+          assert.lengthOf(yield* sql("SELECT 1 FROM audit_log WHERE event = 'revocation_restored'"), 2)
+        }))
+
+      test("nor one whose number is higher, and lower numbers are passed over at once", () =>
+        Effect.gen(function*() {
+          const old = yield* stored
+          yield* row("41")
+          yield* regenerate
+          const last = yield* served
+          yield* back(old, ["41"])
+          for (const serial of ["42", "43", "44"]) {
+            yield* row(serial)
+            yield* regenerate
+          }
+          assert.strictEqual(yield* number, 4)
+          assert.isTrue(last.equals(yield* served))
+          yield* TestClock.adjust("1 second")
+          assert.isTrue(last.equals(yield* served), "the revocation is back, but the list lacks it")
+          yield* signQueued
+          assert.deepStrictEqual(serialsOf(yield* served), ["41", "42", "43", "44"])
+
+          const newest = yield* served
+          yield* back(old, ["41", "42", "43", "44"])
+          yield* TestClock.adjust("1 second")
+          assert.isTrue(newest.equals(yield* served))
+          yield* signQueued
+          assert.strictEqual(yield* number, 6)
+          assert.deepStrictEqual(serialsOf(yield* served), ["41", "42", "43", "44"])
+        }))
+
+      test("a list that rightly omits what was served is served: the certificate has expired", () =>
+        Effect.gen(function*() {
+          yield* row("41")
+          yield* regenerate
+          yield* served
+          yield* TestClock.adjust("2 hours")
+          yield* sql("DELETE FROM revocations WHERE serial = '41'")
+          yield* row("42")
+          yield* regenerate
+          assert.deepStrictEqual(serialsOf(yield* served), ["42"])
+          assert.strictEqual(happened("local_ca_crl_went_back"), 0)
+        }))
+    })
+
     test("has a new list as soon as another process has stored it", () =>
       Effect.gen(function*() {
         const first = yield* get("/crl")

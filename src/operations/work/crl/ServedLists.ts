@@ -1,0 +1,42 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import { listedSerials } from "../../../crypto/x509/Crl.ts"
+import { readRevocationList } from "../../../crypto/x509/RevocationList.ts"
+import { currentSeconds } from "../../../engine/Time.ts"
+import type { ForkedList } from "../../../services/signing/PublishedCrls.ts"
+import { enqueueList } from "./ListJob.ts"
+import { compare, restore } from "./RestoredRevocations.ts"
+
+/*
+ * Takes revocations back into the database from a list that a process has served, if the database went back to a state
+ * without them (docs/decisions/issued-lists.md).
+ */
+
+/** How the rows of the trail and the log name the source. */
+const source = "a list that was served"
+
+/** No list omits an entry that was revoked later than this many seconds ago, because such an entry is never pruned. */
+const neverPrunedSeconds = 3600
+
+/**
+ * Compares a list that was served with the one that is stored now. If the stored list lacks a revocation that is still
+ * needed, records the revocation again, and has a list signed that is newer than both. Returns whether the served list
+ * must be served on. An entry of a certificate that is not known is needed if it is young, or if the number of the
+ * stored list shows that the database went back.
+ */
+export const takeBack = Effect.fnUntraced(function*({ issuer, isOlder, served, stored }: ForkedList) {
+  const list = yield* Effect.option(readRevocationList(served))
+  if (list._tag === "None") return isOlder
+  const listed = stored === undefined ? new Set() : Result.getOrElse(listedSerials(stored), () => new Set<string>())
+  const entries = list.value.entries.filter(({ serial }) => !listed.has(serial))
+  const of = { issuer, path: source, list: { ...list.value, entries } }
+  const compared = yield* compare(of)
+  const young = (yield* currentSeconds) - neverPrunedSeconds
+  const lacking = compared.lacking.filter(({ certificate, revokedAt }) =>
+    isOlder || certificate !== undefined || revokedAt > young
+  )
+  yield* restore(of, { ...compared, lacking }, { actorKind: "system" })
+  const isNeeded = isOlder || lacking.length > 0 || compared.recorded > 0
+  if (isNeeded) yield* enqueueList(issuer, list.value.number)
+  return isNeeded
+})
