@@ -360,6 +360,7 @@ describe("src", () => {
     assert.deepStrictEqual(
       unjudged(lengths, [
         "crypto/keys/WeakKey.ts",
+        "domain/Audit.ts",
         "domain/Problem.ts",
         "engine/http/Listener.ts",
         "engine/http/TlsFiles.ts",

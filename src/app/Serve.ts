@@ -17,6 +17,7 @@ import { start } from "../engine/queue/Runner.ts"
 import * as workers from "../engine/queue/Workers.ts"
 import { Database } from "../engine/sql/Database.ts"
 import { currentMillis } from "../engine/Time.ts"
+import { watchLost } from "../operations/LostChanges.ts"
 import { makeReport, refresh } from "../operations/ProfileHealth.ts"
 import { keepExported } from "../operations/work/crl/CrlExport.ts"
 import type { DatabaseEmptied } from "../operations/work/crl/Emptied.ts"
@@ -173,6 +174,7 @@ const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, load
     yield* supervised("crl_export", keepExported(Effect.map(Ref.get(current), ({ signers }) => signers)))
   }
   yield* watchProfiles(owner, Effect.map(Ref.get(current), ({ signers }) => signers))
+  yield* supervised("lost_changes", watchLost)
   const stop = runner === undefined ? Effect.succeed(0) : runner.stop
   yield* Effect.addFinalizer(() => stop)
   yield* beginCounters(roles, config)

@@ -58,7 +58,8 @@ const vocabulary = {
   token_created: { outcome: "success", actors: ["admin", "cli"] },
   token_revoked: { outcome: "success", actors: ["admin", "cli"] },
   notifications_tested: { outcome: "success", actors: ["admin", "cli"] },
-  database_transferred: { outcome: "success", actors: ["cli"] }
+  database_transferred: { outcome: "success", actors: ["cli"] },
+  changes_lost: { outcome: "failure", actors: ["system"] }
 } as const satisfies {
   readonly [event: string]: {
     readonly outcome: AuditOutcome
@@ -234,6 +235,18 @@ interface Details {
   /** How many samples were delivered, and how many were not. `target` is what the operator named. */
   readonly notifications_tested: { readonly target?: string; readonly delivered: number; readonly failed: number }
   readonly database_transferred: { readonly tables: number; readonly rows: number }
+  /**
+   * The database lacks changes that a process had committed since a time: how many of each kind, and the first ids that
+   * they concern.
+   */
+  readonly changes_lost: {
+    readonly changes: number
+    readonly since: string
+    readonly counts: Readonly<Record<string, number>>
+    readonly accounts: ReadonlyArray<string>
+    readonly orders: ReadonlyArray<string>
+    readonly serials: ReadonlyArray<string>
+  }
 }
 
 /** A row to be written. Facts that are unknown are left out. `reason` is a problem type or a reason code. */

@@ -10,6 +10,8 @@ import { all, run } from "../engine/sql/Query.ts"
 import type { Fragments } from "../engine/sql/Statement.ts"
 import { statement } from "../engine/sql/Statement.ts"
 import { currentMillis } from "../engine/Time.ts"
+import type { Change } from "./Acknowledged.ts"
+import { remember } from "./Acknowledged.ts"
 
 /** The parameters of {@link insertion}. */
 export const auditParams = {
@@ -91,9 +93,26 @@ const counted = ({ event, profile, reason }: AuditRow): Effect.Effect<void> =>
     ? afterCommit(count("acme_svc_certificate_issue_failures_total", { profile, reason }))
     : Effect.void
 
+/** What this process remembers of a row. */
+const changeOf = ({ accountId, certSerial, event, orderId, profile }: AuditRow, millis: number): Change => ({
+  change: event,
+  at: Math.floor(millis / 1000),
+  profile,
+  accountId,
+  orderId,
+  certSerial
+})
+
+/** Counts a row that was inserted, and remembers it. */
+export const told = (row: AuditRow, millis: number): Effect.Effect<void, never, Database> =>
+  Effect.andThen(
+    counted(row),
+    outcomeOf(row.event) === "success" ? remember(changeOf(bounded(row), millis)) : Effect.void
+  )
+
 /** Inserts the audit row of a change. Must run in the transaction of the change. */
 export const insert = <E extends AuditEvent>(row: AuditRow<E>): Effect.Effect<void, StorageFailed, Database> =>
-  Effect.flatMap(currentMillis, (millis) => Effect.tap(run(insertStatement, valuesOf(row, millis)), counted(row)))
+  Effect.flatMap(currentMillis, (millis) => Effect.tap(run(insertStatement, valuesOf(row, millis)), told(row, millis)))
 
 /** Makes a change. If the change changed anything, inserts its audit row; otherwise returns `undefined`. */
 export const changing = <A, E, R, R2>(

@@ -41,6 +41,7 @@ describe("docs/backup.md", () => {
     place.stand("ISSUER", issuer)
     assert.match(await place.succeed("crlImport"), /^imported +0$/m)
     assert.include(await place.succeed("restored"), "0 of 0 row(s)")
+    assert.include(await place.succeed("lost"), "0 of 0 row(s)")
     place.stand("SERIAL", "7a0b1c")
     assert.include(await place.succeed("ofSerial"), "0 of 0 row(s)")
     assert.include(await place.succeed("crlRevoke"), "Certificate 7a0b1c is revoked")

@@ -16,6 +16,10 @@ const every = (plays: string, reason: string): Decided => ({ plays: new RegExp(`
 /** Every decided difference. A difference that no longer occurs has to be removed. */
 export const decided: ReadonlyArray<Decided> = [
   {
+    plays: /^audit\.(?:api: GET|cli: audit list|panel: GET \/ui\/audit)/,
+    reason: "The trail has the event changes_lost."
+  },
+  {
     plays: /^service\.api: GET \/api\/openapi\.json/,
     reason: "The document is made from the acts: it says more of members, and which codes a route may answer."
   },

@@ -63,6 +63,11 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
   },
   { bound: "what operators changed within 15 minutes", names: /^operator_changes$/ },
   { bound: "one entry of an index", names: /^audit_has_event$/, steps: /audit_log_event_created_at/ },
+  {
+    bound: "the rows of one event in one second, one entry of an index, or what a missing account has left",
+    names: /^acknowledged_(accounts|orders|rows)_missing$/,
+    steps: /audit_log_event_created_at \(event=\? AND created_at[=>]|audit_log_account_id/
+  },
   { bound: "one batch of those that are not known", names: /^order_unknown_end$/, steps: /cert_not_after=\?/ },
   {
     bound: "one page, from the end of an index",

@@ -120,6 +120,7 @@ export const linesOf = {
     users: "acme-svc admin user list",
     listBefore: "openssl crl -in ca.crl.before -noout -text",
     restored: "acme-svc audit list --event revocation_restored",
+    lost: "acme-svc audit list --event changes_lost",
     crlImport: "acme-svc crl import ISSUER ca.crl.before --yes",
     ofSerial: "acme-svc order list --cert-serial SERIAL",
     crlRevoke: "acme-svc crl revoke ISSUER SERIAL --reason 4 --yes"

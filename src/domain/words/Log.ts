@@ -54,6 +54,8 @@ export const events = {
   // database
   db_commits_unsynced: advisory("key"),
   db_rights_missing: warn("roles", "rights"),
+  db_change_lost: error("change", "since", "profile", "account_id", "order_id", "cert_serial"),
+  db_went_back: error("count", "since"),
   db_opened: info("database_url", "backend", "pool_max"),
 
   // one request

@@ -9,6 +9,7 @@ export const loops = {
   crl_first_list: { isVital: false },
   generation_retired: { isVital: false },
   listener_closed: { isVital: false },
+  lost_changes: { isVital: false },
   profile_states: { isVital: false },
   reload_refused: { isVital: false },
   stop_signal: { isVital: false }

@@ -52,6 +52,11 @@ export const series = {
   }),
   acme_svc_sign_ins_total: counter("Attempts of operators to sign in.", { outcome: signInOutcomes }),
 
+  acme_svc_database_changes_lost_total: counter(
+    "Changes that the process had committed and that the database lacked later.",
+    {}
+  ),
+
   // issuance; `reason` is a problem type, as in the audit trail
   acme_svc_certificates_issued_total: counter("Certificates issued.", { profile: "text" }),
   acme_svc_certificate_issue_failures_total: counter("Issuances refused or failed.", {

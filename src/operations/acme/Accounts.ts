@@ -16,6 +16,7 @@ import { AccountKeys } from "../../services/keys/AccountKeys.ts"
 import { notify, telling } from "../../services/notify/Notifier.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import * as accounts from "../../store/AccountRows.ts"
+import { remember } from "../../store/Acknowledged.ts"
 import * as audit from "../../store/AuditRows.ts"
 import { changing } from "../../store/AuditRows.ts"
 import * as eabKeys from "../../store/eab/EabKeys.ts"
@@ -168,6 +169,7 @@ const create = Effect.fnUntraced(function*(registration: Registration, eabKid: s
   const keys = yield* AccountKeys
   keys.keep(id, key)
   if (eabKid !== undefined) yield* emit("eab_verified", { kid: eabKid, account_id: id })
+  yield* remember({ change: "account_created", at: now, profile: profile.name, accountId: id })
   yield* emit("account_created", { account_id: id, key_fp: fingerprint(key.spki) })
   return account
 }, Effect.uninterruptible)

@@ -18,6 +18,7 @@ import type { Issuer } from "../../services/signing/Issuers.ts"
 import { Issuers } from "../../services/signing/Issuers.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import * as accounts from "../../store/AccountRows.ts"
+import { remember } from "../../store/Acknowledged.ts"
 import * as certificates from "../../store/orders/CertificateRows.ts"
 import type { NewOrder } from "../../store/orders/OrderCreation.ts"
 import * as orderCreation from "../../store/orders/OrderCreation.ts"
@@ -168,6 +169,13 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
   const insert = Effect.gen(function*() {
     if ((yield* orderCreation.create(row)) === undefined) return "lost"
     yield* afterCommit(emit("order_created", { order_id: id, identifiers: names }))
+    yield* remember({
+      change: "order_created",
+      at: now,
+      profile: profile.name,
+      accountId: caller.accountId,
+      orderId: id
+    })
     if (replaced === undefined) return "inserted"
     yield* afterCommit(emit("order_replaces_accepted", { order_id: id, cert_serial: replaced.serial }))
     return "inserted"

@@ -34,6 +34,7 @@ const forAll = <A, E, R>(reading: Effect.Effect<A, E, R>): Effect.Effect<A, E, R
 
 const daySeconds = 86_400
 const soonDays = 7
+const lossDays = 7
 /**
  * The highest number of certificates that are checked. Each check needs a few look-ups, and there may be very many
  * certificates.
@@ -51,6 +52,8 @@ export class Activity extends Context.Service<Activity, {
   readonly queue: Reading<Effect.Success<typeof jobs.queue>>
   /** The number of failures in the audit trail of the last day. `since` is the start of that day in epoch seconds. */
   readonly refusals: Reading<{ readonly count: number; readonly since: number }>
+  /** How often processes found within the last week that the database lacks changes that they had committed. */
+  readonly losses: Reading<{ readonly count: number; readonly since: number }>
   /**
    * The number of certificates that expire within a week and have not been replaced. With `isCut` there may be more.
    */
@@ -74,6 +77,10 @@ export class Activity extends Context.Service<Activity, {
           const since = (yield* currentSeconds) - daySeconds
           return { count: yield* readForOperator(auditSearch.countMatches({ outcome: "failure", since })), since }
         })
+        const losses: Reading<{ readonly count: number; readonly since: number }> = Effect.gen(function*() {
+          const since = (yield* currentSeconds) - lossDays * daySeconds
+          return { count: yield* readForOperator(auditSearch.countMatches({ event: "changes_lost", since })), since }
+        })
         const soon = Effect.map(expiring.countSoon(soonDays, mostSoon), (found) => ({ ...found, days: soonDays }))
         const totals = readForOperator(
           Effect.all({
@@ -89,6 +96,7 @@ export class Activity extends Context.Service<Activity, {
           trend: (profile, range) => trends.get(keyOf(profile, range)) ?? Effect.flatten(makeTrend(profile, range)),
           queue: forAll(yield* makeSharedReading(queueMillis, jobs.queue)),
           refusals: forAll(yield* makeSharedReading(refusalMillis, refusals)),
+          losses: forAll(yield* makeSharedReading(refusalMillis, losses)),
           expiring: forAll(yield* makeSharedReading(expiringMillis, soon)),
           totals: forAll(yield* makeSharedReading(totalsMillis, totals))
         }

@@ -100,12 +100,14 @@ export const own = words(`
   certificate_orphaned
   certificate_served
   challenge_validation_postponed
+  db_change_lost
   db_job_times_corrected
   db_migration_waiting
   db_read_only
   db_read_only_ended
   db_rights_missing
   db_row_unreadable
+  db_went_back
   job_periodic_delayed
   key_burnt
   key_certificates_revoked

@@ -189,7 +189,7 @@ describe.each(databases)("the overview on $name", (backend) => {
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       const late = new Busy({ retryAfter: 5 })
-      const none = { trend: () => late, queue: late, refusals: late, expiring: late, totals: late }
+      const none = { trend: () => late, queue: late, refusals: late, losses: late, expiring: late, totals: late }
       const page = yield* Effect.provideService(panel.ask("/ui/", held), Activity, none)
       assert.strictEqual(page.status, 200)
       assert.deepStrictEqual(

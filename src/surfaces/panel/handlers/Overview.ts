@@ -67,12 +67,13 @@ const stoppedIn = (config: Config, counted: Effect.Success<Activity["Service"]["
 }
 
 const attention = Effect.fnUntraced(function*(config: Config) {
-  const { expiring, queue, refusals, totals } = yield* Activity
+  const { expiring, losses, queue, refusals, totals } = yield* Activity
   const now = yield* currentSeconds
   const counted = yield* orUnknown(queue)
   const kinds = (counted ?? []).map((kind) => ({ ...kind, state: ageState(kind.oldestReadySeconds) }))
   const oldest = kinds.toSorted((one, other) => other.oldestReadySeconds - one.oldestReadySeconds)[0]
   const failing = yield* orUnknown(refusals)
+  const lost = yield* orUnknown(losses)
   const processes = (yield* workers.list).map((worker) => workerObject(worker, now))
   const authorities = yield* crlRecords.heads(profilesOf(config))
   const firstToEnd = authorities.map(({ ca }) =>
@@ -91,6 +92,9 @@ const attention = Effect.fnUntraced(function*(config: Config) {
       count: failing.count,
       url: urlOf("/ui/audit", { outcome: "failure", since: rfc3339(failing.since) })
     },
+    lost: lost === undefined || lost.count === 0
+      ? undefined
+      : { count: lost.count, url: urlOf("/ui/audit", { event: "changes_lost", since: rfc3339(lost.since) }) },
     workers: processes.filter(({ roles, stale }) => !stale && roles.includes("worker")).length,
     crls: {
       all: authorities.length,

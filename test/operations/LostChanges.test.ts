@@ -1,0 +1,107 @@
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { assert, describe } from "vitest"
+import { tellLost } from "../../src/operations/LostChanges.ts"
+import * as eab from "../../src/operations/operator/Eab.ts"
+import { remove as removeOrder } from "../../src/operations/operator/OrderRemoval.ts"
+import * as acknowledged from "../../src/store/Acknowledged.ts"
+import { bothDatabases } from "../support/Databases.ts"
+import { callerAt, configOf, fieldsOf, orderOf, profileOf, sql } from "../support/Graph.ts"
+import { issueTo, useOwnCa } from "../support/Issued.ts"
+
+/* What a process has committed and the database lacks later, because it went back to an older state. */
+
+const config = configOf()
+const operator = { kind: "cli", id: "olga" } as const
+
+describe.each(bothDatabases)("changes that the database has lost, on $name", (backend) => {
+  const { records, test } = useOwnCa(backend)
+  /** What tests before have committed over the same connections is forgotten first. */
+  const here = Effect.gen(function*() {
+    yield* acknowledged.lost
+    return yield* callerAt(profileOf(config))
+  })
+  const told = () => fieldsOf(records, "db_change_lost").map(({ change, order_id = "" }) => `${change} ${order_id}`)
+  const rows = sql("SELECT detail FROM audit_log WHERE event = 'changes_lost'")
+  /** Looks again when ten seconds have passed. */
+  const look = Effect.andThen(TestClock.adjust("10 seconds"), tellLost)
+  /** Removes an order and what belongs to it, as an older state of the database lacks it. */
+  const removed = (id: string) => {
+    const literal = backend.dialect === "sqlite" ? `X'${id.replaceAll("-", "")}'` : `'${id}'`
+    return Effect.forEach(
+      [
+        `DELETE FROM challenges WHERE authz_id IN (SELECT id FROM authorizations WHERE order_id = ${literal})`,
+        `DELETE FROM authorizations WHERE order_id = ${literal}`,
+        `DELETE FROM order_identifiers WHERE order_id = ${literal}`,
+        `DELETE FROM orders WHERE id = ${literal}`,
+        `DELETE FROM audit_log WHERE order_id = '${id}'`
+      ],
+      (text) => sql(text)
+    )
+  }
+
+  test("are each named once, and counted in the trail", () =>
+    Effect.gen(function*() {
+      const caller = yield* here
+      const kept = yield* issueTo(caller, ["kept.example"])
+      yield* look
+      const lost = yield* issueTo(caller, ["lost.example"])
+      yield* removed(lost.orderId)
+      yield* look
+      assert.sameMembers(told(), [`order_created ${lost.orderId}`, `certificate_issued ${lost.orderId}`])
+      assert.strictEqual(fieldsOf(records, "db_change_lost")[1]?.["cert_serial"], lost.serial.replace(/^0+/, ""))
+      assert.strictEqual(fieldsOf(records, "db_went_back")[0]?.["count"], 2)
+      const [row] = yield* rows
+      const detail = JSON.parse(String(row?.["detail"])) as Readonly<Record<string, unknown>>
+      assert.deepInclude(detail, {
+        changes: 2,
+        counts: { order_created: 1, certificate_issued: 1 },
+        orders: [lost.orderId]
+      })
+      yield* look
+      assert.lengthOf(told(), 2)
+      assert.lengthOf(yield* rows, 1)
+      assert.notInclude(told().join(), kept.orderId)
+    }))
+
+  test("that were looked for and found before are missed too, in a quiet time and beside new ones", () =>
+    Effect.gen(function*() {
+      const caller = yield* here
+      const orders = yield* Effect.forEach(Array.from({ length: 20 }), () => orderOf(caller, "a.example"))
+      yield* look
+      yield* TestClock.adjust("5 minutes")
+      yield* look
+      for (const { id } of orders) yield* removed(id)
+      yield* orderOf(caller, "c.example")
+      yield* look
+      assert.sameMembers(told(), orders.map(({ id }) => `order_created ${id}`))
+    }))
+
+  test("include an account, a credential, and what operators did", () =>
+    Effect.gen(function*() {
+      const caller = yield* here
+      yield* eab.create(operator, { label: "one", profile: undefined })
+      yield* look
+      yield* sql("DELETE FROM audit_log")
+      yield* sql("DELETE FROM accounts")
+      yield* look
+      const accounts = fieldsOf(records, "db_change_lost").filter(({ change }) => change === "account_created")
+      assert.deepStrictEqual(accounts.map(({ account_id }) => account_id), [caller.accountId])
+      assert.include(told(), "eab_created ")
+    }))
+
+  test("are none where an operator has deleted, or the time has passed", () =>
+    Effect.gen(function*() {
+      const caller = yield* here
+      const [ended, old] = [yield* orderOf(caller, "a.example"), yield* orderOf(caller, "b.example")]
+      yield* look
+      yield* removeOrder(operator, ended.id)
+      yield* look
+      yield* TestClock.adjust("16 minutes")
+      yield* look
+      yield* removed(old.id)
+      yield* look
+      assert.deepStrictEqual(told(), [])
+      assert.lengthOf(yield* rows, 0)
+    }))
+})
