@@ -12,7 +12,7 @@ import { sqlAt } from "../support/OpenDatabase.ts"
 import { leafOf } from "../support/Openssl.ts"
 import { patienceMs } from "../support/Patience.ts"
 import { hasRunLinesOf, Place } from "../support/Place.ts"
-import type { PostgresCluster, PostgresFollower } from "../support/Postgres.ts"
+import type { PostgresCluster, PostgresServer } from "../support/Postgres.ts"
 import { startPostgres } from "../support/Postgres.ts"
 import type { Server } from "../support/Server.ts"
 import { minimalConfig, startServer } from "../support/Server.ts"
@@ -37,7 +37,7 @@ describe("docs/operate/databases.md", () => {
 describe.runIf(postgresPrograms !== undefined)("the steps of docs/operate/databases.md", () => {
   let cluster: PostgresCluster
   let place: Place
-  let standby: PostgresFollower | undefined
+  let standby: PostgresServer | undefined
   const servers: Array<Server> = []
   let data = ""
 

@@ -17,8 +17,13 @@ export interface LoadOptions {
   readonly directoryUrl: string
   readonly responder: Http01Responder
   readonly clients: number
-  /** The port that clients use instead of the service's own. */
-  readonly port?: number
+  /** The ports that requests use by turns instead of the service's own. */
+  readonly ports?: ReadonlyArray<number>
+  /**
+   * Whether the service may forget an account or an order. Its client then begins again with a new account. Otherwise
+   * it gives up.
+   */
+  readonly isForgetful?: boolean
   /** How long they repeat a request that fails; {@link patienceMs} when not given. */
   readonly triesForMs?: number
   /** How long a client rests before each order; not at all when not given. */
@@ -36,6 +41,8 @@ export interface Load {
   readonly broken: Tally
   /** Orders that ended without a certificate. */
   readonly refused: Tally
+  /** Accounts and orders that the service did not know any more. */
+  readonly forgotten: Tally
   /** Answers that differ from the documentation. */
   readonly oddities: ReadonlyArray<string>
   /** Milliseconds from newOrder to the certificate, of each order that got one. */
@@ -60,10 +67,17 @@ const oddityOf = (answer: HttpAnswer, isHead: boolean): string | undefined => {
 
 /** Starts the clients; each goes on from one account to the next until {@link Load.finish}. */
 export const startLoad = async (options: LoadOptions): Promise<Load> => {
-  const { clients, directoryUrl, port, responder: { tokens } } = options
+  const { clients, directoryUrl, ports = [], responder: { tokens } } = options
   const { origin } = new URL(directoryUrl)
   const base = makeHttpClient()
-  const [answers, failures, broken, refused] = [new Tally(), new Tally(), new Tally(), new Tally()]
+  const [answers, failures, broken, refused, forgotten] = Array.from({ length: 5 }, () => new Tally()) as [
+    Tally,
+    Tally,
+    Tally,
+    Tally,
+    Tally
+  ]
+  let turn = 0
   const ledger = new Ledger()
   const oddities: Array<string> = []
   const issuances: Array<number> = []
@@ -72,6 +86,7 @@ export const startLoad = async (options: LoadOptions): Promise<Load> => {
   const http: HttpClient = {
     close: base.close,
     send: async (url, request) => {
+      const port = ports[turn++ % Math.max(1, ports.length)]
       const target = port === undefined ? url : url.replace(origin, `http://127.0.0.1:${port}`)
       const answer = await base.send(target, request).catch((error: unknown) => {
         broken.add()
@@ -157,16 +172,23 @@ export const startLoad = async (options: LoadOptions): Promise<Load> => {
     patienceMs: options.triesForMs ?? patienceMs,
     pollMs: 100
   })
+  const live = async (index: number, round: number): Promise<void> => {
+    const session = await first.another()
+    const account = ledger.account(await session.register(), session)
+    await issue(account, `a${round}.c${index}.example`)
+    if (stopping.signal.aborted) return
+    if (round % 2 === index % 2) await rollOver(account)
+    const second = await issue(account, `b${round}.c${index}.example`)
+    if (round % 3 === index % 3) await revoke(second)
+    if (round % 2 === index % 2) await deactivate(account)
+  }
   const work = async (index: number): Promise<void> => {
     for (let round = 0; !stopping.signal.aborted; round++) {
-      const session = await first.another()
-      const account = ledger.account(await session.register(), session)
-      await issue(account, `a${round}.c${index}.example`)
-      if (stopping.signal.aborted) return
-      if (round % 2 === index % 2) await rollOver(account)
-      const second = await issue(account, `b${round}.c${index}.example`)
-      if (round % 3 === index % 3) await revoke(second)
-      if (round % 2 === index % 2) await deactivate(account)
+      await live(index, round).catch((error: unknown) => {
+        if (options.isForgetful !== true || !(error instanceof UnexpectedAnswer)) throw error
+        if (error.answer.status >= 500) throw error
+        forgotten.add()
+      })
     }
   }
   const working = Promise.all(Array.from({ length: clients }, (_, index) => work(index)))
@@ -179,6 +201,7 @@ export const startLoad = async (options: LoadOptions): Promise<Load> => {
     failures,
     broken,
     refused,
+    forgotten,
     oddities,
     issuances,
     beside: (one) => Promise.race([one, gaveUp]),

@@ -4,6 +4,7 @@ import { join } from "node:path"
 import type { World } from "../support/Ground.ts"
 import { startWorld } from "../support/Ground.ts"
 import type { Http01ResponderOptions } from "../support/Http01Responder.ts"
+import { freePort } from "../support/Ports.ts"
 import type { Server, ServerOptions } from "../support/Server.ts"
 import { startServer } from "../support/Server.ts"
 
@@ -14,8 +15,14 @@ export type DatabaseName = "SQLite" | "PostgreSQL"
 export interface SiteOptions {
   /** By default, a separate SQLite file. */
   readonly databaseUrl?: string
-  /** The number of worker processes, beside one process that serves. By default one process does everything. */
+  /** The number of worker processes, beside those that serve. By default one process does everything. */
   readonly workers?: number
+  /** The number of processes that serve beside workers, each at a port of its own; one if not given. */
+  readonly fronts?: number
+  /** Whether each worker has a directory of its own, as on a host of its own, with the same CA. */
+  readonly areApart?: boolean
+  /** Whether a process for operators runs too. */
+  readonly hasAdmin?: boolean
   readonly tls?: boolean
   readonly env?: Readonly<Record<string, string>>
   /**
@@ -42,8 +49,10 @@ export interface Site {
   readonly databaseUrl: string
   /** When its processes were started, by this process's clock. */
   readonly begun: number
-  /** The process that serves ACME clients. */
+  /** The process that serves ACME clients; the first, if there are several. */
   readonly acme: Server
+  /** Every process that serves ACME clients. */
+  readonly fronts: ReadonlyArray<Server>
   /** The processes that run jobs; the process that serves, if there is only one. */
   readonly workers: ReadonlyArray<Server>
   readonly processes: ReadonlyArray<Server>
@@ -78,11 +87,16 @@ export const startSite = async (options: SiteOptions): Promise<Site> => {
     await world.stop()
     rmSync(directory, { recursive: true, force: true, maxRetries: 3 })
   }
-  const start = async (home: string, index: number, more: ServerOptions = {}): Promise<Server> => {
+  const start = async (
+    home: string,
+    index: number,
+    more: ServerOptions = {},
+    env: Readonly<Record<string, string>> = {}
+  ): Promise<Server> => {
     const server = await startServer({
       databaseUrl,
       directory: home,
-      env: { ...world.env, ...haste, ...options.env, ...options.envOf?.(index) },
+      env: { ...world.env, ...haste, ...options.env, ...options.envOf?.(index), ...env },
       ...options.config === undefined ? {} : { config: options.config },
       ...options.tls === undefined ? {} : { tls: options.tls },
       ...options.from === undefined ? {} : { from: options.from },
@@ -97,17 +111,42 @@ export const startSite = async (options: SiteOptions): Promise<Site> => {
     await options.prepare?.(databaseUrl, directory)
     if (options.workers === undefined) {
       const acme = await start(directory, 0)
-      return { world, databaseUrl, begun, acme, workers: [acme], processes, beside: besideOf(acme), stop, dispose }
+      const alone = { acme, fronts: [acme], workers: [acme] }
+      return { world, databaseUrl, begun, ...alone, processes, beside: besideOf(acme), stop, dispose }
+    }
+    /** Makes a directory for a process that has its own, with these files of the first worker. */
+    const place = (name: string, files: ReadonlyArray<string>): string => {
+      const own = join(directory, name)
+      mkdirSync(own)
+      for (const file of files) copyFileSync(join(directory, file), join(own, file))
+      return own
     }
     const workers: Array<Server> = []
     for (let index = 0; index < options.workers; index++) {
-      workers.push(await start(directory, index + 1, { flags: ["--role", "worker"], startedBy: "job_runner_started" }))
+      const home = options.areApart === true && index > 0 ? place(`worker${index}`, ["ca.pem", "ca.key"]) : directory
+      workers.push(await start(home, index + 1, { flags: ["--role", "worker"], startedBy: "job_runner_started" }))
     }
-    const front = join(directory, "front")
-    mkdirSync(front)
-    copyFileSync(join(directory, "ca.pem"), join(front, "ca.pem"))
-    const acme = await start(front, 0, { flags: ["--role", "acme"] })
-    return { world, databaseUrl, begun, acme, workers, processes, beside: besideOf(acme), stop, dispose }
+    const fronts: Array<Server> = []
+    for (let index = 0; index < (options.fronts ?? 1); index++) {
+      const home = place(`front${index}`, ["ca.pem"])
+      // They are one service, so that their resources have one address.
+      const env = fronts[0] === undefined ? {} : { ACME_SVC_SERVER__BASE_URL: fronts[0].baseUrl }
+      fronts.push(await start(home, index === 0 ? 0 : options.workers + index, { flags: ["--role", "acme"] }, env))
+    }
+    const [acme] = fronts
+    if (acme === undefined) throw new Error("nobody serves")
+    if (options.hasAdmin === true) {
+      const address = `127.0.0.1:${await freePort()}`
+      await start(place("admin", ["ca.pem"]), processes.length, {
+        flags: ["--role", "admin"],
+        startedBy: "admin_listening"
+      }, {
+        ACME_SVC_ADMIN__ENABLED: "true",
+        ACME_SVC_ADMIN__BIND_ADDRESS: address,
+        ACME_SVC_ADMIN__BASE_URL: `http://${address}`
+      })
+    }
+    return { world, databaseUrl, begun, acme, fronts, workers, processes, beside: besideOf(acme), stop, dispose }
   } catch (error) {
     await dispose()
     throw error

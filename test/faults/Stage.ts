@@ -73,22 +73,24 @@ export const under = async (
     /** Honest clients use this port, which forwards to the service's own. */
     readonly front?: (port: number) => Promise<number>
     /** How long honest clients repeat a request that fails, and rest before each order. */
-    readonly manners?: Pick<LoadOptions, "triesForMs" | "restMs">
+    readonly manners?: Pick<LoadOptions, "triesForMs" | "restMs" | "isForgetful">
     /** Looks for further losses and duplicates, when the queue is quiet. */
     readonly afterwards?: (site: Site) => Promise<Findings>
+    /** Judges what was found, if the fault may cost something. */
+    readonly judge?: (stage: Stage, findings: Findings) => Promise<Findings>
   },
   /** Returns how often the fault was injected. */
   inject: (stage: Stage) => Promise<number>
 ): Promise<Outcome> => {
   const site = await startSite(options)
   try {
-    const { acme: { directoryUrl, port }, world: { responder } } = site
+    const { acme: { directoryUrl, port }, fronts, world: { responder } } = site
     const front = await options.front?.(port)
     const load = await startLoad({
       directoryUrl,
       responder,
       clients: means.clients,
-      ...front === undefined ? {} : { port: front },
+      ports: front !== undefined ? [front] : fronts.length > 1 ? fronts.map((one) => one.port) : [],
       ...options.manners
     })
     try {
@@ -100,7 +102,8 @@ export const under = async (
       await load.finish()
       const acknowledged = load.ledger.acknowledged.value
       means.say(`${injected} injected, ${acknowledged} acknowledged; auditing`)
-      const { lost, twice } = await audit(site, load.ledger)
+      const found = await audit(site, load.ledger)
+      const { lost, twice } = await options.judge?.(stage, found) ?? found
       const further = await options.afterwards?.(site)
       for (const odd of load.oddities) throw new Error(`an answer that is not documented: ${odd}`)
       if (!load.ledger.orders.some(({ chain }) => chain !== undefined)) throw new Error("nothing was issued")

@@ -2,6 +2,7 @@ import { clockJumps, clocksApart } from "./Clocks.ts"
 import { failedOver, restartedDatabase } from "./DatabaseServer.ts"
 import { killWhileDelivering, receiversAway } from "./Deliveries.ts"
 import { fullDisk } from "./Disk.ts"
+import { failedOverAsynchronously, failedOverLate, failedOverSynchronously, failedOverTwice } from "./FailedOver.ts"
 import { databaseFileGone, descriptorsGone, staleLock } from "./Files.ts"
 import { idleConnections, nonceFlood } from "./Floods.ts"
 import { killApart, killOne } from "./Kill.ts"
@@ -35,6 +36,10 @@ export const faults: ReadonlyArray<Fault> = [
   fullDisk,
   restartedDatabase,
   failedOver,
+  failedOverSynchronously,
+  failedOverAsynchronously,
+  failedOverLate,
+  failedOverTwice,
   databaseResets,
   clientResets,
   slowHeads,

@@ -46,23 +46,42 @@ export interface PostgresCluster {
   /** Whether no server is running, whatever the reason. */
   readonly isGone: () => boolean
   /**
-   * Starts a second server that follows this one. From then on a commit is answered only when the follower has it too.
-   * The follower has to be stopped first.
+   * Starts a second server that follows this one. From then on a commit is answered only when the follower has it too,
+   * unless the follower is asynchronous. The follower has to be stopped first.
    */
-  readonly follower: () => Promise<PostgresFollower>
+  readonly follower: (options?: FollowerOptions) => Promise<PostgresFollower>
   /** Makes the server accept TLS with this certificate and key. */
   readonly secure: (certificate: string, key: string) => Promise<void>
   /** Starts another server on a data directory that somebody has made. */
-  readonly serve: (directory: string) => Promise<PostgresFollower>
+  readonly serve: (directory: string) => Promise<PostgresServer>
   /** Ends the server and removes its data. */
   readonly stop: () => Promise<void>
 }
 
+/** How a follower follows. */
+export interface FollowerOptions {
+  /** Whether commits are answered without the follower. */
+  readonly isAsynchronous?: boolean
+  /** For how long the follower keeps what it has received before its readers see it. */
+  readonly delaySeconds?: number
+  /** A port that is known to be free. By default the function chooses one. */
+  readonly port?: number
+}
+
+/** A server on a data directory that somebody else made. */
+export type PostgresServer = Pick<PostgresFollower, "port" | "promote" | "stop">
+
 /** A server that follows another one and can replace it. */
 export interface PostgresFollower {
   readonly port: number
+  /** Waits until the follower has everything that the server has now, and then receives nothing more. */
+  readonly cutOff: () => Promise<void>
   /** Promotes the follower to a server that takes writes. The server that it follows must be gone. */
   readonly promote: () => Promise<void>
+  /** Starts a server that follows this one, as soon as this one takes writes. It has to be stopped first. */
+  readonly follower: (options?: FollowerOptions) => Promise<PostgresFollower>
+  /** Ends the server and all its processes as a loss of power does. Its data stays until {@link stop}. */
+  readonly cutPower: () => Promise<void>
   readonly stop: () => Promise<void>
 }
 
@@ -234,6 +253,15 @@ const end = async (running: Running, first: "SIGINT" | "SIGQUIT"): Promise<void>
   }
 }
 
+/** Ends a server and all its processes, which are stopped while `keep` runs. */
+const endAtOnce = async (running: Running | undefined, keep: () => void): Promise<void> => {
+  if (running === undefined || hasEnded(running)) throw new Error("there is no PostgreSQL to cut the power of")
+  const pids = await stopTree(running.pid)
+  keep()
+  killTree(pids)
+  await running.exited
+}
+
 // Commits stay synchronous: without fsync they cost little, and they survive a server that is halted. Nothing gathers
 // statistics between tests: otherwise a table that was empty at that moment would be read from end to end for each row
 // of the next test.
@@ -297,16 +325,40 @@ const copyData = (url: string, from: string, to: string, major: number): Promise
     writeFileSync(join(to, "standby.signal"), "")
   })
 
-/** Waits until the follower has all data. From then on the server waits for the follower at every commit. */
-const awaitFollower = (url: string): Promise<void> =>
+/** Asks again until a statement returns a row. */
+const untilRow = async (client: Client, statement: string, otherwise: string): Promise<void> => {
+  for (const end = Date.now() + 30_000; Date.now() < end; await delay(50)) {
+    const { rows } = await client.query(statement)
+    if (rows.length > 0) return
+  }
+  throw new Error(otherwise)
+}
+
+/**
+ * Waits until the follower has all data. From then on the server waits for the follower at every commit, unless the
+ * follower is asynchronous.
+ */
+const awaitFollower = (url: string, isAsynchronous: boolean): Promise<void> =>
   connected(url, async (client) => {
-    await client.query("ALTER SYSTEM SET synchronous_standby_names = '*'")
-    await client.query("SELECT pg_reload_conf()")
-    for (const end = Date.now() + 30_000; Date.now() < end; await delay(50)) {
-      const { rows } = await client.query("SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'")
-      if (rows.length > 0) return
+    if (!isAsynchronous) {
+      await client.query("ALTER SYSTEM SET synchronous_standby_names = '*'")
+      await client.query("SELECT pg_reload_conf()")
     }
-    throw new Error("nobody follows the server")
+    const state = isAsynchronous ? "state = 'streaming'" : "sync_state = 'sync'"
+    await untilRow(client, `SELECT 1 FROM pg_stat_replication WHERE ${state}`, "nobody follows the server")
+  })
+
+/** Ends the connection over which a follower receives changes. */
+const cutOff = (server: string, follower: string): Promise<void> =>
+  connected(server, async (at) => {
+    const { rows: [here] } = await at.query<{ readonly lsn: string }>("SELECT pg_current_wal_lsn()::text AS lsn")
+    await connected(follower, async (client) => {
+      const behind = "the follower does not receive everything"
+      await untilRow(client, `SELECT 1 WHERE pg_last_wal_receive_lsn() >= '${here?.lsn}'::pg_lsn`, behind)
+      await client.query("ALTER SYSTEM SET primary_conninfo = ''")
+      await client.query("SELECT pg_reload_conf()")
+      await untilRow(client, "SELECT 1 WHERE NOT EXISTS (SELECT FROM pg_stat_wal_receiver)", "the follower goes on")
+    })
   })
 
 /** The URL of another database on the same server as `url`. */
@@ -419,7 +471,7 @@ export const startPostgres = async (options: PostgresOptions = {}): Promise<Post
     await execute(adminUrl, "SELECT pg_reload_conf()")
   }
 
-  const serve = async (directory: string): Promise<PostgresFollower> => {
+  const serve = async (directory: string): Promise<PostgresServer> => {
     if (as.uid !== undefined && as.gid !== undefined) execFileSync("chown", ["-R", `${as.uid}:${as.gid}`, directory])
     const otherPort = await freePort()
     const other = await launchOn(directory, otherPort)
@@ -430,19 +482,29 @@ export const startPostgres = async (options: PostgresOptions = {}): Promise<Post
     }
   }
 
-  const follower = async (): Promise<PostgresFollower> => {
+  const followerOf = (followedUrl: string, followedData: string) =>
+  async (
+    { delaySeconds, isAsynchronous = false, port: wanted }: FollowerOptions = {}
+  ): Promise<PostgresFollower> => {
     const home = mkdtempSync(join(tmpdir(), "acme-postgres-"))
     chmodSync(home, 0o755)
     given(home)
     const copy = join(home, "data")
-    await copyData(adminUrl, data, copy, major)
+    await copyData(followedUrl, followedData, copy, major)
+    if (delaySeconds !== undefined) {
+      appendFileSync(join(copy, "postgresql.auto.conf"), `recovery_min_apply_delay = '${delaySeconds}s'\n`)
+    }
     for (const made of ["backup_label", "standby.signal"]) given(join(copy, made))
-    const followerPort = await freePort()
+    const followerPort = wanted ?? await freePort()
+    const url = urlOf(followerPort)
     const following = await launchOn(copy, followerPort)
-    await awaitFollower(adminUrl)
+    await awaitFollower(followedUrl, isAsynchronous)
     return {
       port: followerPort,
-      promote: () => execute(urlOf(followerPort), "SELECT pg_promote(true, 60)"),
+      cutOff: () => cutOff(followedUrl, url),
+      promote: () => execute(url, "SELECT pg_promote(true, 60)"),
+      follower: followerOf(url, copy),
+      cutPower: () => endAtOnce(following, () => undefined),
       stop: async () => {
         await end(following, "SIGINT")
         rmSync(home, { recursive: true, force: true, maxRetries: 3 })
@@ -458,18 +520,14 @@ export const startPostgres = async (options: PostgresOptions = {}): Promise<Post
     cutPower: async (keep) => {
       const current = running
       running = undefined
-      if (current === undefined || hasEnded(current)) throw new Error("there is no PostgreSQL to cut the power of")
-      const pids = await stopTree(current.pid)
-      keep()
-      killTree(pids)
-      await current.exited
+      await endAtOnce(current, keep)
     },
     halt: (mode = "immediate") => finish(mode === "fast" ? "SIGINT" : "SIGQUIT"),
     resume: async () => {
       if (running === undefined || hasEnded(running)) running = await launchOn(data, port)
     },
     isGone: () => running === undefined || hasEnded(running),
-    follower,
+    follower: followerOf(adminUrl, data),
     secure,
     serve,
     stop: async () => {
