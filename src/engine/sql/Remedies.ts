@@ -62,7 +62,9 @@ const known: ReadonlyArray<Known> = [
     remedy: "database.url may name a file with the server's CA: sslrootcert=/path"
   },
   {
-    when: /^(57P0[123]|08006|08001|ECONNREFUSED|ECONNRESET)/,
+    // The driver has no code for a connection that ended while a statement was under way.
+    when:
+      /^(57P0[123]|08006|08001|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH)|^Connection terminated|connection error and is not queryable/,
     cause: "away",
     remedy:
       "the PostgreSQL server is down, starting or stopping: a service that runs continues when the server is back, and a start or a command is to be tried again"
