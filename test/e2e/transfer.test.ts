@@ -13,6 +13,7 @@ import { bothDatabases, builtServer, databases, freshDirectory, freshPostgresUrl
 import { sqlAt } from "../support/OpenDatabase.ts"
 import { leafOf, renewalIdOf } from "../support/Openssl.ts"
 import { freePort } from "../support/Ports.ts"
+import { startPostgres } from "../support/Postgres.ts"
 import { runtime, runToEnd, startServer } from "../support/Server.ts"
 
 /* `transfer` as operators run it: two databases, the program between them, and a service on the filled database. */
@@ -230,6 +231,29 @@ describe.each(bothDatabases)("transfer beside a server whose clock is behind, fr
   })
 })
 
+/** Completes once a session writes to the jobs of a PostgreSQL database. */
+const writesAt = async (to: string): Promise<void> => {
+  const client = new Client({ connectionString: to })
+  await client.connect()
+  const locks = "SELECT 1 FROM pg_locks WHERE relation = 'jobs'::regclass AND mode = 'RowExclusiveLock'"
+  while ((await client.query(locks)).rowCount === 0) await delay(1)
+  await client.end()
+}
+
+/** Writes jobs into a migrated source, so many that a copy takes a while. Returns how many. */
+const fillJobs = (from: string): number => {
+  const jobs = 40_000
+  const source = new Sqlite(from.slice("sqlite://".length))
+  source.exec(
+    `INSERT INTO jobs (id, kind, dedup_key, payload, status, run_at, attempts, max_attempts, created_at, updated_at)
+         SELECT randomblob(16), 'x', value, hex(randomblob(200)), 'done', 1, 1, 1, 1, 1
+         FROM (WITH RECURSIVE counted (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM counted LIMIT ${jobs})
+           SELECT value FROM counted)`
+  )
+  source.close()
+  return jobs
+}
+
 describe.each(databases)("transfer that is killed, to $name", ({ dialect, freshUrl }) => {
   beforeAll(builtServer)
 
@@ -241,11 +265,7 @@ describe.each(databases)("transfer that is killed, to $name", ({ dialect, freshU
       while ((statSync(log, { throwIfNoEntry: false })?.size ?? 0) < 1_000_000) await delay(1)
       return
     }
-    const client = new Client({ connectionString: to })
-    await client.connect()
-    const locks = "SELECT 1 FROM pg_locks WHERE relation = 'jobs'::regclass AND mode = 'RowExclusiveLock'"
-    while ((await client.query(locks)).rowCount === 0) await delay(1)
-    await client.end()
+    await writesAt(to)
   }
 
   it("leaves the target empty, and succeeds the second time", async () => {
@@ -253,15 +273,7 @@ describe.each(databases)("transfer that is killed, to $name", ({ dialect, freshU
     const [from, to] = [sqliteUrl(), await freshUrl()]
     await ends(0, from, "migrate")
     await ends(0, to, "migrate")
-    const jobs = 40_000
-    const source = new Sqlite(from.slice("sqlite://".length))
-    source.exec(
-      `INSERT INTO jobs (id, kind, dedup_key, payload, status, run_at, attempts, max_attempts, created_at, updated_at)
-         SELECT randomblob(16), 'x', value, hex(randomblob(200)), 'done', 1, 1, 1, 1, 1
-         FROM (WITH RECURSIVE counted (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM counted LIMIT ${jobs})
-           SELECT value FROM counted)`
-    )
-    source.close()
+    const jobs = fillJobs(from)
     const child = spawn(runtime, [program, ...hidden(["transfer", "--to", to, "--yes"])], {
       cwd: directory,
       env: { PATH: process.env["PATH"], ACME_SVC_DATABASE__URL: from },
@@ -273,5 +285,32 @@ describe.each(databases)("transfer that is killed, to $name", ({ dialect, freshU
     assert.strictEqual(await ended, "SIGKILL")
     const { total } = await transfer(from, to)
     assert.strictEqual(total, jobs)
+  })
+})
+
+describe("transfer to a PostgreSQL server that crashes meanwhile", () => {
+  beforeAll(builtServer)
+
+  it("ends with 1 and says so, leaves the target empty, and succeeds the second time", async () => {
+    const { command, ends, transfer } = place()
+    const cluster = await startPostgres()
+    try {
+      const [from, to] = [sqliteUrl(), await cluster.createDatabase()]
+      await ends(0, from, "migrate")
+      await ends(0, to, "migrate")
+      const jobs = fillJobs(from)
+      const copying = command(from, "transfer", "--to", to, "--yes")
+      await writesAt(to)
+      await cluster.halt()
+      const { code, stderr } = await copying
+      assert.strictEqual(code, 1, stderr)
+      assert.match(stderr, /the PostgreSQL server is down, starting or stopping/)
+      await cluster.resume()
+      assert.lengthOf(await sqlAt(to, "SELECT 1 FROM jobs LIMIT 1"), 0)
+      const { total } = await transfer(from, to)
+      assert.strictEqual(total, jobs)
+    } finally {
+      await cluster.stop()
+    }
   })
 })
