@@ -10,6 +10,7 @@ import { Activity } from "../../../src/operations/operator/Activity.ts"
 import * as jobs from "../../../src/operations/operator/Jobs.ts"
 import { sweepsOf } from "../../../src/operations/work/Rounds.ts"
 import { Issuers } from "../../../src/services/signing/Issuers.ts"
+import * as audit from "../../../src/store/AuditRows.ts"
 import * as crls from "../../../src/store/revocation/Crls.ts"
 import { databases, sqlite } from "../../support/Databases.ts"
 import { callerAt, orderOf, profileOf, sql } from "../../support/Graph.ts"
@@ -204,6 +205,19 @@ describe.each(databases)("the overview on $name", (backend) => {
       for (const what of ["all records", "the audit trail", "the queue"]) {
         assert.include(words, `Counting ${what} took too long.`)
       }
+    }))
+
+  test("says that the database has lost changes, with a link to the rows of the trail", (panel) =>
+    Effect.gen(function*() {
+      const held = yield* entered(panel, "vic", "viewer")
+      const first = panel.ask("/ui/", held)
+      assert.notInclude(wordsOf(yield* first), "of changes in 7 days")
+      const detail = { changes: 1, since: "", counts: {}, accounts: [], orders: [], serials: [] }
+      yield* audit.record({ event: "changes_lost", actorKind: "system", detail })
+      yield* TestClock.adjust("1 minute")
+      const tile = tilesOf((yield* first).text).find(({ words }) => words.includes("of changes in 7 days"))
+      assert.strictEqual(tile?.words, "1 loss of changes in 7 days The database went back to an older state.")
+      assert.match(tile?.url ?? "", /^\/ui\/audit\?event=changes_lost&(?:amp;)?since=/)
     }))
 
   test("says how many records there are in all", (panel) =>
