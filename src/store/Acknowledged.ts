@@ -109,16 +109,32 @@ const ordersStatement = statement({
        AND (SELECT 1 FROM audit_log WHERE event = 'orders_purged' AND created_at >= ${at(time, "int")} LIMIT 1) IS NULL`
 })
 
+const row = (at: (index: number, type: "text" | "int") => string, [event, second]: readonly [string, string]) =>
+  `${event} = ${at(2, "text")} AND ${second} = ${at(time, "int")}
+         AND coalesce(account_id, '') = ${at(3, "text")} AND coalesce(cert_serial, '') = ${at(5, "text")}`
+
+const isPruned = (at: (index: number, type: "int") => string) =>
+  `(SELECT 1 FROM audit_log WHERE event = 'audit_pruned' AND created_at >= ${at(time, "int")} LIMIT 1) IS NULL`
+
+// In a second of a busy service, there are many rows of one event, and few of one order.
+const orderRowsStatement = statement({
+  name: "acknowledged_order_rows_missing",
+  params: { asked: rows },
+  row: missing,
+  sql: ({ at, checked, each }) =>
+    `SELECT ${at(position, "int")} AS "position" FROM ${each(":asked")}
+     WHERE (SELECT 1 FROM audit_log WHERE order_id = ${at(4, "text")}
+         AND ${row(at, [checked("event"), checked("created_at")])} LIMIT 1) IS NULL AND ${isPruned(at)}`
+})
+
 const rowsStatement = statement({
   name: "acknowledged_rows_missing",
   params: { asked: rows },
   row: missing,
   sql: ({ at, each }) =>
     `SELECT ${at(position, "int")} AS "position" FROM ${each(":asked")}
-     WHERE (SELECT 1 FROM audit_log WHERE event = ${at(2, "text")} AND created_at = ${at(time, "int")}
-         AND coalesce(account_id, '') = ${at(3, "text")} AND coalesce(order_id, '') = ${at(4, "text")}
-         AND coalesce(cert_serial, '') = ${at(5, "text")} LIMIT 1) IS NULL
-       AND (SELECT 1 FROM audit_log WHERE event = 'audit_pruned' AND created_at >= ${at(time, "int")} LIMIT 1) IS NULL`
+     WHERE (SELECT 1 FROM audit_log WHERE order_id IS NULL AND ${row(at, ["event", "created_at"])} LIMIT 1) IS NULL
+       AND ${isPruned(at)}`
 })
 
 /** Returns those changes that the database lacks, although nobody has deleted them. */
@@ -128,6 +144,11 @@ const lackedOf = Effect.fnUntraced(function*(changes: ReadonlyArray<Change>) {
   const accounts = of((change) => change === "account_created")
   const orders = of((change) => change === "order_created")
   const others = of((change) => change !== "account_created" && change !== "order_created")
+  const rowsOf = (isOfOrder: boolean) =>
+    others.filter(({ change: { orderId } }) => (orderId !== undefined) === isOfOrder).map((
+      { at, change: { accountId = "", at: second, certSerial = "", change, orderId = "" } }
+    ) => [at, second, change, accountId, orderId, certSerial])
+  const [ofOrders, ofNone] = [rowsOf(true), rowsOf(false)]
   const found = [
     accounts.length === 0 ? [] : yield* all(accountsStatement, {
       asked: accounts.map(({ at, change: { accountId = "", at: second } }) => [
@@ -146,11 +167,8 @@ const lackedOf = Effect.fnUntraced(function*(changes: ReadonlyArray<Change>) {
         accountId
       ])
     }),
-    others.length === 0 ? [] : yield* all(rowsStatement, {
-      asked: others.map((
-        { at, change: { accountId = "", at: second, certSerial = "", change, orderId = "" } }
-      ) => [at, second, change, accountId, orderId, certSerial])
-    })
+    ofOrders.length === 0 ? [] : yield* all(orderRowsStatement, { asked: ofOrders }),
+    ofNone.length === 0 ? [] : yield* all(rowsStatement, { asked: ofNone })
   ]
   const lacked = new Set(found.flat().map((one) => one.position))
   return changes.filter((_, at) => lacked.has(at))

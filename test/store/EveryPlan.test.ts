@@ -65,7 +65,7 @@ const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; read
   { bound: "one entry of an index", names: /^audit_has_event$/, steps: /audit_log_event_created_at/ },
   {
     bound: "the rows of one event in one second, one entry of an index, or what a missing account has left",
-    names: /^acknowledged_(accounts|orders|rows)_missing$/,
+    names: /^acknowledged_(accounts|orders|order_rows|rows)_missing$/,
     steps: /audit_log_event_created_at \(event=\? AND created_at[=>]|audit_log_account_id/
   },
   { bound: "one batch of those that are not known", names: /^order_unknown_end$/, steps: /cert_not_after=\?/ },
