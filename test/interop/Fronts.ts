@@ -28,15 +28,14 @@ const edited = (edits: ReadonlyArray<readonly [from: string, to: string]>): stri
 
 /** Restarts each process in turn while clients issue; fails on the first answer that a client would see as a failure. */
 const rolls = async (fronts: ReadonlyArray<Server>, directoryUrl: string): Promise<void> => {
-  const state = { isOver: false }
+  const state = { isOver: false, issued: 0 }
   const failures: Array<string> = []
-  let issued = 0
   const work = async (nth: number): Promise<void> => {
     const session = await AcmeSession.open(directoryUrl)
     await session.register()
     for (let one = 0; !state.isOver; one++) {
       await session.issue([`h${nth}-${one}.example`], new Map()).then(
-        () => issued++,
+        () => state.issued++,
         (error: unknown) => failures.push(String(error))
       )
     }
@@ -46,17 +45,19 @@ const rolls = async (fronts: ReadonlyArray<Server>, directoryUrl: string): Promi
   try {
     for (let round = 0; round < rounds; round++) {
       for (const front of fronts) {
-        const before = issued
+        const before = state.issued
         await front.restart()
         // Each process serves for a while before the next one restarts.
-        while (issued < before + clients && failures.length === 0) await delay(20)
+        while (state.issued < before + clients && failures.length === 0) await delay(20)
       }
     }
   } finally {
     state.isOver = true
   }
   await load
-  if (failures.length > 0) throw new Error(`${failures.length} of ${issued + failures.length} failed: ${failures[0]}`)
+  if (failures.length > 0) {
+    throw new Error(`${failures.length} of ${state.issued + failures.length} failed: ${failures[0]}`)
+  }
 }
 
 const play = async (say: (text: string) => void): Promise<void> => {

@@ -41,14 +41,15 @@ export const issue = (
   certificate: StoredCertificate,
   record: AuditRow<"certificate_issued">
 ): Effect.Effect<{ readonly id: OrderId } | undefined, StorageFailed, Database> =>
-  Database.use(({ dialect }) =>
-    dialect === "postgres"
-      ? Effect.flatMap(
-        currentMillis,
-        (millis) => first(together, { ...audit.valuesOf(record, millis), ...certificate })
-      )
-      : Effect.tap(
-        first(alone, certificate),
-        (issued) => issued === undefined ? Effect.void : audit.insert(record)
-      )
-  )
+  Effect.gen(function*() {
+    const { dialect } = yield* Database
+    if (dialect === "sqlite") {
+      const stored = yield* first(alone, certificate)
+      if (stored !== undefined) yield* audit.insert(record)
+      return stored
+    }
+    const millis = yield* currentMillis
+    const stored = yield* first(together, { ...audit.valuesOf(record, millis), ...certificate })
+    if (stored !== undefined) yield* audit.told(record, millis)
+    return stored
+  })
