@@ -109,7 +109,7 @@ describe(".ci/run", () => {
     const clients = gate({ "run interop": [red("FAILED certbot http-01 on SQLite: timed out"), green] })
     assert.deepStrictEqual([clients.status, clients.last], [0, "100 passed, 0 failed"], clients.stdout)
     assert.include(clients.stdout, unsteady)
-    const faults = "run faults -- --rounds 1 --share 0.05"
+    const faults = "run faults -- --rounds 1 --share 0.05 --but minute --but then the"
     const lost = gate({
       [seeds]: [red("seed 17: a certificate is gone"), green],
       [faults]: [red("power cut: LOST one"), green]

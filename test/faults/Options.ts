@@ -10,6 +10,8 @@ export interface Options {
   readonly share: number
   /** Parts of names of faults; all faults if there is none. */
   readonly only: ReadonlyArray<string>
+  /** Parts of names of faults that are left out. */
+  readonly but: ReadonlyArray<string>
   readonly json: boolean
   readonly seed: string
   readonly clients: number
@@ -35,6 +37,7 @@ export const readOptions = (words: ReadonlyArray<string>): Options => {
       rounds: { type: "string" },
       share: { type: "string", default: "1" },
       only: { type: "string", multiple: true, default: [] },
+      but: { type: "string", multiple: true, default: [] },
       json: { type: "boolean", default: false },
       seed: { type: "string" },
       clients: { type: "string", default: "12" }
@@ -44,6 +47,7 @@ export const readOptions = (words: ReadonlyArray<string>): Options => {
     rounds: values.rounds === undefined ? undefined : positive("rounds", values.rounds),
     share: part(values.share),
     only: values.only,
+    but: values.but,
     json: values.json,
     seed: values.seed ?? `${randomInt(1_000_000)}`,
     clients: positive("clients", values.clients)
@@ -51,9 +55,10 @@ export const readOptions = (words: ReadonlyArray<string>): Options => {
 }
 
 /** The faults that are asked for. */
-export const chosen = (faults: ReadonlyArray<Fault>, { only }: Options): ReadonlyArray<Fault> => {
-  for (const part of only) {
+export const chosen = (faults: ReadonlyArray<Fault>, { but, only }: Options): ReadonlyArray<Fault> => {
+  for (const part of [...only, ...but]) {
     if (!faults.some(({ name }) => name.includes(part))) throw new Error(`no fault's name has ${part} in it`)
   }
-  return faults.filter(({ name }) => only.length === 0 || only.some((part) => name.includes(part)))
+  const has = (parts: ReadonlyArray<string>, { name }: Fault) => parts.some((part) => name.includes(part))
+  return faults.filter((fault) => (only.length === 0 || has(only, fault)) && !has(but, fault))
 }

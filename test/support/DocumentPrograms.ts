@@ -13,7 +13,7 @@ export const ofTheGate: ReadonlyArray<string> = [
   "npm run interop",
   "npm run packages",
   "npm run simulate -- --seeds 100",
-  "npm run faults -- --rounds 1 --share 0.05",
+  "npm run faults -- --rounds 1 --share 0.05 --but minute --but 'then the'",
   "npm run bench -- --check",
   "npm run alerts",
   "npm run postgres",
