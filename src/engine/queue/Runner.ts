@@ -88,12 +88,13 @@ const following = <R>(claiming: (begun: () => void) => Effect.Effect<void, Stora
   let millis = Number.POSITIVE_INFINITY
   const claimOnce = claiming(() => begun++)
   return {
+    /** Claims and begins jobs. Returns whether it has begun any. After a database error, the next claim tries again. */
     claim: Effect.suspend(() => {
       const before = begun
-      return Effect.ensuring(
-        claimOnce,
-        Effect.sync(() => void (millis = begun > before ? firstFollowMillis : millis * 2))
-      )
+      return Effect.map(Effect.ignore(claimOnce), () => {
+        millis = begun > before ? firstFollowMillis : millis * 2
+        return begun > before
+      })
     }),
     followMillis: () => millis
   }
@@ -237,11 +238,17 @@ export const make = <R, F extends Failure>(options: RunnerOptions, handlers: Rea
       ),
       /** Takes rows back from dead owners and corrects wrong future times, at most once a second. */
       tend: withQueue(Effect.ignore(tend)),
-      /** Starts the due jobs. After a database error, the next pass tries again. */
+      /** Starts the due jobs. */
       pass: withQueue(Effect.suspend(() => {
-        // The clock of the process that enqueued the job may be ahead.
-        const first = others.haveTold() ? Effect.andThen(tend, correctTimes) : tend
-        return Effect.andThen(Effect.ignore(first), Effect.ignore(claim))
+        const claimed = Effect.andThen(Effect.ignore(tend), claim)
+        if (!others.haveTold()) return Effect.asVoid(claimed)
+        // If a job was announced and none is due, the clock of the process that enqueued it may be ahead.
+        const moved = Effect.orElseSucceed(correctTimes, () => 0)
+        return Effect.flatMap(
+          claimed,
+          (hasBegun) =>
+            hasBegun ? Effect.void : Effect.flatMap(moved, (count) => count > 0 ? Effect.asVoid(claim) : Effect.void)
+        )
       })),
       /** Interrupts attempts that are over budget or past their deadline, or whose rows other processes may hold by now. */
       interruptOverdue: attempts.interruptOverdue(leases.isDoubtful),
