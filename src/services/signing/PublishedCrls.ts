@@ -1,4 +1,5 @@
 import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { isRevocationList, lacksEntries } from "../../crypto/x509/Crl.ts"
@@ -11,6 +12,8 @@ import * as crls from "../../store/revocation/Crls.ts"
 
 const loggedEveryMillis = 3_600_000
 const comparedEveryMillis = 1000
+/** How long a request waits for a comparison. After that it gets the list that was served before. */
+const patienceMillis = 1000
 
 /** A list that this process has served, and the stored list, which does not follow it. */
 export interface ForkedList {
@@ -21,6 +24,21 @@ export interface ForkedList {
   /** Whether the number of the stored list shows that the database went back to an older state. */
   readonly isOlder: boolean
 }
+
+type Stored = NonNullable<Effect.Success<ReturnType<typeof crls.find>>>
+type Head = Pick<Stored, "crlNumber" | "thisUpdate">
+
+/** A comparison of a stored list with a list that was served. */
+interface Comparison {
+  readonly head: Head | undefined
+  /** Whether the list that was served must be served on; `undefined` if the comparison failed. */
+  readonly verdict: Deferred.Deferred<boolean | undefined>
+  /** When it ended, in epoch milliseconds; infinite while it runs. */
+  endedAt: number
+}
+
+const isSame = (one: Head | undefined, other: Head | undefined): boolean =>
+  one?.crlNumber === other?.crlNumber && one?.thisUpdate === other?.thisUpdate
 
 /**
  * Brings what only a served list has back into the database. Returns whether that list must be served on. If not, the
@@ -44,10 +62,11 @@ export class PublishedCrls extends Context.Service<PublishedCrls, {
   static readonly layer = <R>(takeBack: TakeBack<R>): Layer.Layer<PublishedCrls, never, Database | R> =>
     Layer.effect(
       this,
-      Effect.map(Effect.context<Database | R>(), (context) => {
-        const kept = new Map<string, NonNullable<Effect.Success<ReturnType<typeof crls.find>>>>()
-        /** When lists were last compared. A list that is compared now has no time. */
-        const compared = new Map<string, number | undefined>()
+      Effect.gen(function*() {
+        const context = yield* Effect.context<Database | R>()
+        const scope = yield* Effect.scope
+        const kept = new Map<string, Stored>()
+        const comparisons = new Map<string, Comparison>()
         const told = new Map<string, number>()
         /** Logs something about an issuer at most once an hour. */
         const hourly = (about: string, log: Effect.Effect<void>) =>
@@ -74,44 +93,63 @@ export class PublishedCrls extends Context.Service<PublishedCrls, {
             new StorageFailed({ statement, detail: `${row}: ${error}`, transient: false, isUnreadable: true })
           )
         }
-        /**
-         * Returns whether the list that was served must be served on. While that is not known, it is.
-         */
-        const isServedOn = Effect.fnUntraced(function*(forked: ForkedList) {
-          const { issuer } = forked
-          const now = yield* currentMillis
-          const last = compared.get(issuer)
-          if (compared.has(issuer) && (last === undefined || now - last < comparedEveryMillis)) return true
-          compared.set(issuer, undefined)
-          return yield* Effect.ensuring(
-            // The lists are compared again for the next request.
-            Effect.orElseSucceed(takeBack(forked), () => true),
-            Effect.map(currentMillis, (millis) => void compared.set(issuer, millis))
-          )
+        /** Begins a comparison. It goes on if the client of the request that began it goes away. */
+        const compare = Effect.fnUntraced(function*(forked: ForkedList, head: Head | undefined) {
+          const verdict = yield* Deferred.make<boolean | undefined>()
+          const comparison: Comparison = { head, verdict, endedAt: Number.POSITIVE_INFINITY }
+          comparisons.set(forked.issuer, comparison)
+          const comparing = Effect.gen(function*() {
+            const exit = yield* Effect.exit(takeBack(forked))
+            comparison.endedAt = yield* currentMillis
+            yield* Deferred.succeed(verdict, exit._tag === "Success" ? exit.value : undefined)
+          })
+          yield* Effect.forkIn(comparing, scope)
+          return comparison
         })
-        const of = Effect.fnUntraced(function*(issuer: string) {
-          const head = yield* crls.findHead(issuer)
-          const known = kept.get(issuer)
-          if (head !== undefined) yield* tellStale(issuer, head.nextUpdate)
-          else if (known === undefined) return undefined
-          if (known !== undefined && known.crlNumber === head?.crlNumber && known.thisUpdate === head.thisUpdate) {
-            return known.der
+        /** Returns whether the list that was served must be served on. While that is not known, it is. */
+        const isServedOn = Effect.fnUntraced(function*(issuer: string, { crlNumber }: Head, of: Comparison) {
+          const verdict = yield* Effect.timeoutOption(Deferred.await(of.verdict), patienceMillis)
+          if (verdict._tag === "None" || verdict.value === undefined) return true
+          if (verdict.value) {
+            const numbers = { crl_number: String(of.head?.crlNumber ?? 0), served_number: String(crlNumber) }
+            yield* hourly(`older ${issuer}`, emit("local_ca_crl_went_back", { issuer, ...numbers }))
           }
-          const stored = yield* crls.find(issuer)
-          if (known !== undefined) {
-            const isOlder = stored === undefined || stored.crlNumber <= known.crlNumber
-            const isForked = isOlder || lacksEntries(stored.der, known.der)
-            const forked = { issuer, served: known.der, stored: stored?.der, isOlder }
-            if (isForked && (yield* isServedOn(forked))) {
-              const numbers = { crl_number: String(stored?.crlNumber ?? 0), served_number: String(known.crlNumber) }
-              yield* hourly(`older ${issuer}`, emit("local_ca_crl_went_back", { issuer, ...numbers }))
+          return verdict.value
+        })
+        /** Returns the comparison with this stored list, if it runs or has just ended. */
+        const comparisonWith = (issuer: string, head: Head | undefined) =>
+          Effect.map(currentMillis, (now) => {
+            const known = comparisons.get(issuer)
+            return known !== undefined && isSame(known.head, head) && now - known.endedAt < comparedEveryMillis
+              ? known
+              : undefined
+          })
+        const of = (issuer: string): Effect.Effect<Uint8Array | undefined, StorageFailed, Database | R> =>
+          Effect.gen(function*() {
+            const known = kept.get(issuer)
+            const head = yield* crls.findHead(issuer)
+            if (head !== undefined) yield* tellStale(issuer, head.nextUpdate)
+            else if (known === undefined) return undefined
+            if (known !== undefined && isSame(known, head)) return known.der
+            const latest = yield* comparisonWith(issuer, head)
+            if (known !== undefined && latest !== undefined && (yield* isServedOn(issuer, known, latest))) {
               return known.der
             }
-          }
-          if (stored !== undefined && !isRevocationList(stored.der)) return yield* spoilt(issuer)
-          if (stored !== undefined) kept.set(issuer, stored)
-          return stored?.der
-        })
+            const stored = yield* crls.find(issuer)
+            if (known !== undefined && kept.get(issuer) === known && !isSame(known, stored)) {
+              const isOlder = stored === undefined || stored.crlNumber <= known.crlNumber
+              if (isOlder || lacksEntries(stored.der, known.der)) {
+                const forked = { issuer, served: known.der, stored: stored?.der, isOlder }
+                const comparison = (yield* comparisonWith(issuer, stored)) ?? (yield* compare(forked, stored))
+                if (yield* isServedOn(issuer, known, comparison)) return known.der
+              }
+            }
+            // Another request has kept a list in the meantime, perhaps a newer one than was read here.
+            if (kept.get(issuer) !== known) return yield* of(issuer)
+            if (stored !== undefined && !isRevocationList(stored.der)) return yield* spoilt(issuer)
+            if (stored !== undefined) kept.set(issuer, stored)
+            return stored?.der
+          })
         return { of: (issuer) => Effect.provide(of(issuer), context) }
       })
     )

@@ -1,4 +1,4 @@
-import { Clock, Deferred, Effect, Fiber, Result } from "effect"
+import { Clock, Context, Deferred, Effect, Fiber, Layer, Result } from "effect"
 import type { Duration } from "effect"
 import { TestClock } from "effect/testing"
 import {
@@ -25,8 +25,10 @@ import type { Caller } from "../../../../src/operations/Caller.ts"
 import * as admin from "../../../../src/operations/operator/CrlRecords.ts"
 import { keepExported } from "../../../../src/operations/work/crl/CrlExport.ts"
 import * as crl from "../../../../src/operations/work/crl/ListPublication.ts"
+import { takeBack } from "../../../../src/operations/work/crl/ServedLists.ts"
 import * as revocation from "../../../../src/operations/work/Revocation.ts"
 import type { LocalCaSettings } from "../../../../src/services/signing/LocalCa.ts"
+import { PublishedCrls } from "../../../../src/services/signing/PublishedCrls.ts"
 import { Signers } from "../../../../src/services/signing/Signer.ts"
 import * as crls from "../../../../src/store/revocation/Crls.ts"
 import * as revocations from "../../../../src/store/revocation/Revocations.ts"
@@ -1348,10 +1350,61 @@ describe.each(databases)("revocation lists on $name", (backend) => {
           yield* sql("DELETE FROM revocations WHERE serial = '41'")
           yield* row("42")
           yield* regenerate
-          assert.deepStrictEqual(serialsOf(yield* served), ["42"])
+          // Two that ask at once wait for one comparison.
+          const both = yield* Effect.all([served, served], { concurrency: 2 })
+          assert.deepStrictEqual(both.map(serialsOf), [["42"], ["42"]])
           assert.strictEqual(happened("local_ca_crl_went_back"), 0)
         }))
+
+      test("the comparison goes on if the client that caused it goes away", () =>
+        Effect.gen(function*() {
+          const old = yield* stored
+          yield* row("41")
+          yield* regenerate
+          yield* served
+          yield* back(old, ["41"])
+          const asking = yield* Effect.forkChild(served)
+          yield* Effect.repeat(Effect.andThen(Effect.yieldNow, Effect.sync(() => asking.pollUnsafe())), { times: 3 })
+          yield* Fiber.interrupt(asking)
+          const restored = sql("SELECT 1 FROM revocations WHERE serial = '41'")
+          yield* Effect.repeat(Effect.andThen(Effect.yieldNow, restored), { until: ({ length }) => length > 0 })
+        }))
     })
+
+    test("of two requests at once the later answer is no older list", () =>
+      Effect.gen(function*() {
+        yield* get("/crl")
+        yield* row("41")
+        yield* regenerate
+        const service = yield* Database
+        const [read, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+        // The head that the first request reads arrives after the second request was answered.
+        let isFirst = true
+        const late: Driver = {
+          ...service,
+          single: (statement, params) =>
+            isFirst && statement.text.includes("FROM crls")
+              ? Effect.tap(service.single(statement, params), () => {
+                isFirst = false
+                return Effect.andThen(Deferred.succeed(read, undefined), Deferred.await(go))
+              })
+              : service.single(statement, params)
+        }
+        const published = yield* Effect.provideService(
+          Effect.map(Layer.build(PublishedCrls.layer(takeBack)), (built) => Context.get(built, PublishedCrls)),
+          Database,
+          late
+        )
+        const issuer = yield* issuerId
+        const first = yield* Effect.forkChild(published.of(issuer))
+        yield* Deferred.await(read)
+        yield* row("42")
+        yield* regenerate
+        const second = yield* published.of(issuer)
+        yield* Deferred.succeed(go, undefined)
+        assert.deepStrictEqual(yield* Fiber.join(first), second)
+        assert.strictEqual(happened("local_ca_crl_went_back"), 0)
+      }))
 
     test("has a new list as soon as another process has stored it", () =>
       Effect.gen(function*() {
