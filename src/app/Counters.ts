@@ -31,6 +31,7 @@ export const beginCounters = (roles: Roles, config: Config): Effect.Effect<void>
   const profiles = config.profiles.filter(({ enabled }) => enabled)
   return Effect.all([
     ...Object.keys(loops).map((loop) => begin("acme_svc_loop_restarts_total", { loop })),
+    begin("acme_svc_database_changes_lost_total", {}),
     ...roles.has("admin") ? [begin("acme_svc_sign_ins_total", {})] : [],
     ...[...sectionsOf(config)].flatMap(([profile, { enabled }]) =>
       enabled.map((backend) => begin("acme_svc_notify_deliveries_total", { profile, backend }))

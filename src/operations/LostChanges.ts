@@ -3,6 +3,7 @@ import * as Schedule from "effect/Schedule"
 import { emit } from "../domain/words/Log.ts"
 import { count } from "../domain/words/Series.ts"
 import type { Database } from "../engine/sql/Database.ts"
+import { isReadOnly } from "../engine/sql/Database.ts"
 import { rfc3339 } from "../engine/Time.ts"
 import type { Change } from "../store/Acknowledged.ts"
 import * as acknowledged from "../store/Acknowledged.ts"
@@ -23,17 +24,16 @@ const countsOf = (changes: ReadonlyArray<Change>): Readonly<Record<string, numbe
   return counts
 }
 
-/** Looks once, and reports what was lost in the log, the metrics and the trail. */
+/**
+ * Looks once, and reports what was lost in the trail, the log and the metrics. It reports only what it can write into the
+ * trail, because a server that only reads may be a standby that lacks the last changes. Until then it looks again.
+ */
 export const tellLost = Effect.gen(function*() {
+  if (yield* isReadOnly) return
   const lost = yield* acknowledged.lost
   if (lost.length === 0) return
-  for (const { accountId: account_id, at, certSerial: cert_serial, change, orderId: order_id, profile } of lost) {
-    yield* emit("db_change_lost", { change, since: rfc3339(at), profile, account_id, order_id, cert_serial })
-  }
   const since = rfc3339(Math.min(...lost.map(({ at }) => at)))
-  yield* emit("db_went_back", { count: lost.length, since })
-  yield* count("acme_svc_database_changes_lost_total", {}, lost.length)
-  yield* audit.record({
+  yield* audit.insert({
     event: "changes_lost",
     actorKind: "system",
     detail: {
@@ -45,6 +45,12 @@ export const tellLost = Effect.gen(function*() {
       serials: firstOf(lost, ({ certSerial }) => certSerial)
     }
   })
+  yield* acknowledged.forget(lost)
+  for (const { accountId: account_id, at, certSerial: cert_serial, change, orderId: order_id, profile } of lost) {
+    yield* emit("db_change_lost", { change, since: rfc3339(at), profile, account_id, order_id, cert_serial })
+  }
+  yield* emit("db_went_back", { count: lost.length, since })
+  yield* count("acme_svc_database_changes_lost_total", {}, lost.length)
 })
 
 /** Looks every ten seconds, forever. While the database is unavailable, nothing is known. */

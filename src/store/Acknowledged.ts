@@ -175,8 +175,9 @@ const lackedOf = Effect.fnUntraced(function*(changes: ReadonlyArray<Change>) {
 })
 
 /**
- * Returns the changes of this process that the database lacks, each once. It looks for the changes since the last call,
- * and for the last ones before: if one of them is missing, it looks for all that this process remembers.
+ * Returns the changes of this process that the database lacks, until they are forgotten ({@link forget}). It looks for the
+ * changes since the last call, and for the last ones before: if one of them is missing, it looks for all that this process
+ * remembers.
  */
 export const lost: Effect.Effect<ReadonlyArray<Change>, StorageFailed, Database> = Effect.gen(function*() {
   const changes = changesOf(yield* Database)
@@ -187,7 +188,11 @@ export const lost: Effect.Effect<ReadonlyArray<Change>, StorageFailed, Database>
   }
   const known = changes.all()
   const lacked = yield* lackedOf(known)
-  changes.found(known)
-  changes.forget(lacked)
+  const isLacked = new Set(lacked)
+  changes.found(known.filter((change) => !isLacked.has(change)))
   return lacked
 })
+
+/** Forgets changes that are reported as lost. */
+export const forget = (lacked: ReadonlyArray<Change>): Effect.Effect<void, never, Database> =>
+  Database.use((database) => Effect.sync(() => changesOf(database).forget(lacked)))

@@ -36,6 +36,7 @@ interval_days = 7
 `
 
 const ofEvery = {
+  acme_svc_database_changes_lost_total: 1,
   acme_svc_database_failures_total: 8,
   acme_svc_database_rows_unreadable_total: 1,
   acme_svc_database_standby_reads_total: 7,

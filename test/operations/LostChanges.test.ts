@@ -6,6 +6,7 @@ import * as eab from "../../src/operations/operator/Eab.ts"
 import { remove as removeOrder } from "../../src/operations/operator/OrderRemoval.ts"
 import * as acknowledged from "../../src/store/Acknowledged.ts"
 import { bothDatabases } from "../support/Databases.ts"
+import { breakWrites, mend } from "../support/Faults.ts"
 import { callerAt, configOf, fieldsOf, orderOf, profileOf, sql } from "../support/Graph.ts"
 import { issueTo, useOwnCa } from "../support/Issued.ts"
 
@@ -18,7 +19,7 @@ describe.each(bothDatabases)("changes that the database has lost, on $name", (ba
   const { records, test } = useOwnCa(backend)
   /** What tests before have committed over the same connections is forgotten first. */
   const here = Effect.gen(function*() {
-    yield* acknowledged.lost
+    yield* acknowledged.forget(yield* acknowledged.lost)
     return yield* callerAt(profileOf(config))
   })
   const told = () => fieldsOf(records, "db_change_lost").map(({ change, order_id = "" }) => `${change} ${order_id}`)
@@ -62,6 +63,20 @@ describe.each(bothDatabases)("changes that the database has lost, on $name", (ba
       assert.lengthOf(told(), 2)
       assert.lengthOf(yield* rows, 1)
       assert.notInclude(told().join(), kept.orderId)
+    }))
+
+  test("are reported once the report can be written", () =>
+    Effect.gen(function*() {
+      const caller = yield* here
+      const { id } = yield* orderOf(caller, "lost.example")
+      yield* removed(id)
+      yield* breakWrites(backend.dialect, { table: "audit_log", operation: "INSERT" })
+      yield* Effect.ignore(look)
+      assert.deepStrictEqual(told(), [])
+      yield* mend(backend.dialect)
+      yield* look
+      assert.deepStrictEqual(told(), [`order_created ${id}`])
+      assert.lengthOf(yield* rows, 1)
     }))
 
   test("that were looked for and found before are missed too, in a quiet time and beside new ones", () =>
