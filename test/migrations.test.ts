@@ -88,7 +88,7 @@ const frozen = {
   }
 } as const
 
-describe("the files", () => {
+describe("the migration files", () => {
   it.each(["postgres", "sqlite"] as const)("of %s are the frozen ones", (dialect) => {
     const folder = join(migrationsFolder, dialect)
     const sums = Object.fromEntries(
@@ -100,7 +100,7 @@ describe("the files", () => {
     assert.deepStrictEqual(sums, frozen[dialect])
   })
 
-  it.effect("have the same numbers and names for both engines", () =>
+  it.effect("have equal numbers and names for both engines", () =>
     Effect.gen(function*() {
       const named = (migrations: ReadonlyArray<Migration>) =>
         migrations.map(({ name, version }) => `${version} ${name}`)
@@ -110,7 +110,7 @@ describe("the files", () => {
       assert.deepStrictEqual(versions, [...new Set(versions)].sort((one, other) => one - other))
     }))
 
-  it.effect("are read with their checksums, statement by statement", () =>
+  it.effect("are read with their checksums, one statement after the other", () =>
     Effect.gen(function*() {
       const changing = new Set<string>()
       const all = new Set<string>()
@@ -127,7 +127,7 @@ describe("the files", () => {
       assert.deepStrictEqual([...changing].sort(), [...all].sort(), "one that changes neither engine")
     }))
 
-  it.effect("are refused by name when the folder cannot be read", () =>
+  it.effect("are refused with the folder's name if the folder cannot be read", () =>
     Effect.gen(function*() {
       const refused = yield* Effect.flip(Migrations.read("/nowhere", "sqlite"))
       assert.strictEqual(refused.reason, "unreadable")
@@ -141,8 +141,8 @@ interface Shape {
   readonly foreignKeys: ReadonlyArray<string>
 }
 
-// Type words of the two engines, folded to kinds (docs/decisions/data-model.md, "Kinds of columns"). On SQLite a bool is
-// an INTEGER and a uuid a BLOB.
+// The types of the two engines, grouped into kinds (docs/decisions/data-model.md, "Kinds of columns"). On SQLite a bool
+// is an INTEGER and a uuid a BLOB.
 const folded = new Map([
   ["bigint", "int"],
   ["integer", "int"],
@@ -228,7 +228,7 @@ const shapeOfPostgres = Effect.gen(function*() {
 })
 
 describe("the schema", () => {
-  it.live("is the same on both engines: tables, columns, indexes, foreign keys", () =>
+  it.live("is equal on both engines: tables, columns, indexes, foreign keys", () =>
     Effect.gen(function*() {
       const shapes: Array<ReadonlyMap<string, Shape>> = []
       for (const { dialect, freshUrl } of bothDatabases) {
@@ -249,7 +249,7 @@ describe("the schema", () => {
       assert.include(sqlite.get("jobs")?.indexes ?? [], "unique partial (kind, dedup_key)")
     }))
 
-  it.live("is STRICT on SQLite, every table", () =>
+  it.live("is STRICT for every table on SQLite", () =>
     Effect.gen(function*() {
       const driver = yield* openDriver(yield* Effect.promise(() => sqlite.freshUrl()))
       const lax = Effect.andThen(
@@ -259,7 +259,7 @@ describe("the schema", () => {
       assert.deepStrictEqual(yield* Effect.provideService(lax, Database, driver), [])
     }))
 
-  it.live("compares text bytewise on PostgreSQL, every column", () =>
+  it.live("compares every text column by bytes on PostgreSQL", () =>
     Effect.gen(function*() {
       const driver = yield* openDriver(yield* Effect.promise(() => postgres.freshUrl()))
       const other = Effect.andThen(
@@ -348,7 +348,7 @@ describe.each(databases)("migrating on $name", ({ dialect, freshUrl }) => {
       yield* Effect.provideService(program, Database, driver)
     }))
 
-  it.live("check refuses a schema that is behind, writing nothing", () =>
+  it.live("--check refuses a schema that is too old, and writes nothing", () =>
     Effect.gen(function*() {
       const { driver } = yield* fresh
       const migrations = yield* migrationsOf(dialect)
@@ -375,7 +375,7 @@ describe.each(databases)("migrating on $name", ({ dialect, freshUrl }) => {
       )
     }))
 
-  it.live("a database with a later, unknown migration is usable", () =>
+  it.live("accepts a database with a later, unknown migration", () =>
     Effect.gen(function*() {
       const { driver } = yield* fresh
       const migrations = yield* migrationsOf(dialect)
@@ -388,7 +388,7 @@ describe.each(databases)("migrating on $name", ({ dialect, freshUrl }) => {
       yield* Effect.provideService(program, Database, driver)
     }))
 
-  it.live("a failing migration leaves nothing of itself and names itself", () =>
+  it.live("undoes a migration that fails, and reports its name", () =>
     Effect.gen(function*() {
       const { driver } = yield* fresh
       const migrations: ReadonlyArray<Migration> = [
@@ -418,7 +418,7 @@ describe.each(databases)("migrating on $name", ({ dialect, freshUrl }) => {
       )
     }))
 
-  it.live("two processes that start at once apply each migration once", () =>
+  it.live("applies each migration once if two processes start at once", () =>
     Effect.gen(function*() {
       const { driver, url } = yield* fresh
       const other = yield* openDriver(url)
@@ -435,7 +435,7 @@ describe.each(databases)("migrating on $name", ({ dialect, freshUrl }) => {
     }))
 })
 
-describe.each(databases)("what the schema guards on $name", (backend) => {
+describe.each(databases)("the rules of the schema on $name", (backend) => {
   const database = useDatabase(backend)
   const id = (n: number) => {
     const hex = n.toString(16).padStart(32, "0")
@@ -456,7 +456,7 @@ describe.each(databases)("what the schema guards on $name", (backend) => {
     `INSERT INTO jobs (id, kind, dedup_key, payload, status, run_at, attempts, max_attempts, created_at, updated_at)
      VALUES (${id(n)}, 'kind', '${key}', '{}', '${status}', 0, 0, 5, 0, 0)`
 
-  it.live("audit_log refuses UPDATE and takes inserts", () =>
+  it.live("audit_log refuses UPDATE and accepts inserts", () =>
     database.use(Effect.gen(function*() {
       const insert = "INSERT INTO audit_log (created_at, event, outcome, actor_kind) VALUES (0, 'e', 'success', 'acme')"
       yield* sql(insert)
@@ -469,7 +469,7 @@ describe.each(databases)("what the schema guards on $name", (backend) => {
       assert.isAtLeast(yield* count("SELECT id FROM audit_log"), 3, "ids are never used again")
     })))
 
-  it.live("foreign keys hold and cascade from the account to its challenges", () =>
+  it.live("foreign keys are enforced, and a deletion continues from the account to its challenges", () =>
     database.use(Effect.gen(function*() {
       yield* account(1)
       yield* sql(order(2, 1))
@@ -495,7 +495,7 @@ describe.each(databases)("what the schema guards on $name", (backend) => {
       }
     })))
 
-  it.live("states outside the vocabulary are refused", () =>
+  it.live("a state that does not exist is refused", () =>
     database.use(Effect.gen(function*() {
       yield* account(1)
       assert.isTrue(yield* refused(order(2, 1, { status: "deactivated" })))
@@ -503,7 +503,7 @@ describe.each(databases)("what the schema guards on $name", (backend) => {
       assert.isTrue(yield* refused("UPDATE accounts SET status = 'gone'"))
     })))
 
-  it.live("one live job for a kind and key; settled ones do not count", () =>
+  it.live("a kind and key have at most one live job, and settled jobs do not count", () =>
     database.use(Effect.gen(function*() {
       yield* sql(job(1, "done"))
       yield* sql(job(2, "failed"))
@@ -515,7 +515,7 @@ describe.each(databases)("what the schema guards on $name", (backend) => {
       yield* sql(job(7, "running"))
     })))
 
-  it.live("one order replaces a certificate unless it is invalid", () =>
+  it.live("at most one order replaces a certificate, and invalid orders do not count", () =>
     database.use(Effect.gen(function*() {
       yield* account(1)
       yield* sql(order(2, 1, { status: "invalid", replaces: "cert" }))
@@ -525,7 +525,7 @@ describe.each(databases)("what the schema guards on $name", (backend) => {
       yield* sql(order(5, 1, { replaces: "cert" }))
     })))
 
-  it.live("one account for a key and profile", () =>
+  it.live("a key has at most one account in a profile", () =>
     database.use(Effect.gen(function*() {
       yield* account(1)
       const again = (profile: string) =>

@@ -10,7 +10,7 @@ import type { LintIssuer } from "../../src/crypto/x509/Lint.ts"
 import type { CaKeyType } from "../../src/crypto/x509/SelfSigned.ts"
 import { ecKey, spkiOf } from "./Pki.ts"
 
-/** 2026-01-01, the time at which everything in these tests happens. */
+/** 2026-01-01, the time at which these tests happen. */
 export const NOW = Date.UTC(2026, 0, 1) / 1000
 export const DAY = 86400
 

@@ -31,14 +31,14 @@ describe("a stored password", () => {
       )
     }))
 
-  it.effect("is the same for every composition of its characters", () =>
+  it.effect("is equal for every composition of its Unicode characters", () =>
     Effect.gen(function*() {
       const salt = Buffer.alloc(16)
       assert.deepStrictEqual(yield* derive("é", salt, 1), yield* derive("e\u0301", salt, 1))
     }))
 
   prop(
-    "reads as it was written",
+    "is read back as it was written",
     [fc.integer({ min: 1, max: 10_000_000 }), octets(16), octets(32)],
     ([iterations, salt, hash]) => {
       const text = printPasswordHash({ iterations, salt, hash })
@@ -52,7 +52,7 @@ describe("a stored password", () => {
     }
   )
 
-  it("that is anything else is not read", () => {
+  it("in any other form is not read", () => {
     const good = printPasswordHash({ iterations: 600_000, salt: new Uint8Array(16), hash: new Uint8Array(32) })
     assert.isDefined(parsePasswordHash(good))
     const odd = [
@@ -72,7 +72,7 @@ describe("a stored password", () => {
     for (const text of odd) assert.isUndefined(parsePasswordHash(text), text)
   })
 
-  it("is not matched by what differs in an octet, or in length", () => {
+  it("does not match a value that differs in an octet or in length", () => {
     const stored = unmatchable(new Uint8Array(unmatchableSize).fill(7), 1)
     assert.isTrue(isHashOf(new Uint8Array(32).fill(7), stored))
     assert.isFalse(isHashOf(new Uint8Array(32).fill(7).with(31, 8), stored))
@@ -81,7 +81,7 @@ describe("a stored password", () => {
 })
 
 describe("base32", () => {
-  it("is that of RFC 4648 section 10, without padding", () => {
+  it("is the encoding of RFC 4648 section 10, without padding", () => {
     const vectors = [["", ""], ["f", "MY"], ["fo", "MZXQ"], ["foo", "MZXW6"], ["foob", "MZXW6YQ"], [
       "fooba",
       "MZXW6YTB"
@@ -96,7 +96,7 @@ describe("base32", () => {
 describe("a code of an authenticator", () => {
   const secret = Buffer.from("12345678901234567890")
 
-  // RFC 6238 appendix B lists eight digits for these times. Ours are the last six of them.
+  // RFC 6238 appendix B lists eight digits for these times. The service uses the last six of them.
   it("is that of RFC 6238", () => {
     const vectors = [
       [59, "287082"],
@@ -113,25 +113,25 @@ describe("a code of an authenticator", () => {
   })
 
   prop(
-    "tells its step from the step before it to the one after it, and no further",
+    "identifies its time step within one step before and one step after, and no further",
     [fc.integer({ min: 3, max: 100_000_000 }), fc.integer({ min: 0, max: 29 }), octets(totpSecretSize)],
     ([step, second, drawn]) => {
       const code = totpCode(drawn, step * 30)
-      // Another step that is checked has the same code once in some hundred thousand times.
+      // The chance is about one in a hundred thousand that another checked step has the same code.
       fc.pre([-3, -2, -1, 1, 2, 3].every((off) => totpCode(drawn, (step + off) * 30) !== code))
       const seen = [-2, -1, 0, 1, 2].map((off) => totpStep(drawn, code, (step + off) * 30 + second) === step)
       assert.deepStrictEqual(seen, [false, true, true, true, false])
     }
   )
 
-  it("is six digits, and nothing else is one", () => {
+  it("has six digits, and nothing else is a code", () => {
     for (const text of ["", "12345", "1234567", "12 456", "１２３４５６", "abcdef", "-12345", "287082\n"]) {
       assert.isFalse(isTotpCode(text), text)
       assert.isUndefined(totpStep(secret, text, 59), text)
     }
   })
 
-  it("is made from an address that says how", () => {
+  it("is made from a URI that contains its parameters", () => {
     assert.deepStrictEqual(totp, { algorithm: "SHA1", digits: 6, period: 30 })
     assert.strictEqual(
       totpUri("ACME Service", "o.l-ga_1", secret),

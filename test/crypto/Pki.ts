@@ -6,8 +6,8 @@ import { join } from "node:path"
 import { newEcKey, newRsaKey } from "../support/Keys.ts"
 
 /*
- * Requests and certificates put together by hand, so that any single part can be wrong, and the openssl binary as an
- * independent judge. Shares no code with the service.
+ * Requests and certificates that are built from parts, so that any single part can be wrong. The openssl binary is the
+ * independent check. This module shares no code with the service.
  */
 
 /** One DER element. */
@@ -59,7 +59,7 @@ export const spkiOf = (key: KeyObject): Buffer => createPublicKey(key).export({ 
 export const rsaSpki = (modulus: bigint, exponent: bigint): Buffer =>
   seq(seq(oid("1.2.840.113549.1.1.1"), hexed("0500")), bitString(seq(int(modulus), int(exponent))))
 
-/** One P-256 key for every test that needs no particular key. */
+/** One P-256 key for every test that needs no special key. */
 export const ecKey = newEcKey()
 export const rsaKey = newRsaKey()
 
@@ -68,14 +68,14 @@ export interface CsrParts {
   readonly spki?: Uint8Array
   readonly version?: Uint8Array
   readonly subject?: Uint8Array
-  /** The contents of `[0]`. If it is undefined, they are one extension request for a.example.com. */
+  /** The contents of `[0]`. If the value is undefined, the contents are one extension request for a.example.com. */
   readonly attributes?: ReadonlyArray<Uint8Array>
   readonly extensions?: ReadonlyArray<Uint8Array>
   readonly algorithm?: Uint8Array
   readonly signature?: Uint8Array
 }
 
-/** A request that is right in every part that is not given. */
+/** A request that is correct except for the given parts. */
 export const csrOf = (parts: CsrParts): Buffer => {
   const key = parts.key ?? ecKey
   const extensions = parts.extensions ?? [sanOf(dns("a.example.com"))]
@@ -146,8 +146,8 @@ export const openssl = (args: ReadonlyArray<string>, input?: string | Uint8Array
   execFileSync("openssl", args, { input, stdio: ["pipe", "pipe", "pipe"] })
 
 /**
- * Returns what openssl says about the signature of a DER list: `verify OK` for a list of that CA. It exits with 0 in
- * any case.
+ * Returns what openssl says about the signature of a DER list: `verify OK` for a list of that CA. Openssl exits with 0
+ * in any case.
  */
 export const opensslOnCrl = (caFile: string, der: Uint8Array): string =>
   spawnSync("openssl", ["crl", "-inform", "DER", "-noout", "-verify", "-CAfile", caFile], { input: der })
@@ -191,7 +191,7 @@ export const pem = (label: string, octets: Uint8Array): string =>
     (Buffer.from(octets).toString("base64").match(/.{1,64}/g) ?? []).join("\n")
   }\n-----END ${label}-----\n`
 
-/** Octets from a small seeded generator: the same on every run. */
+/** Octets from a small seeded generator. They are the same in every run. */
 export const seeded = (seed: number): () => number => {
   let state = seed >>> 0
   return () => {

@@ -34,7 +34,7 @@ describe("hidden characters", () => {
 })
 
 prop(
-  "what is escaped has no hidden character and is read back as it was",
+  "an escaped text has no hidden character and is read back unchanged",
   [fc.string({ unit: "binary" })],
   ([text]) => {
     const written = escapeHidden(text.replaceAll(/["\\]/g, ""))

@@ -3,7 +3,7 @@ import { Clock, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { untilBack } from "../../src/engine/Retries.ts"
 
-/** The seconds at which an action is tried. It succeeds if `isBack` says so. */
+/** The seconds at which an action is tried. The action succeeds once `isBack` is true. */
 const tried = (isBack: (seconds: number) => boolean) =>
   Effect.gen(function*() {
     const at: Array<number> = []
@@ -16,15 +16,15 @@ const tried = (isBack: (seconds: number) => boolean) =>
     return { at, isOver: fiber.pollUnsafe() !== undefined }
   })
 
-describe("what is away", () => {
-  it.effect("is tried after a second, then twice as long each time, and every half minute at last", () =>
+describe("retries of something that is unavailable", () => {
+  it.effect("come after one second, then after twice the wait each time, and in the end every thirty seconds", () =>
     Effect.gen(function*() {
       const { at, isOver } = yield* tried((seconds) => seconds >= 90)
       assert.deepStrictEqual(at, [0, 1, 3, 7, 15, 31, 61, 91])
       assert.isTrue(isOver)
     }))
 
-  it.effect("is tried after a second again when five minutes have passed, and never given up", () =>
+  it.effect("begin again at one second after five minutes, and never stop", () =>
     Effect.gen(function*() {
       const { at, isOver } = yield* tried(() => false)
       assert.isFalse(isOver)

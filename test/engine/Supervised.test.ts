@@ -18,14 +18,14 @@ describe("work in the background", () => {
   const { records, test } = useTests()
   const failures = () => fieldsOf(records, "server_loop_failed")
 
-  test("has begun when its caller goes on: what it listens for is not missed", () =>
+  test("has begun when its caller continues, so it misses nothing that it listens for", () =>
     Effect.gen(function*() {
       let begun = false
       yield* supervised("job_polls", Effect.andThen(Effect.sync(() => void (begun = true)), Effect.never))
       assert.isTrue(begun)
     }))
 
-  test("outlives whoever starts it, and ends with its scope", () =>
+  test("goes on after its caller has ended, and ends with its scope", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       let ended = false
@@ -39,7 +39,7 @@ describe("work in the background", () => {
       assert.deepStrictEqual(failures(), [])
     }))
 
-  test("is recorded with its name when a defect ends it, and runs again after waits that grow", () =>
+  test("is logged by name when a defect ends it, and runs again after longer and longer waits", () =>
     Effect.gen(function*() {
       const begunAt: Array<number> = []
       const work = Effect.flatMap(
@@ -66,7 +66,7 @@ describe("work in the background", () => {
       assert.include(text, `acme_svc_loop_restarts_total{role="worker",loop="job_claims"} 2`)
     }).pipe(Effect.provide(Registry.layer("worker", engineSeries))))
 
-  test("is recorded when an interruption of its own making ends it, which is no shutdown", () =>
+  test("is logged when it interrupts itself, because that is not a shutdown", () =>
     Effect.gen(function*() {
       let runs = 0
       yield* supervised("job_claims", Effect.suspend(() => ++runs < 2 ? Effect.interrupt : Effect.never))
@@ -75,7 +75,7 @@ describe("work in the background", () => {
       assert.strictEqual(failures().length, 1)
     }))
 
-  test("ends for good where it has nothing left to do", () =>
+  test("ends for good when it has nothing left to do", () =>
     Effect.gen(function*() {
       let runs = 0
       const fiber = yield* supervised("job_periodic", Effect.sync(() => ++runs))
@@ -85,7 +85,7 @@ describe("work in the background", () => {
       assert.deepStrictEqual(records, [])
     }))
 
-  test("goes on where neither its record nor its count can be written", () => {
+  test("goes on when its failure can be neither logged nor counted", () => {
     const broken = Layer.succeed(EventLog, {
       enabled: () => true,
       write: () => {
@@ -110,17 +110,17 @@ describe("work in the background", () => {
   })
 })
 
-describe("what keeps dying", () => {
+describe("background work that fails again and again", () => {
   const { test } = useTests()
 
-  /** Work that dies as soon as it runs, until a test lets it live. */
+  /** Work that fails as soon as it runs, until a test lets it succeed. */
   const mortal = Effect.fnUntraced(function*(loop: keyof typeof engineLoops) {
     let isMended = false
     yield* supervised(loop, Effect.suspend(() => isMended ? Effect.never : Effect.die("planted")))
     return Effect.sync(() => void (isMended = true))
   })
 
-  test("makes the process unready until it has run for a while; once is not enough", () =>
+  test("makes the process unready until it has run for a while; one failure is not enough", () =>
     Effect.gen(function*() {
       const mend = yield* mortal("job_claims")
       assert.deepStrictEqual(yield* failing, [])
@@ -134,13 +134,13 @@ describe("what keeps dying", () => {
       assert.deepStrictEqual(yield* failing, [])
     }))
 
-  test("ends the process at a bound, if nothing is answered or issued without it", () =>
+  test("ends the process after a limit, if the process cannot serve or issue without it", () =>
     Effect.gen(function*() {
       yield* mortal("trace_export")
       yield* mortal("job_claims")
       const { givenUp } = yield* Loops
       const ended = yield* Effect.forkChild(givenUp, { startImmediately: true })
-      // the sum of the waits before the last death: 1, 2, 4, 8, 16, 30, 30
+      // the sum of the waits before the last failure: 1, 2, 4, 8, 16, 30, 30
       yield* TestClock.adjust("90 seconds")
       assert.isUndefined(ended.pollUnsafe())
       yield* TestClock.adjust("1 second")
@@ -158,7 +158,7 @@ describe("what keeps dying", () => {
       assert.isUndefined(ended.pollUnsafe())
     }))
 
-  test("is counted in a row: a run of a minute begins anew", () =>
+  test("is counted only in a row: a run of one minute resets the count", () =>
     Effect.gen(function*() {
       const { givenUp } = yield* Loops
       const ended = yield* Effect.forkChild(givenUp, { startImmediately: true })
@@ -168,7 +168,7 @@ describe("what keeps dying", () => {
       assert.deepStrictEqual(yield* failing, [])
     }))
 
-  test("is no longer looked at when its scope has ended", () =>
+  test("is no longer watched when its scope has ended", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       yield* Scope.provide(supervised("listener_sweep", Effect.die("planted")), scope)

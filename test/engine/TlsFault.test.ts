@@ -20,7 +20,7 @@ describe("a failed handshake", () => {
     assert.strictEqual(ofDatabase, `X ${message}; database.url may name a file with the server's CA: sslrootcert=/path`)
   })
 
-  it("says the reason of OpenSSL, and leaves what is plain as it is", () => {
+  it("gives the reason of OpenSSL, and leaves a message unchanged that is plain already", () => {
     const noise = "40E7A1:error:0A00010B:SSL routines:ssl3_get_record:wrong version number:../record.c:354:\n"
     assert.strictEqual(tlsFault(noise), "the TLS handshake failed: wrong version number")
     assert.strictEqual(tlsFault("certificate has expired"), "certificate has expired")

@@ -15,7 +15,7 @@ when = "one"
 then = "allow"
 `
 
-describe("admin", () => {
+describe("the [admin] section", () => {
   it.each(["0.0.0.0:3001", "[::]:3001", "192.0.2.1:3001", "panel.example.org:3001"])(
     "refuses to listen at %s without TLS, and takes it with TLS",
     (address) => {
@@ -34,7 +34,7 @@ describe("admin", () => {
     assert.include(keys, "admin.filter.check.one.type")
   })
 
-  it("refuses a rule that its listener never asks, which would let everybody in", () => {
+  it("refuses a rule that its listener never evaluates, because it would admit everybody", () => {
     const bare = check("allowed_ip").replace("script_path = \"/bin/true\"\n", "")
     const staged = (stages: string) => bare.replace("type = \"allowed_ip\"", `type = "allowed_ip"\nstages = ${stages}`)
     accepted({ fileText: staged(`["connection", "identifiers"]`) })
@@ -54,19 +54,19 @@ allow = ["192.0.2.0/24"]
     accepted({ fileText: staged(`["identifiers"]`).replaceAll("admin.filter", "filter") })
   })
 
-  it("takes a check of an address, and inherits no filter of the ACME side", () => {
+  it("accepts a check of an address, and inherits no filter of the ACME side", () => {
     const fileText = check("allowed_ip").replace("script_path = \"/bin/true\"\n", "")
     assert.deepStrictEqual(accepted({ fileText }).config.filter.rules, [])
     const elsewhere = accepted({ fileText: fileText.replaceAll("admin.filter", "filter") })
     assert.deepStrictEqual(elsewhere.config.admin.filter.rules, [])
   })
 
-  it("names the key of a rule that is wrong by its whole name", () => {
+  it("mentions the full name of a rule's key that is wrong", () => {
     const fileText = check("allowed_ip").replace("script_path = \"/bin/true\"\n", "").replace("then = \"allow\"\n", "")
     assert.strictEqual(refusedFor({ fileText }).key, "admin.filter.rule.first.then")
   })
 
-  it("refuses one file for both halves of its pair", () => {
+  it("refuses one file for both parts of its TLS pair", () => {
     const fileText =
       `[admin]\nenabled = true\ntls.enabled = true\ntls.cert_path = "x.pem"\ntls.key_path = "./x.pem"\n${minimal}`
     assert.include(refused({ fileText }).map(({ key }) => key), "admin.tls.key_path")

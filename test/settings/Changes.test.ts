@@ -2,17 +2,17 @@ import { assert, describe, it } from "vitest"
 import { changedKeys } from "../../src/settings/Changes.ts"
 import { configOf } from "../support/Graph.ts"
 
-describe("what a reload has changed", () => {
+describe("the changes of a reload", () => {
   const before = configOf("[order]\nvalidity_seconds = 600\n[signer.relay.eab]\nhmac_key = \"c2VjcmV0\"")
 
-  it("is nothing where nothing differs", () => {
+  it("are empty if nothing differs", () => {
     assert.deepStrictEqual(
       changedKeys(before, configOf("[order]\nvalidity_seconds = 600\n[signer.relay.eab]\nhmac_key = \"c2VjcmV0\"")),
       []
     )
   })
 
-  it("is named by its keys, an inherited one once and a secret without its value", () => {
+  it("are the names of keys: an inherited key appears once, and a secret without its value", () => {
     const after = configOf(
       "[order]\nvalidity_seconds = 700\n[signer.relay.eab]\nhmac_key = \"b3RoZXI\"\n[challenge]\nenabled = [\"dns-01\"]"
     )

@@ -48,7 +48,7 @@ url = "http://[2001:db8::1]:8080/secret"
 enabled = false
 `
 
-describe("the keys in force", () => {
+describe("the keys in use", () => {
   const found = resolved(file, {
     ACME_SVC_PROXY__HTTP_URL: "http://user:hunter2@proxy.example:3128",
     ACME_SVC_NONCE__TTL_SECONDS: "9"
@@ -56,7 +56,7 @@ describe("the keys in force", () => {
   const objects = (profile?: string) =>
     new Map((effectiveKeys(found, profile) ?? []).map(configKeyObject).map((one) => [one.key, one]))
 
-  it("are the process-wide ones, each with its value and where that comes from", () => {
+  it("are the process-wide ones, each with its value and its source", () => {
     const keys = objects()
     assert.deepStrictEqual(keys.get("order.max_identifiers"), {
       key: "order.max_identifiers",
@@ -75,7 +75,7 @@ describe("the keys in force", () => {
     assert.isEmpty([...keys.keys()].filter((key) => key.startsWith("profiles.")))
   })
 
-  it("are those of a profile, with what it inherits", () => {
+  it("are those of a profile, with the keys that it inherits", () => {
     const keys = objects("web")
     const hostOf = (name: string) => keys.get(`profiles.web.notify.webhook.${name}.url`)?.value
     assert.deepStrictEqual([hostOf("chat"), hostOf("other")], ["chat.example", "[2001:db8::1]:8080"])
@@ -87,7 +87,7 @@ describe("the keys in force", () => {
     assert.isUndefined(effectiveKeys(found, "nobody"))
   })
 
-  it("have no secret in them", () => {
+  it("contain no secret", () => {
     const keys = objects()
     assert.deepStrictEqual(keys.get("database.url"), {
       key: "database.url",
@@ -108,7 +108,7 @@ describe("the keys in force", () => {
       assert.notInclude(text, "c2VjcmV0")
     }
     assert.deepInclude(objects("web").get("profiles.web.signer.relay.eab.hmac_key"), { value: "***", secret: true })
-    // The arguments of a program may contain a password, and nobody can say in which word.
+    // The arguments of a program may contain a password, and nobody knows in which argument.
     const args = { value: ["***", "***", "***"], secret: true }
     assert.deepInclude(objects("web").get("profiles.web.notify.custom.told.args"), args)
     assert.strictEqual(
@@ -119,7 +119,7 @@ describe("the keys in force", () => {
 })
 
 describe("the endpoints", () => {
-  it("are those that are served, each with who shares its backend", () => {
+  it("are those that are served, each with the profiles that share its backend", () => {
     const { config } = resolved(`
       [eab]
       enabled = true

@@ -18,17 +18,17 @@ const shown = declaredKeys(table).filter(({ path }) => path[0] !== "profiles" ||
 const isOfEntry = ({ path }: (typeof shown)[number]) => path[0] !== "profiles" && path.includes("<name>")
 
 describe("config.toml.example", () => {
-  it("is what the table renders", () => {
+  it("is what the table generates", () => {
     assert.strictEqual(committed("config.toml.example"), renderExample())
   })
 
-  it("loads as it is, to the defaults", () => {
+  it("loads unchanged, with the default values", () => {
     const resolved = accepted({ fileText: renderExample() })
     assert.strictEqual(resolved.keysFromFile, 1)
     assert.deepStrictEqual(resolved.config, accepted({}).config)
   })
 
-  it("holds every key, with its variable, and loads uncommented to the defaults", () => {
+  it("has every key with its variable, and loads with the default values after the comment signs are removed", () => {
     const resolved = accepted({ fileText: uncommented })
     const defaults = accepted({})
     for (const { facts, path } of shown.filter((one) => !isOfEntry(one))) {
@@ -42,7 +42,7 @@ describe("config.toml.example", () => {
 })
 
 describe("named tables in config.toml.example", () => {
-  it("show every key with its variable and meaning, and stay comments", () => {
+  it("show every key with its variable and meaning, and remain comments", () => {
     const entries = shown.filter(isOfEntry)
     assert.isAbove(entries.length, 10)
     for (const { facts, path } of entries) {
@@ -54,7 +54,7 @@ describe("named tables in config.toml.example", () => {
 })
 
 describe("the first configuration", () => {
-  it("serves this machine, with a validation port that needs no root", () => {
+  it("serves this machine, with a validation port that needs no root privileges", () => {
     const text = renderInitialConfig()
     const { config } = accepted({ fileText: text })
     assert.deepStrictEqual(config.profiles.map(({ enabled, name }) => [name, enabled]), [["default", true]])
@@ -66,7 +66,7 @@ describe("the first configuration", () => {
     assert.match(text.replaceAll("\n# ", " "), /standard port is 80, and production needs it/)
   })
 
-  it("takes other choices", () => {
+  it("accepts other choices", () => {
     const text = renderInitialConfig({
       profile: "web",
       bind_address: "[::]:443",
@@ -83,7 +83,7 @@ describe("the first configuration", () => {
 describe("docs/configuration.md", () => {
   const doc = committed("docs/configuration.md")
 
-  it("holds the reference of the table", () => {
+  it("has the reference that the table generates", () => {
     assert.include(doc, renderReference())
     for (const { path } of shown) assert.include(doc, `| ${path.join(".").replaceAll("<", "\\<")} |`)
   })
@@ -96,7 +96,7 @@ describe("docs/configuration.md", () => {
 })
 
 describe("docs/protocol.md", () => {
-  it("says of nothing that it is not in this version but what a configuration cannot ask for", () => {
+  it("says that a feature is missing only if no configuration can ask for it", () => {
     const asking: { readonly [what: string]: string } = {
       "CA keys in hardware": "[signer.local_ca]\nkey_source = \"pkcs11\"\n"
     }
@@ -124,7 +124,7 @@ describe("maskedDatabaseUrl", () => {
     assert.strictEqual(masked("sqlite:///var/lib/acme.db"), "sqlite:///var/lib/acme.db")
   })
 
-  it("hides what it does not understand", () => {
+  it("hides a URL that it cannot parse", () => {
     assert.strictEqual(masked("mysql://u:s@h/d"), "***")
     assert.strictEqual(masked("postgres://u:s@h:x/d"), "***")
     assert.strictEqual(masked("postgres://u:s@h,i:x/d"), "***")

@@ -6,7 +6,7 @@ import { configOf } from "../support/Graph.ts"
 const changes = (before: string, after: string) => frozenChanges(configOf(before), configOf(after))
 
 describe("keys that are frozen while the service runs", () => {
-  it("are every one of the database's, by name", () => {
+  it("include every key of the database section, by name", () => {
     assert.deepStrictEqual(changes("", ""), [])
     assert.deepStrictEqual(changes("", "[server]\nmax_body_bytes = 5\n[jobs]\nmax_concurrent = 1"), [])
     assert.deepStrictEqual(changes("", `[database]\nurl = "sqlite://sqlite.db"\npool_max = 10`), [], "the defaults")
@@ -17,7 +17,7 @@ describe("keys that are frozen while the service runs", () => {
     )
   })
 
-  it("are shown with both values, and no secret of them", () => {
+  it("are shown with both values, and without secrets", () => {
     const [one, other] = ["acme:hunter2@one", "acme:other@two"].map((at) =>
       shownAt(configOf(`[database]\nurl = "postgres://${at}.example/acme"`), "database.url")
     )
@@ -28,7 +28,7 @@ describe("keys that are frozen while the service runs", () => {
     assert.strictEqual(shownAt(configOf("[database]\npool_max = 3"), "database.pool_max"), "3")
   })
 
-  it("are those of spans, and whether the port is shared", () => {
+  it("include those of spans, and whether the port is shared", () => {
     assert.deepStrictEqual(changes("", "[server]\nreuse_port = true"), ["server.reuse_port"])
     assert.deepStrictEqual(changes("", "[server]\nreuse_port = false"), [])
     assert.deepStrictEqual(changes("", "[tracing]\nendpoint = \"http://127.0.0.1:4318/v1/traces\""), [
@@ -36,7 +36,7 @@ describe("keys that are frozen while the service runs", () => {
     ])
   })
 
-  it("a secret in the URL counts, and is not told", () => {
+  it("include a changed secret in the URL, which is not shown", () => {
     const url = (password: string) => `[database]\nurl = "postgres://u:${password}@localhost/d"`
     assert.deepStrictEqual(changes(url("one"), url("one")), [])
     assert.deepStrictEqual(changes(url("one"), url("two")), ["database.url"])

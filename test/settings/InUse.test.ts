@@ -7,8 +7,8 @@ import { table } from "../../src/settings/Table.ts"
 import { accepted, fileWith, minimal, refused } from "./Samples.ts"
 
 /*
- * A fault in a section that is turned off, or that belongs to a role the process does not have, is reported and does
- * not prevent a start.
+ * A mistake in a section that is turned off, or that belongs to a role that the process does not have, is reported and
+ * does not prevent a start.
  */
 
 const everything = {
@@ -25,7 +25,7 @@ const everything = {
   ACME_SVC_NOTIFY__CUSTOM__X__SCRIPT_PATH: "/bin/true"
 }
 
-/** Every key once, also those of named entries. */
+/** Every key once, also the keys of named entries. */
 const keys = declaredKeys(table).map(({ facts, path: [first, , ...rest], path }) => ({
   kind: facts.kind,
   key: first === "profiles"
@@ -42,8 +42,8 @@ const ignoredOf = (fileText: string, roles: ReadonlyArray<Role> = everyRole) =>
 const refusedOf = (fileText: string, roles: ReadonlyArray<Role> = everyRole) =>
   refused({ fileText, roles: new Set(roles) }).map(({ key }) => key)
 
-describe("a key with a fault", () => {
-  it("is refused while its section is on and a process has every role", () => {
+describe("a key with a mistake", () => {
+  it("is refused while its section is on and the process has every role", () => {
     for (const one of keys) {
       const env = Object.fromEntries(
         Object.entries(everything).filter(([name]) =>
@@ -54,7 +54,7 @@ describe("a key with a fault", () => {
     }
   })
 
-  it("is told of while its section is off, and the key that turns it on is refused all the same", () => {
+  it("is reported while its section is off, and a mistake in the key that turns it on is still refused", () => {
     const sections = /^(?:admin|admin\.tls|server\.tls|metrics|publish|notify|profiles\.default\.notify)\./
     const switches = ["admin", "server.tls", "metrics", "publish", "notify", "profiles.default.notify"]
     const toContacts = "notify.expiry.to_contacts" // This key needs a section that is turned off.
@@ -65,21 +65,21 @@ describe("a key with a fault", () => {
     }
   })
 
-  it("has its default, from nowhere", () => {
+  it("has its default, and no source", () => {
     const { config, sources } = accepted({ fileText: `admin.bind_address = "nowhere"\n${minimal}` })
     assert.strictEqual(config.admin.bind_address, "127.0.0.1:3001")
     assert.strictEqual(sources.get("admin.bind_address"), "default")
   })
 
-  it("is refused where nobody can know whether its section was to be on", () => {
+  it("is refused if nobody can know whether its section was meant to be on", () => {
     const fileText = `[admin]\nenabled = "yes"\nbind_address = "nowhere"\n${minimal}`
     assert.deepStrictEqual(refusedOf(fileText), ["admin.bind_address", "admin.enabled"])
     assert.deepStrictEqual(refusedOf(`[admin]\nenable = true\nbind_address = "nowhere"\n${minimal}`), ["admin.enable"])
   })
 })
 
-describe("of what is off", () => {
-  it("a panel with an address that needs TLS keeps nobody from ACME", () => {
+describe("a mistake in a feature that is off", () => {
+  it("a panel with an address that needs TLS does not prevent ACME", () => {
     const panel = `[admin]\nbind_address = "0.0.0.0:3001"\n${minimal}`
     assert.deepStrictEqual(ignoredOf(panel), ["admin.bind_address"])
     const on = panel.replace("[admin]", "[admin]\nenabled = true")
@@ -87,7 +87,7 @@ describe("of what is off", () => {
     assert.deepStrictEqual(ignoredOf(on.replace("bind", "tls.enabled = true\nbind")), [])
   })
 
-  it("a parked profile may have any fault, and those that it inherits alone", () => {
+  it("a parked profile may have any mistake of its own, or inherit one that no other profile uses", () => {
     const relay = "backend = \"relay\"\n"
     assert.deepStrictEqual(ignoredOf(`${minimal}[profiles.old]\nenabled = false\n[profiles.old.signer]\n${relay}`), [
       "signer.relay.directory_url"
@@ -100,7 +100,7 @@ describe("of what is off", () => {
   })
 })
 
-describe("of a role that a process does not have", () => {
+describe("a mistake in a section of a role that a process does not have", () => {
   const cases: ReadonlyArray<readonly [fileText: string, users: ReadonlyArray<Role>]> = [
     [`[admin]\nenabled = true\nbind_address = "0.0.0.0:3001"\n`, ["admin"]],
     [`[admin]\nenabled = true\nfilter.rules = ["x"]\n`, ["admin"]],
@@ -119,7 +119,7 @@ describe("of a role that a process does not have", () => {
     [`[notify]\nenabled = ["email"]\n[notify.email]\nsmtp_host = "m"\nfrom = "a@b"\n`, ["admin", "worker"]]
   ]
 
-  it.each(cases)("%s is told of, and refused by %s", (fileText, users) => {
+  it.each(cases)("%s is reported, and refused by %s", (fileText, users) => {
     for (const role of everyRole) {
       const found = (users.includes(role) ? refusedOf : ignoredOf)(`${fileText}${minimal}`, [role])
       assert.strictEqual(found.length, 1, role)

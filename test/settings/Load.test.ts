@@ -27,7 +27,7 @@ describe("loadConfig", () => {
       assert.strictEqual(config.order.max_identifiers, 3)
     }))
 
-  it.effect("needs no file", () =>
+  it.effect("works without a file", () =>
     Effect.gen(function*() {
       const cwd = yield* directory
       const loaded = yield* loadConfig({ cwd, env: fromEnv })
@@ -35,7 +35,7 @@ describe("loadConfig", () => {
       assert.strictEqual(loaded.path, join(cwd, "config.toml"))
     }))
 
-  it.effect("says when the file that was named is missing", () =>
+  it.effect("reports a missing file that was named", () =>
     Effect.gen(function*() {
       const cwd = yield* directory
       const loaded = yield* loadConfig({ cwd, env: { ...fromEnv, ACME_SVC_CONFIG: "conf/acme" } })
@@ -64,7 +64,7 @@ describe("loadConfig", () => {
       assert.deepStrictEqual(yield* nameOf("plain"), ["plain", join(cwd, "plain")])
     }))
 
-  it.effect("refuses a file it cannot read, with the faults of the environment", () =>
+  it.effect("refuses a file that it cannot read, together with the mistakes of the environment", () =>
     Effect.gen(function*() {
       const cwd = yield* directory
       mkdirSync(join(cwd, "config.toml"))
@@ -79,7 +79,7 @@ describe("loadConfig", () => {
       assert.deepStrictEqual(refused._tag, "ConfigRefused")
     }))
 
-  it.effect("refuses a file that is not text, and names the file that is no TOML", () =>
+  it.effect("refuses a file that is not text, and mentions the name of a file that is not TOML", () =>
     Effect.gen(function*() {
       const cwd = yield* directory
       const file = join(cwd, "config.toml")
@@ -91,7 +91,7 @@ describe("loadConfig", () => {
       assert.include(broken.message, `${file}: is not well-formed TOML at line 2, column `)
     }))
 
-  it.effect("refuses a file that is there but cannot be opened", () =>
+  it.effect("refuses a file that exists but cannot be opened", () =>
     Effect.gen(function*() {
       const cwd = yield* directory
       symlinkSync("config.toml", join(cwd, "config.toml"))

@@ -4,8 +4,8 @@ import { assert } from "vitest"
 import { accepted, found, minimal, refused } from "./Samples.ts"
 
 /*
- * Faults of [notify] and [admin.notify]. They are refused, or only reported while the section is off. Each sentence
- * names its key, and quotes no value.
+ * Mistakes in [notify] and [admin.notify]. They are refused, or only reported while the section is off. Each sentence
+ * mentions its key, and quotes no value.
  */
 
 const faultsOf = (toml: string) =>
@@ -13,15 +13,15 @@ const faultsOf = (toml: string) =>
 
 const mail = `smtp_host = "mail.example.org"\nfrom = "a@example.org"\nto = ["b@example.org"]`
 
-describe("what expires", () => {
-  it("is told of by profiles alone: the section of operators has no such keys", () => {
+describe("notifications about expiring certificates", () => {
+  it("are settings of profiles alone, and the section of operators has no such keys", () => {
     const [fault, ...more] = refused({ fileText: `[admin.notify.expiry]\nlead_days = 14\n${minimal}` })
     assert.strictEqual(fault?.key, "admin.notify.expiry.lead_days")
     assert.include(fault?.message, "is not a known key")
     assert.deepStrictEqual(more, [])
   })
 
-  it("is a matter of each profile", () => {
+  it("are set for each profile separately", () => {
     const { config } = accepted({
       fileText:
         "[notify.expiry]\nlead_days = 14\n[profiles.default]\n[profiles.other.notify.expiry]\nlead_days = 0\nmax_entries = 5\n"
@@ -120,14 +120,14 @@ describe("a section of notifications", () => {
     assert.deepStrictEqual(faultsOf(toml), expected)
   })
 
-  it("is refused for a profile by the profile's key where it is set there", () => {
+  it("is refused for a profile by the profile's key if that key is set there", () => {
     const toml = `[notify.webhook.chat]\nurl = "https://x.example/"\n[profiles.web.notify]\nwebhook_enabled = ["other"]`
     assert.deepStrictEqual(faultsOf(toml), [
       "profiles.web.notify.webhook_enabled: names other, but there is no [profiles.web.notify.webhook.other]"
     ])
   })
 
-  it("takes a password without TLS on this host alone, and operators without recipients", () => {
+  it("accepts a password without TLS on this host alone, and operators without recipients", () => {
     for (const host of ["localhost", "127.0.0.1", "::1"]) {
       accepted({
         fileText:
@@ -137,7 +137,7 @@ describe("a section of notifications", () => {
     }
   })
 
-  it("inherits by entry and then by key, headers too, and reads a name of a header from the environment", () => {
+  it("inherits by entry and then by key, also headers, and reads a header name from the environment", () => {
     const { config } = accepted({
       fileText: `notify.webhook_enabled = ["chat"]
 [notify.webhook.chat]

@@ -2,7 +2,7 @@ import { describe, it } from "@effect/vitest"
 import { assert } from "vitest"
 import { accepted, minimal, refused, refusedFor, valueAt } from "./Samples.ts"
 
-/* Policies that are refused at a start and at a reload. Each refusal names the key. */
+/* Policies that are refused at a start and at a reload. Each refusal mentions the key. */
 
 const office = `[filter.check.office]
 type = "allowed_ip"
@@ -17,13 +17,13 @@ then = "allow"
 
 const fileOf = (...parts: ReadonlyArray<string>) => `${parts.join("\n")}\n${minimal}`
 
-/** A sound policy with one more check. */
+/** A valid policy with one more check. */
 const check = (text: string) => fileOf(rules, office, `[filter.check.x]\n${text}`)
-/** A rule beside a sound policy. */
+/** A valid policy with one more rule. */
 const rule = (text: string) => fileOf(rules, office, `[filter.rule.x]\n${text}`)
 
-describe("a sound policy", () => {
-  it("is accepted, and inherited by every profile, key by key", () => {
+describe("a valid policy", () => {
+  it("is accepted, and every profile inherits it key by key", () => {
     const fileText = `${fileOf(rules, office)}[profiles.other.filter.rule.inside]\nmode = "warn"\n`
     const resolved = accepted({ fileText })
     assert.deepStrictEqual(
@@ -33,7 +33,7 @@ describe("a sound policy", () => {
     assert.deepStrictEqual(valueAt(resolved, "filter.check"), resolved.config.filter.check)
   })
 
-  it("can be said by the environment alone", () => {
+  it("can be set by the environment alone", () => {
     const { config } = accepted({
       env: {
         ACME_SVC_FILTER__RULES: "from-here",
@@ -46,7 +46,7 @@ describe("a sound policy", () => {
     assert.deepStrictEqual(config.profiles[0]?.filter.check["the-office"]?.allow, ["10.0.0.0/8", "192.0.2.1"])
   })
 
-  it("may have checks no rule names, and checks of every type", () => {
+  it("may have checks that no rule uses, and checks of every type", () => {
     accepted({
       fileText: fileOf(
         rules,
@@ -192,7 +192,7 @@ describe("a policy is refused for", () => {
     ["path without lists", check(path ?? ""), "filter.check.x.allow", "while deny is"],
     ["custom without a script", check(`type = "custom"`), "filter.check.x.script_path", "must be set"],
     ["a script's stage", check(`${custom} = ["x"]`), "filter.check.x.stages", "identifiers"],
-    // faults that involve other sections
+    // mistakes that involve other sections
     ["eab while it is off", check(`${eab}allow = ["a"]`), "filter.check.x.type", "eab.enabled is false"],
     ["ipam without a backend", check("type = \"ipam\""), "filter.check.x.type", "ipam.backend is empty"],
     [
@@ -256,7 +256,7 @@ describe("a policy is refused for", () => {
     assert.include(fault.message, words)
   })
 
-  it("every fault at once, each by its own key, together with those of other sections", () => {
+  it("every mistake at once, each by its own key, together with mistakes in other sections", () => {
     const fileText = fileOf(
       "[nonce]\nttl_seconds = 0",
       rules,
@@ -273,7 +273,7 @@ describe("a policy is refused for", () => {
     ])
   })
 
-  it("a profile's own keys, by their own names", () => {
+  it("a mistake in a profile's own keys, by their own names", () => {
     const fileText = `[profiles.web.filter]
 rules = ["x"]
 [profiles.web.filter.rule.x]
@@ -288,19 +288,19 @@ type = "custom"
     ])
   })
 
-  it("what a profile changes of a rule it inherits, and nothing twice", () => {
+  it("a mistake in what a profile changes of an inherited rule, without repetition", () => {
     const fileText = `${rules}${office}[profiles.a]\n[profiles.b]\n[profiles.c.filter.rule.inside]\nwhen = "not"\n`
     assert.strictEqual(refusedFor({ fileText }).key, "profiles.c.filter.rule.inside.when")
     const everywhere = `${rules}[profiles.a]\n[profiles.b]\n`
     assert.strictEqual(refusedFor({ fileText: everywhere }).key, "filter.rule.inside.when")
   })
 
-  it("a parked profile's policy too", () => {
+  it("a mistake in a parked profile's policy too", () => {
     const fileText = `${minimal}[profiles.parked]\nenabled = false\nfilter.rules = ["x"]\n`
     assert.deepStrictEqual(accepted({ fileText }).ignored.map(({ key }) => key), ["profiles.parked.filter.rules"])
   })
 
-  it("no token's text", () => {
+  it("a wrong token, without its text", () => {
     const fileText = fileOf(
       "[ipam]\nbackend = \"netbox\"\nnetbox.url = \"https://x\"\nnetbox.token = \"nbt_SWORDFISH\""
     )

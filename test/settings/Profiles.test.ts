@@ -9,7 +9,7 @@ const limits = (fileText: string, env: Record<string, string> = {}) =>
   )
 
 describe("inheritance", () => {
-  it("is per key: own value, else the process-wide one, else the default", () => {
+  it("works for each key: a profile's own value, or else the process-wide one, or else the default", () => {
     const { config, sources } = accepted({
       fileText:
         "order.max_identifiers = 50\n[profiles.web]\n[profiles.lab.order]\nmax_identifiers = 5\nretention_days = 1\n"
@@ -31,7 +31,7 @@ describe("inheritance", () => {
     })
   })
 
-  it("is the same for any choice of places", () => {
+  it("gives the same result wherever a value is set", () => {
     const place = fc.option(fc.integer({ min: 1, max: 9 }), { nil: undefined })
     fc.assert(fc.property(place, place, place, place, (wide, wideEnv, own, ownEnv) => {
       const fileText = [
@@ -47,7 +47,7 @@ describe("inheritance", () => {
     }))
   })
 
-  it("reaches nested keys and replaces lists whole", () => {
+  it("includes nested keys, and replaces whole lists", () => {
     const { config } = accepted({
       fileText: `[meta]
 caa_identities = ["a.example", "b.example"]
@@ -73,7 +73,7 @@ subject.organization = "Web"
     assert.strictEqual(web?.signer.local_ca.subject.locality, "Here")
   })
 
-  it("reports a wrong inherited value once, by the key it stands at", () => {
+  it("reports a wrong inherited value once, at the key where it is set", () => {
     const fault = refusedFor({ fileText: "order.max_identifiers = 0\n[profiles.a]\n[profiles.b]\n" })
     assert.deepStrictEqual(fault, { key: "order.max_identifiers", message: "must be at least 1" })
     const own = refusedFor({ fileText: "[profiles.a.order]\nmax_identifiers = 0\n" })
@@ -81,7 +81,7 @@ subject.organization = "Web"
   })
 })
 
-describe("names", () => {
+describe("the names of profiles", () => {
   it("are read from the environment in lower case with hyphens", () => {
     const names = (...variables: ReadonlyArray<string>) =>
       accepted({ fileText: undefined, env: Object.fromEntries(variables.map((name) => [name, "true"])) })
@@ -90,7 +90,7 @@ describe("names", () => {
     assert.deepStrictEqual(names("ACME_SVC_PROFILES__web__ENABLED", "ACME_SVC_PROFILES__A1__ENABLED"), ["a1", "web"])
   })
 
-  it("meet those of the file", () => {
+  it("are merged with those of the file", () => {
     const fileText = "[profiles.my-web]\norder.max_identifiers = 5\n"
     const env = { ACME_SVC_PROFILES__MY_WEB__ORDER__RETENTION_DAYS: "1" }
     const { profiles } = accepted({ fileText, env }).config
@@ -101,7 +101,7 @@ describe("names", () => {
     ]])
   })
 
-  it("spelled twice for one key are refused", () => {
+  it("are refused if one key is spelled in two ways", () => {
     const env = {
       ACME_SVC_PROFILES__A_B__ENABLED: "true",
       "ACME_SVC_PROFILES__A-B__ENABLED": "true",
@@ -127,33 +127,33 @@ describe("names", () => {
     }
   })
 
-  it("that are refused leave no profile to be enabled, which is not told beside them", () => {
+  it("that are refused do not also cause the message that no profile is enabled", () => {
     const [fault, ...others] = refused({ fileText: "[profiles.Web]\nenabled = true" })
     assert.include(fault?.message, "cannot name a profile")
     assert.deepStrictEqual(others, [])
   })
 
-  it("none is reserved, in file and environment", () => {
+  it("are never reserved, neither in the file nor in the environment", () => {
     const expected = { key: "profiles.none", message: "is reserved and cannot name a profile" }
     assert.deepStrictEqual(refusedFor({ fileText: "[profiles.none]\n[profiles.a]" }), expected)
     assert.deepStrictEqual(refusedFor({ env: { ACME_SVC_PROFILES__NONE__ENABLED: "true" } }), expected)
   })
 
-  it("come sorted, numbers as text", () => {
+  it("are sorted, and sorted as text if they are numbers", () => {
     const { profiles } = accepted({ fileText: "[profiles.b]\n[profiles.9]\n[profiles.10]\n[profiles.a]" }).config
     assert.deepStrictEqual(profiles.map(({ name }) => name), ["10", "9", "a", "b"])
   })
 })
 
 describe("at least one enabled profile", () => {
-  it("an empty table and a variable both make one", () => {
+  it("an empty table or a variable is enough to make one", () => {
     assert.isTrue(accepted({ fileText: "[profiles.a]" }).config.profiles[0]?.enabled)
     assert.isTrue(
       accepted({ fileText: undefined, env: { ACME_SVC_PROFILES__A__ENABLED: "true" } }).config.profiles[0]?.enabled
     )
   })
 
-  it("is asked for, with a file that works", () => {
+  it("is required, and the message shows a file that works", () => {
     for (const fileText of [undefined, "", "[profiles]", "[profiles.a]\nenabled = false"]) {
       const fault = refusedFor({ fileText })
       assert.strictEqual(fault.key, "profiles")
@@ -162,7 +162,7 @@ describe("at least one enabled profile", () => {
     }
   })
 
-  it("a parked profile stays in the configuration, and its faults are told", () => {
+  it("a parked profile stays in the configuration, and its mistakes are reported", () => {
     const { profiles } = accepted({ fileText: "[profiles.a]\n[profiles.b]\nenabled = false" }).config
     assert.deepStrictEqual(profiles.map(({ enabled, name }) => [name, enabled]), [["a", true], ["b", false]])
     const late = accepted({ fileText: "[profiles.a]\n[profiles.b]\nenabled = false\nchallenge.timeout_ms = 60000" })

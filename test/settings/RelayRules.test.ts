@@ -10,7 +10,7 @@ type Keys = { readonly [key: string]: Sample }
 const secret = Buffer.from("0123456789abcdef").toString("base64")
 const directory = "https://ca.example/directory"
 
-/** A relay that proves names by dns01, with every key that this needs. */
+/** A relay that proves names by dns-01, with every key that this needs. */
 const sound: Keys = {
   backend: "relay",
   "relay.directory_url": directory,
@@ -37,7 +37,7 @@ const withDefaults = (keys: Keys, profiles: { readonly [name: string]: Keys } = 
 const delaying = { "relay.dns01.propagation.mode": "delay" }
 const rfc2136 = "relay.dns01.rfc2136"
 
-/** A change to a sound relay, the key that is refused, and the message. */
+/** A change to a valid relay, the key that is refused, and the message. */
 const refusals: ReadonlyArray<readonly [what: string, change: Keys, key: string, says: RegExp]> = [
   ["no directory", { "relay.directory_url": "" }, "relay.directory_url", /^must be set while \S+backend is "relay"$/],
   ["a directory that is no URL", { "relay.directory_url": "ca.example" }, "relay.directory_url", /http or https URL/],
@@ -141,18 +141,19 @@ describe("a relay is refused, by the key,", () => {
     it(`with ${what}`, () => {
       const keys = { ...sound, ...change }
       const own = refusedFor({ fileText: fileOf({ a: keys }) })
-      // If a missing key is the reason, the refusal names the process-wide key, from which a profile would inherit it.
+      // If the reason is a missing key, the refusal mentions the process-wide key, from which a profile would inherit
+      // it.
       const inherited = refusedFor({ fileText: withDefaults(keys) })
       assert.deepStrictEqual([own.key.replace("profiles.a.", ""), inherited.key], [`signer.${key}`, `signer.${key}`])
       for (const { message } of [own, inherited]) assert.match(message, says)
-      // The keys of the environment are judged together with those of the profile.
+      // The keys of the environment are checked together with those of the profile.
       const env = Object.assign({}, ...Object.entries(change).map(([name, value]) => envWith(`signer.${name}`, value)))
       const fromEnv = refusedFor({ fileText: withDefaults(sound), env })
       assert.strictEqual(fromEnv.key, `signer.${key}`)
     })
   }
 
-  it("with whatever it is, and the secret is not repeated", () => {
+  it("with any mistake, and the secret is not repeated", () => {
     const faults = refused({
       fileText: fileOf({
         a: { ...sound, [`${rfc2136}.tsig_key_secret`]: "hunter2!", "relay.eab.hmac_key": "swordfish!" }
@@ -201,7 +202,7 @@ describe("a relay is accepted", () => {
     accepted({ fileText: withDefaults({ "relay.eab.kid": "kid" }, { a: { backend: "local_ca" } }) })
   })
 
-  it("parked, and told of when it is not sound", () => {
+  it("if its profile is parked, and its mistakes are reported", () => {
     const parked = "[profiles]\na.enabled = false\nb.enabled = true\n"
     const fileText = `${parked}${fileOf({ a: { ...sound, "relay.directory_url": "" } })}`
     const { ignored } = accepted({ fileText })
@@ -210,20 +211,20 @@ describe("a relay is accepted", () => {
   })
 })
 
-describe("one account key of two relays", () => {
+describe("one account key in two relays", () => {
   const [one, other]: ReadonlyArray<Keys> = [
     { backend: "relay", "relay.directory_url": directory },
     { backend: "relay", "relay.directory_url": "https://other.example/directory" }
   ]
   const at = (path: string): Keys => ({ "relay.account_key_path": path })
 
-  it("is one account where their sections are the same", () => {
+  it("is one account if their sections are equal", () => {
     accepted({ fileText: fileOf({ a: { ...one }, b: { ...one } }) })
     accepted({ fileText: withDefaults({ ...sound }, { a: {}, b: {} }) })
     accepted({ fileText: withDefaults({ ...one }, { a: at("x.key"), b: at("x.key") }) })
   })
 
-  it("is refused where they differ, naming in what", () => {
+  it("is refused if they differ, and the message says in which keys", () => {
     assert.deepStrictEqual(refused({ fileText: fileOf({ a: { ...one }, b: { ...other } }) }), [{
       key: "profiles.b.signer.relay.account_key_path",
       message: "names the account key of profile a, but their signer sections differ in relay.directory_url; "
@@ -232,7 +233,7 @@ describe("one account key of two relays", () => {
     accepted({ fileText: fileOf({ a: { ...one }, b: { ...other, ...at("b.key") } }) })
   })
 
-  it("is refused where they differ in a secret alone, which is not repeated", () => {
+  it("is refused if they differ in a secret alone, which is not repeated", () => {
     const bound = (hmac: string): Keys => ({ ...one, "relay.eab.kid": "kid", "relay.eab.hmac_key": hmac })
     const fault = refusedFor({ fileText: fileOf({ a: bound("aHVudGVyMg"), b: bound("c3dvcmRmaXNo") }) })
     assert.strictEqual(fault.key, "profiles.b.signer.relay.account_key_path")
@@ -240,7 +241,7 @@ describe("one account key of two relays", () => {
     assert.notMatch(fault.message, /aHVudGVyMg|c3dvcmRmaXNo/)
   })
 
-  it("is refused of the third too, and told of one that is parked", () => {
+  it("is refused for a third profile too, and only reported for one that is parked", () => {
     const third = refusedFor({ fileText: fileOf({ a: { ...one }, b: { ...one }, c: { ...other } }) })
     assert.strictEqual(third.key, "profiles.c.signer.relay.account_key_path")
     const parked = accepted({
@@ -255,7 +256,7 @@ describe("one account key of two relays", () => {
       "d/x.key"
     ]] as const
   ) {
-    it(`is recognised in ${first} and ${second}`, () => {
+    it(`is recognised as the same in ${first} and ${second}`, () => {
       const fileText = fileOf({ a: { ...one, ...at(first) }, b: { ...other, ...at(second) } })
       assert.strictEqual(refusedFor({ fileText }).key, "profiles.b.signer.relay.account_key_path")
       const alike = refusedFor({ fileText: withDefaults({ ...one }, { a: at(first), b: at(second) }) })
@@ -263,13 +264,13 @@ describe("one account key of two relays", () => {
     })
   }
 
-  it("is recognised in a relative and an absolute path", () => {
+  it("is recognised as the same in a relative and an absolute path", () => {
     const fileText = fileOf({ a: { ...one, ...at("x.key") }, b: { ...other, ...at("/srv/acme/x.key") } })
     accepted({ fileText })
     assert.strictEqual(refusedFor({ fileText, cwd: "/srv/acme" }).key, "profiles.b.signer.relay.account_key_path")
   })
 
-  it("is not compared with what is no relay, nor while a key they differ in is wrong", () => {
+  it("is not compared with a profile that is not a relay, nor while a key in which they differ is wrong", () => {
     accepted({ fileText: fileOf({ a: { ...one }, b: { ...other, backend: "local_ca" } }) })
     const slow = { ...one, "relay.poll_interval_ms": 5000 }
     const wrong = refusedFor({ fileText: fileOf({ a: slow, b: { ...slow, "relay.poll_interval_ms": 0 } }) })
@@ -280,7 +281,7 @@ describe("one account key of two relays", () => {
 describe("the files of an account", () => {
   const key = "relay.account_key_path"
 
-  it("are none of those others are written to", () => {
+  it("must not be files that others write", () => {
     const fault = refusedFor({
       fileText: `server.tls.enabled = true\n${withDefaults({ ...sound, [key]: "server.key" })}`
     })
@@ -289,7 +290,7 @@ describe("the files of an account", () => {
     assert.include(ca.message, "local_ca.key_path")
   })
 
-  it("are not one another's: what stands beside a key is the account's URL", () => {
+  it("must not overlap: the URL of an account is stored beside its key", () => {
     const profiles = { a: { ...sound, [key]: "x.key" }, b: { ...sound, [key]: "x.key.kid" } }
     assert.deepInclude(refusedFor({ fileText: fileOf(profiles) }), {
       key: `profiles.b.signer.${key}`,
@@ -302,7 +303,7 @@ describe("the files of an account", () => {
     )
   })
 
-  it("matter only where something relays", () => {
+  it("are checked only if some profile is a relay", () => {
     accepted({ fileText: fileOf({ a: { backend: "local_ca", [key]: "server.key" } }) })
   })
 })

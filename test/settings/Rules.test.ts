@@ -6,7 +6,7 @@ import { accepted, minimal, refused, refusedFor } from "./Samples.ts"
 const milliseconds = fc.integer({ min: 1, max: 2147483647 })
 
 describe("account.algorithms", () => {
-  it("names ES256, process-wide and for each profile", () => {
+  it("must include ES256, process-wide and for each profile", () => {
     for (
       const [at = "", key = ""] of [["[account]", "account.algorithms"], [
         "[profiles.a.account]",
@@ -41,7 +41,7 @@ describe("database.read_url", () => {
 })
 
 describe("challenge.timeout_ms", () => {
-  it("stays below server.request_timeout_ms", () => {
+  it("must be below server.request_timeout_ms", () => {
     fc.assert(
       fc.property(milliseconds, milliseconds, (challenge, request) => {
         const fileText = `challenge.timeout_ms = ${challenge}\nserver.request_timeout_ms = ${request}\n${minimal}`
@@ -55,14 +55,14 @@ describe("challenge.timeout_ms", () => {
     )
   })
 
-  it("stays below it in each profile too, and is reported once where it is inherited", () => {
+  it("must be below it in each profile too, and is reported once if it is inherited", () => {
     const own = refusedFor({ fileText: "[profiles.a]\nchallenge.timeout_ms = 60000\n[profiles.b]\n" })
     assert.strictEqual(own.key, "profiles.a.challenge.timeout_ms")
     const inherited = refusedFor({ fileText: "server.request_timeout_ms = 5000\n[profiles.a]\n[profiles.b]\n" })
     assert.strictEqual(inherited.key, "challenge.timeout_ms")
   })
 
-  it("is not compared while either side is wrong in itself", () => {
+  it("is not compared while one of the two values is wrong in itself", () => {
     const of = (fileText: string) => refused({ fileText: `${fileText}\n${minimal}` }).map(({ key }) => key)
     assert.deepStrictEqual(of("challenge.timeout_ms = 60000\nserver.request_timeout_ms = 0"), [
       "server.request_timeout_ms"
@@ -74,7 +74,7 @@ describe("challenge.timeout_ms", () => {
 describe("signer.custom", () => {
   const custom = (more: string) => `[profiles.a.signer]\nbackend = "custom"\n${more}`
 
-  it("needs a program while it is the backend, of the profile or of all", () => {
+  it("needs a program while it is the backend of the profile or of all profiles", () => {
     assert.deepStrictEqual(refusedFor({ fileText: custom("") }), {
       key: "signer.custom.script_path",
       message: "must name a program while profiles.a.signer.backend is \"custom\""
@@ -85,7 +85,7 @@ describe("signer.custom", () => {
     accepted({ fileText: `signer.custom.script_path = "sign"\n${custom("")}` })
   })
 
-  it("stays below server.request_timeout_ms while a hook runs in requests", () => {
+  it("must be below server.request_timeout_ms while a program runs within requests", () => {
     for (const hook of ["supports_crl", "supports_renewal_info"]) {
       const text = custom(`custom.script_path = "sign"\ncustom.timeout_ms = 60000\n`)
       accepted({ fileText: text })
@@ -98,16 +98,16 @@ describe("signer.custom", () => {
     }
   })
 
-  it("is free to name one CA key twice, since it has none", () => {
+  it("may name one CA key twice, because it does not use one", () => {
     const own = "[profiles.b.signer]\nlocal_ca.leaf_validity_days = 30\n"
     accepted({ fileText: custom("custom.script_path = \"sign\"\n") + own })
   })
 })
 
-describe("the variables of proxies", () => {
+describe("the environment variables of proxies", () => {
   const variablesOf = (env: Record<string, string>) => accepted({ env }).config.proxyVariables
 
-  it("are read by the names programs share, but HTTP_PROXY", () => {
+  it("are read by their usual names, except HTTP_PROXY", () => {
     const none = { http_url: "", https_url: "", no_proxy: [] }
     assert.deepStrictEqual(variablesOf({ HTTP_PROXY: "http://p:1" }), none)
     assert.deepStrictEqual(variablesOf({ http_proxy: " http://p:1 " }), { ...none, http_url: "http://p:1" })
@@ -121,7 +121,7 @@ describe("the variables of proxies", () => {
     assert.strictEqual(variablesOf({ https_proxy: "http://a", HTTPS_PROXY: "http://b" }).https_url, "http://a")
   })
 
-  it("are refused when they cannot be followed, unless the key comes before them", () => {
+  it("are refused if they cannot be used, unless a key replaces them", () => {
     for (const value of ["https://p:1", "socks5://p:1", "p:1/x"]) {
       assert.deepStrictEqual(refusedFor({ env: { https_proxy: value } }), {
         key: "proxy.https_url",
@@ -138,27 +138,27 @@ const twoProfiles = (first: string, second: string) =>
 const another = "key_path = \"b.key\"\ncert_path = \"b.pem\"\ncrl_path = \"b.crl\""
 
 describe("one CA key in two profiles", () => {
-  it("is fine when the signer sections agree, or the keys differ", () => {
+  it("is allowed if the signer sections are equal or the keys differ", () => {
     accepted({ fileText: "[profiles.a]\n[profiles.b]" })
     accepted({ fileText: twoProfiles("leaf_validity_days = 30", "leaf_validity_days = 30") })
     accepted({ fileText: twoProfiles("leaf_validity_days = 30", another) })
   })
 
-  it("is refused when they differ elsewhere, naming the differences", () => {
+  it("is refused if the sections differ in anything else, and the message names the differences", () => {
     const fault = refusedFor({ fileText: twoProfiles("", "leaf_validity_days = 30\nsubject.state = \"x\"") })
     assert.strictEqual(fault.key, "profiles.b.signer.local_ca.key_path")
     assert.include(fault.message, "profile a")
     assert.include(fault.message, "differ in local_ca.leaf_validity_days, local_ca.subject.state;")
   })
 
-  it("is refused when they differ in a secret alone", () => {
+  it("is refused if they differ in a secret alone", () => {
     const fault = refusedFor({
       fileText: "[profiles.a]\nsigner.relay.eab.hmac_key = \"aHVudGVyMg\"\n[profiles.b]\n"
     })
     assert.include(fault.message, "differ in relay.eab.hmac_key;")
   })
 
-  it("is recognised under another spelling", () => {
+  it("is recognised in another spelling", () => {
     const fileText = twoProfiles("key_path = \"./x/../ca.key\"", "")
     assert.strictEqual(refusedFor({ fileText }).key, "profiles.b.signer.local_ca.key_path")
     const absolute = twoProfiles("key_path = \"/srv/acme/ca.key\"", "cert_path = \"b.pem\"\ncrl_path = \"b.crl\"")
@@ -166,7 +166,7 @@ describe("one CA key in two profiles", () => {
     assert.strictEqual(refusedFor({ fileText: absolute, cwd: "/srv/acme" }).key, "profiles.b.signer.local_ca.key_path")
   })
 
-  it("is told of parked profiles, and not while a key involved is wrong", () => {
+  it("is reported for parked profiles, and not while one of the keys is wrong", () => {
     const parked = accepted({
       fileText: `${twoProfiles("", "leaf_validity_days = 30")}[profiles.b]\nenabled = false`
     })
@@ -176,8 +176,8 @@ describe("one CA key in two profiles", () => {
   })
 })
 
-describe("files the service writes", () => {
-  it("must not be one another", () => {
+describe("files that the service writes", () => {
+  it("must be different files", () => {
     const of = (fileText: string) => refused({ fileText: `${fileText}\n${minimal}` })
     assert.deepStrictEqual(of("signer.local_ca.crl_path = \"./ca.key\""), [{
       key: "signer.local_ca.crl_path",
@@ -198,7 +198,7 @@ describe("files the service writes", () => {
     assert.strictEqual(own.message, "must not be the same file as signer.local_ca.cert_path")
   })
 
-  it("must not be those of a CA with another key", () => {
+  it("must not be the files of a CA with another key", () => {
     const of = (first: string, second: string) => refused({ fileText: twoProfiles(first, second) })
     assert.deepStrictEqual(of("", "key_path = \"b.key\"\ncert_path = \"b.pem\""), [{
       key: "profiles.b.signer.local_ca.crl_path",

@@ -13,11 +13,11 @@ export const minimal = "[profiles.default]\n"
 
 const inputs = (sources: Partial<Sources>): Sources => ({ fileText: minimal, env: {}, ...sources })
 
-/** What the sources resolve to; fails the test when they are refused. */
+/** The result of the sources. The test fails if they are refused. */
 export const accepted = (sources: Partial<Sources>): Resolved =>
   Result.getOrElse(resolveConfig(inputs(sources)), (refused) => assert.fail(refused.message))
 
-/** The faults of the sources; fails the test when there is none. */
+/** The mistakes in the sources. The test fails if there is none. */
 export const refused = (sources: Partial<Sources>): ReadonlyArray<Fault> =>
   Result.match(resolveConfig(inputs(sources)), {
     onFailure: ({ faults }) => faults,
@@ -29,17 +29,17 @@ const only = ([fault, ...more]: ReadonlyArray<Fault>): Fault => {
   return fault ?? assert.fail("no fault")
 }
 
-/** The only fault of the sources. */
+/** The only mistake in the sources. */
 export const refusedFor = (sources: Partial<Sources>): Fault => only(refused(sources))
 
-/** The faults that are found, whether they refuse the sources or belong to parts that are off. */
+/** The mistakes that are found, whether the sources are refused for them or they are in parts that are off. */
 export const found = (sources: Partial<Sources>): ReadonlyArray<Fault> =>
   Result.match(resolveConfig(inputs(sources)), {
     onFailure: ({ faults }) => faults,
     onSuccess: ({ ignored }) => ignored
   })
 
-/** The only fault that is found. */
+/** The only mistake that is found. */
 export const foundFor = (sources: Partial<Sources>): Fault => only(found(sources))
 
 const toToml = (value: Sample): string =>
@@ -59,7 +59,7 @@ const plain = (value: unknown): unknown => {
   return value
 }
 
-/** The value in force of a process-wide key, or of `profiles.default.…`. */
+/** The value in use of a process-wide key, or of `profiles.default.…`. */
 export const valueAt = ({ config }: Resolved, key: string): unknown => {
   const [first, name, ...rest] = key.split(".")
   const start: unknown = first === "profiles" ? config.profiles.find((profile) => profile.name === name) : config
@@ -482,7 +482,7 @@ export const others: Record<string, TextSamples> = {
   "signer.local_ca.subject.country": { initial: "", good: ["", "IT"], bad: ["I", "ITA", "1T"] },
   "signer.local_ca.subject.state": anything,
   "signer.local_ca.subject.locality": anything,
-  // PolicyRules.test.ts judges combinations of the following keys, and the named tables.
+  // PolicyRules.test.ts checks combinations of the following keys, and the named tables.
   "filter.rules": { initial: [], good: [[]], bad: [["A"], ["a_b"], ["or"]] },
   "filter.default": oneOf("deny", ["allow", "deny"]),
   "filter.trusted_proxies": addresses([]),

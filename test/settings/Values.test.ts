@@ -64,7 +64,7 @@ const same = (key: string, value: Sample) => {
 }
 
 const bad = (key: string, value: Sample) => {
-  // InUse.test.ts tests whether faults are refused, or only reported because their section is turned off.
+  // InUse.test.ts tests whether mistakes are refused, or only reported because their section is turned off.
   const inFile = foundFor({ fileText: fileWith(key, value), env: room(key) })
   const inEnv = foundFor({ env: { ...room(key), ...envWith(key, value) } })
   assert.strictEqual(inFile.key, key)
@@ -72,8 +72,8 @@ const bad = (key: string, value: Sample) => {
   assert.include(inEnv.message, `(${variableOf(key.split("."))})`)
 }
 
-describe("values", () => {
-  it("has a sample here for every key, and every sample a key", () => {
+describe("the values of the configuration", () => {
+  it("every key has a sample here, and every sample has a key", () => {
     const inherited = /^profiles\.<name>\..+\./
     const named = /^(?:admin\.)?(?:filter\.(?:check|rule)|notify\.(?:webhook|custom))\./
     const keys = declaredKeys(table).map(({ path }) => path.join(".")).filter((key) =>
@@ -82,7 +82,7 @@ describe("values", () => {
     assert.deepStrictEqual(Object.keys(initials).sort(), keys.sort())
   })
 
-  it("lets a profile override order, limits, meta, signer, challenge, filter, ipam, notify, account and eab, and nothing else", () => {
+  it("a profile can override order, limits, meta, signer, challenge, filter, ipam, notify, account and eab, and nothing else", () => {
     const keys = declaredKeys(table).map(({ path }) => path)
     const sections = keys.filter(([first]) => first === "profiles").map(([, , section]) => section)
     assert.deepStrictEqual([...new Set(sections)].sort(), [
@@ -107,7 +107,7 @@ describe("values", () => {
     }
   })
 
-  it("has the documents' defaults", () => {
+  it("the defaults are those of the documents", () => {
     const resolved = accepted({})
     for (const [key, initial] of Object.entries(initials)) {
       assert.deepStrictEqual(valueAt(resolved, named(key)), initial, key)
@@ -117,7 +117,7 @@ describe("values", () => {
   })
 
   for (const [key, { range }] of Object.entries(integers)) {
-    it(`${key}: the same in file and environment over its range, refused beyond`, () => {
+    it(`${key}: the file and the environment give the same value in its range, and other values are refused`, () => {
       const [min, max] = usable(key, range)
       fc.assert(fc.property(fc.integer({ min, max }), (value) => same(key, value)), {
         numRuns: 10,
@@ -132,7 +132,7 @@ describe("values", () => {
   }
 
   for (const key of Object.keys(booleans).map(named)) {
-    it(`${key}: the same in file and environment, refused when neither true nor false`, () => {
+    it(`${key}: the file and the environment give the same value, and anything but true and false is refused`, () => {
       same(key, true)
       if (!key.startsWith("profiles.")) same(key, false)
       bad(key, "yes")
@@ -142,7 +142,7 @@ describe("values", () => {
   }
 
   for (const [key, { bad: unfit, good }] of Object.entries(others)) {
-    it(`${key}: the same in file and environment, refused when unfit`, () => {
+    it(`${key}: the file and the environment give the same value, and unsuitable values are refused`, () => {
       for (const value of good) same(key, value)
       for (const value of unfit) bad(key, value)
       assert.strictEqual(foundFor({ fileText: fileWith(key, 5) }).key, key)
@@ -150,24 +150,24 @@ describe("values", () => {
     })
   }
 
-  it("any text survives file and environment alike", () => {
+  it("any text is read unchanged from the file and from the environment", () => {
     fc.assert(
       fc.property(fc.string({ unit: "grapheme-ascii" }), (value) => same("signer.local_ca.subject.state", value))
     )
   })
 
-  it("any list of names survives file and environment alike", () => {
+  it("any list of names is read unchanged from the file and from the environment", () => {
     fc.assert(fc.property(fc.array(fc.domain()), (value) => same("meta.caa_identities", value)))
   })
 
-  it("a number that is not one is refused by its key in the environment", () => {
+  it("a number in the environment that is malformed is refused by its key", () => {
     const notDigits = fc.string().filter((text) => !/^-?[0-9]+$/.test(text))
     fc.assert(fc.property(notDigits, (value) => bad("jobs.max_attempts", value)), {
       examples: [[""], [" 5"], ["5 "], ["+5"], ["0x5"], ["5.0"], ["5e1"], ["1_000"], ["-"]]
     })
   })
 
-  it("keeps the type of the file: nothing is coerced", () => {
+  it("a value of the file keeps its type and is never converted", () => {
     const of = (line: string) => refusedFor({ fileText: `${line}\n${minimal}` })
     assert.deepStrictEqual(of("nonce.ttl_seconds = 5.0").message, "must be an integer")
     assert.deepStrictEqual(of("nonce.ttl_seconds = \"5\"").message, "must be an integer")
@@ -189,7 +189,7 @@ describe("values", () => {
     assert.strictEqual(accepted({ fileText: `nonce.ttl_seconds = 0x10\n${minimal}` }).config.nonce.ttl_seconds, 16)
   })
 
-  it("names the known words, and says which this build does not offer", () => {
+  it("a refusal lists the known words, and says which of them this build does not support", () => {
     const messageOf = (key: string, value: Sample) => refusedFor({ fileText: fileWith(key, value) }).message
     assert.strictEqual(
       messageOf("signer.backend", "acm"),
@@ -202,7 +202,7 @@ describe("values", () => {
     )
   })
 
-  it("takes words of a standard in any case, and names of DNS with blanks around them", () => {
+  it("words of a standard may be in any case, and DNS names may have blanks around them", () => {
     const taken = (key: string, value: Sample) => valueAt(accepted({ fileText: fileWith(key, value) }), key)
     const dns01 = "signer.relay.dns01"
     assert.strictEqual(taken(`${dns01}.rfc2136.tsig_algorithm`, "HMAC-SHA512"), "hmac-sha512")
@@ -210,13 +210,13 @@ describe("values", () => {
     assert.strictEqual(taken(`${dns01}.rfc2136.zone`, "example.org. "), "example.org.")
   })
 
-  it("a CA may lack a common name beside another name, and has one at least", () => {
+  it("a CA may have no common name if it has another name, and must have at least one name", () => {
     const subject = "[signer.local_ca.subject]\ncommon_name = \"\"\n"
     assert.strictEqual(refusedFor({ fileText: `${subject}${minimal}` }).key, "signer.local_ca.subject.common_name")
     accepted({ fileText: `${subject}organization = "Example"\n${minimal}` })
   })
 
-  it("quotes the normal form of a URL, without its user part", () => {
+  it("a URL is quoted in its normal form, without its user part", () => {
     const key = "signer.local_ca.crl_distribution_points"
     const [fault] = refused({ fileText: fileWith(key, ["HTTP://Crl.Example.org:80/a/../b"]) })
     assert.strictEqual(fault?.message, "entry 1 must be in normal form, which is http://crl.example.org/b")

@@ -14,7 +14,7 @@ const refused = (hex: string, read: (reader: DerReader) => unknown = (reader) =>
 }
 
 describe("reader", () => {
-  it("refuses what BER allows and DER does not", () => {
+  it("refuses encodings that BER allows and DER does not", () => {
     assert.include(refused("3080 0000"), "indefinite")
     assert.include(refused("3081 03 020101"), "not minimal")
     assert.include(refused("308200 03 020101"), "not minimal")
@@ -43,7 +43,7 @@ describe("reader", () => {
     assert.include(refused("300000", (reader) => reader.enter(0x30)), "trailing")
   })
 
-  it("refuses what a field may not hold", () => {
+  it("refuses values that a field may not have", () => {
     assert.include(refused("0201ff", (reader) => reader.positive()), "negative")
     assert.include(refused("020100", (reader) => reader.positive()), "zero")
     assert.include(refused("0201ff", (reader) => reader.small()), "range")
@@ -55,14 +55,14 @@ describe("reader", () => {
     assert.include(refused("060a 2affffffffffffffff7f", (reader) => reader.oid()), "too large")
   })
 
-  it("refuses nesting without end", () => {
+  it("refuses nesting beyond a limit", () => {
     let nested: Uint8Array = hexed("0500")
     for (let i = 0; i < 32; i++) nested = der(0x30, nested)
     assert.isTrue(Result.isSuccess(decode(nested, (reader) => reader.verify())))
     assert.isTrue(Result.isFailure(decode(der(0x30, nested), (reader) => reader.verify())))
   })
 
-  it("reads times as RFC 5280 has them and refuses the rest", () => {
+  it("reads times in the form of RFC 5280 and refuses all others", () => {
     const read = (tag: number, digits: string) => decode(text(tag, digits), (reader) => reader.time())
     assert.deepStrictEqual(
       read(Tag.utcTime, "491231235959Z"),
@@ -130,7 +130,7 @@ describe("writer", () => {
   })
 
   prop(
-    "object identifiers come back",
+    "writes object identifiers that are read back",
     [fc.integer({ min: 0, max: 2 }), fc.integer({ min: 0, max: 39 }), fc.array(fc.integer({ min: 0, max: 2 ** 31 }))],
     ([root, second, rest]) => {
       const dotted = [root, second, ...rest].join(".")
@@ -142,7 +142,7 @@ describe("writer", () => {
   )
 
   prop(
-    "times come back, of the type their year wants",
+    "writes times that are read back, in the type that their year requires",
     [fc.integer({ min: Date.UTC(1900, 0, 1) / 1000, max: Date.UTC(9999, 11, 31) / 1000 })],
     ([at]) => {
       const encoded = time(at)

@@ -13,7 +13,7 @@ const fault = (text: string, outside: "nothing" | "before" = "nothing"): string 
 
 describe("splitPem", () => {
   prop(
-    "reads back what encodePem writes, any number of blocks",
+    "reads back what encodePem writes, for any number of blocks",
     [fc.array(fc.uint8Array({ minLength: 1, maxLength: 300 }))],
     ([contents]) => {
       const text = contents.map((content) => encodePem("X509 CRL", content)).join("")
@@ -34,7 +34,7 @@ describe("splitPem", () => {
     assert.deepStrictEqual(Buffer.from(found?.der ?? []), Buffer.from([1, 2, 3]))
   })
 
-  it("takes text only where it is allowed", () => {
+  it("accepts text between blocks only where it is allowed", () => {
     assert.include(fault(`subject=x\n${block}`), "line 1")
     assert.isTrue(Result.isSuccess(splitPem(`subject=x\n${block}issuer=y\n${block}`, "before")))
     assert.include(fault(`${block}trailing`), "outside")

@@ -7,7 +7,7 @@ import { accountKeyOf, newPrivateKey } from "../../support/Graph.ts"
 import { acmeKey, signed } from "../../support/Handle.ts"
 import { mutate, seeded } from "../Pki.ts"
 
-describe("a good JWS", () => {
+describe("a valid JWS", () => {
   const url = "https://acme.example/profile/default/newOrder"
   const privateKeys = { ES256: newPrivateKey(), RS256: generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey }
 
@@ -39,7 +39,7 @@ describe("an ES256 signature", () => {
   const dsaEncoding = "ieee-p1363"
   const half = (octet: number) => Buffer.alloc(32, octet)
 
-  it("verifies whatever the lengths of R and S as integers are", () => {
+  it("verifies for all lengths of R and S as integers", () => {
     const starts = new Set<string>()
     for (let time = 0; time < 20_000 && starts.size < 6; time++) {
       const signature = sign("sha256", input, { key: privateKey, dsaEncoding })
@@ -52,7 +52,7 @@ describe("an ES256 signature", () => {
     assert.strictEqual(starts.size, 6)
   })
 
-  it("is judged as the runtime judges its raw form", () => {
+  it("gets the same verdict as its raw form gets from the runtime", () => {
     const good = sign("sha256", input, { key: privateKey, dsaEncoding })
     const [r, s] = [good.subarray(0, 32), good.subarray(32)]
     const forged = [half(0), half(1), half(0x80), half(0xff)].flatMap((
@@ -65,7 +65,7 @@ describe("an ES256 signature", () => {
     }
   })
 
-  it("of another length is none", () => {
+  it("of another length is invalid", () => {
     const good = sign("sha256", input, { key: privateKey, dsaEncoding })
     const der = sign("sha256", input, privateKey)
     for (const signature of [Buffer.alloc(0), good.subarray(1), Buffer.concat([good, half(0)]), der]) {
@@ -74,7 +74,7 @@ describe("an ES256 signature", () => {
   })
 })
 
-describe("a signature that is none", () => {
+describe("an invalid signature", () => {
   const makes = {
     ES256: () => generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey,
     ES384: () => generateKeyPairSync("ec", { namedCurve: "P-384" }).privateKey,
@@ -82,7 +82,7 @@ describe("a signature that is none", () => {
     EdDSA: () => generateKeyPairSync("ed25519").privateKey
   }
 
-  it.each(Object.entries(makes))("of %s says its length where that is not right", (algorithm, make) => {
+  it.each(Object.entries(makes))("of %s causes a message with its length if the length is wrong", (algorithm, make) => {
     const [privateKey, other] = [make(), make()]
     const jws = Result.getOrThrow(
       parseJws(Buffer.from(signed(acmeKey(privateKey), { url: "https://acme.example/" }, {})))
@@ -100,7 +100,7 @@ describe("a signature that is none", () => {
   })
 })
 
-describe("a JWS that is none", () => {
+describe("an invalid JWS", () => {
   const said = (jws: object) =>
     Result.match(parseJws(Buffer.from(JSON.stringify(jws))), {
       onFailure: ({ detail }) => detail,
@@ -109,7 +109,7 @@ describe("a JWS that is none", () => {
   const encoded = (header: object) => Buffer.from(JSON.stringify(header)).toString("base64url")
   const good = { protected: encoded({}), payload: "", signature: "AAAA" }
 
-  it("is told which member is no base64url, and why", () => {
+  it("causes a message that names the member that is not base64url, with the reason", () => {
     assert.strictEqual(said(good), "read")
     const fault = (name: string, why: string) => `The member ${name} of the JWS is not base64url: ${why}.`
     assert.strictEqual(said({ ...good, payload: "e30=" }), fault("payload", "it has padding"))

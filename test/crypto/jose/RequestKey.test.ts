@@ -8,7 +8,7 @@ import { newRequestKey, readRequestKey, signByMac } from "../../../src/crypto/jo
 import { isFull } from "../../support/Full.ts"
 import { newEcKey, newRsaKey } from "../../support/Keys.ts"
 
-/* The signatures of the relay, judged by the runtime's own cryptography. */
+/* Checks the signatures of the relay with the cryptography of Node.js. */
 
 const textOf = (part: string): string => Buffer.from(part, "base64url").toString()
 
@@ -16,9 +16,9 @@ const key = newEcKey()
 const [pkcs8, sec1] = (["pkcs8", "sec1"] as const).map((type) => key.export({ type, format: "pem" }).toString())
 const publicKey = createPublicKey(key)
 
-describe("a key that requests are signed with", () => {
+describe("a key that signs requests", () => {
   for (const [form, pem = ""] of [["PKCS#8", pkcs8], ["the older form of EC keys", sec1]] as const) {
-    it.effect(`is read from ${form}, and signs as JWS has it`, () =>
+    it.effect(`is read from ${form}, and signs in the form of JWS`, () =>
       Effect.gen(function*() {
         const { jwk, sign, thumbprint } = yield* readRequestKey(pem)
         const { crv, kty, x, y } = publicKey.export({ format: "jwk" })
@@ -44,7 +44,7 @@ describe("a key that requests are signed with", () => {
       }))
   }
 
-  it.effect("signs in 64 octets each time, also where a number has leading zeros", () =>
+  it.effect("signs in 64 octets each time, also if a number has leading zeros", () =>
     Effect.gen(function*() {
       const { sign } = yield* readRequestKey(pkcs8 ?? "")
       const account = importSpki(publicKey.export({ type: "spki", format: "der" }))
@@ -59,7 +59,7 @@ describe("a key that requests are signed with", () => {
       if (isFull) assert.isAbove(short, 0)
     }))
 
-  it.effect("is made anew each time, as one unencrypted block, and can be read back", () =>
+  it.effect("is a new one each time, in one unencrypted block that can be read back", () =>
     Effect.gen(function*() {
       const [first, second] = yield* Effect.all([newRequestKey, newRequestKey])
       assert.notStrictEqual(first, second)

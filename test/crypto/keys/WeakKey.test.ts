@@ -21,7 +21,7 @@ const nextPrime = (from: bigint): bigint => {
   return candidate
 }
 
-/** The top two bits are set, so that two of them make a modulus of full length. */
+/** The two highest bits are set, so that two such primes make a modulus of full length. */
 const high = (bits: number): bigint =>
   (3n << BigInt(bits - 2)) | (BigInt(`0x${randomBytes(bits / 8).toString("hex")}`) >> 2n)
 
@@ -39,7 +39,7 @@ const primorial = (() => {
   return product
 })()
 
-/** A prime as the flawed library made it: k * M + 65537^a mod M. */
+/** A prime as the flawed library generated it: k * M + 65537^a mod M. */
 const rocaPrime = (random: () => number): bigint => {
   let residue = 1n
   for (let i = Math.floor(random() * 10000) + 1; i > 0; i--) residue = residue * 65537n % primorial
@@ -49,11 +49,11 @@ const rocaPrime = (random: () => number): bigint => {
   return candidate
 }
 
-/** The fault of the key in a request whose signature verifies. */
+/** The fault that is found in the key of a request whose signature verifies. */
 const weakness = (csr: Uint8Array): string => keyWeakness(Result.getOrThrow(parseCsr(csr)).spki) ?? "none"
 
 describe("rsaWeakness", () => {
-  it("finds the ROCA fingerprint, also behind a sound signature", () => {
+  it("finds the ROCA fingerprint, also if the signature is valid", () => {
     const random = seeded(7)
     const [p, q] = [rocaPrime(random), rocaPrime(random)]
     assert.include(rsaWeakness(octets(p * q)) ?? "", "ROCA")
@@ -69,7 +69,7 @@ describe("rsaWeakness", () => {
     assert.include(weakness(csrOfPrimes(first, second)), "too close")
   })
 
-  it("goes a hundred Fermat rounds and no further", () => {
+  it("tries a hundred Fermat rounds and no more", () => {
     // If n = a^2 - b^2 and p, q = a -+ b, then the first round tries ceil(sqrt n). This b makes round number `rounds`
     // try a.
     const a = 1n << 1024n
@@ -84,12 +84,12 @@ describe("rsaWeakness", () => {
     for (const small of [2n, 3n, 5n, 167n, 251n, 257n, 1009n, 32749n, 65519n, 65521n]) {
       assert.include(rsaWeakness(octets(small * high(2048))) ?? "", "below 65536", String(small))
     }
-    // 65537 is the first prime by which a modulus may be divisible.
+    // 65537 is the first prime that may divide a modulus.
     assert.isUndefined(rsaWeakness(octets(65537n * prime(1024) * prime(1016))))
     assert.include(weakness(csrOfPrimes(65521n, prime(1020), prime(1020))), "below 65536")
   })
 
-  it("finds nothing in sound keys", () => {
+  it("finds nothing in strong keys", () => {
     const keys: ReadonlyArray<KeyPairKeyObjectResult> = [2048, 2048, 2056, 3072].map((modulusLength) =>
       generateKeyPairSync("rsa", { modulusLength })
     )
@@ -119,14 +119,14 @@ describe("Ed25519 keys", () => {
     }
   })
 
-  it("in another than the canonical encoding are weak", () => {
+  it("in a non-canonical encoding are weak", () => {
     for (const y of [p, p + 1n, 2n ** 255n - 1n]) {
       assert.include(keyWeakness(spki(encoded(y))) ?? "", "canonical")
       assert.include(keyWeakness(spki(encoded(y, 1n))) ?? "", "canonical")
     }
   })
 
-  it("are sound otherwise, as those of other families are", () => {
+  it("are accepted otherwise, and so are keys of other families", () => {
     for (const { privateKey } of [generateKeyPairSync("ed25519"), generateKeyPairSync("ec", { namedCurve: "P-384" })]) {
       assert.isUndefined(keyWeakness(spkiOf(privateKey)))
     }
@@ -162,7 +162,7 @@ describe("readSubjectKey", () => {
   }
   const modulus = (bits: number): bigint => (1n << BigInt(bits - 1)) | 0xabcdef1n
 
-  it("bounds RSA keys to the bit", () => {
+  it("limits the length of RSA keys to the exact bit", () => {
     assert.strictEqual(refused(rsaSpki(modulus(2047), 65537n)), "key_size")
     assert.strictEqual(refused(rsaSpki(modulus(2048), 65537n)), "accepted")
     assert.strictEqual(refused(rsaSpki(modulus(8192), 65537n)), "accepted")
@@ -175,7 +175,7 @@ describe("readSubjectKey", () => {
     }
   })
 
-  it("wants the one encoding of a key", () => {
+  it("accepts only the one encoding of a key", () => {
     const spki = spkiOf(rsaKey)
     assert.strictEqual(refused(spki), "accepted")
     assert.strictEqual(refused(Buffer.concat([spki, Buffer.from([0])])), "undecodable")

@@ -49,7 +49,7 @@ const named = (...names: ReadonlyArray<Uint8Array>) =>
 const proving = (...extensions: ReadonlyArray<Uint8Array>) =>
   certificate({ extensions: [sanOf(dns(name)), ...extensions] })
 
-/** A certificate that openssl alone has made. */
+/** A certificate that was made by openssl only. */
 const opensslCertificate = (
   newKey: ReadonlyArray<string>,
   more: ReadonlyArray<string> = [],
@@ -180,7 +180,7 @@ describe("wrong names", () => {
     it(row, () => assert.strictEqual(faultOf(make()), row.startsWith("no SAN") ? "san_absent" : "san_mismatch"))
   }
 
-  it("is told with the names that are there", () => {
+  it("lists the names that the certificate has", () => {
     const found = alpnCertificateFault(named(dns("b.example"), dns(name)), expected)
     assert.deepStrictEqual(found, { fault: "san_mismatch", names: ["b.example", name] })
   })
@@ -263,7 +263,7 @@ describe("undecodable", () => {
 })
 
 describe("properties", () => {
-  it("no bit of a certificate can be another", () => {
+  it("a certificate with any bit changed is refused", () => {
     const ed25519 = generateKeyPairSync("ed25519").privateKey
     for (const key of [ecKey, rsaKey, ed25519]) {
       const sound = certificate({ key })
@@ -276,7 +276,7 @@ describe("properties", () => {
     }
   })
 
-  it("no damage is accepted or thrown at: 10 000 mutations", () => {
+  it("a damaged certificate is never accepted and never causes an exception: 10 000 mutations", () => {
     const sound = certificate()
     const random = seeded(seedOf(8737))
     for (let time = runsOf(10_000); time > 0; time--) {

@@ -101,7 +101,7 @@ describe("generateCa", () => {
     ["rsa-3072", "sha256WithRSAEncryption", "rsa"]
   ]
   for (const [type, algorithm, keyType] of types) {
-    it.effect(`${type}: as the table has it, and loads again`, () =>
+    it.effect(`${type}: has the extensions of the table, and loads again`, () =>
       Effect.gen(function*() {
         const serial = newSerial()
         const pair = yield* generateCa({
@@ -176,7 +176,7 @@ describe("generateCa", () => {
 })
 
 describe("loadCa", () => {
-  it("takes PKCS#8, SEC1 and PKCS#1, text in front and a block of curve parameters", () => {
+  it("accepts PKCS#8, SEC1 and PKCS#1, with text in front and with a block of curve parameters", () => {
     const key = createPrivateKey(ca.privateKeyPem)
     const parameters = pem("EC PARAMETERS", oid("1.2.840.10045.3.1.7"))
     assert.strictEqual(refusal({ privateKeyPem: keyPem(key, "sec1") }), "loaded")
@@ -203,7 +203,7 @@ describe("loadCa", () => {
     assert.include(refusedHandMade(intermediate, root + certificate({})), "certificate 3")
   })
 
-  it.effect("takes the AKI from the issuer's actual SKI, computes it where there is none", () =>
+  it.effect("takes the AKI from the issuer's SKI, and computes it if there is none", () =>
     Effect.gen(function*() {
       for (const ski of [Buffer.alloc(5, 7), undefined]) {
         const extensions = [CA_TRUE, CA_USAGE, ...(ski === undefined ? [] : [ext("2.5.29.14", der(0x04, ski))])]
@@ -235,12 +235,12 @@ describe("loadCa", () => {
     assert.include(refusedHandMade({ extensions: broken }), "name constraints")
   })
 
-  it("refuses a key that does not fit", () => {
+  it("refuses a key that does not match the certificate", () => {
     assert.strictEqual(refusal({ privateKeyPem: keyPem(ecKey) }), "the CA key and certificate do not match")
     assert.strictEqual(refusal({ privateKeyPem: keyPem(rsaKey) }), "the CA key and certificate do not match")
   })
 
-  it("refuses an issuer that is no CA, or must not sign", () => {
+  it("refuses an issuer that is not a CA or must not sign", () => {
     const withExtensions = (...extensions: ReadonlyArray<Uint8Array>) => refusedHandMade({ extensions })
     assert.strictEqual(withExtensions(CA_TRUE), "loaded")
     assert.strictEqual(withExtensions(CA_TRUE, CA_USAGE), "loaded")
@@ -256,7 +256,7 @@ describe("loadCa", () => {
     assert.include(usage("030100"), "keyCertSign")
   })
 
-  it("reads an issuer outside its dates, which are looked at apart, to the second", () => {
+  it("reads an issuer outside its dates, which are checked separately, to the second", () => {
     const { notAfter, notBefore } = ca.material
     assert.match(datesFault(ca.material, notBefore - 1) ?? "", /^the CA certificate is valid from .*Z on$/)
     assert.isUndefined(datesFault(ca.material, notBefore))
@@ -275,7 +275,7 @@ describe("loadCa", () => {
     assert.include(made(generateKeyPairSync("rsa-pss", { modulusLength: 2048 }).privateKey), "unsupported type rsa-pss")
   })
 
-  it("refuses an encrypted key by name", () => {
+  it("refuses an encrypted key and says that it is encrypted", () => {
     const key = createPrivateKey(ca.privateKeyPem)
     const secret = { cipher: "aes-256-cbc", passphrase: "correct horse" }
     const pkcs8 = key.export({ type: "pkcs8", format: "pem", ...secret }).toString()
@@ -285,7 +285,7 @@ describe("loadCa", () => {
     }
   })
 
-  it("refuses what is no readable PEM, and trailing data", () => {
+  it("refuses PEM that cannot be read, and trailing data", () => {
     const { certificatePem, privateKeyPem } = ca
     const [body = new Uint8Array()] = ca.material.certificates
     const key = createPrivateKey(privateKeyPem).export({ type: "pkcs8", format: "der" })
@@ -319,7 +319,7 @@ describe("loadCa", () => {
     assert.notInclude(refusal({ privateKeyPem: broken }), middle.slice(0, 8))
   })
 
-  it("leaves what concerns signing to the process that signs", () => {
+  it("leaves checks about signing to the process that signs", () => {
     const { notAfter } = ca.material
     assert.strictEqual(refusal({ privateKeyPem: undefined, now: notAfter + 1 }), "loaded")
     assert.include(refusal({ privateKeyPem: undefined, certificatePem: "junk" }), "PEM")

@@ -42,7 +42,7 @@ const serialsOf = (list: Uint8Array) => [...Result.getOrThrow(listedSerials(list
 
 const textOf = (list: Uint8Array): string => openssl(["crl", "-inform", "DER", "-noout", "-text"], list).toString()
 
-/** The list as pkijs reads it. pkijs must write the same octets again. */
+/** The list as pkijs reads it. The encoding by pkijs must give the same octets. */
 const judged = (list: Uint8Array): pkijs.CertificateRevocationList => {
   const read = pkijs.CertificateRevocationList.fromBER(new Uint8Array(list))
   assert.deepStrictEqual(Buffer.from(read.toSchema(true).toBER(false)), Buffer.from(list))
@@ -51,8 +51,8 @@ const judged = (list: Uint8Array): pkijs.CertificateRevocationList => {
 }
 
 /**
- * The entries as pkijs reads them: the serial as it is sent, the seconds, and the value of each extension in
- * hexadecimal.
+ * The entries as pkijs reads them: the serial in its encoded form, the time in seconds, and the value of each extension
+ * in hexadecimal.
  */
 const entriesOf = (list: Uint8Array) =>
   (judged(list).revokedCertificates ?? []).map(({ crlEntryExtensions, revocationDate, userCertificate }) => ({
@@ -65,7 +65,7 @@ const entriesOf = (list: Uint8Array) =>
     ])
   }))
 
-/** Runs `openssl verify -crl_check`; returns its output, whether or not it accepted. */
+/** Runs `openssl verify -crl_check`, and returns its output, whether it accepted or not. */
 const check = (ca: TestCa, list: Uint8Array, leaf: Uint8Array, at = NOW): string =>
   withDirectory((directory) => {
     const file = (name: string, content: string) => {
@@ -91,7 +91,7 @@ const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex")
 
 describe("revocation lists", () => {
   for (const type of caTypes) {
-    it.effect(`of ${type}: openssl accepts them strictly and refuses what is on them, and pkijs agrees`, () =>
+    it.effect(`of ${type}: openssl accepts them in strict mode and refuses the certificates in them, and pkijs agrees`, () =>
       Effect.gen(function*() {
         const ca = caOfType(type)
         const [revoked, fresh] = [requestOf(), requestOf()]
@@ -115,7 +115,7 @@ describe("revocation lists", () => {
         )
       }))
 
-    it.effect(`of ${type} are not taken from another CA of the same name`, () =>
+    it.effect(`of ${type} are not accepted from another CA of the same name`, () =>
       Effect.gen(function*() {
         const [ca, other] = [caOfType(type), yield* Effect.promise(() => makeCa(type))]
         const leaf = yield* ca.issuer.build(requestOf())
@@ -141,7 +141,7 @@ describe("revocation lists", () => {
       )
     }))
 
-  it.effect("have no list of revoked certificates when there are none, in whatever pieces", () =>
+  it.effect("omit the list of revoked certificates if there is none, in whatever pieces the entries come", () =>
     Effect.gen(function*() {
       for (const pieces of [[], [new Uint8Array()], [new Uint8Array(), new Uint8Array()]]) {
         const list = yield* encoded(caOfType("ecdsa-p256"), pieces)
@@ -151,7 +151,7 @@ describe("revocation lists", () => {
       }
     }))
 
-  it.effect("do not depend on the pieces they are given in", () =>
+  it.effect("do not depend on the pieces in which their entries come", () =>
     Effect.gen(function*() {
       const ca = caOfType("rsa-2048") // These keys produce the same signature every time.
       const entries = [entry("01"), entry("02", 4), entry("ff", 1)]
@@ -172,7 +172,7 @@ describe("revocation lists", () => {
   ])
   for (const code of [undefined, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 255, -1]) {
     const word = words.get(code ?? 0)
-    it.effect(`state reason ${code ?? "none"} as ${word ?? "none"}`, () =>
+    it.effect(`write reason ${code ?? "none"} as ${word ?? "none"}`, () =>
       Effect.gen(function*() {
         const list = yield* listOf(caOfType("ecdsa-p256"), [entry("0badcafe", code)])
         assert.deepStrictEqual(entriesOf(list), [{
@@ -188,7 +188,7 @@ describe("revocation lists", () => {
       }))
   }
 
-  it.effect("hold any serial as DER wants it and give it back as it is stored", () =>
+  it.effect("encode any serial as DER requires, and return it as it is stored", () =>
     Effect.gen(function*() {
       const wire = new Map([
         ["00", "00"],
@@ -252,7 +252,7 @@ describe("revocation lists", () => {
       }
     }))
 
-  it.effect("hold 10 000 certificates, every one of them refused by openssl", () =>
+  it.effect("hold 10 000 certificates, and openssl refuses every one of them", () =>
     Effect.gen(function*() {
       const ca = caOfType("ecdsa-p256")
       const [revoked, fresh] = [requestOf(), requestOf()]
@@ -299,7 +299,7 @@ describe("revocation lists", () => {
       )
     }), { numRuns: 100 })
 
-  it.effect("that were damaged are a fault or other serials, and never an exception", () =>
+  it.effect("that are damaged cause a fault or give other serials, and never an exception", () =>
     Effect.gen(function*() {
       const good = yield* listOf(caOfType("ecdsa-p256"), [entry("01", 1), entry("8002"), entry("03", 4)])
       const random = seeded(11)

@@ -54,7 +54,7 @@ const detail = (csr: Uint8Array): string => {
 const hex = (octets: Uint8Array): string => Buffer.from(octets).toString("hex")
 const reasonOf = (parts: CsrParts): string => reason(csrOf(parts))
 
-describe("requests by other tools", () => {
+describe("requests made by other programs", () => {
   const curve = (name: string) => ["-algorithm", "EC", "-pkeyopt", `ec_paramgen_curve:${name}`]
   const cases: ReadonlyArray<readonly [string, string, KeyObject | ReadonlyArray<string>, ReadonlyArray<string>]> = [
     ["P-256", "ecdsa", curve("P-256"), []],
@@ -121,7 +121,7 @@ describe("requests by other tools", () => {
   }
 })
 
-describe("key", () => {
+describe("the key", () => {
   const rsa = (
     ...options: ReadonlyArray<string>
   ) => ["-algorithm", "RSA", ...options.flatMap((one) => ["-pkeyopt", one])]
@@ -182,7 +182,7 @@ describe("signature", () => {
     )
     assert.strictEqual(reasonOf({ algorithm: seq(oid("1.2.840.10045.4.3.3")) }), "signature")
   })
-  it("signature_algorithm: says which one is not known, or does not fit the key", () => {
+  it("signature_algorithm: the message says which one is unknown or does not match the key", () => {
     const taken = "This server verifies RSA (PKCS #1 or PSS) and ECDSA, each with a digest of SHA-2, and Ed25519."
     const pss = ["-sigopt", "rsa_padding_mode:pss"]
     const cases: ReadonlyArray<readonly [Uint8Array, string]> = [
@@ -214,7 +214,7 @@ describe("signature", () => {
   it("accepts RSA without the NULL, as RFC 4055 asks", () => {
     assert.strictEqual(reasonOf({ key: rsaKey, algorithm: seq(oid("1.2.840.113549.1.1.11")) }), "accepted")
   })
-  it("digest: SHA-1 and MD5 in every dress", () => {
+  it("digest: SHA-1 and MD5 in every notation", () => {
     const ec = ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"]
     assert.strictEqual(reason(opensslCsr(rsaKey, ["-sha1"])), "digest")
     assert.strictEqual(reason(opensslCsr(rsaKey, ["-md5"])), "digest")
@@ -231,9 +231,9 @@ describe("signature", () => {
   })
 })
 
-describe("form", () => {
+describe("the form", () => {
   const good = csrOf({})
-  it("accepts the versions 0, 1 and 2, which clients in wide use write, and no other", () => {
+  it("versions 0, 1 and 2 are accepted, because widely used clients write them, and no other", () => {
     for (const version of [0n, 1n, 2n]) assert.strictEqual(reasonOf({ version: int(version) }), "accepted")
     for (const version of [int(3n), int(256n), der(0x02, hexed("ff")), hexed("0200"), hexed("0500")]) {
       assert.strictEqual(reasonOf({ version }), "undecodable", hex(version))
@@ -243,7 +243,7 @@ describe("form", () => {
       "The CSR is not a DER PKCS#10 request: the version is none of 0, 1 and 2, at octet 9."
     )
   })
-  it("says that PEM is PEM, that nothing is nothing, and where other octets are wrong", () => {
+  it("the message recognises PEM and an empty request, and says where other octets are wrong", () => {
     const sentence = "The CSR is not a DER PKCS#10 request: "
     const text = Buffer.from(pem("CERTIFICATE REQUEST", good))
     assert.strictEqual(detail(text), "The CSR is PEM; send the DER inside it, as base64url.")
@@ -261,7 +261,7 @@ describe("form", () => {
     assert.strictEqual(reason(Buffer.alloc(0)), "undecodable")
     assert.strictEqual(reason(seq(good.subarray(4), hexed("0500"))), "undecodable")
   })
-  it("undecodable: indefinite and padded lengths, padded integers, wherever they are", () => {
+  it("undecodable: indefinite and padded lengths and padded integers, at any place", () => {
     assert.strictEqual(reason(Buffer.concat([hexed("3080"), good.subarray(4), hexed("0000")])), "undecodable")
     assert.strictEqual(reason(Buffer.concat([hexed("308300"), good.subarray(2)])), "undecodable")
     assert.strictEqual(reasonOf({ version: hexed("02020000") }), "undecodable")
@@ -274,7 +274,7 @@ describe("form", () => {
     assert.strictEqual(ignored(hexed("3081020500")), "undecodable")
     assert.strictEqual(ignored(hexed("020200ff").fill(1, 3)), "undecodable")
   })
-  it("never throws on damage, and accepts none: 10 000 mutations", () => {
+  it("a damaged request is never accepted and never causes an exception: 10 000 mutations", () => {
     const random = seeded(seedOf(42))
     const requests = [good, csrOf({ key: rsaKey, subject: seq(cn(utf8("a.example.com"))) })]
     for (let i = runsOf(10_000) / 2; i > 0; i--) {
@@ -286,7 +286,7 @@ describe("form", () => {
       }
     }
   })
-  it("never throws on damage that is signed over, and lets only names through", () => {
+  it("damage below a valid signature never causes an exception, and can change only the names", () => {
     const random = seeded(seedOf(43))
     const subject = seq(cn(utf8("a.example.com")), cn(der(0x1e, hexed("0061"))))
     const parts = { subject, extensions: [sanOf(dns("a.example.com"), dns("b.example.com")), ext("2.5.29.19", seq())] }
@@ -305,11 +305,11 @@ describe("form", () => {
   })
 })
 
-describe("names", () => {
+describe("the names", () => {
   const withSan = (...names: ReadonlyArray<Uint8Array>) => reasonOf({ extensions: [sanOf(...names)] })
   const good = dns("a.example.com")
 
-  it("lower-cases, drops one dot, folds and keeps the order", () => {
+  it("are put into lower case, lose one final dot and their duplicates, and keep their order", () => {
     const san = sanOf(dns("B.Example.com"), good, dns("b.example.com."), dns("*.x.example.com"), dns("_x.a"))
     const read = accepted(csrOf({ extensions: [san] }))
     assert.deepStrictEqual(read.names, ["b.example.com", "a.example.com", "*.x.example.com", "_x.a"])
@@ -319,14 +319,14 @@ describe("names", () => {
     assert.strictEqual(reasonOf({ extensions: [] }), "san_missing")
     assert.strictEqual(withSan(), "san_missing")
   })
-  it("a CN alone will do", () => {
+  it("a CN alone is enough", () => {
     const subject = seq(cn(utf8("a.example.com")))
     for (const parts of [{ attributes: [] }, { extensions: [] }, { extensions: [sanOf()] }]) {
       const read = accepted(csrOf({ ...parts, subject }))
       assert.deepStrictEqual([read.names, read.commonNames], [[], ["a.example.com"]])
     }
   })
-  it("says what stands where a DNS name should, and which character is wrong", () => {
+  it("the message says which type stands in place of a DNS name, and which character is wrong", () => {
     const said = (name: Uint8Array) => detail(csrOf({ extensions: [sanOf(name)] }))
     for (
       const [name, expected] of [
@@ -343,7 +343,7 @@ describe("names", () => {
   it("san_missing: the attributes are left out altogether", () => {
     assert.strictEqual(reason(signedCsr(seq(int(0n), seq(), spkiOf(ecKey)))), "san_missing")
   })
-  it("san_type: every other kind of name", () => {
+  it("san_type: every other type of name", () => {
     const others: { readonly [kind: string]: Uint8Array } = {
       otherName: der(0xa0, oid("1.2.3"), der(0xa0, utf8("a.example.com"))),
       mail: der(0x81, Buffer.from("a@example.com")),
@@ -358,7 +358,7 @@ describe("names", () => {
       assert.strictEqual(withSan(good, name), "san_type", kind)
     }
   })
-  it("san_type: octets no DNS name has", () => {
+  it("san_type: octets that no DNS name has", () => {
     for (
       const name of [
         "a.example.com\0",
@@ -390,7 +390,7 @@ describe("names", () => {
     assert.strictEqual(both(attribute("1.3.6.1.4.1.311.2.1.14", one)), "accepted")
     assert.strictEqual(both(attribute(EXTENSION_REQUEST)), "undecodable")
   })
-  it("undecodable: a SAN that is not one", () => {
+  it("undecodable: a SAN that is malformed", () => {
     assert.strictEqual(reasonOf({ extensions: [ext("2.5.29.17", hexed("0500"))] }), "undecodable")
     assert.strictEqual(
       reasonOf({ extensions: [ext("2.5.29.17", Buffer.concat([seq(good), hexed("00")]))] }),
@@ -399,7 +399,7 @@ describe("names", () => {
     assert.strictEqual(reasonOf({ extensions: [seq(oid("2.5.29.17"))] }), "undecodable")
     assert.strictEqual(reasonOf({ extensions: [hexed("3003020101")] }), "undecodable")
   })
-  it("ignores whatever else is asked for", () => {
+  it("everything else that is requested is ignored", () => {
     const extensions = [
       ext("2.5.29.19", hexed("30030101ff"), true),
       ext("2.5.29.15", hexed("030201fe"), true),
@@ -417,7 +417,7 @@ describe("names", () => {
     assert.deepStrictEqual([read.names, read.commonNames], [["a.example.com"], []])
   })
   prop(
-    "names come back normalised, whatever their case",
+    "names are returned in normal form, whatever their case",
     [fc.uniqueArray(fc.stringMatching(/^[a-zA-Z0-9-]{1,12}(\.[a-zA-Z0-9_-]{1,8}){0,3}$/), {
       minLength: 1,
       maxLength: 20
@@ -447,7 +447,7 @@ describe("common names", () => {
     universal: (text) => der(0x1c, wider(text))
   }
 
-  it("reads every string type", () => {
+  it("are read from every string type", () => {
     for (const [kind, encode] of Object.entries(encodings)) {
       assert.deepStrictEqual(found(encode("A.Example.com.")), Result.succeed(["a.example.com"]), kind)
       assert.deepStrictEqual(found(encode("evil.test")), Result.succeed(["evil.test"]), kind)
@@ -456,7 +456,7 @@ describe("common names", () => {
       assert.strictEqual(refusedAs(encode("x\n")), "common_name", kind)
     }
   })
-  it("reads every one, in one relative name and in several", () => {
+  it("are all read, in one relative name and in several", () => {
     const both = set(seq(oid("2.5.4.3"), utf8("a.example.com")), seq(oid("2.5.4.3"), utf8("evil.test")))
     assert.deepStrictEqual(accepted(csrOf({ subject: seq(both) })).commonNames, ["a.example.com", "evil.test"])
     assert.deepStrictEqual(
@@ -464,7 +464,7 @@ describe("common names", () => {
       Result.succeed(["a.example.com", "evil.test"])
     )
   })
-  it("refuses what cannot be decoded", () => {
+  it("are refused if they cannot be decoded", () => {
     for (
       const value of [
         der(0x0c, hexed("ff")),
@@ -481,7 +481,7 @@ describe("common names", () => {
       ]
     ) assert.include(["common_name", "undecodable"], refusedAs(value), value.toString("hex"))
   })
-  it("refuses names in other scripts, keeps free text out", () => {
+  it("are refused in other scripts, and free text is not copied", () => {
     assert.strictEqual(refusedAs(utf8("bücher.example")), "common_name")
     assert.strictEqual(refusedAs(utf8("ａ.example.com")), "common_name")
     assert.strictEqual(refusedAs(utf8("a。example。com")), "common_name")
@@ -490,7 +490,7 @@ describe("common names", () => {
     assert.deepStrictEqual(found(utf8("10.0.0.5")), Result.succeed(["10.0.0.5"]))
     assert.deepStrictEqual(found(utf8("")), Result.succeed([]))
   })
-  it("keeps one without a dot that is among the names, and picks the first that fits for the leaf", () => {
+  it("without a dot are kept if they are among the names, and the first suitable one goes into the leaf", () => {
     const long = `${"a".repeat(60)}.example.com`
     const csr = accepted(csrOf({
       extensions: [sanOf(dns("localhost"), dns(long))],
@@ -508,7 +508,7 @@ describe("checkCsrNames", () => {
   const verdict = (orderedNames: ReadonlyArray<string>, one: Csr = csr) =>
     Result.match(checkCsrNames(one, orderedNames), { onFailure: ({ reason }) => reason, onSuccess: () => "accepted" })
 
-  it("wants exactly the order's set", () => {
+  it("requires exactly the set of the order", () => {
     assert.strictEqual(verdict(["b.example.com", "a.example.com"]), "accepted")
     assert.strictEqual(verdict(["a.example.com"]), "san_extra")
     assert.strictEqual(verdict(["a.example.com", "b.example.com", "c.example.com"]), "san_missing")
@@ -517,7 +517,7 @@ describe("checkCsrNames", () => {
   })
   const named = (parts: CsrParts, ...names: ReadonlyArray<string>) =>
     accepted(csrOf({ ...parts, subject: seq(...names.map((name) => cn(utf8(name)))) }))
-  it("takes names from the SAN and the common names together", () => {
+  it("takes the names from the SAN and the common names together", () => {
     const one = (...names: ReadonlyArray<string>) => named({ attributes: [] }, ...names)
     assert.strictEqual(verdict(["a.example.com"], one("A.Example.com.")), "accepted")
     assert.strictEqual(verdict(["localhost"], one("localhost")), "accepted")
@@ -529,13 +529,13 @@ describe("checkCsrNames", () => {
     assert.strictEqual(verdict(["a.example.com", "b.example.com"], named({}, "b.example.com")), "accepted")
     assert.strictEqual(verdict(["b.example.com"], named({}, "b.example.com")), "san_extra")
   })
-  it("wants every common name among them", () => {
+  it("requires that every common name is among the names", () => {
     const one = (...names: ReadonlyArray<string>) => named({}, ...names)
     assert.strictEqual(verdict(["a.example.com"], one("a.example.com", "Free text")), "accepted")
     assert.strictEqual(verdict(["a.example.com"], one("a.example.com", "evil.test")), "common_name")
     assert.strictEqual(verdict(["a.example.com"], one("10.0.0.5")), "common_name")
   })
-  it("takes no other text where the signer may copy the subject", () => {
+  it("accepts no other text if the signer may copy the subject", () => {
     const both = { extensions: [sanOf(dns("a.example.com"), dns("b.example.com"))] }
     const copied = (...names: ReadonlyArray<string>) =>
       Result.match(checkCsrNames(named(both, ...names), ["a.example.com", "b.example.com"], true), {
@@ -550,14 +550,14 @@ describe("checkCsrNames", () => {
       "The CSR has the common name free\\u{20}text and 1 more, which the order lacks."
     )
   })
-  it("names the name", () => {
+  it("mentions the name in its message", () => {
     const refused = checkCsrNames(csr, ["a.example.com"])
     assert.isTrue(Result.isFailure(refused) && refused.failure.detail.includes("b.example.com"))
   })
 })
 
-describe("openssl agrees", () => {
-  it("that a request written by hand is one", () => {
+describe("openssl as a second opinion", () => {
+  it("accepts a request that the test built from parts", () => {
     withDirectory(() => {
       const said = openssl(["req", "-inform", "DER", "-verify", "-noout", "-text"], csrOf({})).toString()
       assert.include(said, "DNS:a.example.com")

@@ -8,14 +8,14 @@ import { openssl } from "../Pki.ts"
 
 const keyFile = join(freshDirectory(), "key.pem")
 
-/** A self-signed certificate of OpenSSL's, PEM. */
+/** A self-signed certificate from OpenSSL, in PEM. */
 const made = (key: ReadonlyArray<string>, ...args: ReadonlyArray<string>): string =>
   openssl(["req", "-x509", "-nodes", "-keyout", keyFile, "-newkey", ...key, ...args]).toString()
 
 const ec = ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
 
-describe("a chain in words", () => {
-  it("has every member as OpenSSL wrote it", () => {
+describe("a decoded chain", () => {
+  it("has every field as OpenSSL wrote it", () => {
     const pem = made(
       ec,
       "-subj",
@@ -58,7 +58,7 @@ describe("a chain in words", () => {
     assert.strictEqual(one?.aki, one?.ski)
   })
 
-  it("leaves out what a certificate does not say, and has an empty name as empty", () => {
+  it("omits fields that a certificate does not have, and shows an empty name as empty", () => {
     const [one] = decodeChain(made(["rsa:2048"], "-subj", "/", "-addext", "basicConstraints=critical,CA:FALSE"))
     assert.deepInclude(one, {
       subject: "",
@@ -74,7 +74,7 @@ describe("a chain in words", () => {
     })
   })
 
-  it("keeps the order of the chain, and leaves out what is no certificate", () => {
+  it("keeps the order of the chain, and omits blocks that are not certificates", () => {
     const [one, two] = [made(ec, "-subj", "/CN=one"), made(["ed25519"], "-subj", "/CN=two")]
     const odd = "-----BEGIN CERTIFICATE-----\nTEFG\n-----END CERTIFICATE-----\n"
     const found = decodeChain(`${one}${odd}${two}`)
@@ -98,7 +98,7 @@ describe("keyName", () => {
     assert.strictEqual(keyName(publicKey.export({ type: "spki", format: "der" })), name)
   })
 
-  it("of what is no key", () => {
+  it("of octets that are not a key", () => {
     assert.strictEqual(keyName(new Uint8Array()), "unknown")
     assert.strictEqual(keyName(Uint8Array.of(0, 1, 2, 3)), "unknown")
   })

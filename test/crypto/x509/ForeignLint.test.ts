@@ -113,7 +113,7 @@ describe("a signer that copies the subject", () => {
     return cn(der(tag, octets(value)))
   })
 
-  it("gets no request whose certificate the check would refuse for its names", () => {
+  it("gets no request whose certificate would fail the check of its names", () => {
     const seen = new Set<boolean>()
     fc.assert(
       fc.property(fc.array(commonName, { maxLength: 3 }), (names) => {
@@ -129,8 +129,8 @@ describe("a signer that copies the subject", () => {
   })
 })
 
-describe("a leaf that somebody else made", () => {
-  it("is what small and large CAs write for a TLS server", () => {
+describe("a leaf that another CA made", () => {
+  it("is accepted in the forms that small and large CAs use for a TLS server", () => {
     assert.isUndefined(withExtensions())
     assert.isUndefined(withExtensions(constraints("3000"), usage("030205a0"), purposes(serverAuth, clientAuth)))
     assert.isUndefined(withExtensions(constraints("3003010100"), usage("03020780"), purposes(serverAuth)))
@@ -138,7 +138,7 @@ describe("a leaf that somebody else made", () => {
     assert.isUndefined(withExtensions(usage("03020308")))
   })
 
-  it("is no CA, and signs neither certificates nor lists", () => {
+  it("is refused if it is a CA, or may sign certificates or lists", () => {
     assert.strictEqual(withExtensions(constraints("30030101ff")), "authority")
     assert.strictEqual(withExtensions(constraints("30060101ff020100")), "authority")
     assert.strictEqual(withExtensions(constraints("0500")), "authority")
@@ -148,7 +148,7 @@ describe("a leaf that somebody else made", () => {
     assert.strictEqual(withExtensions(usage("0500")), "authority")
   })
 
-  it("is for TLS, and for nothing else", () => {
+  it("is refused if it is not for TLS alone", () => {
     assert.strictEqual(withExtensions(usage("03020640")), "usages")
     assert.strictEqual(withExtensions(purposes(serverAuth, codeSigning)), "usages")
     assert.strictEqual(withExtensions(purposes(clientAuth)), "usages")
@@ -157,7 +157,7 @@ describe("a leaf that somebody else made", () => {
     assert.strictEqual(withExtensions(constraints("3000"), constraints("30030101ff")), "usages")
   })
 
-  it("has no common name but the order's", () => {
+  it("is refused if it has a common name other than that of the order", () => {
     assert.isUndefined(withSubject(seq(cn(utf8(name)))))
     assert.isUndefined(withSubject(seq(cn(der(0x13, Buffer.from("A.Example"))))))
     assert.strictEqual(withSubject(seq(cn(utf8("b.example")))), "subject")
@@ -166,7 +166,7 @@ describe("a leaf that somebody else made", () => {
     assert.strictEqual(withSubject(seq(set(seq()))), "subject")
   })
 
-  it("says of an organisation what its CA says, and not what the client asked for", () => {
+  it("may name the organisation that its CA chose, and not the one that the client asked for", () => {
     const subject = seq(organisation(utf8("The Bank")), cn(utf8(name)))
     assert.isUndefined(withSubject(subject))
     assert.isUndefined(withSubject(subject, seq(organisation(utf8("Another")))))
@@ -177,8 +177,8 @@ describe("a leaf that somebody else made", () => {
   })
 })
 
-describe("the chain behind it", () => {
-  it("is signed all the way, by CAs", () => {
+describe("the chain above it", () => {
+  it("must be signed at every step, by CAs", () => {
     const leaf = leafBy(issuing)
     assert.isUndefined(check(leaf + issuing.certificatePem))
     assert.isUndefined(check(leaf + issuing.certificatePem + root.certificatePem))
@@ -191,8 +191,8 @@ describe("the chain behind it", () => {
   })
 })
 
-describe("the words for a failed check", () => {
-  it("name the check, and say what to do about it", () => {
+describe("the message about a failed check", () => {
+  it("names the check, and says what to do about it", () => {
     assert.match(
       faultText("authority", "program"),
       /^the chain failed the check authority: .*CA:FALSE.*copy_extensions/

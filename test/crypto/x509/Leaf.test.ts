@@ -58,7 +58,7 @@ const textOf = (leaf: Uint8Array): string =>
 describe("leaves", () => {
   for (const type of caTypes) {
     for (const [name, key] of Object.entries(leafKeys)) {
-      it.effect(`${name} under ${type}: openssl verifies it strictly, lint and pkijs agree`, () =>
+      it.effect(`${name} under ${type}: openssl verifies it in strict mode, and the lint and pkijs agree`, () =>
         Effect.gen(function*() {
           const ca = caOfType(type)
           for (const commonName of [undefined, "a.example.com"]) {
@@ -102,14 +102,14 @@ describe("leaves", () => {
       }
     }))
 
-  it.effect("carry a common name and then no critical SAN", () =>
+  it.effect("with a common name have a SAN that is not critical", () =>
     Effect.gen(function*() {
       const text = textOf(yield* caOfType("ecdsa-p256").issuer.build(requestOf({ commonName: "a.example.com" })))
       assert.include(text, "Subject: CN=a.example.com")
       assert.match(text, /X509v3 Subject Alternative Name: ?\n/)
     }))
 
-  it.effect("leave out what is not configured", () =>
+  it.effect("omit what is not configured", () =>
     Effect.gen(function*() {
       const ca = yield* Effect.promise(() => makeCa("ecdsa-p256", false))
       const request = requestOf()
@@ -137,7 +137,7 @@ describe("leaves", () => {
       }
     }))
 
-  it.effect("verify, all of six hundred, each with its own serial", () =>
+  it.effect("verify, all six hundred, each with its own serial", () =>
     Effect.gen(function*() {
       const ca = caOfType("ecdsa-p256")
       const serials = new Set<string>()
@@ -154,7 +154,7 @@ describe("leaves", () => {
       assert.strictEqual(serials.size, 600)
     }))
 
-  it.effect("verify, all of sixty signed at once on the thread pool", () =>
+  it.effect("verify, all sixty that were signed at once on the thread pool", () =>
     Effect.gen(function*() {
       const ca = caOfType("rsa-2048")
       const requests = Array.from({ length: 60 }, (_, i) => requestOf({ names: [`n${i}.example.com`] }))
@@ -166,7 +166,7 @@ describe("leaves", () => {
       }
     }))
 
-  it("take a hundred names", async () => {
+  it("may have a hundred names", async () => {
     const ca = caOfType("ecdsa-p256")
     const names = Array.from({ length: 100 }, (_, i) => `${"x".repeat(60)}.n${i}.example.com`)
     const leaf = await Effect.runPromise(ca.issuer.build(requestOf({ names })))
@@ -176,7 +176,7 @@ describe("leaves", () => {
   // A number of an ECDSA signature is below 2^247 once in 256 times, and then takes fewer octets than the others.
   const many = isFull ? 10_000 : 500
   for (const [type, most] of [["ecdsa-p256", 32], ["ecdsa-p384", 48]] as const) {
-    it.effect(`${many} of them under ${type} verify, each with numbers in as few octets as DER wants`, () =>
+    it.effect(`verify, ${many} of them under ${type}, with each number in as few octets as DER requires`, () =>
       Effect.gen(function*() {
         const { issuer, privateKey } = caOfType(type)
         const publicKey = createPublicKey(privateKey)
@@ -202,7 +202,7 @@ describe("leaves", () => {
   }
 })
 
-describe("a signature that takes its time", () => {
+describe("a signature that takes long", () => {
   it.each(
     [
       ["RSA", rsaKey],
@@ -238,7 +238,7 @@ describe("parts", () => {
     )
   })
 
-  it("other keys sign nothing", () => {
+  it("another key cannot sign for the issuer", () => {
     for (
       const { privateKey } of [generateKeyPairSync("ed25519"), generateKeyPairSync("ec", { namedCurve: "P-521" })]
     ) assert.isTrue(Result.isFailure(makeCaKey(privateKey)))
@@ -260,17 +260,17 @@ describe("validityWindow", () => {
     Result.succeed({ notBefore, notAfter, discardedRequest })
   const [start, end] = [NOW - 3600, NOW + 90 * DAY]
 
-  it("2: an end is no later than the latest when it was asked for, whenever it is signed", () => {
+  it("rule 2: the end is never later than the latest that was requested, whenever the leaf is signed", () => {
     const ordered = { orderedAt: NOW - 5 * DAY }
     assert.deepStrictEqual(window({ ...ordered, requestedNotAfter: NOW + 1000 * DAY }), right(start, end - 5 * DAY))
     assert.deepStrictEqual(window(ordered), right(start, end))
   })
 
-  it("1: one hour ago to the configured days from now", () => {
+  it("rule 1: the window is from one hour ago to the configured number of days from now", () => {
     assert.deepStrictEqual(window({}), right(start, end))
     assert.deepStrictEqual(window({ now: NOW + 0.9 }), right(start, end))
   })
-  it("2: requested dates only narrow", () => {
+  it("rule 2: requested dates can only make the window shorter", () => {
     assert.deepStrictEqual(window({ requestedNotBefore: NOW + 5 }), right(NOW + 5, end))
     assert.deepStrictEqual(window({ requestedNotBefore: start - 1 }), right(start, end))
     assert.deepStrictEqual(window({ requestedNotAfter: NOW + DAY }), right(start, NOW + DAY))
@@ -278,12 +278,12 @@ describe("validityWindow", () => {
     const both = { requestedNotBefore: NOW + 5.7, requestedNotAfter: NOW + 9.7 }
     assert.deepStrictEqual(window(both), right(NOW + 5, NOW + 9))
   })
-  it("3: cut to the issuer's", () => {
+  it("rule 3: the window is cut to that of the issuer", () => {
     assert.deepStrictEqual(window({ issuerNotBefore: NOW - 5 }), right(NOW - 5, end))
     assert.deepStrictEqual(window({ issuerNotAfter: NOW + 5 }), right(start, NOW + 5))
     assert.deepStrictEqual(window({ issuerNotAfter: NOW + 5, requestedNotAfter: NOW + 3 }), right(start, NOW + 3))
   })
-  it("4: dates that leave nothing are dropped, both", () => {
+  it("rule 4: if the requested dates leave no window, both are ignored", () => {
     assert.deepStrictEqual(window({ requestedNotBefore: end + 1 }), right(start, end, true))
     assert.deepStrictEqual(window({ requestedNotAfter: start - 1 }), right(start, end, true))
     assert.deepStrictEqual(window({ requestedNotAfter: NOW }), right(start, end, true))
@@ -294,7 +294,7 @@ describe("validityWindow", () => {
     )
     assert.deepStrictEqual(window({ requestedNotBefore: end + 1, issuerNotAfter: NOW }), right(start, NOW, true))
   })
-  it("5: an issuer that leaves nothing", () => {
+  it("rule 5: it fails if the issuer leaves no window", () => {
     assert.deepStrictEqual(window({ issuerNotAfter: start - 1 }), Result.fail("issuer_expired"))
     assert.deepStrictEqual(window({ issuerNotAfter: start }), Result.fail("issuer_expired"))
     assert.deepStrictEqual(window({ issuerNotBefore: end }), Result.fail("issuer_expired"))
@@ -304,7 +304,7 @@ describe("validityWindow", () => {
     )
   })
   prop(
-    "never leaves the default window or the issuer's",
+    "never exceeds the default window or that of the issuer",
     [fc.record({
       now: fc.integer({ min: 0, max: 2 ** 33 }),
       orderedAt: fc.integer({ min: 0, max: 2 ** 33 }),
@@ -325,4 +325,4 @@ describe("validityWindow", () => {
   )
 })
 
-it("every serial is fresh", () => assert.notDeepEqual(newSerial(), newSerial()))
+it("every serial is new", () => assert.notDeepEqual(newSerial(), newSerial()))

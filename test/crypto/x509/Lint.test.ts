@@ -42,7 +42,7 @@ beforeAll(async () => {
   rsaCa = await makeCa("rsa-2048")
 })
 
-/** Every part of a leaf by name. The encoding does not use the service's code. */
+/** Every part of a leaf by name. The encoding does not use code of the service. */
 const partsOf = (request: LeafRequest) => {
   const digits = (at: number) => Buffer.from(`${new Date(at * 1000).toISOString().slice(2, 19).replace(/[-:T]/g, "")}Z`)
   const keyId = (octets: Uint8Array) => createHash("sha256").update(octets).digest().subarray(0, 20)
@@ -93,7 +93,7 @@ describe("lintLeaf", () => {
   const lint = (der: Uint8Array, one: LeafRequest = request) => lintLeaf(der, { issuer: ca.lint, request: one })
   const none = new Uint8Array()
 
-  it("passes a leaf put together by somebody else", () => {
+  it("accepts a leaf that other code has built", () => {
     assert.isUndefined(lint(assemble(partsOf(request))))
     const named = requestOf({ commonName: "a.example.com" })
     assert.isUndefined(lint(assemble(partsOf(named)), named))
@@ -180,7 +180,7 @@ describe("lintLeaf", () => {
     })
   }
 
-  it("subject: a common name that is left out, another, not among the names, too long", () => {
+  it("subject: a common name that is missing, different, not among the names, or too long", () => {
     const named = requestOf({ commonName: "a.example.com" })
     const parts = partsOf(named)
     const withSubject = (subject: Uint8Array, one = named) => lint(assemble({ ...parts, subject }), one)
@@ -201,7 +201,7 @@ describe("lintLeaf", () => {
     assert.strictEqual(lint(assemble({ ...partsOf(named), san }), named), "san")
   })
 
-  it("validity: outside the issuer's, or inverted, though as asked", () => {
+  it("validity: outside the issuer's dates, or inverted although it was requested so", () => {
     for (
       const one of [
         requestOf({ notAfter: ca.material.notAfter + 1 }),
@@ -217,7 +217,7 @@ describe("lintLeaf", () => {
     assert.strictEqual(lintLeaf(assemble(parts), { issuer: { ...ca.lint, publicKey: other }, request }), "signature")
   })
 
-  it("der: trailing bytes, cut short, nothing; extensions the issuer does not have", () => {
+  it("der: trailing bytes, truncated, empty; and extensions that the issuer does not add", () => {
     const leaf = assemble(partsOf(request))
     assert.strictEqual(lint(Buffer.concat([leaf, Buffer.from([0])])), "der")
     assert.strictEqual(lint(leaf.subarray(0, -1)), "der")
@@ -226,7 +226,7 @@ describe("lintLeaf", () => {
     assert.strictEqual(lintLeaf(leaf, { issuer, request }), "extensions")
   })
 
-  it("lets no damaged leaf through", () => {
+  it("accepts no damaged leaf", () => {
     const random = seeded(3)
     const leaf = assemble(partsOf(request))
     for (let i = 0; i < 4000; i++) {
@@ -245,7 +245,7 @@ describe("name constraints", () => {
     ))
   const ip = der(0x87, Buffer.alloc(8))
 
-  it("are read, other types left aside", () => {
+  it("are read, and other types are ignored", () => {
     assert.deepStrictEqual(
       read([dns("Example.com"), ip], [dns(".x")]),
       Result.succeed({
@@ -263,7 +263,7 @@ describe("name constraints", () => {
     assert.isTrue(Result.isFailure(readNameConstraints(hexed("0500"))))
   })
 
-  it("permit what is below a base", () => {
+  it("allow names below a permitted base", () => {
     const permitted = (base: string, name: string) =>
       nameConstraintsViolation([{ permitted: [base], excluded: [] }], [name]) === undefined
     assert.isTrue(permitted("example.com", "example.com"))
@@ -277,7 +277,7 @@ describe("name constraints", () => {
     assert.isTrue(permitted("", "any.test"))
   })
 
-  it("exclude what is below a base, wildcards that reach into it included", () => {
+  it("refuse names below an excluded base, also wildcards that include such names", () => {
     const excluded = (base: string, name: string) =>
       nameConstraintsViolation([{ permitted: undefined, excluded: [base] }], [name]) !== undefined
     assert.isTrue(excluded("example.com", "example.com"))
@@ -290,7 +290,7 @@ describe("name constraints", () => {
     assert.isTrue(excluded("", "any.test"))
   })
 
-  it("of directories bind a common name, which is all the subject that a leaf has", () => {
+  it("for directory names apply to a common name, which is the only subject that a leaf has", () => {
     const directory = (...relatives: ReadonlyArray<Uint8Array>) => der(0xa4, seq(...relatives))
     const country = set(seq(oid("2.5.4.6"), der(0x13, Buffer.from("CH"))))
     const both = set(seq(oid("2.5.4.3"), utf8("a.test")), seq(oid("2.5.4.6"), der(0x13, Buffer.from("CH"))))
@@ -311,7 +311,7 @@ describe("name constraints", () => {
     assert.isTrue(Result.isFailure(read([der(0xa4, hexed("0500"))], [])))
   })
 
-  it("bind by every certificate of the chain, and name the name", () => {
+  it("apply from every certificate of the chain, and the message mentions the name", () => {
     const both = [{ permitted: ["example.com"], excluded: [] }, { permitted: undefined, excluded: ["x.example.com"] }]
     assert.strictEqual(nameConstraintsViolation(both, ["a.example.com", "y.x.example.com"]), "y.x.example.com")
     assert.isUndefined(nameConstraintsViolation(both, ["a.example.com"]))
@@ -324,7 +324,7 @@ describe("checkChain", () => {
   const expected = { spki: request.spki, names: request.names, now: NOW }
   const chain = (leaf: Uint8Array, rest: string) => pem("CERTIFICATE", leaf) + rest
 
-  it.effect("passes good chains, known issuer or not, linted or not", () =>
+  it.effect("accepts good chains, whether the issuer is known or not and the leaf was linted or not", () =>
     Effect.gen(function*() {
       for (const one of [ca, rsaCa]) {
         const leaf = yield* one.issuer.build(request)
@@ -337,7 +337,7 @@ describe("checkChain", () => {
       }
     }))
 
-  it.effect("names what is wrong with the others", () =>
+  it.effect("says what is wrong with other chains", () =>
     Effect.gen(function*() {
       const leaf = yield* ca.issuer.build(request)
       const whole = chain(leaf, ca.material.chainPem)
@@ -374,7 +374,7 @@ describe("checkChain", () => {
       assert.strictEqual(checkChain(whole, expected), "sequence")
     }))
 
-  it("reads a SAN with anything but DNS names as other names", () => {
+  it("counts a SAN with other types than DNS names as a mismatch of names", () => {
     const parts = partsOf(request)
     const san = ext("2.5.29.17", seq(...request.names.map(dns), der(0x87, hexed("0a000001"))), true)
     assert.strictEqual(checkChain(chain(assemble({ ...parts, san }), ca.material.chainPem), expected), "names")

@@ -29,13 +29,13 @@ const entry = (...extensions: ReadonlyArray<Uint8Array>) =>
   seq(int(10n), time, ...(extensions.length === 0 ? [] : [seq(...extensions)]))
 const ecdsa = seq(oid("1.2.840.10045.4.3.2"))
 
-/** A list put together by hand, signed by the P-256 CA. */
+/** A list that the test builds from parts, signed by the P-256 CA. */
 const crafted = (
   { algorithm = ecdsa, entries = [entry()], extensions = [], isOld = false, next = [time] }: {
     readonly algorithm?: Uint8Array
     readonly entries?: ReadonlyArray<Uint8Array>
     readonly extensions?: ReadonlyArray<Uint8Array>
-    /** This list has no version, as lists of version 1 have none. */
+    /** This list has no version field, as all lists of version 1. */
     readonly isOld?: boolean
     readonly next?: ReadonlyArray<Uint8Array>
   } = {}
@@ -55,9 +55,9 @@ const crafted = (
 
 const detailOf = (list: Uint8Array) => Effect.map(Effect.flip(readRevocationList(list)), ({ detail }) => detail)
 
-describe("a revocation list from outside", () => {
+describe("a revocation list from another CA", () => {
   for (const type of caTypes) {
-    it.effect(`of ${type} has the entries that were signed, and verifies under that CA's key alone`, () =>
+    it.effect(`of ${type} has the entries that were signed, and verifies only under the key of that CA`, () =>
       Effect.gen(function*() {
         const ca = caOfType(type)
         const entries = [
@@ -88,13 +88,13 @@ describe("a revocation list from outside", () => {
 
   const distribution = (...fields: ReadonlyArray<Uint8Array>) => ext("2.5.29.28", seq(...fields), true)
 
-  it.effect("may say which certificates of the CA it is about", () =>
+  it.effect("may say which certificates of the CA it covers", () =>
     Effect.gen(function*() {
       const { entries } = yield* readRevocationList(crafted({ extensions: [distribution(hexed("8101ff"))] }))
       assert.lengthOf(entries, 1)
     }))
 
-  it.effect("is refused in words where it is a delta list, an indirect one, or has what is not known", () =>
+  it.effect("is refused with a reason if it is a delta list, an indirect list, or has an unknown critical extension", () =>
     Effect.gen(function*() {
       const of = (extension: Uint8Array) => detailOf(crafted({ extensions: [extension] }))
       const ofEntry = (extension: Uint8Array) => detailOf(crafted({ entries: [entry(), entry(extension)] }))
@@ -115,7 +115,7 @@ describe("a revocation list from outside", () => {
       assert.include(refused.detail, "of the algorithm 1.2.840.113549.1.1.10")
     }))
 
-  it.effect("that is cut anywhere is refused, and one that is damaged never believed or a defect", () =>
+  it.effect("is refused if it is truncated, and a damaged one is never accepted and causes no defect", () =>
     Effect.gen(function*() {
       const ca = caOfType("ecdsa-p256")
       const whole = Buffer.from(yield* listOf(ca, [{ serial: "0a", revokedAt: NOW, reason: 1 }]))
@@ -132,7 +132,7 @@ describe("a revocation list from outside", () => {
       }
     }))
 
-  it.live("of a hundred thousand entries lets other work go on between its parts", () =>
+  it.live("lets other work run between its parts if it has a hundred thousand entries", () =>
     Effect.gen(function*() {
       const ca = caOfType("ecdsa-p256")
       const entries = Array.from({ length: 100_000 }, (_, index) => ({
@@ -152,7 +152,7 @@ describe("a revocation list from outside", () => {
       yield* verifyList(list, ca.material.publicKey)
     }))
 
-  it.effect("is in a file as DER or as one block of PEM", () =>
+  it.effect("is read from a file as DER or as one block of PEM", () =>
     Effect.gen(function*() {
       const list = crafted()
       const block = pem("X509 CRL", list)

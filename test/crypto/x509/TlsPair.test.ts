@@ -14,7 +14,7 @@ import { DAY, newSerial, NOW } from "../Ca.ts"
 const make = (host: string, now = NOW) => generateTlsPair({ host, now, serial: newSerial() })
 
 describe("generateTlsPair", () => {
-  it.effect("has the host as the kind of name it is", () =>
+  it.effect("writes the host as the type of name that it is", () =>
     Effect.gen(function*() {
       const long = `${"a".repeat(63)}.${"b".repeat(63)}.example.com`
       for (
@@ -42,7 +42,7 @@ describe("generateTlsPair", () => {
       }
     }))
 
-  /** Whether a client that trusts only these certificates trusts a server that has a pair. */
+  /** Whether a client that trusts only these certificates accepts a server that has this pair. */
   const trusts = (ca: string, { certificatePem, privateKeyPem }: CertificatePair, host = "localhost") =>
     Effect.acquireUseRelease(
       Effect.promise(async () => {
@@ -64,7 +64,7 @@ describe("generateTlsPair", () => {
       (server) => Effect.sync(() => server.close())
     )
 
-  it.live("serves a connection that trusts it and nothing else", () =>
+  it.live("makes a server that a client accepts if it trusts this certificate alone", () =>
     Effect.gen(function*() {
       // The client compares dates with the real clock.
       for (const host of ["localhost", "127.0.0.1"]) {
@@ -73,7 +73,7 @@ describe("generateTlsPair", () => {
       }
     }))
 
-  it.live("and the one that follows serve connections that trust both, in either order", () =>
+  it.live("makes a successor, and a client that trusts both accepts either, in either order", () =>
     Effect.gen(function*() {
       const now = yield* realNow
       const pair = yield* make("localhost", now)
@@ -89,7 +89,7 @@ describe("generateTlsPair", () => {
 })
 
 describe("isOwnTlsCertificate", () => {
-  it.effect("is true of what was made here, alone", () =>
+  it.effect("is true only of certificates that this service made", () =>
     Effect.gen(function*() {
       const { certificatePem } = yield* make("localhost")
       const subject = { organization: "acme-svc listener pair", commonName: "localhost" }
@@ -116,7 +116,7 @@ describe("isOwnTlsCertificate", () => {
       )
     }))
 
-  it.effect("and of the one that follows it, which has the same key", () =>
+  it.effect("is true of the next one too, which has the same key", () =>
     Effect.gen(function*() {
       const pair = yield* make("localhost")
       const serial = newSerial()

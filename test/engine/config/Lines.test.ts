@@ -22,7 +22,7 @@ const file = [
 describe("the lines of a file", () => {
   const lines = linesOf(file)
 
-  it("are those of its keys, of tables, and of keys in inline tables, whatever texts hold", () => {
+  it("are found for keys, for tables and for keys in inline tables, whatever the strings contain", () => {
     assert.deepStrictEqual(
       [
         "top.level",
@@ -39,14 +39,14 @@ describe("the lines of a file", () => {
     )
   })
 
-  it("tell of a key that is missing the innermost table it is missing in, unless another key is there", () => {
+  it("of a missing key are those of the innermost table that lacks it, unless another key is there", () => {
     assert.strictEqual(lineOf(lines, "server.tls.cert_path"), 7)
     assert.strictEqual(lineOf(lines, "server.tls.cert_path", "top.level"), 1)
     assert.strictEqual(lineOf(lines, "server.tls.cert_path", "nothing.here"), 7)
     assert.strictEqual(lineOf(lines, "admin.enabled"), undefined)
   })
 
-  it("are none where the text is no TOML", () => {
+  it("are absent if the text is not TOML", () => {
     assert.strictEqual(linesOf("[server").size, 0)
   })
 })

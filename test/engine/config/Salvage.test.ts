@@ -4,7 +4,7 @@ import { tableOf } from "../../../src/engine/config/Salvage.ts"
 const database = (...lines: ReadonlyArray<string>) => tableOf(lines.join("\n"), "database")
 
 describe("a table of a broken file", () => {
-  it("is found wherever it stands and however it is written", () => {
+  it("is found at any place and in any notation", () => {
     const url = "url = \"sqlite://a.db\""
     assert.strictEqual(database("[server", "[database]", url, "[admin]", "enabled = maybe"), `[database]\n${url}`)
     assert.strictEqual(
@@ -22,13 +22,13 @@ describe("a table of a broken file", () => {
     )
   })
 
-  it("has no line of another one, though its header is broken", () => {
+  it("never includes a line of another table, even if its own header is broken", () => {
     assert.strictEqual(database("[database]", "[notify.webhook.chat", "url = \"https://a\"", "[x]"), "[database]")
     assert.strictEqual(database("[database", "url = \"sqlite://a.db\""), "")
     assert.strictEqual(database("[database.url]x", "[databases]", "url = 1"), "[database.url]x")
   })
 
-  it("is not looked for where a text of several lines may look like it", () => {
+  it("is not searched for where a string of several lines may look like a table", () => {
     for (const quotes of ["\"\"\"", "'''"]) {
       assert.isUndefined(database(`a = ${quotes}`, "[database]", "url = \"sqlite://a.db\"", quotes, "x = ="))
     }

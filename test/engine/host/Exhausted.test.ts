@@ -8,7 +8,7 @@ const program = fileURLToPath(new URL("../../support/exhausted.ts", import.meta.
 
 describe("a host without descriptors", () => {
   it(
-    "has no verdict about anybody, and says what is the matter, whatever it was that could not be opened",
+    "is reported as the problem, and no client is judged, whichever resource could not be opened",
     async () => {
       const { stdout } = await promisify(execFile)("sh", [
         "-c",
@@ -29,7 +29,7 @@ describe("a host without descriptors", () => {
     60_000
   )
 
-  it("is told from one that is refused or not answered", () => {
+  it("is distinguished from one that is refused or gets no answer", () => {
     for (const code of ["EMFILE", "ENFILE", "ENOBUFS", "ENOMEM", "EAGAIN"]) assert.isTrue(isExhaustion(code), code)
     for (const code of ["ECONNREFUSED", "ETIMEOUT", "EHOSTUNREACH", "ESERVFAIL", undefined]) {
       assert.isFalse(isExhaustion(code), code)

@@ -42,7 +42,7 @@ const file = (path: string, content: string | Uint8Array, mode = 0o600, suffix =
 })
 
 describe("writeNewFile", () => {
-  it.effect("writes content and mode, whatever the umask, and leaves nothing else", () =>
+  it.effect("writes content and mode, whatever the umask, and leaves no other file", () =>
     Effect.gen(function*() {
       const at = yield* directory
       const before = process.umask(0o077)
@@ -60,7 +60,7 @@ describe("writeNewFile", () => {
       assert.strictEqual(statSync(join(at, "ca.key")).nlink, 1)
     }))
 
-  it.effect("overwrites nothing: a file, a directory, a link, a dangling link", () =>
+  it.effect("overwrites nothing: no file, no directory, no link and no dangling link", () =>
     Effect.gen(function*() {
       const at = yield* directory
       const path = join(at, "ca.key")
@@ -79,7 +79,7 @@ describe("writeNewFile", () => {
       assert.deepStrictEqual(readdirSync(at), ["ca.key", "directory", "elsewhere", "link"])
     }))
 
-  it.effect("neither follows nor removes what has the intermediate name", () =>
+  it.effect("neither follows nor removes a file that has the temporary name", () =>
     Effect.gen(function*() {
       const at = yield* directory
       const target = join(at, "target")
@@ -89,7 +89,7 @@ describe("writeNewFile", () => {
       assert.strictEqual(readlinkSync(join(at, ".ca.key.0a1b2c")), target)
     }))
 
-  it.effect("names a directory that is not there", () =>
+  it.effect("names a directory that does not exist", () =>
     Effect.gen(function*() {
       const at = yield* directory
       const failed = yield* Effect.flip(writeNewFile(file(join(at, "none", "ca.key"), "x")))
@@ -98,7 +98,7 @@ describe("writeNewFile", () => {
       assert.notInclude(failed.message, "undefined")
     }))
 
-  it.effect("lets one of many win, whole", () =>
+  it.effect("lets exactly one of many writers succeed, with its whole content", () =>
     Effect.gen(function*() {
       const at = yield* directory
       const path = join(at, "ca.key")
@@ -115,7 +115,7 @@ describe("writeNewFile", () => {
 })
 
 describe("writeNewFiles", () => {
-  it.effect("writes all in order, or none", () =>
+  it.effect("writes all files in order, or none", () =>
     Effect.gen(function*() {
       const at = yield* directory
       const [key, certificate] = [join(at, "ca.key"), join(at, "ca.pem")]
@@ -129,7 +129,7 @@ describe("writeNewFiles", () => {
       assert.deepStrictEqual(readdirSync(at), ["ca.key", "ca.pem"])
     }))
 
-  it.effect("never mixes the halves of two writers", () =>
+  it.effect("never mixes the files of two writers", () =>
     Effect.gen(function*() {
       const at = yield* directory
       const pair = (i: number) => [
@@ -145,8 +145,8 @@ describe("writeNewFiles", () => {
     }))
 })
 
-describe("what a killed process left beside a file", () => {
-  it.effect("is taken away by the next write, and by a start; what may be at work or is somebody else's is not", () =>
+describe("a file that a killed process left behind", () => {
+  it.effect("is removed by the next write and by a start, unless it may be in use or belongs to somebody else", () =>
     Effect.gen(function*() {
       const at = yield* directory
       const path = join(at, "ca.key")
@@ -174,7 +174,7 @@ describe("what a killed process left beside a file", () => {
 })
 
 describe("a failure", () => {
-  it("says what the host lacks, and the code of anything else", () => {
+  it("says what the host lacks, or gives the code of any other error", () => {
     const says = (code: string, reason: FileUnusable["reason"] = "failed") =>
       new FileUnusable({ path: "ca.crl", reason, cause: Object.assign(new Error(code), { code }) }).message
     assert.strictEqual(says("ENOSPC"), "ca.crl: no space is left on its file system (ENOSPC)")
@@ -186,7 +186,7 @@ describe("a failure", () => {
 })
 
 describe("replaceFile", () => {
-  it.effect("replaces a file, and a link instead of what it points to", () =>
+  it.effect("replaces a file; where there is a link, it replaces the link and not its target", () =>
     Effect.gen(function*() {
       const at = yield* directory
       const path = join(at, "ca.crl")
@@ -205,7 +205,7 @@ describe("replaceFile", () => {
 })
 
 describe("readTextFile", () => {
-  it.effect("reads through links and says who else may read", () =>
+  it.effect("follows links, and says who else may read the file", () =>
     Effect.gen(function*() {
       const at = yield* directory
       const path = join(at, "ca.key")
@@ -223,7 +223,7 @@ describe("readTextFile", () => {
       }
     }))
 
-  it.effect("says why not", () =>
+  it.effect("says why a file cannot be read", () =>
     Effect.gen(function*() {
       const at = yield* directory
       const path = (name: string) => join(at, name)

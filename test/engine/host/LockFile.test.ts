@@ -18,7 +18,7 @@ const looking = <A, E, R>(self: Effect.Effect<A, E, R>) =>
     return yield* Fiber.join(fiber)
   })
 
-describe("a lock that nobody holds any more", () => {
+describe("a lock whose owner is gone", () => {
   it.effect("is taken over when it has not changed for a while", () =>
     Effect.gen(function*() {
       const path = join(freshDirectory(), "ca.crl.lock")
@@ -27,7 +27,7 @@ describe("a lock that nobody holds any more", () => {
       assert.isFalse(existsSync(path))
     }))
 
-  it.effect("is named with the reason when it cannot be removed: a folder is no lock of ours", () =>
+  it.effect("is named with the reason when it cannot be removed, because a folder is never a lock of the service", () =>
     Effect.gen(function*() {
       const path = join(freshDirectory(), "ca.crl.lock")
       mkdirSync(path)

@@ -34,7 +34,7 @@ const gone = (pid: number) =>
     for (;;) {
       try {
         process.kill(pid, 0)
-        // A zombie is dead except for its entry in the table.
+        // A zombie has ended except for its entry in the process table.
         if (/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "utf8"))) return
       } catch {
         return
@@ -50,7 +50,7 @@ const appears = (path: string) =>
   })
 
 describe("a program", () => {
-  it.live("is given its arguments and input as they are: no shell reads them", () =>
+  it.live("gets its arguments and its input unchanged, because no shell reads them", () =>
     Effect.gen(function*() {
       const path = shellScript("printf '%s|' \"$@\"; cat; echo said >&2")
       const args = ["-n", "$(id)", "a b", "'\"", "*", ""]
@@ -74,7 +74,7 @@ describe("a program", () => {
     (code) => Effect.map(run(shellScript(`exit ${code}`)), ({ exit }) => assert.strictEqual(exit, code))
   )
 
-  it.live("tells the signal that ended it", () =>
+  it.live("that a signal ended is reported with that signal", () =>
     Effect.map(run(shellScript("kill -TERM $$")), ({ exit }) => assert.strictEqual(exit, "SIGTERM")))
 
   it.live("is found from the working directory, and never in PATH", () =>
@@ -84,7 +84,7 @@ describe("a program", () => {
       assert.strictEqual((yield* Effect.flip(run("env"))).reason, "not_started")
     }))
 
-  it.live("not executable, absent, a directory, no arguments a program can have: not started", () =>
+  it.live("is not started if it is not executable, is absent, is a directory, or has arguments that no program can have", () =>
     Effect.gen(function*() {
       const paths = [shellScript("exit 0", 0o644), join(freshDirectory(), "none"), freshDirectory()]
       for (const path of paths) {
@@ -103,7 +103,7 @@ describe("a program", () => {
       assert.notInclude(failure.detail, "SWORDFISH")
     }))
 
-  it.live("variables that are longer than the system takes: not started, and the reason is said in words", () =>
+  it.live("is not started if its variables are longer than the system allows, and the message says so", () =>
     Effect.gen(function*() {
       assert.strictEqual((yield* run("/bin/true", { env: { A: "x".repeat(longestVariable) } })).exit, 0)
       const failure = yield* Effect.flip(run("/bin/true", { env: { A: "SWORDFISH".repeat(100_000) } }))
@@ -113,7 +113,7 @@ describe("a program", () => {
       })
     }))
 
-  it.live("stdin unread, however much: no error", () =>
+  it.live("may leave any amount of its input unread without an error", () =>
     Effect.gen(function*() {
       for (const body of ["exit 0", "exec <&-; exit 0"]) {
         const { exit } = yield* run(shellScript(body), { stdin: Buffer.alloc(4_000_000, "x") })

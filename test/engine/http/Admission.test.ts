@@ -6,7 +6,7 @@ import { assert, describe } from "vitest"
 import { shed } from "../../../src/engine/http/HttpRefused.ts"
 import { makeFairSemaphore } from "../../../src/engine/net/FairSemaphore.ts"
 
-/** Admits requests in the same way as the surfaces. */
+/** Admits requests as the surfaces do. */
 const admissionOf = (count: number, waitMillis: number) => {
   const slots = makeFairSemaphore(count)
   return <A, E, R>(self: Effect.Effect<A, E, R>) => slots.takeWithin(waitMillis, self, shed)
@@ -30,7 +30,7 @@ const visitor = (admit: ReturnType<typeof admissionOf>) =>
   })
 
 describe("admission", () => {
-  it.effect("whoever waits has the next free slot, first come, first served", () =>
+  it.effect("the next free slot goes to the request that has waited longest", () =>
     Effect.gen(function*() {
       const admit = admissionOf(1, 50)
       const [first, second, third] = yield* Effect.all([visitor(admit), visitor(admit), visitor(admit)])
@@ -45,7 +45,7 @@ describe("admission", () => {
       assert.isFalse(yield* late.isInside)
     }))
 
-  it.effect("who waits too long is shed, and takes no slot when one comes free", () =>
+  it.effect("a request that waits too long is refused, and takes no slot that becomes free later", () =>
     Effect.gen(function*() {
       const admit = admissionOf(1, 50)
       const first = yield* visitor(admit)
@@ -60,7 +60,7 @@ describe("admission", () => {
       assert.isTrue(yield* third.isInside)
     }))
 
-  it.effect("without a time to wait, whoever finds no slot is shed at once", () =>
+  it.effect("without a waiting time, a request that finds no slot is refused at once", () =>
     Effect.gen(function*() {
       const admit = admissionOf(1, 0)
       const first = yield* visitor(admit)
@@ -72,7 +72,7 @@ describe("admission", () => {
       assert.isTrue(yield* (yield* visitor(admit)).isInside)
     }))
 
-  it.effect("whatever becomes of visitors, at most so many are inside, and in the end every slot is free", () =>
+  it.effect("at most the configured number of requests is admitted at any time, and in the end every slot is free", () =>
     Effect.promise(() =>
       fc.assert(
         fc.asyncProperty(
@@ -108,7 +108,7 @@ describe("admission", () => {
                     yield* Effect.forEach(visitors.splice(-1, 1), ({ fiber }) =>
                       Effect.sync(() => fiber.interruptUnsafe()))
                   } else if (act === "hang up while called") {
-                    // When the first leaves, the next in line starts in the same moment.
+                    // When the first one leaves, the next one in line starts in the same moment.
                     const [leaving, called] = visitors.splice(0, 2)
                     if (leaving !== undefined) {
                       yield* Deferred.succeed(leaving.until, undefined)

@@ -5,7 +5,7 @@ import { connect, createServer } from "node:net"
 import { Connections } from "../../../src/engine/http/Connections.ts"
 
 describe("connections of a listener", () => {
-  it("frees the places of those whose time is over at once, before they are known to be closed", async () => {
+  it("frees the places of connections whose time is over at once, before they are known to be closed", async () => {
     const connections = new Connections(1000)
     const server = createServer((socket) => {
       socket.on("error", () => {})

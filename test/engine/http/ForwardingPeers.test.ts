@@ -1,12 +1,12 @@
 import { assert, describe, it } from "vitest"
 import { ForwardingPeers } from "../../../src/engine/http/ForwardingPeers.ts"
 
-describe("a peer that is no trusted proxy", () => {
+describe("a peer that is not a trusted proxy", () => {
   const named = (peers: ForwardingPeers, peer: string, clients: ReadonlyArray<string>) =>
     clients.filter((client) => peers.note(peer, client)).length
   const clients = (count: number) => Array.from({ length: count }, (_, at) => `192.0.2.${at}`)
 
-  it("is told of once, when it has named sixteen clients", () => {
+  it("is reported once, when it has named sixteen clients", () => {
     const peers = new ForwardingPeers()
     assert.strictEqual(named(peers, "a", clients(15)), 0)
     assert.strictEqual(named(peers, "a", clients(15)), 0, "the same ones")
@@ -15,7 +15,7 @@ describe("a peer that is no trusted proxy", () => {
     assert.strictEqual(named(peers, "a", clients(100)), 0)
   })
 
-  it("takes bounded memory: 64 peers are watched or were told of, the oldest that is not told of goes first", () => {
+  it("uses bounded memory: at most 64 peers are kept, and the oldest peer without a report is dropped first", () => {
     const peers = new ForwardingPeers()
     assert.strictEqual(named(peers, "first", clients(15)), 0)
     for (let at = 0; at < 64; at++) peers.note(`other-${at}`, "192.0.2.1")

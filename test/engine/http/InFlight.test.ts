@@ -8,14 +8,14 @@ import { handedOver, RequestsInFlight } from "../../../src/engine/http/InFlight.
 import { talk } from "../../support/Talk.ts"
 import { useTests } from "../../support/UseTests.ts"
 
-/* Tests the requests in progress of a real server, with times that a test names. */
+/* Tests the requests in progress of a real server. The tests set the times. */
 
 const { test } = useTests({})
 
 const size = 12 * 1024 * 1024
 const timeout = 1000
 
-/** A server whose handlers end as soon as they have handed over an answer, large or of one octet, at time 0. */
+/** A server whose handlers end as soon as they have passed on an answer, which is large or has one octet, at time 0. */
 const serving = Effect.gen(function*() {
   const requests = new RequestsInFlight()
   const fork = Effect.runForkWith(yield* Effect.context<never>())
@@ -44,7 +44,7 @@ const serving = Effect.gen(function*() {
         made.close()
       })
   )
-  /** Waits until the answers to the first `count` requests are handed over. */
+  /** Waits until the answers to the first `count` requests have been passed on. */
   const first = (count: number) =>
     Effect.suspend(() => {
       const done = Deferred.makeUnsafe<ReadonlyArray<InFlight>>()
@@ -65,17 +65,17 @@ const mute = (port: number) => Effect.tap(talk(port), ({ socket }) => Effect.syn
 
 const patience = timeout + size / 8.192
 
-describe("a peer that takes nothing of its answer", () => {
-  test("has the time of a request and a second more for each 8 KiB", () =>
+describe("a peer that reads nothing of its answer", () => {
+  test("has the time of a request, and one more second for each 8 KiB", () =>
     Effect.gen(function*() {
       const { first, port } = yield* serving
       yield* (yield* mute(port)).send(large)
       const [one] = yield* first(1)
-      // The head of the answer adds a few octets.
+      // The header fields of the answer add a few octets.
       assert.approximately(one?.endsAt ?? 0, patience + 15, 15)
     }))
 
-  test("is cut off when its time is over, and not before", () =>
+  test("is disconnected when its time is over, and not before", () =>
     Effect.gen(function*() {
       const { first, port, requests } = yield* serving
       const client = yield* mute(port)
@@ -90,7 +90,7 @@ describe("a peer that takes nothing of its answer", () => {
       assert.isBelow((yield* client.ended).length, size)
     }))
 
-  test("has no answer made to what it has asked for besides, until it takes the first", () =>
+  test("gets no further answer prepared for its other requests until it reads the first", () =>
     Effect.gen(function*() {
       const { first, port, requests } = yield* serving
       const client = yield* mute(port)
@@ -109,7 +109,7 @@ describe("a peer that takes nothing of its answer", () => {
 })
 
 describe("a request", () => {
-  test("with a small answer is over as soon as that is handed over", () =>
+  test("with a small answer is over as soon as that answer has been passed on", () =>
     Effect.gen(function*() {
       const { first, port, requests } = yield* serving
       const client = yield* talk(port)
@@ -136,8 +136,8 @@ describe("a request", () => {
   test("that waits behind another is over when its connection ends in CONNECT", () => endsWith(connectTo, false))
 })
 
-describe("an end of the idle connections", () => {
-  test("leaves one on which an answer is sent until it is taken", () =>
+describe("closing the idle connections", () => {
+  test("spares a connection on which an answer is being sent, until the peer has read it", () =>
     Effect.gen(function*() {
       const { first, port, requests } = yield* serving
       const client = yield* mute(port)
@@ -152,7 +152,7 @@ describe("an end of the idle connections", () => {
       assert.strictEqual((yield* client.ended).split("\r\n\r\n")[1]?.length, size)
     }))
 
-  test("leaves one that was ended to its peer, which may still be sending", () =>
+  test("leaves a connection that was ended to its peer, which may still be sending", () =>
     Effect.gen(function*() {
       const { first, port, requests } = yield* serving
       const client = yield* mute(port)

@@ -19,8 +19,8 @@ import { talk } from "../../support/Talk.ts"
 import { onSystemClock, useTests } from "../../support/UseTests.ts"
 
 /*
- * The listener on loopback sockets, with apps made for single tests. Time is the test's own, so that ten seconds pass
- * when a test says so; the sockets are real.
+ * Tests the listener on real loopback sockets, with an app for each test. The test controls the clock, so ten seconds
+ * pass when the test says so.
  */
 
 const options: SocketOptions = { name: "acme", host: "127.0.0.1", port: 0, isShared: false, maxConnections: 10 }
@@ -59,7 +59,7 @@ const appOf = (
 })
 const says = (body: string) => appOf(() => Effect.succeed({ status: 200, headers: {}, body }))
 
-/** Answers with the result of reading the body. */
+/** Reads the body and answers with the result. */
 const reads = appOf(({ body }) =>
   Effect.match(body, {
     onFailure: (error): Answer => ({ status: problemOf(error).status, headers: {}, body: error._tag }),
@@ -67,7 +67,7 @@ const reads = appOf(({ body }) =>
   })
 )
 
-/** An app that reports when it has begun, and how it ended. */
+/** An app that reports when a request has begun and how it ended. */
 const held = Effect.gen(function*() {
   const begun = yield* Deferred.make<void>()
   const answer = yield* Deferred.make<Answer>()
@@ -91,7 +91,7 @@ const headOf = (said: string): { readonly status: number; readonly headers: Read
   return { status: Number(line.split(" ")[1]), headers: new Map(headers) }
 }
 
-/** Every record outside of spans, or all records, and a way to wait for one. */
+/** Every log record outside of spans, or all records, and a way to wait for one. */
 const makeRecords = () => {
   const wanted = { spans: false }
   const records: Array<Record> = []
@@ -183,7 +183,7 @@ const isHardened = (said: string) => {
 }
 
 describe("the access record", () => {
-  test("is one for each request, inside the span of its facts", () =>
+  test("is written once for each request, inside the span with its facts", () =>
     Effect.gen(function*() {
       const app = appOf(() => Effect.succeed({ status: 404, headers: {} }), () => ({ facts: { profile: "default" } }))
       const { port } = yield* serving(app)
@@ -212,7 +212,7 @@ describe("the access record", () => {
       assert.deepStrictEqual(eventsOf(log.records), ["request_completed", "request_completed"])
     }))
 
-  test("goes with one count, by the facts of the route, even where the request cannot be read", () =>
+  test("comes with one count, labelled by the facts of the route, even if the request cannot be read", () =>
     Effect.gen(function*() {
       const counted: Array<Parameters<Watch["answered"]>[1]> = []
       const app = appOf(() => Effect.succeed({ status: 404, headers: {} }), () => ({ facts: { room: "hall" } }))
@@ -231,7 +231,7 @@ describe("the access record", () => {
       ])
     }))
 
-  test("has of a query the names alone", () =>
+  test("contains only the names of query parameters", () =>
     Effect.gen(function*() {
       const { port } = yield* serving(says("x"))
       const cases = [
@@ -253,7 +253,7 @@ describe("the access record", () => {
       assert.notInclude(JSON.stringify(log.records), "hunter2")
     }))
 
-  test("comes before the end of its span", () =>
+  test("is written before the end of its span", () =>
     Effect.gen(function*() {
       log.wanted.spans = true
       const { port } = yield* serving(appOf(() => Effect.succeed({ status: 200, headers: {} })))
@@ -266,7 +266,7 @@ describe("the access record", () => {
       ])
     }))
 
-  test("and handlers name the client the app makes out, and the app is asked once", () =>
+  test("and the handlers name the client that the app determines, and the app is asked once", () =>
     Effect.gen(function*() {
       let asked = 0
       const app = appOf(
@@ -285,7 +285,7 @@ describe("the access record", () => {
       assert.strictEqual(asked, 1)
     }))
 
-  test("weighs a failure here as a failure and a probe as noise", () =>
+  test("records a failure of the service as an error, and a probe at a low level", () =>
     Effect.gen(function*() {
       const status = (path: string) => path.startsWith("/5") ? 503 : 200
       const { port } = yield* serving(appOf(({ path }) => Effect.succeed({ status: status(path), headers: {} })))
@@ -307,7 +307,7 @@ describe("the access record", () => {
       ])
     }))
 
-  test("tells how long the request took, and whatever is logged meanwhile has the same span", () =>
+  test("says how long the request took, and every record written meanwhile has the same span", () =>
     Effect.gen(function*() {
       const { answer, app, begun } = yield* held
       const { port } = yield* serving(app)
@@ -320,7 +320,7 @@ describe("the access record", () => {
       assert.deepStrictEqual((yield* log.of("request_completed"))[0]?.fields, { status: 200, latency_ms: 70 })
     }))
 
-  test("says 499 of a client that went away, whose handler is interrupted", () =>
+  test("has status 499 if the client disconnected, and the handler is interrupted", () =>
     Effect.gen(function*() {
       const { app, begun, ended } = yield* held
       const { port } = yield* serving(app)
@@ -335,7 +335,7 @@ describe("the access record", () => {
       assert.deepStrictEqual(eventsOf(log.records), ["request_completed"])
     }))
 
-  test("stops making a file whose client has gone away", () =>
+  test("of a download ends when the client disconnects, and no more of the file is produced", () =>
     Effect.gen(function*() {
       const ended = yield* Deferred.make<void>()
       const chunk = Buffer.alloc(1000, "x")
@@ -352,7 +352,7 @@ describe("the access record", () => {
       yield* log.of("request_completed")
     }))
 
-  test("says 499 of a client that went away before its body was there", () =>
+  test("has status 499 if the client disconnected before its body arrived", () =>
     Effect.gen(function*() {
       const begun = yield* Deferred.make<void>()
       const app = appOf((request) => Effect.andThen(Deferred.succeed(begun, undefined), reads.handle(request)))
@@ -364,7 +364,7 @@ describe("the access record", () => {
       assert.strictEqual((yield* log.of("request_completed"))[0]?.fields["status"], 499)
     }))
 
-  test("a client that goes away does not end what must not be ended", () =>
+  test("a client that disconnects does not interrupt work that must finish", () =>
     Effect.gen(function*() {
       const begun = yield* Deferred.make<void>()
       const seen = yield* Deferred.make<void>()
@@ -390,7 +390,7 @@ describe("the access record", () => {
 })
 
 describe("the answer", () => {
-  test("of a handler that panics is a 500, and the log has the reason", () =>
+  test("is 500 if a handler panics, and the log has the reason", () =>
     Effect.gen(function*() {
       const { port } = yield* serving(appOf(() => Effect.die(new Error("planted"))))
       const said = yield* exchange(port, get("/", `X-Request-Id: one\r\n${once}`))
@@ -403,7 +403,7 @@ describe("the answer", () => {
       assert.deepStrictEqual([panicked?.span["request_id"], log.records.length], ["one", 2])
     }))
 
-  test("has the hardening headers whatever it says, and those of the app, each of several on its own line", () =>
+  test("always has the security headers and those of the app, with a repeated header on separate lines", () =>
     Effect.gen(function*() {
       const given: Answer = { status: 201, headers: { link: ["<a>", "<b>"], location: "/x" }, body: "é" }
       const { port } = yield* serving(appOf(({ path }) => path === "/" ? Effect.succeed(given) : Effect.die("no")))
@@ -419,7 +419,7 @@ describe("the answer", () => {
       assert.strictEqual(headOf(said).headers.get("location"), "/x")
     }))
 
-  test("204, 304 and HEAD have no body", () =>
+  test("has no body for 204, 304 and HEAD", () =>
     Effect.gen(function*() {
       const { port } = yield* serving(appOf(({ method, path }) =>
         Effect.succeed(
@@ -438,7 +438,7 @@ describe("the answer", () => {
       assert.match(head, /\r\n\r\n$/)
     }))
 
-  test("names the request by what the client called it, where that is usable", () =>
+  test("repeats the request id of the client, if that id is usable", () =>
     Effect.gen(function*() {
       const { port } = yield* serving(appOf(({ id }) => Effect.succeed({ status: 200, headers: {}, body: id })))
       const idOf = (line: string) =>
@@ -470,7 +470,7 @@ describe("the answer", () => {
       assert.strictEqual(refused.length, unusable.length, "one that is absent is not invalid")
     }))
 
-  test("x-request-id with CRLF or 10 KB is replaced, or ends the connection; no header is made of it", () =>
+  test("replaces an x-request-id with CRLF or 10 KB, or ends the connection, and never copies it into a header", () =>
     Effect.gen(function*() {
       const { port } = yield* serving(says("x"))
       const idOf = (said: string) => headOf(said).headers.get("x-request-id") ?? ""
@@ -490,7 +490,7 @@ describe("the answer", () => {
       assert.isFalse(headOf(two).headers.has("x-planted"))
     }))
 
-  test("the app is given the target as received, the peer and a bounded User-Agent", () =>
+  test("the app receives the target unchanged, the peer and a bounded User-Agent", () =>
     Effect.gen(function*() {
       const seen: Array<Request> = []
       const { port } = yield* serving(appOf((request) => {
@@ -504,7 +504,7 @@ describe("the answer", () => {
       assert.strictEqual(request?.userAgent, "u".repeat(256))
     }))
 
-  test("a User-Agent is read as UTF-8 where it is, and a blank one is none", () =>
+  test("a User-Agent is decoded as UTF-8 if it is valid, and a blank one counts as absent", () =>
     Effect.gen(function*() {
       const seen: Array<string | undefined> = []
       const { port } = yield* serving(appOf(({ userAgent }) => {
@@ -517,7 +517,7 @@ describe("the answer", () => {
       assert.deepStrictEqual(seen, ["caf\u00e9/1", "caf\u00e9/2", undefined, undefined])
     }))
 
-  test("a target in absolute form is the same to the app as its path and query, and its host is the one that counts", () =>
+  test("an absolute target means the same to the app as its path and query, and its host is the one that counts", () =>
     Effect.gen(function*() {
       const seen: Array<Request> = []
       const { port } = yield* serving(appOf((request) => {
@@ -541,7 +541,7 @@ describe("the answer", () => {
       }
     }))
 
-  test("the app is given every line of a header that has one value, where it was sent more than once", () =>
+  test("the app receives every line of a single-valued header that was sent more than once", () =>
     Effect.gen(function*() {
       const seen: Array<Request["headers"]> = []
       const { port } = yield* serving(appOf(({ headers }) => {
@@ -561,7 +561,7 @@ describe("the answer", () => {
       assert.strictEqual(twice?.["x-forwarded-for"], "192.0.2.7, 192.0.2.8")
     }))
 
-  test("when the deadline has passed is the late one; the handler is interrupted", () =>
+  test("is the one for a timeout when the deadline has passed, and the handler is interrupted", () =>
     Effect.gen(function*() {
       const { app, begun, ended } = yield* held
       const { port } = yield* serving(app, { requestTimeoutMillis: 1000 })
@@ -581,7 +581,7 @@ describe("the answer", () => {
 })
 
 describe("the body", () => {
-  test("is read up to its bound, announced or not", () =>
+  test("is read up to its limit, whether its length is announced or not", () =>
     Effect.gen(function*() {
       const { port } = yield* serving(reads)
       const chunked = (size: number) =>
@@ -596,7 +596,7 @@ describe("the body", () => {
       }
     }))
 
-  test("that is announced too large is refused before any of it is sent, and one without end at the bound", () =>
+  test("is refused before it is sent if its announced length is too large, and at the limit if it has no end", () =>
     Effect.gen(function*() {
       const { port } = yield* serving(reads)
       const announced = yield* talk(port)
@@ -611,7 +611,7 @@ describe("the body", () => {
       yield* Fiber.interrupt(sending)
     }))
 
-  test("is asked for once it is wanted", () =>
+  test("is requested with 100 Continue when the handler wants it", () =>
     Effect.gen(function*() {
       const wanted = yield* Deferred.make<void>()
       const { port } = yield* serving(
@@ -625,7 +625,7 @@ describe("the body", () => {
       assert.match(yield* client.ended, /HTTP\/1\.1 200 .*\r\n\r\n2$/s)
     }))
 
-  test("that does not come in time is a 408 and the end of the connection", () =>
+  test("that does not arrive in time causes a 408 and the end of the connection", () =>
     Effect.gen(function*() {
       const begun = yield* Deferred.make<void>()
       const { port } = yield* serving(
@@ -645,7 +645,7 @@ describe("the body", () => {
       assert.strictEqual((yield* log.of("request_completed"))[0]?.fields["status"], 408)
     }))
 
-  test("is shed while as many are being read as may be, and read again once one is done or gone", () =>
+  test("is refused while the maximum number of bodies is being read, and accepted again when one is finished or gone", () =>
     Effect.gen(function*() {
       const begun = yield* Queue.unbounded<void>()
       const { port } = yield* serving(
@@ -670,7 +670,7 @@ describe("the body", () => {
 })
 
 describe("a peer that names many clients", () => {
-  test("is told of once if it is not trusted, with the header by which it does so", () =>
+  test("is reported once if it is not trusted, with the header that it uses", () =>
     Effect.gen(function*() {
       const { port } = yield* serving(appOf(() => Effect.succeed({ status: 204, headers: {} })), {
         isProxy: ({ text }) => text === "127.0.0.9"
@@ -715,7 +715,7 @@ describe("the bodies of many", () => {
       return { port, stuck, open }
     })
 
-  test("that never end do not keep another's from being read: one of whoever has most is shed", () =>
+  test("that never end do not block another body: one of the client that has most is refused", () =>
     Effect.gen(function*() {
       const { port, stuck } = yield* stuckBodies("", "127.0.0.1")
       const newcomer = yield* talk(port, () => connect({ port, host: "127.0.0.1", localAddress: "127.0.1.1" }))
@@ -730,7 +730,7 @@ describe("the bodies of many", () => {
       }
     }))
 
-  test("behind one proxy are told apart by the address it forwards", () =>
+  test("that arrive through one proxy are distinguished by the forwarded address", () =>
     Effect.gen(function*() {
       const { open, stuck } = yield* stuckBodies("X-Forwarded-For: 192.0.2.1\r\n", "127.0.0.9")
       const newcomer = yield* open()
@@ -742,7 +742,7 @@ describe("the bodies of many", () => {
 })
 
 describe("connections", () => {
-  test("what is no HTTP/1.1 is answered 400 and closed, unseen by the app", () =>
+  test("that do not speak HTTP/1.1 get a 400 and are closed, and the app does not see them", () =>
     Effect.gen(function*() {
       const { port } = yield* serving(appOf(() => Effect.die("reached")))
       const odd = [
@@ -777,7 +777,7 @@ describe("connections", () => {
       assert.match(yield* exchange(port, get("/", `X-Large: ${"x".repeat(17_000)}\r\n`)), /^HTTP\/1\.1 4(?:00|31) /)
     }))
 
-  test("who is refused and never closes his side is cut off", () =>
+  test("that were refused are reset if the peer never closes its side", () =>
     Effect.gen(function*() {
       const { port } = yield* serving(appOf(() => Effect.die("reached")))
       for (const request of ["GET / HTTP/1.1\r\n\r\n", get("/", "X-Many: 1\r\n".repeat(100))]) {
@@ -785,7 +785,7 @@ describe("connections", () => {
       }
     }))
 
-  test("a head of more than a hundred fields is a 431 and the end of the connection", () =>
+  test("whose header section has more than a hundred fields get a 431 and are closed", () =>
     Effect.gen(function*() {
       const { port } = yield* serving(says("taken"))
       const fields = (count: number) => "X-Many: 1\r\n".repeat(count)
@@ -796,7 +796,7 @@ describe("connections", () => {
       assert.strictEqual((yield* log.of("request_completed", 2))[1]?.fields["status"], 431)
     }))
 
-  test("who sends no head in time is closed; who has sent one is not", () =>
+  test("without complete header fields in time are closed, and others are not", () =>
     Effect.gen(function*() {
       const { port } = yield* serving(says("here"))
       const silent = yield* talk(port)
@@ -813,7 +813,7 @@ describe("connections", () => {
       assert.match(yield* idle.ended, /here$/)
     }))
 
-  test("beyond the bound are closed at once, said so once a second, and taken again when others have gone", () =>
+  test("beyond the maximum are closed at once, logged once a second, and accepted again when others have closed", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(5000)
       const { port } = yield* serving(says("here"), { maxConnections: 2 })
@@ -845,7 +845,7 @@ describe("connections", () => {
       () => Effect.tap(open(port), ({ send }) => send(said === "" ? "G" : said))
     )
 
-  test("256 that say nothing keep nobody out: the newest of whoever has most goes", () =>
+  test("that send nothing, 256 of one host, keep nobody out: the newest one of the host that has most is closed", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(5000)
       const { port } = yield* serving(says("here"), { maxConnections: 1000 })
@@ -863,7 +863,7 @@ describe("connections", () => {
       ])
     }))
 
-  test("all that may be open, held by one who did say something, keep nobody out", () =>
+  test("keep nobody out if one host holds the maximum and sends data on one of them only", () =>
     Effect.gen(function*() {
       const { port } = yield* serving(says("here"), { maxConnections: 20 })
       for (const one of yield* crowd(20, port, get("/"))) yield* one.heard(/here$/)
@@ -875,7 +875,7 @@ describe("connections", () => {
       assert.match(yield* newcomer.ended, /here$/)
     }))
 
-  test("of a proxy are nobody's share, and none of them is closed for another", () =>
+  test("of a proxy belong to no share, and none of them is closed in favour of another", () =>
     Effect.gen(function*() {
       const { port } = yield* serving(says("here"), {
         maxConnections: 3,
@@ -895,7 +895,7 @@ describe("connections", () => {
       }
     }))
 
-  test("over TLS: answers, and logs a handshake that failed", () =>
+  test("over TLS get answers, and a failed handshake is logged", () =>
     Effect.gen(function*() {
       const tls = yield* tlsPair
       const { port } = yield* serving(says("here"), { tls })
@@ -937,7 +937,7 @@ describe("connections", () => {
     return { secure, met }
   }
 
-  test("over TLS: who does not end the handshake in time is closed at once, and said", () =>
+  test("over TLS that do not finish the handshake in time are closed at once, and this is logged", () =>
     Effect.gen(function*() {
       const tls = { ...yield* tlsPair, handshakeTimeoutMillis: 1500 }
       const { port } = yield* serving(says("here"), { tls })
@@ -956,7 +956,7 @@ describe("connections", () => {
       assert.deepStrictEqual(eventsOf(log.records), ["request_completed", "tls_handshake_timeout"])
     }))
 
-  test("over TLS: no timer of the runtime's own ends a handshake before the time that was set", () =>
+  test("over TLS are not ended by a timer of Node.js before the configured time", () =>
     Effect.gen(function*() {
       const tls = { ...yield* tlsPair, handshakeTimeoutMillis: 3_600_000 }
       const { port } = yield* serving(says("served"), { tls })
@@ -974,7 +974,7 @@ describe("connections", () => {
       assert.deepStrictEqual(timers.filter((millis) => millis < tls.handshakeTimeoutMillis), [])
     }))
 
-  test("over TLS: a handshake has the time that was set, however long, and then the head has ten seconds", () =>
+  test("over TLS have the configured time for the handshake, and then ten seconds for the header fields", () =>
     Effect.gen(function*() {
       const tls = { ...yield* tlsPair, handshakeTimeoutMillis: 3_600_000 }
       const { port } = yield* serving(says("here"), { tls })
@@ -994,7 +994,7 @@ describe("connections", () => {
       assert.notInclude(eventsOf(log.records), "tls_handshake_timeout")
     }))
 
-  test("over TLS: those that come after another time for a handshake was set have that time", () =>
+  test("over TLS that come after a change of the handshake time have the new time", () =>
     Effect.gen(function*() {
       const tls = { ...yield* tlsPair, handshakeTimeoutMillis: 1500 }
       const { port, serve } = yield* serving(says("before"), { tls })
@@ -1010,8 +1010,8 @@ describe("connections", () => {
     }))
 })
 
-describe("serve again", () => {
-  test("paths of its own are answered before the app is asked, and only those", () =>
+describe("serving another app", () => {
+  test("paths of the listener itself are answered before the app is asked, and only those", () =>
     Effect.gen(function*() {
       const answer = Effect.succeed({ status: 200, headers: {}, body: "own" })
       const own = new Map([["/own", { handle: () => answer, late: () => answer }]])
@@ -1032,7 +1032,7 @@ describe("serve again", () => {
       assert.deepStrictEqual(patterns, ["/own", ...Array.from({ length: 4 }, () => "of the app")])
     }))
 
-  test("a request that waits for the one before it begins with what is served by then", () =>
+  test("a request that waits for an earlier one is handled by the app that is served by then", () =>
     Effect.gen(function*() {
       const { answer, app, begun } = yield* held
       const uses: Array<string> = []
@@ -1047,7 +1047,7 @@ describe("serve again", () => {
       assert.deepStrictEqual(uses, ["old", "new"])
     }))
 
-  test("who watches is told of each request in its fiber, and of its answer before that ends", () =>
+  test("an observer sees each request in its fiber, and its answer before that fiber ends", () =>
     Effect.gen(function*() {
       const told: Array<string> = []
       const { answer, app, begun, ended } = yield* held
@@ -1072,7 +1072,7 @@ describe("serve again", () => {
       assert.deepStrictEqual(told.slice(3), ["400 <unmatched>"])
     }))
 
-  test("a request in flight finishes on the app it began with, the next of the connection is the new one's", () =>
+  test("a request in progress finishes on its app, and the next one of the connection goes to the new app", () =>
     Effect.gen(function*() {
       const { answer, app, begun } = yield* held
       const listener = yield* serving(app)
@@ -1087,7 +1087,7 @@ describe("serve again", () => {
     }))
 })
 
-describe("serve again with TLS", () => {
+describe("serving with another TLS certificate", () => {
   /** The certificate that a new connection gets. */
   const shown = (port: number) =>
     Effect.callback<string | undefined>((resume) => {
@@ -1097,7 +1097,7 @@ describe("serve again with TLS", () => {
       })
     })
 
-  test("another pair is shown from now on, unless the one it follows is in force no longer", () =>
+  test("a new pair is shown from now on, unless the pair that it replaces is no longer in use", () =>
     Effect.gen(function*() {
       const [first, second, third] = [yield* tlsPair, yield* tlsPair, yield* tlsPair]
       const listener = yield* serving(says("here"), { tls: first })
@@ -1118,7 +1118,7 @@ describe("serve again with TLS", () => {
       assert.match(yield* exchange(listener.port, get("/", once)), /plain$/)
     }))
 
-  test("an open connection gets one answer more as it began, a new one speaks TLS, and back", () =>
+  test("an open connection gets one more answer in its old protocol, and a new one uses TLS, and the reverse", () =>
     Effect.gen(function*() {
       const tls = yield* tlsPair
       const listener = yield* serving(says("plain"))
@@ -1143,7 +1143,7 @@ describe("serve again with TLS", () => {
       assert.strictEqual(yield* listener.drain, 0)
     }))
 
-  test("a connection made before anything is served waits for it", () =>
+  test("a connection that comes before an app is served waits for one", () =>
     Effect.gen(function*() {
       const listener = yield* bind(options)
       const client = yield* talk(portOf(listener.address))
@@ -1158,12 +1158,12 @@ describe("serve again with TLS", () => {
 })
 
 describe("bind", () => {
-  test("answers the address it has", () =>
+  test("returns the address that it has", () =>
     Effect.gen(function*() {
       assert.match((yield* bind(options)).address, /^127\.0\.0\.1:[1-9]\d*$/)
     }))
 
-  test("an address that cannot be had is named", () =>
+  test("names an address that is not available", () =>
     Effect.gen(function*() {
       const { address } = yield* bind(options)
       const taken = yield* Effect.flip(bind({ ...options, port: portOf(address) }))
@@ -1173,7 +1173,7 @@ describe("bind", () => {
       assert.strictEqual(foreign.address, "192.0.2.1:1")
     }))
 
-  test("an address is shared by sockets that all say so, and by no other", () =>
+  test("shares an address only among sockets that all ask to share it", () =>
     Effect.gen(function*() {
       const shared = { ...options, isShared: true }
       const { address } = yield* bind(shared)
@@ -1184,7 +1184,7 @@ describe("bind", () => {
       assert.include((yield* Effect.flip(bind({ ...shared, port: alone }))).message, "EADDRINUSE")
     }))
 
-  test("its socket ends with the scope, and the address is free again", () =>
+  test("closes its socket with the scope, and the address is free again", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       const listener = yield* Scope.provide(serving(says("here")), scope)
@@ -1217,7 +1217,7 @@ const gives = appOf(({ path }) =>
   Effect.succeed({ status: 200, headers: {}, body: path === "/large" ? large : "small" })
 )
 
-describe("an answer that is handed over and not yet taken", () => {
+describe("an answer that was passed on and not yet read", () => {
   const bySocket = (port: number) => [
     undefined,
     () => connectTls({ port, host: "127.0.0.1", rejectUnauthorized: false })
@@ -1245,7 +1245,7 @@ describe("an answer that is handed over and not yet taken", () => {
       }
     }))
 
-  test("is cut at the deadline of a drain, and counted", () =>
+  test("is cut off at the deadline of a drain, and counted", () =>
     Effect.gen(function*() {
       const listener = yield* serving(gives, { requestTimeoutMillis: 1000 })
       const client = yield* slowTaker(listener.port)
@@ -1266,7 +1266,7 @@ describe("an answer that is handed over and not yet taken", () => {
       assert.strictEqual((yield* client.ended).split("\r\n\r\n")[1]?.length, large.length)
     }))
 
-  test("keeps no idle connection of a drain open", () =>
+  test("does not keep an idle connection open during a drain", () =>
     Effect.gen(function*() {
       const listener = yield* serving(gives)
       const client = yield* slowTaker(listener.port)
@@ -1281,7 +1281,7 @@ describe("an answer that is handed over and not yet taken", () => {
       assert.strictEqual(yield* Fiber.join(draining), 0)
     }))
 
-  test("is forgotten with its connection, also one that waits behind another", () =>
+  test("is forgotten with its connection, and so is one that waits behind another", () =>
     Effect.gen(function*() {
       const listener = yield* serving(gives)
       const client = yield* slowTaker(listener.port, undefined, get("/large") + get("/large"))
@@ -1294,8 +1294,8 @@ describe("an answer that is handed over and not yet taken", () => {
     }))
 })
 
-describe("newcomers", () => {
-  test("are accepted before requests begin: none begins in an iteration of the event loop that has accepted one", () =>
+describe("new connections", () => {
+  test("are accepted before requests begin: no request begins in a turn of the event loop that accepted one", () =>
     Effect.gen(function*() {
       let turn = 0
       let acceptedIn = 0
@@ -1340,7 +1340,7 @@ describe("newcomers", () => {
     }))
 })
 
-describe("requests sent before the answer to one before them", () => {
+describe("requests that are sent before the answer to an earlier one", () => {
   /** Answers `/held` when the test says so, and everything else at once. */
   const behindHeld = (handle: Handle) =>
     Effect.gen(function*() {
@@ -1359,7 +1359,7 @@ describe("requests sent before the answer to one before them", () => {
 
   const unread = "POST /unread HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc"
 
-  test("do not cut that one: what is left unread is waited for from the end of its own answer on", () =>
+  test("do not cut that answer off: the listener waits for unread data from the end of the answer itself", () =>
     Effect.gen(function*() {
       const { answerHeld, begun, client, port } = yield* behindHeld(() =>
         Effect.succeed({ status: 404, headers: {}, body: "none" })
@@ -1372,7 +1372,7 @@ describe("requests sent before the answer to one before them", () => {
       assert.match(yield* client.ended, /held[^]* 404 [^]*none$/)
     }))
 
-  test("and whose stream breaks off end the connection, behind its answer", () =>
+  test("and whose stream fails end the connection, after the answer", () =>
     Effect.gen(function*() {
       const { answerHeld, client } = yield* behindHeld(() =>
         Effect.succeed({
@@ -1388,7 +1388,7 @@ describe("requests sent before the answer to one before them", () => {
       assert.notMatch(said, /0\r\n\r\n$/, "the end of the stream")
     }))
 
-  test("are told to go on behind the answer before theirs", () =>
+  test("get their 100 Continue after the answer before theirs", () =>
     Effect.gen(function*() {
       const { answerHeld, begun, client } = yield* behindHeld(({ body }) =>
         Effect.map(
@@ -1404,7 +1404,7 @@ describe("requests sent before the answer to one before them", () => {
       assert.match(yield* client.ended, /got 3$/)
     }))
 
-  test("are handled when it is taken, in turn, and not before", () =>
+  test("are handled in turn when the earlier answer has been read, and not before", () =>
     Effect.gen(function*() {
       const asked: Array<string> = []
       const { answerHeld, begun, client, port } = yield* behindHeld(({ path }) => {
@@ -1420,7 +1420,7 @@ describe("requests sent before the answer to one before them", () => {
       assert.deepStrictEqual(asked, ["/other", "/one", "/two"])
     }))
 
-  test("are not handled when the client has left, and have a record each", () =>
+  test("are not handled when the client has disconnected, and each has a log record", () =>
     Effect.gen(function*() {
       const asked: Array<string> = []
       const { begun, client } = yield* behindHeld(({ path }) => {
@@ -1439,7 +1439,7 @@ describe("requests sent before the answer to one before them", () => {
       assert.deepStrictEqual(asked, [])
     }))
 
-  test("are sixteen at most: one more ends the connection, and is logged once a second", () =>
+  test("are sixteen at most: one more ends the connection, and this is logged once a second", () =>
     Effect.gen(function*() {
       const asked: Array<string> = []
       const { answerHeld, begun, client, port } = yield* behindHeld(({ path }) => {
@@ -1460,7 +1460,7 @@ describe("requests sent before the answer to one before them", () => {
       yield* client.heard(/\/14$/)
     }))
 
-  test("do not have an answer to what is no request in place of theirs", () =>
+  test("do not get an answer that belongs to malformed data", () =>
     Effect.gen(function*() {
       for (const bad of ["no request\r\n\r\n", "GET / HTTP/1.1\r\n\r\n", get("/", "x: y\r\n".repeat(100))]) {
         const { answerHeld, begun, client } = yield* behindHeld(() =>
@@ -1474,7 +1474,7 @@ describe("requests sent before the answer to one before them", () => {
       }
     }))
 
-  test("do not wait for one whose body is wrong: it is answered in its turn", () =>
+  test("do not wait for one whose body is wrong, because it is answered in its turn", () =>
     Effect.gen(function*() {
       const { answerHeld, begun, client } = yield* behindHeld(reads.handle)
       yield* client.send(get("/held") + "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")
@@ -1486,7 +1486,7 @@ describe("requests sent before the answer to one before them", () => {
 })
 
 describe("drain", () => {
-  test("lets a request in flight finish, saying connection: close, and takes no more", () =>
+  test("lets a request in progress finish, with connection: close, and accepts no more", () =>
     Effect.gen(function*() {
       const { answer, app, begun } = yield* held
       const listener = yield* serving(appOf((request) =>
@@ -1513,13 +1513,13 @@ describe("drain", () => {
       assert.strictEqual(yield* Fiber.join(draining), 0)
     }))
 
-  test("with nothing in flight ends at once", () =>
+  test("ends at once if no request is in progress", () =>
     Effect.gen(function*() {
       const listener = yield* serving(says("here"))
       assert.strictEqual(yield* listener.drain, 0)
     }))
 
-  test("cuts what is left at the deadline, and waits for its handlers", () =>
+  test("ends the remaining requests at the deadline, and waits for their handlers", () =>
     Effect.gen(function*() {
       const begun = yield* Deferred.make<void>()
       const clearing = yield* Deferred.make<void>()

@@ -25,7 +25,7 @@ const begunIn = async (requests: number, accepts: ReadonlyArray<boolean>): Promi
 }
 
 describe("the pace of requests", () => {
-  it("begins those that wait together, while no connection comes", async () => {
+  it("begins all waiting requests together while no connection comes", async () => {
     assert.deepStrictEqual(await begunIn(10, [false, false]), [10, 0])
   })
 
@@ -42,7 +42,7 @@ describe("the pace of requests", () => {
     assert.deepStrictEqual(await begunIn(100, [false, true, false]), [64, 0, 36])
   })
 
-  it("begins what comes while others begin after them", async () => {
+  it("begins requests that arrive while others begin after those", async () => {
     const pace = new Pace()
     const begun: Array<string> = []
     pace.run(() => {

@@ -66,7 +66,7 @@ const announced = (settings: TlsFiles.TlsFileSettings) =>
   })
 const renewal = until("2027-01-31T23:00:00Z")
 
-/** A pair of the operator. Like the pairs of earlier versions, it does not have our mark. */
+/** A pair that the operator made. Like the pairs of earlier versions, it lacks the mark of the service. */
 const operatorsPair = generateSelfSigned({
   keyType: "ecdsa-p256",
   name: encodeSubject({ commonName: "acme.example" }),
@@ -77,7 +77,7 @@ const operatorsPair = generateSelfSigned({
 })
 
 describe("the TLS files of a listener", () => {
-  test("are made when neither exists: the key for its owner alone, the host as the only name", (directory) =>
+  test("are created when neither exists: only the owner may read the key, and the host is the only name", (directory) =>
     Effect.gen(function*() {
       const settings = settingsIn(directory)
       const pair = yield* TlsFiles.load(settings)
@@ -89,7 +89,7 @@ describe("the TLS files of a listener", () => {
       assert.deepStrictEqual(eventsOf(records), ["tls_pair_generated", "tls_certificate_loaded"])
     }))
 
-  test("are left as they are when both exist", (directory) =>
+  test("are left unchanged when both exist", (directory) =>
     Effect.gen(function*() {
       const settings = settingsIn(directory)
       const first = yield* TlsFiles.load(settings)
@@ -98,7 +98,7 @@ describe("the TLS files of a listener", () => {
     }))
 
   for (const lone of ["server.pem", "server.key"]) {
-    test(`${lone} alone is moved away, not overwritten`, (directory) =>
+    test(`${lone} alone is moved away, and not overwritten`, (directory) =>
       Effect.gen(function*() {
         writeFileSync(join(directory, lone), "somebody's own\n")
         yield* TlsFiles.load(settingsIn(directory))
@@ -108,7 +108,7 @@ describe("the TLS files of a listener", () => {
       }))
   }
 
-  test("are refused when the key is not the certificate's, and when they are no PEM", (directory) =>
+  test("are refused when the key does not belong to the certificate, and when they are not PEM", (directory) =>
     Effect.gen(function*() {
       const settings = settingsIn(directory)
       yield* TlsFiles.load(settings)
@@ -132,7 +132,7 @@ describe("the TLS files of a listener", () => {
       assert.include(refused.message, `.tls.cert_path: ${settings.cert_path} holds no certificate in PEM`)
     }))
 
-  test("are told of when others may read or change the key", (directory) =>
+  test("cause a warning when others may read or change the key", (directory) =>
     Effect.gen(function*() {
       const settings = settingsIn(directory)
       yield* TlsFiles.load(settings)
@@ -142,7 +142,7 @@ describe("the TLS files of a listener", () => {
       assert.include(eventsOf(records), "tls_key_permissive")
     }))
 
-  test("end with whatever of their chain ends first", (directory) =>
+  test("end with the certificate of their chain that ends first", (directory) =>
     Effect.gen(function*() {
       const settings = settingsIn(directory)
       const { cert } = yield* TlsFiles.load(settings)
@@ -155,7 +155,7 @@ describe("the TLS files of a listener", () => {
       assert.strictEqual(records.at(-1)?.fields["not_after"], notAfter.toISOString())
     }))
 
-  test("that cannot be written are told by name, as a fault of the host", (directory) =>
+  test("that cannot be written are named in the message, as a problem of the host", (directory) =>
     Effect.gen(function*() {
       const settings = { ...settingsIn(directory), key_path: join(directory, "absent/server.key") }
       const failed = yield* Effect.flip(TlsFiles.load(settings))
@@ -164,7 +164,7 @@ describe("the TLS files of a listener", () => {
       assert.isEmpty(readdirSync(directory))
     }))
 
-  test("that are not our own warn once a day from fourteen days before the end", (directory) =>
+  test("that the service did not make cause a warning once a day during their last fourteen days", (directory) =>
     Effect.gen(function*() {
       const settings = settingsIn(directory)
       const pair = { ...yield* TlsFiles.load(settings), notAfter: at(16), isOwn: false }
@@ -180,8 +180,8 @@ describe("the TLS files of a listener", () => {
     }))
 })
 
-describe("a pair of our own", () => {
-  test("is announced each day for thirty days, with the certificate that follows, and then renewed", (directory) =>
+describe("a pair that the service made", () => {
+  test("is announced each day for thirty days, with the next certificate, and then renewed", (directory) =>
     Effect.gen(function*() {
       const settings = settingsIn(directory)
       const pair = yield* TlsFiles.load(settings)
@@ -225,7 +225,7 @@ describe("a pair of our own", () => {
       assert.strictEqual(countOf("tls_certificate_expiring"), 0)
     }))
 
-  test("that has ended is renewed by a start", (directory) =>
+  test("that has expired is renewed at the start", (directory) =>
     Effect.gen(function*() {
       const settings = settingsIn(directory)
       const pair = yield* TlsFiles.load(settings)
@@ -236,7 +236,7 @@ describe("a pair of our own", () => {
       assert.deepStrictEqual(eventsOf(records).slice(-2), ["tls_pair_renewed", "tls_certificate_loaded"])
     }))
 
-  test("of several processes is renewed by one of them", (directory) =>
+  test("that several processes share is renewed by one of them", (directory) =>
     Effect.gen(function*() {
       const settings = settingsIn(directory)
       const { pair, renewals } = yield* announced(settings)
@@ -257,7 +257,7 @@ describe("a pair of our own", () => {
       assert.strictEqual(countOf("tls_pair_renewed"), 1)
     }))
 
-  test("that was replaced by its operator is left alone, and theirs is served", (directory) =>
+  test("that its operator replaced is left alone, and the new one is served", (directory) =>
     Effect.gen(function*() {
       const settings = settingsIn(directory)
       const { renewals } = yield* announced(settings)
@@ -273,7 +273,7 @@ describe("a pair of our own", () => {
       assert.strictEqual(readFileSync(settings.cert_path, "utf8"), theirs.certificatePem)
     }))
 
-  test("is served on while a foreign file is in the way, which is told, and renewed when that is gone", (directory) =>
+  test("is still served while a foreign file is in the way, which is logged, and renewed when that file is gone", (directory) =>
     Effect.gen(function*() {
       const settings = settingsIn(directory)
       const { renewals } = yield* announced(settings)
@@ -289,7 +289,7 @@ describe("a pair of our own", () => {
       yield* recorded("tls_pair_renewed", 1)
     }))
 
-  test("that was made anew after the announcement is followed by one for its own key", (directory) =>
+  test("that was made again after the announcement is followed by one for its own key", (directory) =>
     Effect.gen(function*() {
       const settings = settingsIn(directory)
       const pair = yield* TlsFiles.load(settings)

@@ -68,7 +68,7 @@ describe("parseAddress", () => {
 })
 
 prop(
-  "reading agrees with the runtime and gives one spelling",
+  "a text is read as the runtime reads it, and has one spelling",
   [fc.oneof(fc.ipV4(), fc.ipV6(), fc.stringMatching(/^[0-9a-f:.]{0,20}$/))],
   ([text]) => {
     const parsed = Option.getOrUndefined(parseAddress(text))
@@ -83,7 +83,7 @@ describe("ranges", () => {
   for (
     const text of ["10.0.0.0/33", "::/129", "10.0.0.0/08", "10.0.0.0/", "10.0.0.0/8/8", "a/8", "/8", "10.0.0.0/-1"]
   ) {
-    it(`${text} is none`, () => assert.isTrue(Option.isNone(parseCidr(text))))
+    it(`${text} is not a range`, () => assert.isTrue(Option.isNone(parseCidr(text))))
   }
   const holds = (range: string, address: string) =>
     contains(Option.getOrElse(parseCidr(range), () => assert.fail(range)), ip(address))
@@ -98,7 +98,7 @@ describe("ranges", () => {
     assert.isTrue(holds("192.0.2.1", "192.0.2.1"))
     assert.isFalse(holds("192.0.2.1", "192.0.2.2"))
   })
-  it("families never match each other", () => {
+  it("ranges of one family never contain addresses of the other", () => {
     assert.isFalse(holds("::/0", "10.0.0.1"))
     assert.isFalse(holds("0.0.0.0/0", "::ffff:10.0.0.1"))
   })
@@ -108,7 +108,7 @@ describe("policy", () => {
   const check = (address: string, options: { denied?: Array<string>; allowed?: Array<string> } = {}) =>
     makeAddressPolicy({ denied: options.denied ?? deniedByDefault, allowed: options.allowed ?? [] }).check(ip(address))
 
-  it("every default range is denied by its own entry", () => {
+  it("denies each default range by its own entry", () => {
     const samples = [
       "0.1.2.3",
       "169.254.169.254",
@@ -121,7 +121,7 @@ describe("policy", () => {
     ]
     assert.deepStrictEqual(samples.map((sample) => check(sample)), [...deniedByDefault])
   })
-  it("its mapped, translated, NAT64 or 6to4 form is denied", () => {
+  it("denies the mapped, translated, NAT64 and 6to4 forms of it", () => {
     const forms = [
       "::ffff:169.254.169.254",
       "::ffff:0:169.254.169.254",
@@ -132,12 +132,12 @@ describe("policy", () => {
     assert.strictEqual(check("::ffff:0:100.100.100.200"), "100.100.100.200/32")
     assert.strictEqual(check("2002:a00:1::1", { denied: ["2002::/16"] }), "2002::/16")
   })
-  it("loopback and private addresses pass by default", () => {
+  it("allows loopback and private addresses by default", () => {
     for (const address of ["127.0.0.1", "::1", "10.0.0.1", "192.168.1.1", "172.16.0.1", "fd12::1", "2002:a00:1::1"]) {
       assert.isUndefined(check(address), address)
     }
   })
-  it("allowed_addresses leaves nothing else, and deny wins", () => {
+  it("allows only allowed_addresses where they are set, and a denied range wins", () => {
     const allowed = ["10.0.0.0/8", "2002::/16"]
     assert.isUndefined(check("10.0.0.1", { allowed }))
     assert.strictEqual(check("192.0.2.1", { allowed }), "not in allowed_addresses")
@@ -146,7 +146,7 @@ describe("policy", () => {
     assert.strictEqual(check("2002:c000:201::1", { allowed }), "not in allowed_addresses")
     assert.strictEqual(check("64:ff9b::a00:1", { allowed }), "not in allowed_addresses")
   })
-  it("an entry that cannot be read opens nothing", () => {
+  it("allows nothing more because of an entry that cannot be read", () => {
     assert.strictEqual(check("192.0.2.1", { denied: ["10.0.0.0/8", "junk"] }), "junk")
     assert.strictEqual(check("192.0.2.1", { allowed: ["junk"] }), "not in allowed_addresses")
   })
@@ -188,20 +188,20 @@ describe("policy", () => {
   })
 })
 
-describe("candidates", () => {
+describe("addresses to try", () => {
   const [six, four] = [Array.makeBy(6, (n) => ip(`2001:db8::${n}`)), Array.makeBy(6, (n) => ip(`192.0.2.${n}`))]
-  it("IPv6 first, then IPv4", () => {
+  it("are IPv6 first, then IPv4", () => {
     assert.deepStrictEqual(candidates(ips("192.0.2.1", "2001:db8::1")), ips("2001:db8::1", "192.0.2.1"))
   })
-  it("at most 4, the last place kept for IPv4", () => {
+  it("are at most 4, and the last place is kept for IPv4", () => {
     assert.deepStrictEqual(candidates([...six, ...four]), [...six.slice(0, 3), ...four.slice(0, 1)])
     assert.deepStrictEqual(candidates([...six.slice(0, 1), ...four]), [...six.slice(0, 1), ...four.slice(0, 3)])
   })
-  it("one family alone takes every place", () => {
+  it("take every place if there is only one family", () => {
     assert.deepStrictEqual(candidates(six), six.slice(0, 4))
     assert.deepStrictEqual(candidates(four), four.slice(0, 4))
   })
-  it("an address given twice is tried once", () => {
+  it("contain an address that was given twice only once", () => {
     assert.deepStrictEqual(candidates(ips("192.0.2.1", "192.0.2.1")), ips("192.0.2.1"))
     assert.deepStrictEqual(candidates([]), [])
   })
@@ -231,6 +231,6 @@ describe("parseNameserver", () => {
       "192.0.2.1:"
     ]
   ) {
-    it(`${JSON.stringify(text)} is none`, () => assert.isTrue(Option.isNone(parseNameserver(text))))
+    it(`${JSON.stringify(text)} is not a name server`, () => assert.isTrue(Option.isNone(parseNameserver(text))))
   }
 })

@@ -34,7 +34,7 @@ const meet = (port: number, request: Partial<AlpnPeerRequest> = {}) =>
     })).pipe(Effect.provide(AlpnPeer.layer()))
 
 describe("the handshake", () => {
-  it.live("is not made in a group of the server's making, which may take a second to compute in", () =>
+  it.live("does not use a group that the server made, because computing in it may take a second", () =>
     Effect.gen(function*() {
       const der = validationCertificate({ name: "a.example", keyAuthorization, key: rsaKey })
       const responder = yield* alpnResponder({ "a.example": { key: rsaKey, der } }, {
@@ -46,7 +46,7 @@ describe("the handshake", () => {
     }))
 
   for (const version of ["TLSv1.2", "TLSv1.3"] as const) {
-    it.live(`${version}: server name and one protocol are sent, the certificate is handed over`, () =>
+    it.live(`${version}: server name and one protocol are sent, and the certificate is returned`, () =>
       Effect.gen(function*() {
         const shown = shownFor("a.example")
         const responder = yield* alpnResponder({ "a.example": shown }, { minVersion: version, maxVersion: version })
@@ -55,7 +55,7 @@ describe("the handshake", () => {
         assert.deepStrictEqual(Buffer.from(answer.certificate ?? []), Buffer.from(shown.der))
       }))
 
-    it.live(`${version}: the server sees its end too, and no data`, () =>
+    it.live(`${version}: the server sees the end of the connection too, and no data`, () =>
       Effect.gen(function*() {
         const responder = yield* alpnResponder({ "a.example": shownFor("a.example") }, {
           minVersion: version,
@@ -70,7 +70,7 @@ describe("the handshake", () => {
         assert.deepStrictEqual(responder.received, [0])
       }))
 
-    it.live(`${version}, resumption offered: never resumed`, () =>
+    it.live(`${version}: the client never resumes a session that the server offers`, () =>
       Effect.gen(function*() {
         const responder = yield* alpnResponder({ "a.example": shownFor("a.example") }, {
           minVersion: version,
@@ -83,7 +83,7 @@ describe("the handshake", () => {
       }))
   }
 
-  it.live("the responder would resume a session it gave", () =>
+  it.live("the test server would resume a session that it gave", () =>
     Effect.gen(function*() {
       const responder = yield* alpnResponder({ "a.example": shownFor("a.example") }, { maxVersion: "TLSv1.2" })
       const shake = (session?: Buffer) =>
@@ -104,7 +104,7 @@ describe("the handshake", () => {
       second.destroy()
     }))
 
-  it.live("the certificate is that of the name asked for", () =>
+  it.live("the certificate is the one for the requested name", () =>
     Effect.gen(function*() {
       const responder = yield* alpnResponder({
         "a.example": shownFor("a.example"),
@@ -137,7 +137,7 @@ describe("the handshake", () => {
       const failure = yield* Effect.flip(meet(responder.port))
       assert.strictEqual(failure._tag, "TlsFailed")
       assert.match(failure.detail, /alert protocol version/)
-      // The responder does speak TLS 1.1, with peers that want it.
+      // The test server does speak TLS 1.1, with clients that want it.
       const spoken = yield* Effect.callback<string | null>((resume) => {
         const socket = Tls.connect({
           ...old,
@@ -154,7 +154,7 @@ describe("the handshake", () => {
       assert.strictEqual(spoken, "TLSv1.1")
     }))
 
-  it.live("a server with no certificate for the name: failure", () =>
+  it.live("a server without a certificate for the name: failure", () =>
     Effect.gen(function*() {
       const responder = yield* alpnResponder({})
       assert.strictEqual((yield* Effect.flip(meet(responder.port)))._tag, "TlsFailed")
@@ -166,7 +166,7 @@ describe("the handshake", () => {
     return { key: ecKey, der: validationCertificate({ name: "a.example", keyAuthorization, extensions }) }
   }
 
-  it.live("a certificate of 12 KB: met, of 17 KB or 1 MB: failure before it is read", () =>
+  it.live("a certificate of 12 KB is accepted, and one of 17 KB or 1 MB is a failure before it is read", () =>
     Effect.gen(function*() {
       const small = yield* alpnResponder({ "a.example": large(12_000) })
       assert.isAbove((yield* meet(small.port)).certificate?.length ?? 0, 12_000)
@@ -179,7 +179,7 @@ describe("the handshake", () => {
       }
     }))
 
-  it.live("no TLS at all: failure", () =>
+  it.live("a server that does not speak TLS: failure", () =>
     Effect.gen(function*() {
       const server = yield* rawServer(() => {}, { greeting: "220 mail.example ESMTP\r\n" })
       assert.strictEqual((yield* Effect.flip(meet(server.port)))._tag, "TlsFailed")
@@ -193,7 +193,7 @@ describe("the handshake", () => {
       }))
   }
 
-  it.live("a stalled one: interruption destroys the socket", () =>
+  it.live("the socket of a stalled handshake is destroyed by interruption", () =>
     Effect.gen(function*() {
       const responder = yield* alpnResponder({}, { hold: new Promise(() => {}) })
       const fiber = yield* Effect.forkChild(meet(responder.port))
@@ -210,7 +210,7 @@ describe("the connection", () => {
       assert.strictEqual((yield* Effect.flip(meet(port)))._tag, "ConnectFailed")
     }))
 
-  it.effect("its bound is not that of the handshake", () =>
+  it.effect("its time limit is not that of the handshake", () =>
     Effect.gen(function*() {
       let release = () => {}
       const hold = new Promise<void>((resolve) => {
@@ -225,7 +225,7 @@ describe("the connection", () => {
     }))
 })
 
-it.effect("the double answers from its script", () =>
+it.effect("the test double answers from its script", () =>
   Effect.gen(function*() {
     const peer = yield* AlpnPeer
     const request = { address: loopback, connectMillis: undefined, name: "a.example", protocol: "acme-tls/1" }

@@ -13,11 +13,11 @@ import { expired } from "../../support/RawServer.ts"
  * event.
  */
 
-describe("requests beside some whose connection is closed", () => {
+describe("requests while connections of other requests are closed", () => {
   let turn = 0
-  /** How many streams were closed while the end of the client's stream was being handled. */
+  /** The number of streams were closed while the end of the client's stream was being handled. */
   let within = 0
-  // A quarter of the answers never comes, a quarter is cut off.
+  // A quarter of the requests never gets an answer, and a quarter of the answers is cut off.
   const server = createServer(expired, (incoming, response) => {
     incoming.resume().once("end", () => {
       const part = turn++ % 4
@@ -56,7 +56,7 @@ describe("requests beside some whose connection is closed", () => {
       return Effect.ensuring(Effect.result(asked), Effect.sync(() => socket.destroy()))
     })
 
-  it.live("have the answers that were meant for them", () =>
+  it.live("get their own answers and no others", () =>
     Effect.gen(function*() {
       const methods = Array.from({ length: 80 }, (_, index) => index % 2 === 0 ? "POST" : "HEAD")
       const ended = yield* Effect.forEach(methods, ask, { concurrency: 8 })

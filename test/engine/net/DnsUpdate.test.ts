@@ -60,7 +60,7 @@ const detailOf = (...parameters: Parameters<typeof update>) =>
 
 describe("a signed update", () => {
   for (const algorithm of algorithms) {
-    it.live(`is made and believed with ${algorithm}`, () =>
+    it.live(`is made and accepted with ${algorithm}`, () =>
       Effect.gen(function*() {
         const server = yield* zoneServer
         yield* update({ port: server.port, key: keyOf(algorithm) })
@@ -70,7 +70,7 @@ describe("a signed update", () => {
       }))
   }
 
-  it.live("adds and deletes by value: whatever else is at the name stays", () =>
+  it.live("adds and deletes by value, and keeps all other records of the name", () =>
     Effect.gen(function*() {
       const server = yield* zoneServer
       const name = "_acme-challenge.a.example.org"
@@ -83,7 +83,7 @@ describe("a signed update", () => {
       assert.deepStrictEqual(server.texts.get(name), ["somebody's", "two"])
     }))
 
-  it.live("takes a name for the server, a key name without its dot in any case, and a long value", () =>
+  it.live("takes a name for the server, a key name without its final dot in any case, and a long value", () =>
     Effect.gen(function*() {
       const server = yield* zoneServer
       const value = "x".repeat(600)
@@ -105,7 +105,7 @@ describe("a signed update", () => {
       assert.lengthOf(server.made, 1)
     }))
 
-  it.live("is sent again over TCP when the answer is cut off", () =>
+  it.live("is sent again over TCP when the answer is truncated", () =>
     Effect.gen(function*() {
       const server = yield* zoneServer
       server.truncate = true
@@ -119,7 +119,7 @@ describe("a signed update", () => {
       "RCODE 15"
     ]] as const
   ) {
-    it.live(`that is refused with ${name} says so`, () =>
+    it.live(`that is refused with ${name} fails with this code`, () =>
       Effect.gen(function*() {
         const server = yield* zoneServer
         server.refuse = rcode
@@ -133,7 +133,7 @@ describe("a signed update", () => {
       }))
   }
 
-  it.live("is not sent for a name that has no wire form", () =>
+  it.live("is not sent for a name that DNS cannot encode", () =>
     Effect.gen(function*() {
       const server = yield* zoneServer
       for (const name of ["a..example.org", `${"x".repeat(64)}.example.org`, `${"a.".repeat(130)}example.org`]) {
@@ -143,7 +143,7 @@ describe("a signed update", () => {
     }))
 })
 
-/** The message about an answer that is not trustworthy. */
+/** The message about an answer that cannot be trusted. */
 const disbelieved: ReadonlyArray<readonly [fault: UpdateFault, says: RegExp]> = [
   ["unsigned", /^the answer is not signed$/],
   ["badkey", /^BADKEY: the server does not know the key acme-key\. with hmac-sha256$/],
@@ -162,7 +162,7 @@ const disbelieved: ReadonlyArray<readonly [fault: UpdateFault, says: RegExp]> = 
 describe("an answer", () => {
   for (const transport of ["UDP", "TCP"]) {
     for (const [fault, says] of disbelieved) {
-      it.live(`that is ${fault}, over ${transport}, is not believed, and the cause is named`, () =>
+      it.live(`that is ${fault}, over ${transport}, is rejected, and the message says why`, () =>
         Effect.gen(function*() {
           const server = yield* zoneServer
           server.truncate = transport === "TCP"
@@ -174,7 +174,7 @@ describe("an answer", () => {
   }
 
   for (const fault of ["other-sender", "other-id", "silent"] as const) {
-    it.live(`that is ${fault} is waited past, until the time is up`, () =>
+    it.live(`that is ${fault} is ignored, and the client waits for another one until the time is up`, () =>
       Effect.gen(function*() {
         const server = yield* zoneServer
         server.fault = fault
@@ -183,7 +183,7 @@ describe("an answer", () => {
       }))
   }
 
-  it.live("to a key the server does not know is explained", () =>
+  it.live("about a key that the server does not know is explained", () =>
     Effect.gen(function*() {
       const server = yield* zoneServer
       assert.match(yield* detailOf({ port: server.port, key: keyOf("hmac-sha256", { name: "other." }) }), /^BADKEY/)
@@ -192,7 +192,7 @@ describe("an answer", () => {
       assert.notInclude(yield* detailOf({ port: server.port, key: wrong }), "swordfish")
     }))
 
-  it.live("to a message from a clock that is wrong is explained: by how much", () =>
+  it.live("about a wrong clock is explained, with the difference", () =>
     Effect.gen(function*() {
       const server: DnsUpdateServer = yield* zoneServer
       const clock = yield* Clock.Clock
@@ -206,7 +206,7 @@ describe("an answer", () => {
       )
     }))
 
-  it.live("that never comes, because nobody is there, is an error", () =>
+  it.live("that never comes, because no server is there, is an error", () =>
     Effect.gen(function*() {
       const { port, stop } = yield* Effect.promise(() => startDnsUpdateServer("example.org.", []))
       yield* Effect.promise(stop)

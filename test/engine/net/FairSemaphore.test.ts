@@ -30,7 +30,7 @@ const inside = (visitors: ReadonlyArray<{ readonly isInside: Effect.Effect<boole
   Effect.map(Effect.all(visitors.map(({ isInside }) => isInside)), (all) => all.filter(Boolean).length)
 
 describe("turns", () => {
-  it.effect("a host that asks for all of them leaves some, and so does a network of such hosts", () =>
+  it.effect("a host that asks for all turns leaves some for others, and so does a network of such hosts", () =>
     Effect.gen(function*() {
       const turns = makeFairSemaphore(100)
       const greedy = yield* crowd(turns, 200, () => "192.0.2.1")
@@ -40,7 +40,7 @@ describe("turns", () => {
       assert.isTrue(yield* (yield* visitor(turns, "198.51.100.1")).isInside, "at once")
     }))
 
-  it.effect("may be shared so that a host has no more than are left, in shares that are not those of peers", () =>
+  it.effect("turns may be shared so that a host gets no more than are left, in shares apart from those of peers", () =>
     Effect.gen(function*() {
       const shares = Context.Reference<Peer | undefined>("test/shares", { defaultValue: () => undefined })
       for (const [count, most] of [[1, 1], [2, 1], [3, 2], [10, 5]] as const) {
@@ -54,7 +54,7 @@ describe("turns", () => {
       }
     }))
 
-  it.effect("of those who wait, whoever has fewest is next; then each in turn", () =>
+  it.effect("the waiting peer with the fewest turns is next, and then each in order", () =>
     Effect.gen(function*() {
       const turns = makeFairSemaphore(4)
       const [first, second, ...rest] = yield* crowd(turns, 4, (at) => `203.0.${at}.1`)
@@ -70,12 +70,12 @@ describe("turns", () => {
       assert.strictEqual(yield* inside(greedy), 1)
     }))
 
-  it.effect("who stands for many has as many as there are", () =>
+  it.effect("a peer that stands for many clients gets all turns", () =>
     Effect.gen(function*() {
       assert.strictEqual(yield* inside(yield* crowd(makeFairSemaphore(10), 20, () => undefined)), 10)
     }))
 
-  it.effect("none is waited for where that is not wanted", () =>
+  it.effect("a caller that does not want to wait does not wait", () =>
     Effect.gen(function*() {
       const turns = makeFairSemaphore(1)
       const asked = turns.takeIfFree(Effect.succeed("turn"), Effect.succeed("none"))

@@ -12,7 +12,7 @@ const sharesOf = (...held: ReadonlyArray<readonly [address: string, count: numbe
 }
 
 describe("shares", () => {
-  it("the newest of the host that has most goes, and who has most is refused", () => {
+  it("the newest entry of the host that has most is dropped, and the host that has most is refused", () => {
     const shares = sharesOf(["192.0.2.1", 3], ["198.51.100.1", 5])
     assert.strictEqual(shares.victimOf(peerOf("203.0.113.1")), "198.51.100.1 5")
     assert.strictEqual(shares.victimOf(peerOf("192.0.2.1")), "198.51.100.1 5")
@@ -20,7 +20,7 @@ describe("shares", () => {
     assert.strictEqual(shares.victimOf(peerOf("198.51.100.2")), "198.51.100.1 5", "a neighbour is not refused for it")
   })
 
-  it("many hosts of one network are one with much, and so are many of one's IPv6 networks", () => {
+  it("many hosts of one network count as one host that has much, and so do many IPv6 networks of one holder", () => {
     const many = Array.from({ length: 100 }, (_, at) => [`192.0.2.${at}`, 1] as const)
     assert.match(sharesOf(["198.51.100.1", 50], ...many).victimOf(peerOf("203.0.113.1")) ?? "", /^192\.0\.2\./)
     const wide = Array.from({ length: 100 }, (_, at) => [`2001:db8:0:${at.toString(16)}::1`, 1] as const)
@@ -29,12 +29,12 @@ describe("shares", () => {
     assert.isUndefined(sharesOf(...narrow, ["2001:db8:0:1::1", 5]).victimOf(peerOf("2001:db8::ffff")), "one host")
   })
 
-  it("where everybody has one, what is held longest goes", () => {
+  it("if every host has one entry, the entry that is held longest is dropped", () => {
     const shares = sharesOf(["192.0.2.1", 1], ["198.51.100.1", 1])
     assert.strictEqual(shares.victimOf(peerOf("203.0.113.1")), "192.0.2.1 1")
   })
 
-  it("what nobody's share is stays, whoever comes", () => {
+  it("an entry that belongs to no share stays, whichever host comes", () => {
     const shares = new Holdings<string>()
     shares.add(undefined, "proxied")
     assert.isUndefined(shares.victimOf(peerOf("192.0.2.1")))
@@ -43,7 +43,7 @@ describe("shares", () => {
     assert.strictEqual(shares.victimOf(undefined), "own")
   })
 
-  it("whoever comes and goes, a host without any always gets one, and in the end none is left", () => {
+  it("in every order of events, a host without an entry always gets one, and in the end none is left", () => {
     const hosts = ["192.0.2.1", "192.0.2.2", "198.51.100.1", "2001:db8::1", "2001:db8:0:1::1"]
     const act = fc.record({ host: fc.constantFrom(...hosts), comes: fc.boolean() })
     fc.assert(

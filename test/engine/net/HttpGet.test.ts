@@ -27,7 +27,7 @@ const get = (port: number, request: Partial<HttpGetRequest> = {}) =>
     })).pipe(Effect.provide(HttpGet.layer("1.2.3")))
 
 const answering = (text: string | Buffer) => rawServer((socket) => socket.end(text))
-/** The tag of the failure of a GET answered with these bytes. */
+/** The tag of the failure of a GET that gets these bytes as its answer. */
 const failureOf = (text: string) =>
   Effect.gen(function*() {
     const server = yield* answering(text)
@@ -36,7 +36,7 @@ const failureOf = (text: string) =>
 const ok = (body: string, headers = "") => `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n${headers}\r\n${body}`
 
 describe("the request", () => {
-  it.live("is one plain GET, and nothing besides", () =>
+  it.live("is one plain GET, and nothing else", () =>
     Effect.gen(function*() {
       const server = yield* answering(ok("hello", "Set-Cookie: a=b\r\n"))
       const answer = yield* get(server.port)
@@ -60,14 +60,14 @@ describe("the request", () => {
       assert.deepStrictEqual(server.received, [head, head])
     }))
 
-  it.live("the Host of an IPv6 literal keeps its brackets", () =>
+  it.live("keeps the brackets of an IPv6 literal in Host", () =>
     Effect.gen(function*() {
       const server = yield* answering(ok(""))
       yield* get(server.port, { host: "[::1]:5002" })
       assert.include(server.received[0], "\r\nHost: [::1]:5002\r\n")
     }))
 
-  it.live("HTTP_PROXY, http_proxy in the environment: not used by validators", () =>
+  it.live("ignores HTTP_PROXY and http_proxy in the environment", () =>
     Effect.gen(function*() {
       const proxy = yield* answering(ok("from the proxy"))
       const server = yield* answering(ok("direct"))
@@ -90,7 +90,7 @@ describe("the request", () => {
 })
 
 describe("the answer", () => {
-  it.live("a body of the limit is whole, one byte more is not", () =>
+  it.live("has its whole body up to the limit, and one byte more is a failure", () =>
     Effect.gen(function*() {
       const server = yield* answering(ok("a".repeat(64)))
       const whole = yield* get(server.port)
@@ -114,7 +114,7 @@ describe("the answer", () => {
       yield* Effect.promise(() => server.closed)
     }))
 
-  it.live("a compressed body is handed over as sent", () =>
+  it.live("has a compressed body unchanged", () =>
     Effect.gen(function*() {
       const server = yield* answering(Buffer.concat([
         Buffer.from("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n"),
@@ -123,7 +123,7 @@ describe("the answer", () => {
       assert.deepStrictEqual(Array.from((yield* get(server.port)).body), [0x1f, 0x8b, 0x08])
     }))
 
-  it.live("a redirect is answered without waiting for its body", () =>
+  it.live("is complete for a redirect before its body arrives", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) =>
         socket.write("HTTP/1.1 302 Found\r\nLocation: /next\r\nContent-Length: 10\r\n\r\n")
@@ -133,7 +133,7 @@ describe("the answer", () => {
       assert.lengthOf(server.received, 1)
     }))
 
-  it.live("HTTP/1.0 without a length ends with the connection", () =>
+  it.live("of HTTP/1.0 without a length ends with the connection", () =>
     Effect.gen(function*() {
       const server = yield* answering("HTTP/1.0 200 OK\r\n\r\nhello")
       assert.strictEqual((yield* get(server.port)).body.toString(), "hello")
@@ -156,13 +156,13 @@ describe("the answer", () => {
     it.live(`${row}: failure`, () => Effect.map(failureOf(text), (tag) => assert.strictEqual(tag, "ExchangeFailed")))
   }
 
-  it.live("reset: failure", () =>
+  it.live("that ends with a reset is a failure", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) => socket.resetAndDestroy())
       assert.strictEqual((yield* Effect.flip(get(server.port)))._tag, "ExchangeFailed")
     }))
 
-  it.live("a few interim answers are passed over", () =>
+  it.live("may come after a few interim answers", () =>
     Effect.gen(function*() {
       const server = yield* answering(`HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n${ok("hello")}`)
       assert.strictEqual((yield* get(server.port)).body.toString(), "hello")
@@ -170,24 +170,24 @@ describe("the answer", () => {
 })
 
 describe("the connection", () => {
-  it.live("a closed port is ConnectFailed", () =>
+  it.live("to a closed port is ConnectFailed", () =>
     Effect.gen(function*() {
       const { port } = yield* Effect.scoped(answering(""))
       assert.strictEqual((yield* Effect.flip(get(port)))._tag, "ConnectFailed")
     }))
 
-  it.live("a host that takes no connection fails after connectMillis", () =>
+  it.live("to a host that accepts none fails after connectMillis", () =>
     Effect.gen(function*() {
       const port = yield* deafPort
       const before = sockets()
       const failure = yield* Effect.flip(get(port, { connectMillis: 20 }))
       assert.deepStrictEqual([failure._tag, failure.detail], ["ConnectFailed", "no connection within 20 ms"])
-      // Handles are gone after the close phase of the next turn.
+      // Closed handles are gone after the close phase of the next turn of the event loop.
       yield* Effect.promise(() => turn().then(() => turn()))
       assert.isAtMost(sockets(), before)
     }))
 
-  it.live("one byte a second: interruption destroys the socket", () =>
+  it.live("that receives one byte a second is destroyed by interruption", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\na"))
       const fiber = yield* Effect.forkChild(get(server.port))
@@ -198,7 +198,7 @@ describe("the connection", () => {
 })
 
 describe("TLS", () => {
-  it.live("https with expired certificate of another name", () =>
+  it.live("https accepts an expired certificate of another name", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) => socket.end(ok("hello")), { tls: expired })
       const bodyFor = (host: string) =>
@@ -209,7 +209,7 @@ describe("TLS", () => {
       assert.deepStrictEqual(server.serverNames, ["a.example", "b.example", false, false])
     }))
 
-  it.live("another handshake on the same connection: failure", () =>
+  it.live("a second handshake on the same connection is a failure", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) => {
         if (!(socket instanceof TLSSocket)) return
@@ -218,14 +218,14 @@ describe("TLS", () => {
       assert.match((yield* Effect.flip(get(server.port, { secure: true }))).detail, /SSL/)
     }))
 
-  it.live("TLS 1.0: failure", () =>
+  it.live("TLS 1.0 is a failure", () =>
     Effect.gen(function*() {
       const old = { minVersion: "TLSv1", maxVersion: "TLSv1", ciphers: "DEFAULT@SECLEVEL=0" } as const
       const server = yield* rawServer(() => {}, { tls: { ...expired, ...old } })
       assert.strictEqual((yield* Effect.flip(get(server.port, { secure: true })))._tag, "TlsFailed")
     }))
 
-  it.live("no TLS at all: failure", () =>
+  it.live("a server without TLS is a failure", () =>
     Effect.gen(function*() {
       const server = yield* rawServer(() => {}, { greeting: ok("hello") })
       assert.strictEqual((yield* Effect.flip(get(server.port, { secure: true })))._tag, "TlsFailed")

@@ -11,7 +11,7 @@ const at = (host: string): ProxySource => ({
 })
 
 describe("the URL of a forward proxy", () => {
-  it("has a host, a port, 80 by default, and perhaps a user", () => {
+  it("has a host, a port that is 80 by default, and perhaps a user", () => {
     assert.deepInclude(parseProxy("http://proxy.example:3128"), { host: "proxy.example", port: 3128 })
     assert.deepInclude(parseProxy("HTTP://[2001:db8::1]/"), { host: "2001:db8::1", port: 80 })
     const { authorization } = parseProxy("http://me:p%40ss%3A@proxy.example") ?? {}
@@ -19,7 +19,7 @@ describe("the URL of a forward proxy", () => {
     assert.notInclude(JSON.stringify(parseProxy("http://me:secret@proxy.example")), "secret")
   })
 
-  it("is nothing else", () => {
+  it("allows nothing else", () => {
     for (
       const text of [
         "",
@@ -74,7 +74,7 @@ describe("what is reached directly", () => {
     assert.strictEqual(isExempt(host), expected)
   })
 
-  it("is the loopback interface always, and everything with *", () => {
+  it("is always the loopback interface, and everything with *", () => {
     for (const host of ["localhost", "a.localhost", "LOCALHOST.", "127.0.0.1", "127.255.0.1", "[::1]", "::1"]) {
       assert.isTrue(makeExempt([])(host), host)
     }
@@ -92,14 +92,14 @@ describe("what is reached directly", () => {
   })
 })
 
-describe("the proxies in force", () => {
+describe("the proxies in use", () => {
   const hostOf = (
     proxies: ReturnType<typeof makeProxies>,
     which: "outbound" | "configured",
     scheme: "http" | "https"
   ) => proxies[which](scheme, "example.org")?.host
 
-  it("are the configuration's, key by key, else the environment's; validations know the configuration's alone", () => {
+  it("come from each key of the configuration, or else from the environment, which validations ignore", () => {
     const mixed = makeProxies({ ...at("config"), https_url: "" }, at("environment"))
     assert.strictEqual(hostOf(mixed, "outbound", "http"), "config")
     assert.strictEqual(hostOf(mixed, "outbound", "https"), "environment")
@@ -110,7 +110,7 @@ describe("the proxies in force", () => {
     assert.isUndefined(hostOf(shared, "configured", "http"))
   })
 
-  it("are told of with their source, without their users; none is not told of", () => {
+  it("are logged with their source and without their users, and nothing is logged if there are none", () => {
     assert.isUndefined(makeProxies(none, none).shown)
     assert.isUndefined(makeProxies(none, { ...none, no_proxy: ["a"] }).shown)
     assert.deepStrictEqual(
@@ -126,7 +126,7 @@ describe("the proxies in force", () => {
     assert.strictEqual(makeProxies(none, at("p")).shown?.source, "environment")
   })
 
-  it("leave out what is reached directly, by the list that stands", () => {
+  it("exclude what is reached directly, by the list in use", () => {
     const { outbound } = makeProxies({ ...at("p"), no_proxy: ["example.org"] }, { ...none, no_proxy: ["example.net"] })
     assert.isUndefined(outbound("https", "a.example.org"))
     assert.isDefined(outbound("https", "a.example.net"))

@@ -57,8 +57,8 @@ const get = (source: ProxySource, url: string, roots: ReadonlyArray<string> = []
     )
   )
 
-describe("a question through a proxy", () => {
-  it.live("for http names its URL in whole, and the name is the proxy's to look up", () =>
+describe("a request through a proxy", () => {
+  it.live("for http sends the whole URL, and the proxy looks up the name", () =>
     Effect.gen(function*() {
       const [proxy, port] = [yield* proxyWith(), yield* inventory]
       const url = `http://inside.example:${port}/api/?q=1`
@@ -70,7 +70,7 @@ describe("a question through a proxy", () => {
       assert.deepStrictEqual(proxy.seen, [{ method: "GET", target: url, authorization: `Basic ${btoa("me:pass")}` }])
     }))
 
-  it.live("for https goes by a tunnel, with the TLS of the target and nothing told to the proxy", () =>
+  it.live("for https uses a tunnel, with TLS to the target that the proxy cannot read", () =>
     Effect.gen(function*() {
       const [proxy, { port, root }] = [yield* proxyWith(), yield* secured]
       const source = { ...none, https_url: proxy.url.replace("//", "//me:pass@") }
@@ -82,7 +82,7 @@ describe("a question through a proxy", () => {
       assert.match(untrusted.detail, /self-signed/)
     }))
 
-  it.live("never goes directly instead, and says that it was the proxy", () =>
+  it.live("never goes directly instead, and its failure names the proxy", () =>
     Effect.gen(function*() {
       const port = yield* inventory
       for (const scheme of ["http", "https"]) {
@@ -104,7 +104,7 @@ describe("a question through a proxy", () => {
       assert.strictEqual(early.detail, "the proxy: answers with more than its answer")
     }))
 
-  it.live("goes directly to what is exempt, and to loopback", () =>
+  it.live("goes directly to exempt targets and to loopback", () =>
     Effect.gen(function*() {
       const [proxy, port] = [yield* proxyWith(), yield* inventory]
       const source = { ...none, http_url: proxy.url }
@@ -137,7 +137,7 @@ describe("a validation through a proxy", () => {
       return yield* Effect.provide(Effect.flatMap(HttpGet, (client) => client.get(request)), HttpGet.layer("1", dialer))
     })
 
-  it.live("asks for a tunnel to the checked address, plain http included", () =>
+  it.live("asks for a tunnel to the checked address, also for plain http", () =>
     Effect.gen(function*() {
       const [proxy, port, { port: securePort }] = [yield* proxyWith(), yield* inventory, yield* secured]
       const source = { http_url: proxy.url, https_url: proxy.url.replace("//", "//me:pass@"), no_proxy: [] }
@@ -150,7 +150,7 @@ describe("a validation through a proxy", () => {
       ])
     }))
 
-  it.live("of tls-alpn-01 does so too", () =>
+  it.live("of tls-alpn-01 also asks for a tunnel", () =>
     Effect.gen(function*() {
       const [proxy, { port }] = [yield* proxyWith(), yield* secured]
       const dialer = yield* Effect.provide(
@@ -164,14 +164,14 @@ describe("a validation through a proxy", () => {
       assert.deepStrictEqual(proxy.seen.map(({ target }) => target), [`192.0.2.7:${port}`])
     }))
 
-  it.live("fails as a connection that could not be made where the proxy does", () =>
+  it.live("fails as a connection that could not be made, if the proxy fails so", () =>
     Effect.gen(function*() {
       const proxy = yield* proxyWith({ refuse: 403 })
       const failure = yield* Effect.flip(fetched({ ...none, http_url: proxy.url }, 80, false))
       assert.deepInclude(failure, { _tag: "ConnectFailed", detail: "the proxy: answers 403 No" })
     }))
 
-  it.live("goes directly where name or address is exempt", () =>
+  it.live("goes directly if the name or the address is exempt", () =>
     Effect.gen(function*() {
       const proxy = yield* proxyWith()
       const own = { address: "127.0.0.1" as IpAddress, port: yield* inventory, connectMillis: 5000 }

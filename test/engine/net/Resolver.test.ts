@@ -17,7 +17,7 @@ const dns = (zone: Record<string, Entry>, fallback?: Entry) =>
   })
 
 describe("addresses", () => {
-  it.live("A and AAAA together", () =>
+  it.live("are found by A and AAAA queries together", () =>
     Effect.gen(function*() {
       const { addresses, queries } = yield* dns({
         "a.example": { A: ["192.0.2.1", "192.0.2.2"], AAAA: ["2001:db8::1"] }
@@ -28,7 +28,7 @@ describe("addresses", () => {
       assert.sameMembers(queries.map(({ type }) => type), ["A", "AAAA"])
     }))
 
-  it.live("one family alone", () =>
+  it.live("of one family alone are enough", () =>
     Effect.gen(function*() {
       const { addresses } = yield* dns({
         "four.example": { A: ["192.0.2.1"] },
@@ -38,7 +38,7 @@ describe("addresses", () => {
       assert.deepStrictEqual<ReadonlyArray<string>>(yield* addresses("six.example"), ["2001:db8::1"])
     }))
 
-  it.live("NXDOMAIN and no data are no addresses", () =>
+  it.live("are absent after NXDOMAIN and after an answer without data", () =>
     Effect.gen(function*() {
       const { addresses } = yield* dns({ "text.example": { TXT: ["hello"] } })
       assert.deepStrictEqual(yield* addresses("absent.example"), [])
@@ -46,7 +46,7 @@ describe("addresses", () => {
     }))
 
   for (const rcode of ["SERVFAIL", "REFUSED"] as const) {
-    it.live(`${rcode} is a failure`, () =>
+    it.live(`fail with ${rcode}`, () =>
       Effect.gen(function*() {
         const { addresses } = yield* dns({}, { rcode })
         const failure = yield* Effect.flip(addresses("a.example"))
@@ -54,19 +54,19 @@ describe("addresses", () => {
       }))
   }
 
-  it.live("a server that is not there is a failure", () =>
+  it.live("fail if the server does not exist", () =>
     Effect.gen(function*() {
       const { addresses } = yield* Effect.scoped(dns({}))
       assert.instanceOf(yield* Effect.flip(addresses("a.example")), ResolveFailed)
     }))
 
-  it.live("a family that is never answered does not keep the other", () =>
+  it.live("of one family are returned if the other family is never answered", () =>
     Effect.gen(function*() {
       const { addresses } = yield* dns({ "a.example": { A: ["192.0.2.1"], drop: ["AAAA"] } })
       assert.deepStrictEqual<ReadonlyArray<string>>(yield* addresses("a.example"), ["192.0.2.1"])
     }))
 
-  it.live("a truncated reply is asked for again over TCP", () =>
+  it.live("are requested again over TCP after a truncated reply", () =>
     Effect.gen(function*() {
       const many = Array.makeBy(60, (n) => `192.0.2.${n}`)
       const { addresses, queries } = yield* dns({
@@ -78,13 +78,13 @@ describe("addresses", () => {
       assert.isTrue(queries.some(({ name, transport }) => name === "long.example" && transport === "tcp"))
     }))
 
-  it.live("an alias in the reply is followed", () =>
+  it.live("are found through an alias in the reply", () =>
     Effect.gen(function*() {
       const { addresses } = yield* dns({ "alias.example": { CNAME: "a.example" }, "a.example": { A: ["192.0.2.1"] } })
       assert.deepStrictEqual<ReadonlyArray<string>>(yield* addresses("alias.example"), ["192.0.2.1"])
     }))
 
-  it.live("names are queried exactly as given", () =>
+  it.live("are queried by exactly the given name", () =>
     Effect.gen(function*() {
       const { addresses, queries } = yield* dns({})
       for (const name of ["intranet", "a_b.example", "xn--bcher-kva.example", "ip6-localhost"]) yield* addresses(name)
@@ -96,7 +96,7 @@ describe("addresses", () => {
       ])
     }))
 
-  it.live("nothing is cached", () =>
+  it.live("are not cached", () =>
     Effect.gen(function*() {
       const { addresses, zone } = yield* dns({})
       assert.deepStrictEqual(yield* addresses("a.example"), [])
@@ -106,7 +106,7 @@ describe("addresses", () => {
       assert.deepStrictEqual<ReadonlyArray<string>>(yield* addresses("a.example"), ["192.0.2.2"])
     }))
 
-  it.live("localhost is the loopback interface, without a query", () =>
+  it.live("of localhost are the loopback interface, without a query", () =>
     Effect.gen(function*() {
       const { addresses, queries } = yield* dns({}, { A: ["192.0.2.1"] })
       for (const name of ["localhost", "LOCALHOST.", "a.b.localhost"]) {
@@ -116,7 +116,7 @@ describe("addresses", () => {
       assert.deepStrictEqual<ReadonlyArray<string>>(yield* addresses("notlocalhost"), ["192.0.2.1"])
     }))
 
-  it.live("interruption ends a look-up no server answers", () =>
+  it.live("that no server answers are given up on interruption", () =>
     Effect.gen(function*() {
       const { addresses, queried, queries } = yield* dns({}, { drop: true })
       const fiber = yield* Effect.forkChild(addresses("a.example"))
@@ -131,13 +131,13 @@ describe("addresses", () => {
     }))
 })
 
-it.effect("a resolver that is no address is refused", () =>
+it.effect("are not requested from a resolver that is not an address", () =>
   Effect.gen(function*() {
     const exit = yield* Effect.exit(Effect.provide(Resolver, Resolver.layer("dns.example")))
     assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause))
   }))
 
-it.effect("the double answers from its table", () =>
+it.effect("of the test double come from its table", () =>
   Effect.gen(function*() {
     const resolver = yield* Resolver
     assert.deepStrictEqual<ReadonlyArray<string>>(yield* resolver.addresses("a.example"), ["192.0.2.1"])
@@ -148,7 +148,7 @@ it.effect("the double answers from its table", () =>
     "c.example": new ResolveFailed({ name: "c.example", code: "ESERVFAIL" })
   }))))
 
-describe("texts", () => {
+describe("texts of TXT records", () => {
   const asking = (zone: Record<string, Entry>, fallback?: Entry) =>
     Effect.map(dns(zone, fallback), (server) => ({
       ...server,
@@ -158,7 +158,7 @@ describe("texts", () => {
         )
     }))
 
-  it.live("the strings of a record are joined, records are not", () =>
+  it.live("are joined within one record, and not across records", () =>
     Effect.gen(function*() {
       const { queries, texts } = yield* asking({
         "a.example": { TXT: [["v=spf1 ", "", "-all"], "one", [""], "a".repeat(255), ["b".repeat(255), "c"]] }
@@ -168,13 +168,13 @@ describe("texts", () => {
       assert.deepStrictEqual([...new Set(queries.map(({ type }) => type))], ["TXT"])
     }))
 
-  it.live("the octets of a record are kept", () =>
+  it.live("keep the octets of a record", () =>
     Effect.gen(function*() {
       const { texts } = yield* asking({ "a.example": { TXT: ["\"quoted\" ", "Case", "line\n", "nul\0"] } })
       assert.sameMembers([...yield* texts("a.example")], ["\"quoted\" ", "Case", "line\n", "nul\0"])
     }))
 
-  it.live("an alias is followed", () =>
+  it.live("are found through an alias", () =>
     Effect.gen(function*() {
       const { texts } = yield* asking({
         "alias.example": { CNAME: "second.example" },
@@ -184,7 +184,7 @@ describe("texts", () => {
       assert.sameMembers([...yield* texts("alias.example")], ["one", "two"])
     }))
 
-  it.live("a truncated reply is asked for again over TCP", () =>
+  it.live("are requested again over TCP after a truncated reply", () =>
     Effect.gen(function*() {
       const many = Array.makeBy(200, (n) => `value ${n}`)
       const { queries, texts } = yield* asking({
@@ -199,14 +199,14 @@ describe("texts", () => {
       ])
     }))
 
-  it.live("no data is no texts, also at the end of an alias", () =>
+  it.live("are absent if there is no data, also at the end of an alias", () =>
     Effect.gen(function*() {
       const { texts } = yield* asking({ "a.example": { A: ["192.0.2.1"] }, "alias.example": { CNAME: "a.example" } })
       assert.deepStrictEqual(yield* texts("a.example"), [])
       assert.deepStrictEqual(yield* texts("alias.example"), [])
     }))
 
-  it.live("NXDOMAIN is a failure, also at the end of an alias", () =>
+  it.live("fail with NXDOMAIN, also at the end of an alias", () =>
     Effect.gen(function*() {
       const { texts } = yield* asking({ "alias.example": { CNAME: "absent.example" } })
       for (const name of ["absent.example", "alias.example"]) {
@@ -216,7 +216,7 @@ describe("texts", () => {
     }))
 
   for (const rcode of ["SERVFAIL", "REFUSED"] as const) {
-    it.live(`${rcode} is a failure`, () =>
+    it.live(`fail with ${rcode}`, () =>
       Effect.gen(function*() {
         const { texts } = yield* asking({}, { rcode })
         const failure = yield* Effect.flip(texts("a.example"))
@@ -224,7 +224,7 @@ describe("texts", () => {
       }))
   }
 
-  it.live("an alias loop is a failure", () =>
+  it.live("fail at an alias loop", () =>
     Effect.gen(function*() {
       const { texts } = yield* asking({
         "self.example": { CNAME: "self.example" },
@@ -238,13 +238,13 @@ describe("texts", () => {
       }
     }))
 
-  it.live("a server that is not there is a failure", () =>
+  it.live("fail if the server does not exist", () =>
     Effect.gen(function*() {
       const { texts } = yield* Effect.scoped(asking({}))
       assert.instanceOf(yield* Effect.flip(texts("a.example")), ResolveFailed)
     }))
 
-  it.live("names are queried exactly as given, and nothing is cached", () =>
+  it.live("are queried by exactly the given name, and not cached", () =>
     Effect.gen(function*() {
       const { queries, texts, zone } = yield* asking({ "_acme-challenge.a.example": { TXT: ["one"] } })
       assert.deepStrictEqual(yield* texts("_acme-challenge.a.example"), ["one"])
@@ -254,7 +254,7 @@ describe("texts", () => {
     }))
 
   for (const forged of ["id", "port"] as const) {
-    it.live(`a reply with another ${forged} is none`, () =>
+    it.live(`are not taken from a reply with another ${forged}`, () =>
       Effect.gen(function*() {
         const { queried, texts, zone } = yield* asking({ "a.example": { TXT: ["false"], forged } })
         const fiber = yield* Effect.forkChild(texts("a.example"))
@@ -264,7 +264,7 @@ describe("texts", () => {
       }))
   }
 
-  it.live("interruption ends a look-up no server answers", () =>
+  it.live("that no server answers are given up on interruption", () =>
     Effect.gen(function*() {
       const { queried, queries, texts } = yield* asking({}, { drop: true })
       const fiber = yield* Effect.forkChild(texts("a.example"))
@@ -278,7 +278,7 @@ describe("texts", () => {
       assert.lengthOf(queries.filter(({ name }) => name === "a.example"), 1)
     }))
 
-  it.effect("the double answers from its second table", () =>
+  it.effect("of the test double come from its second table", () =>
     Effect.gen(function*() {
       const resolver = yield* Resolver
       assert.deepStrictEqual(yield* resolver.texts("a.example"), ["one", "two"])

@@ -9,7 +9,7 @@ import { freePort } from "../../support/Ports.ts"
 import { fine, receiver } from "../../support/Receiver.ts"
 import { selfSigned } from "../../support/Shown.ts"
 
-/* Requests to services that the operator has named. If one fails, the failure says what is known about it. */
+/* Requests to services that the operator has named. The failure of a request says what is known about it. */
 
 const failureOf = (url: string) =>
   Effect.flatMap(
@@ -20,7 +20,7 @@ const failureOf = (url: string) =>
   )
 
 describe("a request that fails", () => {
-  it.live("is known to be unsent where nobody was reached, or nobody could be told it over TLS", () =>
+  it.live("is known to be unsent if no server was reached, or if TLS could not be set up", () =>
     Effect.gen(function*() {
       const port = yield* Effect.promise(freePort)
       assert.isTrue((yield* failureOf(`http://127.0.0.1:${port}/`)).unsent)
@@ -30,7 +30,7 @@ describe("a request that fails", () => {
       assert.isTrue((yield* failureOf(`https://127.0.0.1:${raw}/`)).unsent)
     }))
 
-  it.live("may have arrived where the answer is cut off or never comes", () =>
+  it.live("may have arrived if the answer is cut off or never comes", () =>
     Effect.gen(function*() {
       const port = yield* listening(createServer(({ url }, response) => {
         if (url === "/cut") response.writeHead(201, { "content-length": "50", location: "/1" }).write("{")
@@ -54,7 +54,7 @@ describe("a connection without a request", () => {
       Effect.provide(Layer.provide(Web.layer("1"), Resolver.layerStatic({ "localhost": ["127.0.0.1"] })))
     )
 
-  it.live("tells over TLS what a request would meet, and asks nothing", () =>
+  it.live("shows over TLS what a request would meet, and sends no request", () =>
     Effect.gen(function*() {
       const pair = yield* selfSigned("localhost")
       const { asked, port } = yield* receiver(fine, pair)
@@ -77,7 +77,7 @@ describe("a connection without a request", () => {
       assert.deepStrictEqual(asked, [])
     }))
 
-  it.live("tells what is in the way of it: nobody at the port, and who speaks no TLS", () =>
+  it.live("shows what prevents it: no server at the port, or a server without TLS", () =>
     Effect.gen(function*() {
       const { asked, port } = yield* receiver(fine)
       assert.strictEqual(yield* reaching({ url: new URL(`http://localhost:${port}/`) }), "reached")

@@ -7,8 +7,8 @@ const subject = { kind: "signer_issue", dedupKey: "one" } as const
 const other = { kind: "signer_issue", dedupKey: "two" } as const
 const isWaiting = <A>(fiber: Fiber.Fiber<A>) => fiber.pollUnsafe() === undefined
 
-describe("the ends a process hears of", () => {
-  it.effect("an end between a read and the wait is not missed", () =>
+describe("the ends of jobs that a process learns", () => {
+  it.effect("include an end between a read and the wait for it", () =>
     Effect.gen(function*() {
       const ends = makeEnds()
       const before = ends.moment()
@@ -16,7 +16,7 @@ describe("the ends a process hears of", () => {
       yield* ends.after(before, subject)
     }))
 
-  it.effect("an end before the moment is not waited for, nor is another subject's", () =>
+  it.effect("exclude an end before the given moment, and an end of another subject", () =>
     Effect.gen(function*() {
       const ends = makeEnds()
       ends.tell(subject)
@@ -29,7 +29,7 @@ describe("the ends a process hears of", () => {
       yield* Fiber.join(waiting)
     }))
 
-  it.effect("everybody who waits is told; who gave up is forgotten", () =>
+  it.effect("are told to everybody who waits, and a caller that gave up is forgotten", () =>
     Effect.gen(function*() {
       const ends = makeEnds()
       const [first, second, third] = yield* Effect.all(
@@ -43,7 +43,7 @@ describe("the ends a process hears of", () => {
       yield* Fiber.join(third)
     }))
 
-  it.effect("a job runs here until its end or the end of its attempt, in its share alone", () =>
+  it.effect("cover a job that runs here until its end or the end of its attempt, in its share alone", () =>
     Effect.sync(() => {
       const ends = makeEnds()
       const [job, others] = [{ ...subject, share: "p/one" }, { ...subject, share: "p/two" }]
@@ -51,7 +51,7 @@ describe("the ends a process hears of", () => {
       assert.deepStrictEqual(shown(), [false, false])
       ends.begun(job)
       assert.deepStrictEqual(shown(), [true, false])
-      // What waits for an end after this one would wait in vain.
+      // A caller that waits for an end after this one would wait for ever.
       ends.tell(job)
       assert.deepStrictEqual(shown(), [false, false])
       ends.left(job)

@@ -63,7 +63,7 @@ const lockStatement = statement({
   sql: () => "SELECT 1 FROM jobs WHERE dedup_key = :key FOR UPDATE"
 })
 
-/** A clock whose time of day does not agree with the durations that it measures. */
+/** A clock whose time of day disagrees with the durations that it measures. */
 const wrong = (seconds: () => number) => <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.clockWith((clock) => {
     const lead = () => seconds() * 1000
@@ -107,7 +107,7 @@ describe.each(databases)("leases on $name", (backend) => {
   const finishing = (owner: string, isGone?: (owner: string) => boolean) =>
     Runner.make({ ...tuning, owner, ...(isGone === undefined ? {} : { isGone }) }, [validation(Effect.succeed(done))])
 
-  test("an attempt that goes on keeps its row, and who dies loses it within ten seconds or so", () =>
+  test("an attempt that goes on keeps its row, and a dead worker loses it within about ten seconds", () =>
     Effect.gen(function*() {
       yield* enqueue("k")
       const { begun, runner, seen } = yield* holding(there)
@@ -132,8 +132,8 @@ describe.each(databases)("leases on $name", (backend) => {
       assert.deepStrictEqual(yield* statuses, ["done"])
       assert.deepStrictEqual(yield* column("SELECT attempts FROM jobs"), ["2"])
       assert.include(eventsOf(records), "db_job_leases_reclaimed")
-      // The first worker is not dead after all. It learns that the row now belongs to another worker, and ends its work
-      // on the row.
+      // The first worker is still alive. It learns that the row now belongs to another worker, and ends its work on the
+      // row.
       assert.strictEqual(seen.interrupted, 0)
       yield* runner.renew
       yield* runner.idle
@@ -142,7 +142,7 @@ describe.each(databases)("leases on $name", (backend) => {
       assert.deepStrictEqual(yield* statuses, ["done"])
     }))
 
-  test("who is known to be gone loses its rows at once", () =>
+  test("a worker that is known to be gone loses its rows at once", () =>
     Effect.gen(function*() {
       yield* enqueue("k")
       const { begun, runner } = yield* holding(there)
@@ -154,7 +154,7 @@ describe.each(databases)("leases on $name", (backend) => {
       assert.deepStrictEqual(yield* statuses, ["done"])
     }))
 
-  test("whoever was away himself does not take the others for dead", () =>
+  test("a worker that was suspended itself does not take the others for dead", () =>
     Effect.gen(function*() {
       yield* enqueue("k")
       const { begun, runner } = yield* holding(there)
@@ -162,7 +162,7 @@ describe.each(databases)("leases on $name", (backend) => {
       yield* begun
       const other = yield* finishing(here)
       yield* other.pass
-      // Both workers stood still, as on a machine that slept. The one that holds the row wakes second.
+      // Both workers were suspended, as on a machine that slept. The one that holds the row resumes second.
       yield* TestClock.adjust("5 minutes")
       yield* other.pass
       assert.deepStrictEqual(yield* statuses, ["running"])
@@ -171,7 +171,7 @@ describe.each(databases)("leases on $name", (backend) => {
       assert.deepStrictEqual(yield* statuses, ["running"])
     }))
 
-  test("whose clock is wrong, or is set, matters to no lease", () =>
+  test("a wrong or changed clock affects no lease", () =>
     Effect.gen(function*() {
       yield* enqueue("k")
       let lead = 0
@@ -199,7 +199,7 @@ describe.each(databases)("leases on $name", (backend) => {
       assert.deepStrictEqual(yield* statuses, ["done"])
     }))
 
-  test("who cannot renew ends what others may have begun, and hands it back uncounted once it can", () =>
+  test("a worker that cannot renew ends attempts that others may have begun, and later hands them back uncounted", () =>
     Effect.gen(function*() {
       yield* enqueue("k")
       const real = database.driver()
@@ -226,7 +226,7 @@ describe.each(databases)("leases on $name", (backend) => {
       assert.strictEqual(yield* reached(runner.drain), 0, "a shutdown released none")
     }))
 
-  test("who gets no answer to any statement ends what he does too, whichever statement he waits for", () =>
+  test("a worker that gets no answer to any statement ends its attempts too, whichever statement it waits for", () =>
     Effect.gen(function*() {
       yield* enqueue("k")
       const real = database.driver()
@@ -263,7 +263,7 @@ describe.each(databases)("leases on $name", (backend) => {
     }).pipe(watched))
 
   if (backend.dialect === "postgres") {
-    test("a row that somebody has locked keeps none of the others from being renewed, and is not lost", () =>
+    test("a row that somebody has locked does not prevent the renewal of the others, and is not lost", () =>
       Effect.gen(function*() {
         for (const key of ["free", "locked"]) yield* enqueue(key)
         const { begun, runner, seen } = yield* holding(here)
@@ -301,7 +301,7 @@ describe.each(databases)("leases on $name", (backend) => {
       }))
   }
 
-  test("rows of versions that did not renew are theirs until the time they wrote", () =>
+  test("a row of a version that did not renew leases belongs to its owner until the stored time", () =>
     Effect.gen(function*() {
       yield* enqueue("k")
       const now = 100 * day
@@ -318,7 +318,7 @@ describe.each(databases)("leases on $name", (backend) => {
       assert.deepStrictEqual(yield* statuses, ["done"])
     }))
 
-  test("a row whose claim was never answered is nobody's", () =>
+  test("a row whose claim was never answered has no owner", () =>
     Effect.gen(function*() {
       yield* enqueue("k")
       const now = 100 * day
@@ -332,7 +332,7 @@ describe.each(databases)("leases on $name", (backend) => {
       assert.deepStrictEqual(yield* statuses, ["done"])
     }))
 
-  test("the time an attempt takes is counted until its process dies, the wait it asks for too, and no other", () =>
+  test("a job counts the time of an attempt until its process dies, and the wait that the attempt asks for, and no other", () =>
     Effect.gen(function*() {
       yield* enqueue("k")
       const spent = Effect.map(sql("SELECT spent_seconds AS s FROM jobs"), ([row]) => Number(row?.["s"]))
@@ -342,7 +342,7 @@ describe.each(databases)("leases on $name", (backend) => {
       yield* begun
       for (let passed = 0; passed < 31; passed++) yield* second(runner)
       assert.strictEqual(yield* spent, 30)
-      // This worker was dead for an hour, so its rows are taken at once.
+      // This worker had been dead for an hour, so its rows are taken at once.
       yield* TestClock.adjust("1 hour")
       let taken = 0
       const next = yield* Runner.make({ ...tuning, owner: here, isGone: () => true }, [
@@ -371,7 +371,7 @@ describe.each(databases)("leases on $name", (backend) => {
         { times: many - 1 }
       )
 
-    test("what was written while the clock was ahead is done within seconds of its being right", () =>
+    test("jobs that were written while the clock was ahead are done within seconds after its correction", () =>
       Effect.gen(function*() {
         let ran = 0
         let swept = 0
@@ -399,7 +399,7 @@ describe.each(databases)("leases on $name", (backend) => {
         assert.deepStrictEqual([ran, swept], [3, 2], "what is to wait waits no longer than it would have")
       }))
 
-    test("set an hour either way, nothing is lost, and nothing runs over and over", () =>
+    test("a clock that is set an hour forward or back loses no job and runs none again and again", () =>
       Effect.gen(function*() {
         let [ran, lead] = [0, 0]
         const set = wrong(() => lead)
@@ -423,7 +423,7 @@ describe.each(databases)("leases on $name", (backend) => {
         assert.strictEqual(ran, 2)
       }))
 
-    test("a time no kind can have asked for is now, whoever wrote it", () =>
+    test("a due time that no kind can have asked for counts as now, whoever wrote it", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         yield* sql(`UPDATE jobs SET run_at = run_at + ${day}`)
@@ -432,7 +432,7 @@ describe.each(databases)("leases on $name", (backend) => {
         assert.deepStrictEqual(yield* statuses, ["done"])
       }))
 
-    test("who enqueues with a clock that is ahead waits for nothing", () =>
+    test("a job that is enqueued by a clock that is ahead does not wait", () =>
       Effect.gen(function*() {
         const runner = yield* finishing(here)
         yield* runner.pass
@@ -441,7 +441,7 @@ describe.each(databases)("leases on $name", (backend) => {
         assert.deepStrictEqual(yield* statuses, ["done"])
       }))
 
-    test("a budget is measured, not read from the clock", () =>
+    test("a budget is measured as a duration, and not read from the clock", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         let lead = 0
@@ -463,7 +463,7 @@ describe.each(databases)("leases on $name", (backend) => {
         ])
       }))
 
-    test("presence of tomorrow is none, and is forgotten", () =>
+    test("a presence with a time of tomorrow counts as absent, and is deleted", () =>
       Effect.gen(function*() {
         const row = { owner: there, roles: "worker", version: "1", startedAt: 0 }
         const now = 100 * day

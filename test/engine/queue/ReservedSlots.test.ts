@@ -70,7 +70,7 @@ describe.each(databases)("a job that is enqueued beside a runner, on $name", (ba
   const begins = (begun: ReadonlyArray<string>, count: number) =>
     Effect.repeat(Effect.yieldNow, { until: () => begun.length >= count })
 
-  test("is written claimed, and begins at the commit without a look", () =>
+  test("is written as claimed, and begins at the commit without a query", () =>
     Effect.gen(function*() {
       const { begun, idle, open } = yield* runner
       yield* transaction(enqueue("a"))
@@ -85,7 +85,7 @@ describe.each(databases)("a job that is enqueued beside a runner, on $name", (ba
       ])
     }))
 
-  test("is only written, if it is for later, or not in a transaction, or of a kind that the runner does not run", () =>
+  test("is only written if it is for later, or outside of a transaction, or of a kind that the runner does not run", () =>
     Effect.gen(function*() {
       yield* runner
       yield* transaction(enqueue("later", { runAt: 1000 }))
@@ -95,7 +95,7 @@ describe.each(databases)("a job that is enqueued beside a runner, on $name", (ba
       for (const key of ["later", "alone", "other"]) assert.deepStrictEqual(yield* statesBy(key), waiting, key)
     }))
 
-  test("is only written before the runner has looked, and while it looks", () =>
+  test("is only written before the runner's first query, and during a query", () =>
     Effect.gen(function*() {
       const queue = yield* Queue
       const made = yield* Runner.make(options, [validation(() => Effect.void)])
@@ -104,7 +104,7 @@ describe.each(databases)("a job that is enqueued beside a runner, on $name", (ba
       assert.deepStrictEqual(yield* statesBy("early"), waiting)
     }))
 
-  test("does not come before those that wait for a slot of its kind", () =>
+  test("does not overtake jobs that wait for a slot of its kind", () =>
     Effect.gen(function*() {
       const { begun, idle, open, pass } = yield* runner
       const share = shareOf("p", "many")
@@ -121,12 +121,12 @@ describe.each(databases)("a job that is enqueued beside a runner, on $name", (ba
       assert.isBelow(begun.indexOf(`${firstCome}`), begun.indexOf("next"))
       yield* pass
       yield* transaction(enqueue("last", { share }))
-      // The last job begins without a look at the queue.
+      // The last job begins without a query of the queue.
       yield* begins(begun, firstCome + 3)
       yield* idle
     }))
 
-  test("and rolled back keeps no slot, also when its body runs twice", () =>
+  test("keeps no slot after a rollback, also when the body of the transaction runs twice", () =>
     Effect.gen(function*() {
       const { begun, idle, open } = yield* runner
       for (let i = 0; i < firstCome; i++) {
@@ -154,7 +154,7 @@ describe.each(databases)("a job that is enqueued beside a runner, on $name", (ba
       assert.deepStrictEqual(begun.toSorted(), ["0", "1", "2", "last"])
     }))
 
-  test("joins the live one of its key, and keeps no slot", () =>
+  test("joins the live job of its key, and keeps no slot", () =>
     Effect.gen(function*() {
       const { begun, idle, open } = yield* runner
       const id = yield* transaction(enqueue("a"))
@@ -167,7 +167,7 @@ describe.each(databases)("a job that is enqueued beside a runner, on $name", (ba
       assert.deepStrictEqual(begun, ["a", "b"])
     }))
 
-  test("and committed while the runner drains is handed back", () =>
+  test("is handed back if it is committed while the runner drains", () =>
     Effect.gen(function*() {
       const { begun, drain } = yield* runner
       const [enqueued, drained] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]

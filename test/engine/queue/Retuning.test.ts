@@ -23,7 +23,7 @@ const options = {
   owner: "host:1:a"
 }
 
-/** A periodic handler with one row for each profile. A row whose profile is gone ends. */
+/** A handler of a periodic job with one row for each profile. A row ends if its profile no longer exists. */
 const digests = (ran: (profile: string) => Effect.Effect<unknown>, ...profiles: ReadonlyArray<string>) =>
   handler<"notify_expiry_digest", Database>({
     kind: "notify_expiry_digest",
@@ -43,11 +43,11 @@ const breakDown = Effect.gen(function*() {
 
 const live = column("SELECT dedup_key FROM jobs WHERE status IN ('ready', 'running') ORDER BY dedup_key")
 
-describe.each(databases)("a runner that is retuned on $name", (backend) => {
+describe.each(databases)("a runner with changed settings on $name", (backend) => {
   const { records, test } = useQueue(backend)
   const delays = () => eventsOf(records).filter((event) => event === "job_periodic_delayed").length
 
-  test("while no job is taken enqueues what is new as soon as it can", () =>
+  test("enqueues new jobs as soon as it can, if the database takes no job at first", () =>
     Effect.gen(function*() {
       const [first, second] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const handlers = (...profiles: ReadonlyArray<string>): ReadonlyArray<AnyHandler<Database>> => [
@@ -59,7 +59,7 @@ describe.each(databases)("a runner that is retuned on $name", (backend) => {
       yield* retune(options, handlers("a", "b"))
       assert.strictEqual(delays(), 1, "the log says that it has to wait")
       assert.include(eventsOf(records), "job_runner_retuned")
-      // The database is still away when the runner first tries to write the missing rows.
+      // The database is still unavailable when the runner first tries to write the missing rows.
       yield* TestClock.adjust("1 second")
       yield* TestClock.adjust("1 second")
       yield* mend
@@ -68,7 +68,7 @@ describe.each(databases)("a runner that is retuned on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE dedup_key = 'b'"), 1)
     }))
 
-  test("again in the meantime makes up for the last configuration alone", () =>
+  test("that change again in the meantime enqueues jobs for the last configuration alone", () =>
     Effect.gen(function*() {
       const seen = new Set<string>()
       const [first, third] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
@@ -90,7 +90,7 @@ describe.each(databases)("a runner that is retuned on $name", (backend) => {
       assert.deepStrictEqual(yield* live, ["a", "c"])
     }))
 
-  test("while everything works says nothing of it", () =>
+  test("logs nothing about it while everything works", () =>
     Effect.gen(function*() {
       const ran = yield* Deferred.make<void>()
       const { retune } = yield* start<Database, Failure>(options, [])

@@ -25,7 +25,7 @@ type Validate = Handler<"challenge_validate", PayloadOf<"challenge_validate">, D
 
 const done: Outcome<Database> = Done()
 
-/** A failure of a handler. Its row stores another text than the log. */
+/** A failure of a handler whose row stores a text that differs from the log. */
 const failing = (text: string): Failure => ({ text, row: `row of ${text}` })
 
 const validation = (run: Validate["run"], more: Partial<Validate> = {}): AnyHandler<Database> =>
@@ -87,7 +87,7 @@ describe.each(databases)("the queue on $name", (backend) => {
   ) => Effect.andThen(runner.pass, Effect.orDie(runner.idle))
 
   describe("enqueue", () => {
-    test("a live key is one job: the second answers its id", () =>
+    test("a live key has one job, and a second enqueue returns the id of that job", () =>
       Effect.gen(function*() {
         const id = yield* enqueue("k")
         assert.strictEqual(yield* enqueue("k"), id)
@@ -101,7 +101,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE dedup_key = 'k'"), 4)
       }))
 
-    test("a row that cannot be read is live: it stays the one job of its key, and who asks for it finds it", () =>
+    test("an unreadable row counts as live: it stays the one job of its key, and an enqueue finds it", () =>
       Effect.gen(function*() {
         const id = yield* enqueue("k")
         for (const column of ["created_at", "run_at", "deadline"]) {
@@ -111,14 +111,14 @@ describe.each(databases)("the queue on $name", (backend) => {
         }
       }))
 
-    test("50 at once are one row and one id", () =>
+    test("50 concurrent calls make one row and return one id", () =>
       Effect.gen(function*() {
         const ids = yield* Effect.all(Array.from({ length: 50 }, () => enqueue("k")), { concurrency: "unbounded" })
         assert.strictEqual(new Set(ids).size, 1)
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 1)
       }))
 
-    test("inside a transaction that is rolled back leaves nothing and wakes nobody", () =>
+    test("a rolled-back transaction leaves no row and wakes no runner", () =>
       Effect.gen(function*() {
         const queue = yield* Queue
         const waiter = yield* Effect.forkChild(queue.awakened)
@@ -131,7 +131,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         yield* Fiber.join(waiter)
       }))
 
-    test("wakes after the commit, never before", () =>
+    test("a runner is woken after the commit, never before", () =>
       Effect.gen(function*() {
         const queue = yield* Queue
         const woken = yield* Effect.forkChild(queue.awakened)
@@ -148,7 +148,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         yield* Fiber.interrupt(second)
       }))
 
-    test("stores deadline, time and the attempts allowed, and a payload without absent members", () =>
+    test("a row has the deadline, the time, the number of attempts, and a payload without absent members", () =>
       Effect.gen(function*() {
         yield* TestClock.setTime(1_000_500)
         yield* enqueue("k", { deadline: 5000, runAt: 2000 })
@@ -165,7 +165,7 @@ describe.each(databases)("the queue on $name", (backend) => {
     const claim = (limit: number, owner = "me", now = 100) =>
       knownKinds.claim({ now, owner, limit, until: now + 40, kinds: ["challenge_validate", "nonce_sweep"] })
 
-    test("takes the oldest due first, as many as asked for, and counts the attempt", () =>
+    test("takes the oldest due jobs first, as many as requested, and counts the attempt", () =>
       Effect.gen(function*() {
         for (const [key, runAt] of [["c", 30], ["a", 10], ["b", 20], ["future", 101]] as const) {
           yield* enqueue(key, { runAt })
@@ -179,7 +179,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.deepStrictEqual(yield* claim(9), [], "none twice, none early")
       }))
 
-    test("leaves kinds it does not know alone", () =>
+    test("ignores kinds that the runner does not know", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         yield* sql("UPDATE jobs SET kind = 'signer_relay_issue'")
@@ -189,7 +189,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["ready"])
       }))
 
-    test("two runners on one database never run a job twice", () =>
+    test("never lets two runners on one database run the same job twice", () =>
       Effect.gen(function*() {
         const keys = Array.from({ length: 60 }, (_, index) => `k${index}`)
         for (const key of keys) yield* enqueue(key)
@@ -211,7 +211,7 @@ describe.each(databases)("the queue on $name", (backend) => {
   })
 
   describe("outcomes", () => {
-    test("a handler is told of the fiber of an attempt, which ends when its job is settled", () =>
+    test("a handler sees the fiber of its attempt, which ends when the job is settled", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         const told: Array<string> = []
@@ -232,7 +232,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.deepStrictEqual(told, ["begun", "runs", "settles", "over"])
       }))
 
-    test("done settles, its writes with it", () =>
+    test("done settles the job together with its writes", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         const runner = yield* Runner.make(options, [
@@ -246,7 +246,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT attempts FROM jobs"), 1)
       }))
 
-    test("retry comes back after the backoff, and is given up with its abandon step when attempts are used", () =>
+    test("retry runs the job again after the backoff, and gives it up with its abandon step after the last attempt", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         const runner = yield* Runner.make(options, [
@@ -275,7 +275,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.strictEqual(eventsOf(records).filter((event) => event === "job_run_abandoned").length, 1)
       }))
 
-    test("failed is given up at once", () =>
+    test("failed gives the job up at once", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         const runner = yield* Runner.make(options, [
@@ -286,7 +286,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.deepStrictEqual(yield* marks, ["abandoned never"])
       }))
 
-    test("a failing abandon step takes the settlement with it; the lease brings the row back", () =>
+    test("an abandon step that fails undoes the settlement, and the row returns when its lease ends", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         const runner = yield* Runner.make(options, [
@@ -301,7 +301,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "running", leased: true })
       }).pipe(watched))
 
-    test("an unreadable payload fails at the first attempt", () =>
+    test("an unreadable payload fails the job at the first attempt", () =>
       Effect.gen(function*() {
         for (const payload of ["nothing", "{}", `{"challenge_id":1,"profile":"p","thumbprint":"t"}`, "[]"]) {
           yield* sql("DELETE FROM jobs")
@@ -317,7 +317,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         }
       }))
 
-    test("a row that cannot be read is given up unrun, with its abandon step, and the others run", () =>
+    test("an unreadable row is given up without a run, with its abandon step, and the other jobs run", () =>
       Effect.gen(function*() {
         yield* enqueue("spoilt")
         yield* enqueue("good")
@@ -340,7 +340,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.match((yield* marks).join(), /^abandoned the row of the job cannot be read: deadline: holds [^,]*$/)
       }))
 
-    test("a row of work that comes round runs, though it cannot be read", () =>
+    test("an unreadable row of periodic work runs all the same", () =>
       Effect.gen(function*() {
         let runs = 0
         const runner = yield* Runner.make(options, [sweep(() => Effect.as(Effect.sync(() => void runs++), done))])
@@ -351,7 +351,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.deepStrictEqual(yield* marks, [])
       }))
 
-    test("a deadline that has passed retires the row unrun, with its abandon step", () =>
+    test("a deadline that has passed ends the job without a run, with its abandon step", () =>
       Effect.gen(function*() {
         yield* enqueue("k", { deadline: 50 })
         yield* TestClock.setTime(50_000)
@@ -362,7 +362,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.include(eventsOf(records), "job_deadline_passed")
       }))
 
-    test("a panic is retried at once, its attempts counted, and the runner goes on", () =>
+    test("a panic is retried at once with its attempts counted, and the runner continues", () =>
       Effect.gen(function*() {
         yield* enqueue("bad")
         yield* enqueue("good")
@@ -383,7 +383,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE status = 'done'"), 2)
       }))
 
-    test("a panic beside which others were interrupted is one too, and not the end of the process", () =>
+    test("a panic together with interruptions is also a panic, and does not end the process", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         const runner = yield* Runner.make(options, [
@@ -399,7 +399,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.strictEqual(eventsOf(records).filter((event) => event === "job_run_panicked").length, 3)
       }))
 
-    test("a defect in the writes of an outcome counts as a panic, and the outcome is told that it was discarded", () =>
+    test("a defect in the writes of an outcome counts as a panic, and the outcome learns that it was discarded", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         const discarded: Array<string> = []
@@ -418,7 +418,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "done", attempts: 2 })
       }))
 
-    test("a defect in giving a job up is logged, and its row is free when its lease ends", () =>
+    test("a defect in an abandon step is logged, and the row is free when its lease ends", () =>
       Effect.gen(function*() {
         yield* enqueue("k", { deadline: 0 })
         const runner = yield* Runner.make(options, [
@@ -429,7 +429,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "running", leased: true })
       }))
 
-    test("a storage failure inside the handler is a retry", () =>
+    test("a failure of the database inside a handler causes a retry", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         const runner = yield* Runner.make(options, [
@@ -445,7 +445,7 @@ describe.each(databases)("the queue on $name", (backend) => {
       }))
 
     test(
-      "reschedule starts over: attempts from zero, without an error, however often",
+      "reschedule starts with zero attempts and without an error, however often",
       () =>
         Effect.gen(function*() {
           let at = 0
@@ -474,7 +474,7 @@ describe.each(databases)("the queue on $name", (backend) => {
     )
 
     test(
-      "what is written with a rescheduling is one transaction with it: nothing, once the lease is lost",
+      "writes that belong to a rescheduling are in one transaction with it, and are undone if the lease was lost",
       () =>
         Effect.gen(function*() {
           const begun = yield* Deferred.make<void>()
@@ -503,7 +503,7 @@ describe.each(databases)("the queue on $name", (backend) => {
     )
 
     test(
-      "a kind with subjects has a row for each; all of its rows look again at a start and a reload",
+      "a kind with subjects has a row for each, and all of its rows run at a start and at a reload",
       () =>
         Effect.gen(function*() {
           const seen: Array<string> = []
@@ -560,7 +560,7 @@ describe.each(databases)("the queue on $name", (backend) => {
   })
 
   describe("time and leases", () => {
-    test("an attempt that outlasts its budget is interrupted, cleaned up after, and retried", () =>
+    test("an attempt that exceeds its budget is interrupted, cleaned up and retried", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         const started = yield* Deferred.make<void>()
@@ -589,7 +589,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.isAbove((yield* jobRow)[0]?.run_at ?? 0, 10)
       }))
 
-    test("a budget never runs past the deadline", () =>
+    test("a budget never extends past the deadline", () =>
       Effect.gen(function*() {
         yield* enqueue("k", { deadline: 4 })
         const started = yield* Deferred.make<void>()
@@ -606,7 +606,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "failed", last_error: "{\"_tag\":\"DeadlinePassed\"}" })
       }))
 
-    test("100 000 queued: a claim walks an index, and takes the oldest", () =>
+    test("a claim among 100 000 jobs uses an index, and takes the oldest", () =>
       Effect.gen(function*() {
         const isSqlite = backend.dialect === "sqlite"
         yield* TestClock.setTime(1_000_000_000)
@@ -654,7 +654,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         )
       }))
 
-    test("a dead runner's row is reclaimed after its lease, due now, its attempt counted", () =>
+    test("the row of a dead runner is claimed again after its lease, due now, with its attempt counted", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         yield* knownKinds.claim({ now: 0, owner: "dead", until: 0 + 40, limit: 1, kinds: ["challenge_validate"] })
@@ -668,7 +668,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.include(eventsOf(records), "db_job_leases_reclaimed")
       }))
 
-    test("a row met with its attempts used up is retired instead of run", () =>
+    test("a row whose attempts are used up is given up and not run", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         yield* sql("UPDATE jobs SET attempts = 3")
@@ -678,7 +678,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.deepStrictEqual(yield* marks, ["abandoned the attempts are used up"])
       }))
 
-    test("a result whose lease was lost is discarded, and its writes with it", () =>
+    test("a result whose lease was lost is discarded together with its writes", () =>
       Effect.gen(function*() {
         for (
           const stolen of [
@@ -704,7 +704,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         }
       }))
 
-    test("no more attempts run at once than max_concurrent, and a free slot is used at the next signal", () =>
+    test("no more attempts than max_concurrent run at once, and a free slot is used at the next signal", () =>
       Effect.gen(function*() {
         const payload = { order_id: "o", profile: "p", csr: "", client: {} }
         const queue = yield* Queue
@@ -744,7 +744,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE status = 'done'"), 7)
       }))
 
-    test("a database that fails while claiming ends nothing: the next pass tries again", () =>
+    test("a failure of the database during a claim ends nothing, and the next pass tries again", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         const driver = database.driver()
@@ -769,7 +769,7 @@ describe.each(databases)("the queue on $name", (backend) => {
   })
 
   describe("stopping", () => {
-    test("drain lets attempts finish", () =>
+    test("a drain lets attempts finish", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         const [started, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
@@ -785,7 +785,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "done" })
       }))
 
-    test("drain hands back after five seconds what still runs, due now, the attempt not counted", () =>
+    test("a drain hands back what still runs after five seconds, due now, without counting the attempt", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         yield* sql("UPDATE jobs SET attempts = 1")
@@ -804,7 +804,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.isAtMost(row?.run_at ?? 99, 5)
       }))
 
-    test("rows whose claim was under way when the runner stopped are run or handed back, not left to their lease", () =>
+    test("rows whose claim was in progress at the stop are run or handed back, and do not wait for their lease", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         const driver = database.driver()
@@ -832,7 +832,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.include(["done", "ready"], (yield* jobRow)[0]?.status)
       }))
 
-    test("leaves ready work of kinds it does not know alone, and says so", () =>
+    test("due work of kinds that the runner does not know is left alone, and logged", () =>
       Effect.gen(function*() {
         const ids = [yield* enqueue("one"), yield* enqueue("two")]
         const { stop } = yield* start(options, [sweep(() => Effect.succeed(Reschedule(60)))])
@@ -850,7 +850,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         )
       }))
 
-    test("a started runner claims what is enqueued later, and stops for good", () =>
+    test("a started runner claims later jobs, and stops for good", () =>
       Effect.gen(function*() {
         const ran = yield* Deferred.make<void>()
         const { stop } = yield* start(options, [validation(() => Effect.as(Deferred.succeed(ran, undefined), done))])
@@ -865,7 +865,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.includeMembers([...eventsOf(records)], ["job_runner_started", "job_runner_stopped"])
       }))
 
-    test("a started runner finds due work at its poll without being told", () =>
+    test("a started runner finds due work when it polls, without a signal", () =>
       Effect.gen(function*() {
         const ran = yield* Deferred.make<void>()
         yield* start(options, [validation(() => Effect.as(Deferred.succeed(ran, undefined), done))])
@@ -877,7 +877,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         yield* Fiber.join(fiber)
       }))
 
-    test("a poll that finds work is followed by others after growing pauses", () =>
+    test("after a poll that finds work, further polls follow after growing pauses", () =>
       Effect.gen(function*() {
         const runner = yield* Runner.make(options, [validation(() => Effect.succeed(done))])
         assert.strictEqual(runner.pollMillis(), 1000)
@@ -890,9 +890,10 @@ describe.each(databases)("the queue on $name", (backend) => {
         yield* runner.idle
       }))
 
-    test("a started runner looks at budgets while an attempt runs, and wakes once a second at most without", () =>
+    test("a started runner checks budgets while an attempt runs, and otherwise wakes at most once a second", () =>
       Effect.gen(function*() {
-        // The lengths and not the times that are left, because a loop that woke between two seconds stays between them.
+        // These are the lengths of the sleeps and not the remaining times, because a loop that woke between two seconds
+        // stays between them.
         const shortest = Effect.gen(function*() {
           yield* TestClock.adjust(1000)
           // The renewing, tending and polling loops read the database first.

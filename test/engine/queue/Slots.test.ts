@@ -47,7 +47,7 @@ const jobsOf = (kind: JobKind, count: number, share = "") => Array.from({ length
 
 const kinds: ReadonlyArray<JobKind> = ["challenge_validate", "signer_issue", "local_ca_crl_regenerate"]
 
-/** Returns what a look starts, however the jobs end. */
+/** Returns the jobs that one query starts, however they end. */
 const filled = (slots: ReturnType<typeof Slots.make>, source: Partial<Source>, of = kinds, most = 4) =>
   Effect.suspend(() => {
     const begun: Array<Job> = []
@@ -57,7 +57,7 @@ const filled = (slots: ReturnType<typeof Slots.make>, source: Partial<Source>, o
   })
 
 describe("the slots of a runner", () => {
-  it("are of each kind for itself: what waits for others has many, what computes has those that are configured", () => {
+  it("are separate for each kind: kinds that wait for others have many, and kinds that compute have the configured number", () => {
     assert.deepStrictEqual(
       (["challenge_validate", "signer_relay_issue", "notify_deliver", "signer_issue", "signer_revoke"] as const).map((
         kind
@@ -76,7 +76,7 @@ describe("the slots of a runner", () => {
     }
   })
 
-  it.effect("are asked for all kinds at once while all have room; one that has none is passed over", () =>
+  it.effect("are requested for all kinds at once while all kinds have some free, and a kind without any is omitted", () =>
     Effect.gen(function*() {
       const slots = Slots.make(roomOf)
       const asked: Array<readonly [number, ReadonlyArray<string>, boolean]> = []
@@ -108,7 +108,7 @@ describe("the slots of a runner", () => {
       assert.deepStrictEqual(asked, [[2, kinds, false]])
     }))
 
-  it.effect("go to whoever has least, once there are few", () =>
+  it.effect("go to the account that has fewest, once few are left", () =>
     Effect.gen(function*() {
       const slots = Slots.make(roomOf)
       const heads: ReadonlyArray<Head> = ["a/1", "a/2", "b/1"].map((share, index) => ({
@@ -132,7 +132,7 @@ describe("the slots of a runner", () => {
       assert.deepStrictEqual([has("a/1"), has("a/2"), has("b/1")], [16, 6, 8])
     }))
 
-  it.effect("of deliveries are as many for a receiver that is behind as for one that is not, and some for the others", () =>
+  it.effect("of deliveries are equal for a receiver that is behind and one that is not, and some are kept for others", () =>
     Effect.gen(function*() {
       const slots = Slots.make(roomOf)
       let shares = ["a/webhook/slow"]
@@ -171,7 +171,7 @@ describe("the slots of a runner", () => {
     assert.notInclude(chosen(20, some, 4, 1 / 4), "a/2", "what is left is for others")
   })
 
-  it.effect("are of rows that have begun when a later question fails, or whoever asks it dies", () =>
+  it.effect("belong to rows that have begun, even if a later query fails or its caller dies", () =>
     Effect.gen(function*() {
       const failed = new StorageFailed({ statement: "job_claim", detail: "gone", transient: false })
       for (const ends of [Effect.fail(failed), Effect.die("planted")]) {
@@ -223,7 +223,7 @@ describe.each(databases)("slots on $name", (backend) => {
     })
 
   test(
-    "accounts whose validations hang hold up nobody: lists, signatures, other accounts, other profiles",
+    "accounts whose validations hang delay nothing else: no lists, no signatures, no other accounts, no other profiles",
     () =>
       Effect.gen(function*() {
         for (let account = 0; account < 12; account++) {
@@ -260,7 +260,7 @@ describe.each(databases)("slots on $name", (backend) => {
   )
 
   test(
-    "a thousand orders of one account do not come before the one of another",
+    "a thousand orders of one account do not come before the single order of another",
     () =>
       Effect.gen(function*() {
         const order = (account: string, index: number) =>
@@ -297,7 +297,7 @@ describe.each(databases)("slots on $name", (backend) => {
   )
 
   test(
-    "the oldest row of each share is found from share to share, however many there are of one",
+    "the oldest row of each share is found one share after the other, however many rows one share has",
     () =>
       Effect.gen(function*() {
         for (const [share, runAt] of [["b", 3], ["b", 1], ["a", 2], ["", 5], ["c/1", 9], ["a", 4]] as const) {

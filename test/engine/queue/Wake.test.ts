@@ -59,10 +59,10 @@ const enqueueAt = (queue: Queue["Service"], key: string) =>
     queue
   )
 
-describe("work another process enqueues on PostgreSQL", () => {
+describe("a job that another process enqueues on PostgreSQL", () => {
   const database = useDatabase(postgres)
 
-  it.live("wakes the runner once it has committed, and again after the connection was lost", () =>
+  it.live("wakes the runner after its commit, and again after the connection was lost", () =>
     database.use(Effect.gen(function*() {
       const [mine, other] = [database.driver(), yield* database.another]
       const queue = yield* queueOf(mine)
@@ -101,7 +101,7 @@ describe("work another process enqueues on PostgreSQL", () => {
       )))
     })))
 
-  it.live("is announced once for all that commits meanwhile, and never for a job that begins here", () =>
+  it.live("is announced once together with all jobs committed meanwhile, and never if it begins here", () =>
     database.use(Effect.gen(function*() {
       const elsewhere = yield* queueOf(yield* database.another)
       const heard: Array<string> = []
@@ -123,7 +123,7 @@ describe("work another process enqueues on PostgreSQL", () => {
       assert.deepStrictEqual([...new Set(heard)], [`challenge_validate ${elsewhere.origin}`, "end"])
     })))
 
-  it.live("is announced again after an announcement that could not even be sent, and before the queue closes", () =>
+  it.live("is announced again if the announcement could not be sent, and before the queue closes", () =>
     database.use(Effect.gen(function*() {
       const own = yield* database.another
       const heard: Array<string> = []
@@ -160,7 +160,7 @@ describe("work another process enqueues on PostgreSQL", () => {
 describe.each(databases)("a job of another process on $name", (backend) => {
   const database = useDatabase(backend)
 
-  it.live("ends the wait for it soon after it has ended, settled or cancelled", () =>
+  it.live("ends the wait for it soon after it was settled or cancelled", () =>
     database.use(Effect.gen(function*() {
       const other = yield* database.another
       const queue = yield* queueOf(other)
@@ -206,7 +206,7 @@ describe.each(databases)("a job of another process on $name", (backend) => {
       }
     })))
 
-  it.effect("is looked for after growing pauses, and not while this process has it", () =>
+  it.effect("is looked for after growing pauses, and not while this process runs it", () =>
     database.use(Effect.gen(function*() {
       const ends = makeEnds()
       const subject = { kind: "signer_issue", dedupKey: "one" }

@@ -22,8 +22,8 @@ const machine = (processes: { readonly [pid: number]: string }, place = "boot-1"
 const nowhere: Machine = { place: undefined, begun: () => undefined }
 const of = (self: Machine, pid: number) => ownerOf(self, { host: "h", pid, uuid: "0190-a" })
 
-describe("an owner", () => {
-  it("is gone when its process is, or another one has its id", () => {
+describe("the owner of a lease", () => {
+  it("is gone when its process has ended or another process has its id", () => {
     const before = machine({ 7: "100", 8: "200" })
     const owner = of(before, 7)
     assert.strictEqual(owner, "h:7:0190-a:boot-1.100")
@@ -32,7 +32,7 @@ describe("an owner", () => {
     assert.isTrue(isGone(machine({ 7: "300" }))(owner), "somebody else has it")
   })
 
-  it("is left to its leases where nothing can be known", () => {
+  it("keeps its leases if nothing is known about its process", () => {
     const none = machine({})
     const owner = of(machine({ 7: "100" }), 7)
     assert.isFalse(isGone(machine({}, "boot-2"))(owner), "another boot, another machine, another container")
@@ -73,7 +73,7 @@ const refreshed = Effect.gen(function*() {
 describe.each(databases)("the presence of a process on $name", (backend) => {
   const database = useDatabase(backend)
 
-  it.effect("has the later of its clock and the server's, so that a clock that is behind hides nobody", () =>
+  it.effect("has the later of its own clock and the server's, so that a slow clock hides no process", () =>
     database.use(
       Effect.gen(function*() {
         const mine = { owner: "here:1:b", roles: "acme", version: "1" }
@@ -91,7 +91,7 @@ describe.each(databases)("the presence of a process on $name", (backend) => {
     ).pipe(watched))
 
   if (backend.dialect === "postgres") {
-    it.effect("does not begin while a transfer is alone with the database", () =>
+    it.effect("does not begin while a transfer has the database for itself", () =>
       Effect.scoped(database.use(
         Effect.gen(function*() {
           const other = yield* database.another
@@ -109,7 +109,7 @@ describe.each(databases)("the presence of a process on $name", (backend) => {
       )).pipe(watched))
   }
 
-  it.effect("is told of once, and takes the rows of the long dead away", () =>
+  it.effect("is logged once, and deletes the rows of processes that died long ago", () =>
     database.use(
       Effect.gen(function*() {
         const records: Array<Record> = []
@@ -129,7 +129,7 @@ describe.each(databases)("the presence of a process on $name", (backend) => {
       }).pipe(Effect.provide(Loops.layer))
     ).pipe(watched))
 
-  it.effect("tells of clocks that differ from its own, with how much, and again when that has changed", () =>
+  it.effect("warns of clocks that differ from its own with the difference, and again when that has changed", () =>
     database.use(
       Effect.gen(function*() {
         const records: Array<Record> = []

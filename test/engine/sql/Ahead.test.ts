@@ -11,11 +11,14 @@ import { bump, insert, read } from "../../store/NonceStatements.ts"
 import { postgres, useDatabase } from "../../support/Databases.ts"
 import { count, eventsOf } from "../../support/Graph.ts"
 
-/* Statements without rows, which PostgreSQL is sent without waiting for them (docs/decisions/hot-path.md, "Statements of PostgreSQL"). */
+/*
+ * Statements without rows that the client sends to PostgreSQL without a wait for the answer
+ * (docs/decisions/hot-path.md, "Statements of PostgreSQL").
+ */
 
 const total = count("SELECT count(*) FROM nonces")
 
-/** A driver whose transactions send ahead in another way. */
+/** A driver whose transactions send statements ahead in another way. */
 const sendingAhead = (
   driver: Driver,
   change: (ahead: NonNullable<Executor["ahead"]>) => Executor["ahead"]
@@ -31,7 +34,7 @@ const sendingAhead = (
 describe("statements that are sent ahead", () => {
   const database = useDatabase(postgres)
 
-  it.live("are not waited for, and are in force for those that follow", () =>
+  it.live("are not awaited, and take effect before those that follow", () =>
     database.use(Effect.gen(function*() {
       const sent: Array<string> = []
       const driver = sendingAhead(database.driver(), (ahead) => (text, params, ended) => {
@@ -55,7 +58,7 @@ describe("statements that are sent ahead", () => {
       assert.strictEqual(yield* total, 2)
     })))
 
-  it.live("fail the next one that is waited for, or the commit, with their own name", () =>
+  it.live("make the next awaited statement or the commit fail, with their own name", () =>
     database.use(Effect.gen(function*() {
       yield* run(insert, { value: "twice" })
       const records: Array<Record> = []
@@ -77,7 +80,7 @@ describe("statements that are sent ahead", () => {
       assert.deepStrictEqual([committed, yield* total], [0, 1])
     })))
 
-  it.live("commit nothing if one of them could not be sent", () =>
+  it.live("make the transaction store nothing if one of them could not be sent", () =>
     database.use(Effect.gen(function*() {
       const broken = new SqlError({ cause: new Error("cannot be written"), message: "the statement failed" })
       const driver = sendingAhead(database.driver(), (ahead) => (text, params, ended) => {
@@ -93,7 +96,7 @@ describe("statements that are sent ahead", () => {
       assert.strictEqual(yield* total, 0)
     })))
 
-  it.live("pass for no commit if their failure is heard with it", () =>
+  it.live("never count as committed if their failure arrives with the answer to the commit", () =>
     database.use(Effect.gen(function*() {
       const broken = new SqlError({ cause: new Error("heard late"), message: "the statement failed" })
       const late: Array<() => void> = []
@@ -116,7 +119,7 @@ describe("statements that are sent ahead", () => {
       assert.deepStrictEqual([committed, undone], [0, 1])
     })))
 
-  it.live("are few at once: the next one is waited for", () =>
+  it.live("are limited in number: the next one beyond the limit is awaited", () =>
     database.use(Effect.gen(function*() {
       let [inFlight, most] = [0, 0]
       const driver = sendingAhead(database.driver(), (ahead) => (text, params, ended) => {
@@ -135,7 +138,7 @@ describe("statements that are sent ahead", () => {
       assert.deepStrictEqual([most, inFlight, yield* total], [4, 0, 50])
     })))
 
-  it.live("can be waited for together, by whoever has to know of their failure", () =>
+  it.live("can be awaited together by a caller that has to know of their failure", () =>
     database.use(Effect.gen(function*() {
       const known = yield* transaction(Effect.andThen(run(insert, { value: "a" }), Effect.exit(arrived)))
       assert.isTrue(Exit.isSuccess(known))
@@ -149,7 +152,7 @@ describe("statements that are sent ahead", () => {
       assert.deepInclude(failed, { statement: "test_insert" })
     })))
 
-  it.live("are told of what the driver could not write", () =>
+  it.live("are reported if the driver could not write them", () =>
     database.use(Effect.gen(function*() {
       const circular: { [name: string]: unknown } = {}
       circular["self"] = circular
@@ -163,7 +166,7 @@ describe("statements that are sent ahead", () => {
       assert.deepStrictEqual(ends, ["SqlError"])
     })))
 
-  it.live("leave a failure of the body what it is", () =>
+  it.live("do not replace the failure of the body", () =>
     database.use(Effect.gen(function*() {
       yield* run(insert, { value: "twice" })
       const failed = yield* Effect.flip(
@@ -174,7 +177,7 @@ describe("statements that are sent ahead", () => {
       assert.strictEqual(yield* total, 2)
     })))
 
-  it.live("are told of where they were slow, after the transaction, and not what waited behind them", () =>
+  it.live("are logged as slow after the transaction, without the statements that waited behind them", () =>
     database.use(Effect.gen(function*() {
       const records: Array<Record> = []
       const { now } = performance

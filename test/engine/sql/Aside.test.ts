@@ -41,7 +41,7 @@ const settingStatement = statement({
 
 const together = { concurrency: "unbounded" } as const
 
-/** How much lower the priority is of each process that reads a file for this process. */
+/** How much the priority of each process is lowered that reads a file for this process. */
 const readersLower = (): ReadonlyArray<number> =>
   readdirSync("/proc").filter((entry) => /^\d+$/.test(entry)).map(Number).flatMap((pid) => {
     try {
@@ -63,7 +63,7 @@ describe.each(databases)("reads beside the service on $name", (backend) => {
       (driver) => Effect.provideService(body, Database, driver)
     ))
 
-  it.live("give the rows any other read gives", () =>
+  it.live("return the same rows as any other read", () =>
     beside(Effect.gen(function*() {
       yield* run(insert, { value: "one" })
       const read = all(readValues, { octets: Buffer.from([0, 255]), above: -1 })
@@ -73,7 +73,7 @@ describe.each(databases)("reads beside the service on $name", (backend) => {
       assert.deepStrictEqual(here.map(({ octets, value }) => [value, [...octets]]), [["one", [0, 255]]])
     })))
 
-  it.live("hold up nobody, are given up by the engine, and leave the next one a connection", () =>
+  it.live("delay nobody, are cancelled by the engine, and leave a connection to the next read", () =>
     beside(Effect.gen(function*() {
       yield* longEnough(500, (millis) =>
         Effect.gen(function*() {
@@ -90,7 +90,7 @@ describe.each(databases)("reads beside the service on $name", (backend) => {
       assert.strictEqual((yield* Database).connections().busy, 0)
     })))
 
-  it.live("leave connections to requests, however many are asked for at once", () =>
+  it.live("leave connections to requests, however many reads are requested at once", () =>
     Effect.scoped(Effect.gen(function*() {
       const driver = yield* openDriver(database.url(), 3, undefined, 2)
       yield* longEnough(500, (millis) =>
@@ -105,14 +105,14 @@ describe.each(databases)("reads beside the service on $name", (backend) => {
         })).pipe(Effect.provideService(Database, driver))
     })))
 
-  it.live("have their time together, and not each", () =>
+  it.live("have one time limit together, and not one each", () =>
     beside(Effect.gen(function*() {
       const forever = Effect.forever(all(readValues, { octets: Buffer.alloc(0), above: -1 }))
       assert.strictEqual((yield* Effect.flip(aside(forever, 300))).detail, "not done within 300 ms")
     })))
 
   if (backend.dialect === "postgres") {
-    it.live("are bounded by the server, which is told of it again as their time passes", () =>
+    it.live("are limited by the server, which gets the remaining time again and again", () =>
       beside(Effect.gen(function*() {
         const bound = Effect.map(
           all(settingStatement, { name: "statement_timeout" }),
@@ -131,7 +131,7 @@ describe.each(databases)("reads beside the service on $name", (backend) => {
       })))
   }
 
-  it.live("take less than those who wait for a certificate: no second processor, or a lower priority", () =>
+  it.live("get less than requests for certificates: no second processor, or a lower priority", () =>
     beside(Effect.gen(function*() {
       if (backend.dialect === "postgres") {
         const read = all(settingStatement, { name: "max_parallel_workers_per_gather" })
@@ -145,7 +145,7 @@ describe.each(databases)("reads beside the service on $name", (backend) => {
       }
     })))
 
-  it.live("of one asker leave one connection, and what waits of theirs is behind whoever else comes", () =>
+  it.live("of one caller leave one connection, and the waiting reads of this caller come after those of others", () =>
     Effect.scoped(Effect.gen(function*() {
       // A read is too late if it has to wait for the others.
       const driver = yield* openDriver(database.url(), 3, 2000, 2)
@@ -161,7 +161,7 @@ describe.each(databases)("reads beside the service on $name", (backend) => {
       }).pipe(Effect.provideService(Database, driver))
     })))
 
-  /** Completes when an endless read is in progress. */
+  /** Completes when an endless read has begun. */
   const underWay = Effect.gen(function*() {
     const { connections, dialect, single } = yield* Database
     const isActive = { text: activeText, order: [], reads: true }
@@ -173,7 +173,7 @@ describe.each(databases)("reads beside the service on $name", (backend) => {
   const activeText =
     "SELECT count(*) AS n FROM pg_stat_activity WHERE state = 'active' AND datname = current_database() AND query LIKE '%pg_sleep(600)%' AND pid <> pg_backend_pid()"
 
-  it.live("are given up by the engine when nobody waits for them, under way or not yet", () => {
+  it.live("are cancelled by the engine when nobody waits for them, whether they have begun or not", () => {
     const records: Array<Record> = []
     return Effect.scoped(Effect.gen(function*() {
       const driver = yield* openDriver(database.url(), 2, undefined, 1)
@@ -205,7 +205,7 @@ describe.each(databases)("reads beside the service on $name", (backend) => {
       sql: () => `SELECT 1 AS "n" FROM pg_sleep(:seconds::float8)`
     })
 
-    it.live("are given up without a neighbour being hit, whenever that is", () =>
+    it.live("are cancelled at any moment without an effect on another statement", () =>
       Effect.scoped(Effect.gen(function*() {
         const driver = yield* openDriver(database.url(), 2, undefined, 1)
         yield* Effect.gen(function*() {
@@ -232,7 +232,7 @@ describe.each(databases)("reads beside the service on $name", (backend) => {
       assert.deepStrictEqual(yield* all(readValues, { octets: Buffer.alloc(0), above: -1 }), [])
     })))
 
-  it.live("and transactions wait for a connection as long as the configuration says", () => {
+  it.live("and transactions wait for a connection for the configured time", () => {
     const records: Array<Record> = []
     return Effect.scoped(Effect.gen(function*() {
       // A connection must also be made within that time, which may fail on a busy machine.

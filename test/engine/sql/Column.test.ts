@@ -54,10 +54,10 @@ describe.each(databases)("columns on $name", (backend) => {
     )
   }
 
-  it.live("integers of 64 bits up to the safe range", () =>
+  it.live("carry integers of 64 bits up to the safe range", () =>
     comesBack(C.int, { sqlite: "INTEGER", postgres: "BIGINT" }, fc.maxSafeInteger()))
 
-  it.live("the bounds themselves", () =>
+  it.live("carry the bounds of that range", () =>
     database.use(Effect.gen(function*() {
       const through = echo(C.int, { sqlite: "INTEGER", postgres: "BIGINT" })
       for (const value of [Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER, 0, -1, 2 ** 31, 2 ** 40]) {
@@ -65,7 +65,7 @@ describe.each(databases)("columns on $name", (backend) => {
       }
     })))
 
-  it.live("an integer beyond the safe range is refused in both directions", () =>
+  it.live("refuse an integer beyond the safe range in both directions", () =>
     database.use(Effect.gen(function*() {
       const through = echo(C.int, { sqlite: "INTEGER", postgres: "BIGINT" })
       for (const value of [2 ** 53, -(2 ** 53), 1.5, Number.NaN, Number.POSITIVE_INFINITY]) {
@@ -83,7 +83,7 @@ describe.each(databases)("columns on $name", (backend) => {
       assert.strictEqual((yield* Effect.exit(first(large, {})))._tag, "Failure")
     })))
 
-  it.live("counts and sums are numbers", () =>
+  it.live("return counts and sums as numbers", () =>
     database.use(Effect.gen(function*() {
       const counted = statement({
         name: "counted",
@@ -94,14 +94,14 @@ describe.each(databases)("columns on $name", (backend) => {
       assert.deepStrictEqual(yield* first(counted, {}), { count: 2, sum: 3 })
     })))
 
-  it.live("text, whatever is in it but U+0000", () =>
+  it.live("carry any text without U+0000", () =>
     comesBack(
       C.text(),
       { sqlite: "TEXT", postgres: "TEXT" },
       fc.string({ unit: "grapheme" }).filter((text) => !text.includes("\u0000"))
     ))
 
-  it.live("text with U+0000 never reaches the database", () =>
+  it.live("refuse text with U+0000 before it reaches the database", () =>
     database.use(Effect.gen(function*() {
       const through = echo(C.text(), { sqlite: "TEXT", postgres: "TEXT" })
       const exit = yield* Effect.exit(first(through, { value: "a\u0000b" }))
@@ -111,7 +111,7 @@ describe.each(databases)("columns on $name", (backend) => {
       assert.throws(() => C.text().encode("\u0000", dialect), TypeError)
     })))
 
-  it.live("bytes, also from a view into a larger buffer", () =>
+  it.live("carry bytes, also from a view into a larger buffer", () =>
     Effect.gen(function*() {
       const arbitrary = fc.uint8Array({ maxLength: 64 }).map((octets) => Buffer.from(octets))
       yield* comesBack<Uint8Array>(C.bytes, { sqlite: "BLOB", postgres: "BYTEA" }, arbitrary)
@@ -121,12 +121,12 @@ describe.each(databases)("columns on $name", (backend) => {
       assert.deepStrictEqual([...row?.value ?? []], [1, 2, 3])
     }))
 
-  it.live("booleans", () => comesBack(C.bool, { sqlite: "INTEGER", postgres: "BOOLEAN" }, fc.boolean()))
+  it.live("carry booleans", () => comesBack(C.bool, { sqlite: "INTEGER", postgres: "BOOLEAN" }, fc.boolean()))
 
-  it.live("uuids, lower case with hyphens in memory", () =>
+  it.live("carry UUIDs, which are lower case with hyphens in memory", () =>
     comesBack(C.uuid(), { sqlite: "BLOB", postgres: "UUID" }, fc.uuid()))
 
-  it.live("a text that is no uuid is read as it always was, and is nobody's id", () =>
+  it.live("read a text that is not a UUID unchanged, and it is the id of nothing", () =>
     Effect.sync(() => {
       const octets = (id: string) => (C.uuid().encode(id, "sqlite") as Buffer).toString("hex")
       const id = "00112233-4455-6677-8899-aabbccddeeff"
@@ -145,7 +145,7 @@ describe.each(databases)("columns on $name", (backend) => {
       )
     }))
 
-  it.live("JSON, canonical: members as built, no white space", () =>
+  it.live("carry JSON in one form: members in their given order, without white space", () =>
     Effect.gen(function*() {
       const column = pair
       const arbitrary = fc.record({ name: fc.string({ unit: "grapheme" }), list: fc.array(fc.integer()) })
@@ -153,7 +153,7 @@ describe.each(databases)("columns on $name", (backend) => {
       assert.strictEqual(column.encode({ name: "x y", list: [1, 2] }, dialect), `{"name":"x y","list":[1,2]}`)
     }))
 
-  it.live("NULL is undefined, for every type", () =>
+  it.live("return NULL as undefined, for every type", () =>
     database.use(Effect.gen(function*() {
       for (
         const column of [C.int, C.bool, C.bytes, C.text(), C.uuid(), pair] as ReadonlyArray<Columns[string]>
@@ -171,7 +171,7 @@ describe.each(databases)("columns on $name", (backend) => {
       assert.deepStrictEqual(yield* first(none, {}), { value: undefined })
     })))
 
-  it.live("a value of another type fails its statement, and is never passed on", () =>
+  it.live("fail the statement for a value of another type, and never pass it on", () =>
     database.use(Effect.gen(function*() {
       const wrong: ReadonlyArray<readonly [Columns[string], string]> = [
         [C.int, "'text'"],
@@ -211,7 +211,7 @@ describe.each(databases)("columns on $name", (backend) => {
       assert.deepStrictEqual(yield* lenient(unshown, {}), [])
     })))
 
-  it.live("a set of rows in one parameter", () =>
+  it.live("carry a set of rows in one parameter", () =>
     database.use(Effect.gen(function*() {
       const id = "00112233-4455-6677-8899-aabbccddeeff"
       const through = statement({
@@ -227,7 +227,7 @@ describe.each(databases)("columns on $name", (backend) => {
       assert.strictEqual(none, undefined)
     })))
 
-  it.live("a parameter used twice is sent where it stands", () =>
+  it.live("send a parameter that is used twice at both places", () =>
     database.use(Effect.gen(function*() {
       const twice = statement({
         name: "twice",

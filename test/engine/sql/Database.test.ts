@@ -48,7 +48,7 @@ const deferredRefusal = (dialect: "sqlite" | "postgres") =>
 
 const total = count("SELECT count(*) FROM nonces")
 
-/** Whether an effect failed, and for this reason alone. */
+/** Whether an effect failed, and only for this reason. */
 const isA = (tag: "Fail" | "Die") => (exit: Exit.Exit<unknown, unknown>): boolean =>
   Exit.isFailure(exit) && exit.cause.reasons.map(({ _tag }) => _tag).join() === tag
 
@@ -56,7 +56,7 @@ describe.each(databases)("transactions on $name", (backend) => {
   const database = useDatabase(backend)
   const { dialect } = backend
 
-  it.live("commit what they wrote and answer their value", () =>
+  it.live("commit their writes and return their value", () =>
     database.use(Effect.gen(function*() {
       const value = yield* transaction(Effect.as(run(insert, { value: "a" }), 42))
       assert.strictEqual(value, 42)
@@ -84,7 +84,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       })))
   }
 
-  it.live("undo everything on a failing statement, which is a typed failure naming it and no value", () =>
+  it.live("undo everything after a failed statement, whose typed failure has its name and no value", () =>
     database.use(Effect.gen(function*() {
       yield* run(insert, { value: "twice" })
       const error = yield* Effect.flip(transaction(
@@ -97,7 +97,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       assert.strictEqual(yield* total, 1)
     })))
 
-  it.live("a statement whose failure was swallowed does not pass for a commit", () =>
+  it.live("do not count as committed after the body ignored a failed statement", () =>
     database.use(Effect.gen(function*() {
       const exit = yield* Effect.exit(transaction(Effect.andThen(
         run(insert, { value: "a" }),
@@ -109,7 +109,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       yield* transaction(run(insert, { value: "b" }))
     })))
 
-  it.live("join the one that is open", () =>
+  it.live("join the one that is open in the same fiber", () =>
     database.use(Effect.gen(function*() {
       yield* Effect.exit(transaction(Effect.gen(function*() {
         yield* transaction(run(insert, { value: "inner" }))
@@ -121,7 +121,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       assert.strictEqual(yield* total, 1)
     })))
 
-  it.live("hide their writes from others until they have committed", () =>
+  it.live("hide their writes from others until the commit", () =>
     database.use(Effect.gen(function*() {
       const [written, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const fiber = yield* Effect.forkChild(transaction(Effect.gen(function*() {
@@ -138,7 +138,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       assert.strictEqual(yield* Effect.provideService(total, Database, other), 1)
     })).pipe(Effect.scoped))
 
-  it.live("are not interrupted half way: they commit whole, and the fiber ends afterwards", () =>
+  it.live("are not interrupted in the middle: they commit as a whole, and the fiber ends afterwards", () =>
     database.use(Effect.gen(function*() {
       const [begun, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const fiber = yield* Effect.forkChild(transaction(Effect.gen(function*() {
@@ -155,7 +155,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       assert.strictEqual(yield* total, 2)
     })))
 
-  it.live("interrupted while they wait for a connection, change nothing and lose no connection", () =>
+  it.live("that are interrupted while they wait for a connection change nothing and lose no connection", () =>
     Effect.gen(function*() {
       const driver = yield* openDriver(database.url(), 1)
       yield* Effect.provideService(
@@ -181,7 +181,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       )
     }).pipe(Effect.scoped))
 
-  it.live("afterCommit runs once, after the commit, in order, with the connection free again", () =>
+  it.live("run afterCommit once, after the commit, in order, with the connection free again", () =>
     Effect.gen(function*() {
       const driver = yield* openDriver(database.url(), 1)
       const other = yield* database.another
@@ -206,7 +206,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       assert.deepStrictEqual(seen, ["first 1", "second 2"])
     }).pipe(Effect.scoped))
 
-  it.live("afterCommit never runs after a rollback, and at once outside a transaction", () =>
+  it.live("never run afterCommit after a rollback, and run it at once outside a transaction", () =>
     database.use(Effect.gen(function*() {
       let runs = 0
       const once = Effect.sync(() => void runs++)
@@ -220,7 +220,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       assert.strictEqual(runs, 1)
     })))
 
-  it.live("many at once: whoever fails is undone alone, and everybody is told after the commit", () =>
+  it.live("that run at once fail alone, and every caller gets its answer after the commit", () =>
     Effect.gen(function*() {
       const other = yield* database.another
       const exits = yield* Effect.all(
@@ -252,7 +252,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       assert.strictEqual(yield* database.use(total), 25)
     }).pipe(Effect.scoped))
 
-  it.live("a commit that fails is told to everybody whose writes it held, and stores nothing", () =>
+  it.live("whose commit fails tell every caller whose writes it held, and store nothing", () =>
     database.use(Effect.gen(function*() {
       yield* deferredRefusal(dialect)
       let told = 0
@@ -276,7 +276,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       yield* sql("DROP TABLE deferring")
     })))
 
-  it.live("a fiber that was interrupted before harms no neighbour", () =>
+  it.live("of a fiber that was interrupted before affect no other", () =>
     database.use(Effect.gen(function*() {
       const [ready, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const stubborn = yield* Effect.forkChild(Effect.uninterruptible(Effect.gen(function*() {
@@ -299,7 +299,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       assert.strictEqual(yield* total, 4)
     })))
 
-  it.effect("a body has the clock and the log of its caller", () =>
+  it.effect("run their body with the clock and the log of the caller", () =>
     database.use(Effect.gen(function*() {
       yield* TestClock.setTime(123_456)
       const records: Array<Record> = []
@@ -312,7 +312,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       assert.deepInclude(records[0] ?? {}, { event: "db_statement_failed", at: 123_456, span: { request_id: "r1" } })
     })))
 
-  it.effect("a failure is counted by its cause, once for a transaction", () =>
+  it.effect("count a failure by its cause, once for each transaction", () =>
     database.use(
       Effect.gen(function*() {
         const driver = database.driver()
@@ -324,7 +324,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       }).pipe(Effect.provide(Registry.layer("x", engineSeries)))
     ))
 
-  it.live("a transient failure repeats the whole body, a bounded number of times, and afterCommit once", () =>
+  it.live("repeat the whole body after a transient failure, a limited number of times, and run afterCommit once", () =>
     database.use(Effect.gen(function*() {
       const driver = database.driver()
       const deadlocking: Driver = {
@@ -351,7 +351,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       assert.deepStrictEqual([bodies, told], [4, 1])
     })))
 
-  it.effect("a slow statement is told of by name, and answers all the same", () =>
+  it.effect("log a slow statement by name, and return its answer", () =>
     database.use(Effect.gen(function*() {
       const records: Array<Record> = []
       const driver = yield* Database
@@ -375,7 +375,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       assert.isAtLeast(Number(told?.fields["elapsed_ms"]), 1000)
     })))
 
-  it.live("a failed statement is logged by name, without its text or values", () =>
+  it.live("log a failed statement by name, without its text or values", () =>
     database.use(Effect.gen(function*() {
       const records: Array<Record> = []
       yield* run(insert, { value: "planted-value" })
@@ -389,7 +389,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       assert.notInclude(JSON.stringify(records), "planted-value")
     })))
 
-  it.live("lost updates do not happen: 20 increments at once through two openings", () =>
+  it.live("lose no update: 20 increments at once from two processes", () =>
     Effect.gen(function*() {
       const other = yield* database.another
       yield* database.use(run(insert, { value: "counter" }))
@@ -439,7 +439,7 @@ describe("PostgreSQL alone", () => {
       }))
   )
 
-  it.live("rows that a process keeps locked while it stands still do not keep the others from being reclaimed", () =>
+  it.live("rows that a stopped process keeps locked do not prevent the others from being claimed again", () =>
     Effect.gen(function*() {
       const reclaimAll = Effect.flatMap(running, (rows) => reclaim(10, rows))
       const other = yield* database.another
@@ -469,14 +469,14 @@ describe("PostgreSQL alone", () => {
       assert.strictEqual(yield* database.use(reclaimAll), 1)
     }).pipe(Effect.scoped))
 
-  it.live("statements, locks and idle transactions are bounded by the server", () =>
+  it.live("the server limits the time of statements, locks and idle transactions", () =>
     database.use(Effect.gen(function*() {
       for (const name of ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"]) {
         assert.notStrictEqual((yield* sql(`SHOW ${name}`))[0]?.[name], "0", name)
       }
     })))
 
-  it.live("a pool with no connection left fails in time, is logged, and recovers", () =>
+  it.live("a pool without a free connection fails in time, is logged, and recovers", () =>
     Effect.gen(function*() {
       const driver = yield* openDriver(database.url(), 1, 3000)
       const [held, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
@@ -502,7 +502,7 @@ describe("PostgreSQL alone", () => {
 describe("SQLite alone", () => {
   const database = useDatabase(sqlite)
 
-  it.live("a transaction begins with BEGIN IMMEDIATE: nobody else writes from its first statement on", () =>
+  it.live("a transaction begins with BEGIN IMMEDIATE, so no other process writes after its first statement", () =>
     database.use(Effect.gen(function*() {
       const driver = database.driver()
       const other = yield* database.another
@@ -520,7 +520,7 @@ describe("SQLite alone", () => {
       assert.isTrue(Exit.isFailure(refused), "before any statement of it was sent")
     })).pipe(Effect.scoped))
 
-  it.live("read-then-write waits for another process's writer instead of failing with a stale snapshot", () =>
+  it.live("a transaction that reads and then writes waits for the writer of another process, and does not fail with a stale snapshot", () =>
     Effect.gen(function*() {
       const other = yield* database.another
       yield* database.use(run(insert, { value: "shared" }))
@@ -546,7 +546,7 @@ describe("SQLite alone", () => {
       assert.strictEqual(yield* Fiber.join(waiting), 1, "it read what the other had committed")
     }).pipe(Effect.scoped))
 
-  it.live("a single write waits for another process's writer too", () =>
+  it.live("a single write waits for the writer of another process too", () =>
     Effect.gen(function*() {
       const other = yield* database.another
       const [locked, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
@@ -564,7 +564,7 @@ describe("SQLite alone", () => {
       assert.strictEqual(yield* database.use(total), 1)
     }).pipe(Effect.scoped))
 
-  it.live("a statement outside waits for the open transaction of this process and is no part of it", () =>
+  it.live("a statement outside waits for the open transaction of this process and is not part of it", () =>
     database.use(Effect.gen(function*() {
       const [begun, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const doomed = yield* Effect.forkChild(Effect.exit(transaction(Effect.gen(function*() {
@@ -581,7 +581,7 @@ describe("SQLite alone", () => {
       assert.strictEqual(yield* total, 1)
     })))
 
-  it.live("the file is made with mode 0600, whatever the umask", () =>
+  it.live("the file is created with mode 0600, whatever the umask", () =>
     Effect.gen(function*() {
       const path = join(freshDirectory(), "new.db")
       const before = process.umask(0)
@@ -589,7 +589,7 @@ describe("SQLite alone", () => {
       assert.strictEqual(statSync(path).mode & 0o777, 0o600)
     }))
 
-  it.live("foreign keys, WAL and a short busy timeout are in force on every opening", () =>
+  it.live("every connection uses foreign keys, WAL and a short busy timeout", () =>
     Effect.gen(function*() {
       for (const driver of [database.driver(), yield* database.another]) {
         const pragma = (name: string) => Effect.provideService(sql(`PRAGMA ${name}`), Database, driver)
@@ -601,7 +601,7 @@ describe("SQLite alone", () => {
       }
     }).pipe(Effect.scoped))
 
-  it.live("a path that cannot be opened is a failure, no defect", () =>
+  it.live("a path that cannot be opened causes a failure and not a defect", () =>
     Effect.gen(function*() {
       const exit = yield* Effect.exit(Effect.scoped(openDriver("sqlite:///no/such/folder/x.db")))
       assert.isTrue(Exit.isFailure(exit))

@@ -69,7 +69,7 @@ const judgeAt = (path: string): Effect.Effect<Executor, never, Scope.Scope> =>
   )
 
 describe("the connection to the embedded engine", () => {
-  it.effect("answers every statement as the engine alone does", () =>
+  it.effect("answers every statement as the engine itself does", () =>
     Effect.gen(function*() {
       const path = yield* folder
       const judge = yield* judgeAt(join(path, "judge.db"))

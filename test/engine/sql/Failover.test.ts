@@ -27,7 +27,7 @@ const single = (driver: Driver, text: string, params: ReadonlyArray<unknown> = [
 
 const insert = (driver: Driver, name: string) => single(driver, "INSERT INTO things VALUES ($1)", [name])
 
-/** Writes until a write is refused: a session learns of a changed setting between two statements. */
+/** Writes until a write is refused, because a session notices a changed setting only between two statements. */
 const untilRefused = (driver: Driver) =>
   Effect.repeat(Effect.exit(insert(driver, "refused")), { until: Exit.isFailure })
 
@@ -46,7 +46,7 @@ const warm = (driver: Driver, count: number) =>
     assert.strictEqual(driver.connections().idle, count)
   })
 
-describe("an address that leads to another server, while the former stays and is read-only", () => {
+describe("an address that moves to another server, while the former server stays read-only", () => {
   let servers: TwoServers
 
   beforeAll(async () => {
@@ -56,7 +56,7 @@ describe("an address that leads to another server, while the former stays and is
 
   afterAll(() => servers?.dispose())
 
-  it.live("costs one refused write, and no connection stays with the former", () =>
+  it.live("causes one refused write, and no connection stays with the former server", () =>
     Effect.gen(function*() {
       const { address, at, follower, url } = servers
       const driver = yield* openDriver(url, 4)
@@ -71,7 +71,7 @@ describe("an address that leads to another server, while the former stays and is
       yield* Effect.forkChild(Effect.retry(listen("things", ear), Schedule.spaced(20)))
       yield* Deferred.await(listening)
       listening = yield* Deferred.make<void>()
-      // One connection is lent while the servers change.
+      // One connection is in use while the servers change.
       const [begun, over] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const holding = yield* Effect.forkChild(
         driver.exclusive((connection) =>
@@ -100,7 +100,7 @@ describe("an address that leads to another server, while the former stays and is
       assert.lengthOf(rows, 8)
     }).pipe(Effect.scoped))
 
-  it.live("says that it takes no writes, and that it does again, without a restart", () => {
+  it.live("reports that it accepts no writes, and later that it does again, without a restart", () => {
     const records: Array<Record> = []
     return Effect.gen(function*() {
       const { follower } = servers.at
@@ -114,7 +114,7 @@ describe("an address that leads to another server, while the former stays and is
       for (const statement of ["ALTER SYSTEM RESET default_transaction_read_only", "SELECT pg_reload_conf()"]) {
         yield* Effect.promise(() => sqlAt(follower, statement))
       }
-      // What only reads finds it out too.
+      // A connection that only reads notices it too.
       const read = Effect.map(single(driver, "SELECT 1"), () => driver.isReadOnly())
       yield* Effect.repeat(Effect.delay(read, 20), { while: (readOnly) => readOnly })
       yield* insert(driver, "refused")
@@ -122,7 +122,7 @@ describe("an address that leads to another server, while the former stays and is
     }).pipe(Effect.scoped, Effect.provide(layerMemory(records)))
   })
 
-  it.live("a session that an administrator ends takes the idle ones with it", () =>
+  it.live("a session that an administrator ends also closes the idle sessions", () =>
     Effect.gen(function*() {
       const driver = yield* openDriver(servers.at.follower, 4)
       yield* warm(driver, 4)
@@ -156,7 +156,7 @@ describe("a URL that names several servers", () => {
   const connectedTo = (ports: ReadonlyArray<number>, attributes?: string) =>
     Effect.scoped(Effect.flatMap(openDriver(urlOf(ports, attributes), 2), portSeen))
 
-  it.live("connects to the first one that fits, and passes over those that are dead or read-only", () =>
+  it.live("connects to the first suitable one, and skips those that are dead or read-only", () =>
     Effect.gen(function*() {
       const { follower, primary } = servers
       const dead = yield* Effect.promise(freePort)
@@ -169,7 +169,7 @@ describe("a URL that names several servers", () => {
       assert.strictEqual(yield* connectedTo([second]), second)
     }))
 
-  it.live("says of each server why it does not fit, when the time is over", () =>
+  it.live("gives the reason for each server when the time is over", () =>
     Effect.gen(function*() {
       const dead = yield* Effect.promise(freePort)
       const layer = Postgres.layer({
@@ -186,7 +186,7 @@ describe("a URL that names several servers", () => {
       )
     }))
 
-  it.live("waits for a server that fits, and goes over to it without a restart", () =>
+  it.live("waits for a suitable server, and moves to it without a restart", () =>
     Effect.gen(function*() {
       const { address, at, follower, primary } = servers
       const driver = yield* openDriver(urlOf([primary.port, address.port]), 3)
@@ -196,7 +196,7 @@ describe("a URL that names several servers", () => {
       yield* Effect.promise(() => sqlAt(at.primary, "ALTER SYSTEM SET synchronous_standby_names = ''"))
       for (const statement of readsOnly) yield* Effect.promise(() => sqlAt(at.primary, statement))
       yield* untilRefused(driver)
-      // Neither server takes writes. The address tells when the follower has been asked.
+      // Neither server accepts writes. The address shows when the follower has been asked.
       const asked = yield* Deferred.make<void>()
       address.judge = () => {
         Deferred.doneUnsafe(asked, Effect.void)

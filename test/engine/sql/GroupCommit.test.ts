@@ -43,7 +43,7 @@ const together = { concurrency: "unbounded" } as const
 
 type Ending = Effect.Effect<unknown, unknown, Database>
 
-/** Every way in which a body may fail; `taken` is in the table already. */
+/** Every way in which a body may fail. `taken` is already in the table. */
 const endings: ReadonlyArray<readonly [string, Ending]> = [
   ["failure", Effect.fail("no")],
   ["defect", Effect.die("no")],
@@ -69,7 +69,7 @@ describe("writes of one turn of the event loop on SQLite", () => {
     () => Effect.forEach(["abort", "fail", "rollback"], (kind) => sql(`DROP TRIGGER planted_${kind}`))
   )
 
-  test("are one transaction: each sees those before it, and nobody else sees any before the end", () =>
+  test("are one transaction: each sees those before it, and others see none before the end", () =>
     Effect.gen(function*() {
       const other = yield* database.another
       const seen = yield* Effect.forEach(
@@ -92,7 +92,7 @@ describe("writes of one turn of the event loop on SQLite", () => {
       assert.deepStrictEqual(yield* Effect.provideService(values, Database, other), ["a", "b", "c"])
     }))
 
-  test("take effect in the order in which they were asked for, more of them than one group takes", () =>
+  test("take effect in the order of the calls, also when they are more than one group holds", () =>
     Effect.gen(function*() {
       yield* run(insert, { value: "last" })
       const read = yield* Effect.forEach(
@@ -108,7 +108,7 @@ describe("writes of one turn of the event loop on SQLite", () => {
     }))
 
   for (const [name, ending] of endings) {
-    test(`are all stored but that of a body which ends with a ${name}`, () =>
+    test(`are all stored except those of a body that ends with a ${name}`, () =>
       Effect.gen(function*() {
         yield* planted
         yield* run(insert, { value: "taken" })
@@ -142,7 +142,7 @@ describe("writes of one turn of the event loop on SQLite", () => {
       }))
   }
 
-  test("fail alone where they are single statements, too", () =>
+  test("also fail alone if they are single statements", () =>
     Effect.gen(function*() {
       yield* planted
       const written = ["a", "planted rollback", "b", "a", "planted fail", "c", "planted abort", "d"]
@@ -154,7 +154,7 @@ describe("writes of one turn of the event loop on SQLite", () => {
       assert.deepStrictEqual(yield* values, ["a", "b", "c", "d"])
     }))
 
-  test("all may fail, each with its own failure", () =>
+  test("may all fail, each with its own failure", () =>
     Effect.gen(function*() {
       const failures = yield* Effect.forEach(
         Array.from({ length: 20 }, (_, index) => `${index}`),
@@ -165,7 +165,7 @@ describe("writes of one turn of the event loop on SQLite", () => {
       assert.deepStrictEqual(yield* values, [])
     }))
 
-  test("count once and answer what was committed, although a neighbour's failure makes them run again", () =>
+  test("count once and return what was committed, although the failure of another write makes them run again", () =>
     Effect.gen(function*() {
       yield* run(insert, { value: "counter" })
       let told = 0
@@ -190,7 +190,7 @@ describe("writes of one turn of the event loop on SQLite", () => {
       assert.deepStrictEqual([told, (yield* all(read, { value: "counter" }))[0]?.createdAt], [27, 27])
     }))
 
-  test("run what is to happen after the commit once everything is visible to others", () =>
+  test("run what is to follow the commit once everything is visible to others", () =>
     Effect.gen(function*() {
       const other = yield* database.another
       const seen: Array<ReadonlyArray<string>> = []
@@ -203,7 +203,7 @@ describe("writes of one turn of the event loop on SQLite", () => {
       assert.deepStrictEqual(seen, [["a", "b"], ["a", "b"]])
     }))
 
-  test("are committed, with what is to follow, when a caller that waits is interrupted meanwhile", () =>
+  test("are committed, with what is to follow, also if a caller is interrupted while it waits", () =>
     Effect.gen(function*() {
       const told: Array<string> = []
       const fibers = yield* Effect.forEach(["a", "b", "c"], (value) =>
@@ -221,7 +221,7 @@ describe("writes of one turn of the event loop on SQLite", () => {
       assert.sameMembers(told, ["a", "b", "c"])
     }))
 
-  test("harm nobody when the caller of a single one goes away before it was sent", () =>
+  test("affect no other if the caller of a single write is interrupted before it was sent", () =>
     Effect.gen(function*() {
       const leaving = yield* Effect.forkChild(run(insert, { value: "leaving" }))
       const staying = yield* Effect.forEach(["a", "b"], (value) => Effect.forkChild(run(insert, { value })))
@@ -248,7 +248,7 @@ describe("writes of one turn of the event loop on SQLite", () => {
       assert.deepStrictEqual(yield* values, ["a", "b"])
     }))
 
-  it.effect("all fail when another process does not let go of the database, and the next are stored", () =>
+  it.effect("all fail if another process keeps the database locked, and the next ones are stored", () =>
     Effect.gen(function*() {
       const driver = yield* openDriver(database.url())
       const other = yield* database.another
@@ -284,7 +284,7 @@ describe("writes of one turn of the event loop on SQLite", () => {
       assert.sameMembers(records.map(({ span }) => span["request_id"]), ["two", "three"], "each once")
     }))
 
-  test("log without the facts of their neighbours where they have none", () =>
+  test("log without the facts of other callers if they have none", () =>
     Effect.gen(function*() {
       const records: Array<Record> = []
       yield* Effect.all([

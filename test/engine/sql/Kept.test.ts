@@ -6,7 +6,7 @@ import { Database, StorageFailed } from "../../../src/engine/sql/Database.ts"
 import { kept, keptTotal } from "../../../src/engine/sql/KeptCounts.ts"
 import { sqlite, useDatabase } from "../../support/Databases.ts"
 
-describe("totals that are kept", () => {
+describe("totals that are cached", () => {
   const database = useDatabase(sqlite)
 
   /** A count that returns `rows`, and the number of times it ran. */
@@ -16,7 +16,7 @@ describe("totals that are kept", () => {
     return { count, times: Ref.get(times) }
   })
 
-  it.effect("are those that are expensive, for a time that grows with them", () =>
+  it.effect("are the expensive ones, for a time that grows with their cost", () =>
     database.use(Effect.gen(function*() {
       const cheap = yield* counting(100_000)
       for (let time = 0; time < 3; time++) assert.strictEqual(yield* keptTotal("cheap", {}, cheap.count), 100_000)
@@ -51,7 +51,7 @@ describe("totals that are kept", () => {
       assert.strictEqual(yield* there, 300_000)
     }))))
 
-  it.effect("are no failures, and the oldest makes room when there are too many", () =>
+  it.effect("never include failures, and the oldest is dropped when there are too many", () =>
     database.use(Effect.gen(function*() {
       const failed = new StorageFailed({ statement: "count", detail: "not done", transient: false })
       const rows = (many: number) => many

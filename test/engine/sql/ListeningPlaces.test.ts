@@ -12,7 +12,7 @@ import { column, sql } from "../../support/Graph.ts"
 describe("sessions that listen on PostgreSQL", () => {
   const database = useDatabase(postgres)
 
-  it.live("are as many as there are places; the next one waits without a connection and takes a place that is left", () =>
+  it.live("are as many as there are places; the next one waits without a connection and takes the first free place", () =>
     database.use(Effect.gen(function*() {
       const options = { url: Redacted.make(database.url()), pool_max: 1, acquire_timeout_ms: 5000 }
       const connector = new Connector(yield* readUrl(options))

@@ -15,7 +15,7 @@ describe("a SQLite file in use", () => {
       renameSync(`${path}.copy`, path)
     }]
   ] as const
-  it.effect.each(cases)("that is %s is noticed within seconds", ([word, change]) =>
+  it.effect.each(cases)("is seen to be %s within seconds", ([word, change]) =>
     Effect.gen(function*() {
       const path = join(freshDirectory(), "acme.db")
       const driver = yield* openDriver(`sqlite://${path}`)

@@ -14,11 +14,11 @@ import { count, eventsOf, fieldsOf, migrationsOf, openDriver } from "../../suppo
 import { minimalConfig } from "../../support/Server.ts"
 
 /*
- * Migrations beside a session that reads every table for long, as a backup does, on PostgreSQL. A statement that waits
- * for a lock of such a table holds up every later statement on it.
+ * Migrations during a session that reads every table for a long time, as a backup does, on PostgreSQL. A statement that
+ * waits for a lock of such a table holds up every later statement on it.
  */
 
-/** A session of somebody else. */
+/** A session of another program. */
 const sessionOf = (url: string, application: string): Effect.Effect<Client, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.promise(async () => {
@@ -73,12 +73,12 @@ const addsColumn: Migration = {
   statements: ["CREATE TABLE whole (id INTEGER)", "ALTER TABLE nonces ADD COLUMN more BIGINT"]
 }
 
-describe("migrating PostgreSQL beside a long reader", () => {
-  it.live("lets every other statement through while a migration waits, whichever it is", () =>
+describe("migrating PostgreSQL during a long read", () => {
+  it.live("lets every other statement through while a migration waits, whichever migration it is", () =>
     Effect.scoped(Effect.gen(function*() {
       const { beside, driver, reader } = yield* open
       const migrations = yield* migrationsOf("postgres")
-      // A statement that is held up fails then, in place of waiting for ever.
+      // A delayed statement fails then, and does not wait for ever.
       yield* query(beside, "SET lock_timeout = '10s'")
       const waited: Array<string> = []
       for (const [index, { name }] of migrations.entries()) {
@@ -101,7 +101,7 @@ describe("migrating PostgreSQL beside a long reader", () => {
       assert.includeMembers(waited, ["0016_upstream_asks", "0038_nonce_moments"])
     })))
 
-  it.live("names the session that it waits for, gives up in the end, and has changed nothing", () => {
+  it.live("names the session that it waits for, gives up in the end, and changes nothing", () => {
     const records: Array<Record> = []
     return Effect.scoped(Effect.gen(function*() {
       const { driver, reader } = yield* open
@@ -137,7 +137,7 @@ describe("migrating PostgreSQL beside a long reader", () => {
     }))
   })
 
-  it.live("waits for another process that migrates, for as long as that takes", () =>
+  it.live("waits for another process that migrates, however long that takes", () =>
     Effect.scoped(Effect.gen(function*() {
       const { beside, driver, reader } = yield* open
       yield* query(reader, "SELECT pg_advisory_lock(4738219001)")

@@ -46,7 +46,7 @@ describe("a PostgreSQL server whose connections are taken by others", () => {
     await cluster?.stop()
   })
 
-  /** Counts connections that are tried through the address. */
+  /** Counts the attempts to connect through the address. */
   const tried = (times: number) =>
     Effect.map(Deferred.make<void>(), (enough) => {
       let count = 0
@@ -57,7 +57,7 @@ describe("a PostgreSQL server whose connections are taken by others", () => {
       return Deferred.await(enough)
     })
 
-  it.live("is waited for: a request gets the first connection that is free, also at the start", () =>
+  it.live("delays a request until a connection is free, also at the start", () =>
     Effect.gen(function*() {
       yield* Effect.promise(take)
       const asked = yield* tried(3)
@@ -81,7 +81,7 @@ describe("a PostgreSQL server whose connections are taken by others", () => {
       yield* Fiber.join(holding)
     }).pipe(Effect.scoped))
 
-  it.live("is told about when the time is over, and what was lent serves whoever waits", () => {
+  it.live("is reported when the time is over, and a returned connection serves whoever waits", () => {
     const records: Array<Record> = []
     return Effect.gen(function*() {
       const driver = yield* openDriver(through(cluster.adminUrl, address), 2, 1000)
@@ -106,7 +106,7 @@ describe("a PostgreSQL server whose connections are taken by others", () => {
     }).pipe(Effect.scoped, Effect.provide(layerMemory(records)))
   })
 
-  it("tells what may pass from what will not", () => {
+  it("is distinguished from failures that will not pass", () => {
     const refusal = (code: string, message: string) => Object.assign(new Error(message), { code })
     assert.isTrue(isPassing(refusal("57P03", "the database system is starting up")))
     assert.isTrue(isPassing(refusal("08P01", "no more connections allowed (max_client_conn)")))

@@ -22,14 +22,14 @@ describe("pages", () => {
       assert.deepStrictEqual((yield* Stream.runCollect(pagesOf(many))).flat(), rows(many))
     }).pipe(Effect.runPromise))
 
-  it.effect("are read no further than they are wanted", () =>
+  it.effect("are read only as far as they are wanted", () =>
     Effect.gen(function*() {
       const asked: Array<number> = []
       yield* Stream.runHead(pagesOf(7, asked))
       assert.deepStrictEqual(asked, [0])
     }))
 
-  it.live("let other work have its turn between two of them", () =>
+  it.live("let other work run between two of them", () =>
     Effect.gen(function*() {
       const seen: Array<string> = []
       setImmediate(() => seen.push("other work"))
@@ -39,7 +39,7 @@ describe("pages", () => {
 })
 
 describe("inBatches", () => {
-  it.live("goes on until a pass finds less than the limit, and counts all of them", () =>
+  it.live("continues until a pass finds less than the limit, and returns the sum of all passes", () =>
     Effect.gen(function*() {
       const found = [5, 5, 2, 9]
       const asked: Array<number> = []

@@ -17,8 +17,8 @@ import { freshPostgresUrl } from "../../support/Databases.ts"
 import { column, migrationsOf, openDriver, sql } from "../../support/Graph.ts"
 
 /*
- * `database.pooling = "transaction"`: nothing that a proxy that pools transactions would lose or mix up stays in a
- * session. The test checks that on the server itself.
+ * `database.pooling = "transaction"`: a session keeps no state that a proxy in this mode would lose or confuse. The
+ * test checks that on the server itself.
  */
 
 const pooled = (url: string, more: { readonly listen_url?: Redacted.Redacted } = {}) =>
@@ -45,7 +45,7 @@ const transactionSettings = Effect.flatMap(
 )
 
 describe("transaction pooling on PostgreSQL", () => {
-  it.live("leaves no prepared statement, no setting and no lock in a session, and bounds transactions all the same", () =>
+  it.live("leaves no prepared statement, no setting and no lock in a session, and still limits the time of transactions", () =>
     Effect.gen(function*() {
       const url = yield* Effect.promise(freshPostgresUrl)
       const driver = yield* pooled(url)
@@ -77,7 +77,7 @@ describe("transaction pooling on PostgreSQL", () => {
       )
     }))
 
-  it.live("migrates once, whoever begins at the same time", () =>
+  it.live("migrates once, also when several processes begin at the same time", () =>
     Effect.gen(function*() {
       const url = yield* Effect.promise(freshPostgresUrl)
       const migrations = yield* migrationsOf("postgres")
@@ -93,7 +93,7 @@ describe("transaction pooling on PostgreSQL", () => {
     }))
 
   for (const listens of [false, true]) {
-    it.live(`finds what another process enqueued by ${listens ? "listening at listen_url" : "polling"}`, () =>
+    it.live(`finds a job of another process by ${listens ? "listening at listen_url" : "polling"}`, () =>
       Effect.gen(function*() {
         const records: Array<Record> = []
         const url = yield* Effect.promise(freshPostgresUrl)

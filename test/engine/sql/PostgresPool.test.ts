@@ -47,7 +47,7 @@ describe("a pool of connections to PostgreSQL", () => {
     vi.useRealTimers()
   })
 
-  it("closes what is idle for long, except for the last one, which serves what comes by and by", async () => {
+  it("closes connections that are idle for long, except for the last one, which serves occasional statements", async () => {
     vi.useFakeTimers({ toFake: ["setInterval"] })
     const pool = poolOf(await freshPostgresUrl(), { idle: 0 })
     const lent = await Promise.all([lend(pool), lend(pool), lend(pool)])
@@ -64,7 +64,7 @@ describe("a pool of connections to PostgreSQL", () => {
     await pool.end()
   })
 
-  it("keeps no connection for longer than its life, whether it is used or not", async () => {
+  it("keeps no connection longer than its maximum age, whether it is used or not", async () => {
     vi.useFakeTimers({ toFake: ["setInterval"] })
     const pool = poolOf(await freshPostgresUrl(), { life: 1 })
     const sessions = new Set<unknown>()
@@ -82,14 +82,14 @@ describe("a pool of connections to PostgreSQL", () => {
     await idle.end()
   })
 
-  it("lends no connection that the server is about to end for being idle", async () => {
+  it("does not use a connection that the server is about to end because it is idle", async () => {
     const pool = poolOf(await freshPostgresUrl(), {}, 0)
     const sessions = new Set([await useOnce(pool), await useOnce(pool)])
     assert.strictEqual(sessions.size, 2)
     await pool.end()
   })
 
-  it("ends when every connection has been given back, and lends none any more", async () => {
+  it("ends when every connection has been returned, and then gives out none", async () => {
     const pool = poolOf(await freshPostgresUrl(), {})
     const { client, giveBack } = await lend(pool)
     const end = pool.end()

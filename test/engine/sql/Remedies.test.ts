@@ -12,9 +12,9 @@ import * as Sqlite from "../../../src/engine/sql/Sqlite.ts"
 import { databases, freshDirectory } from "../../support/Databases.ts"
 import { migrationsOf, openDriver, sql } from "../../support/Graph.ts"
 
-describe("what can be done about a failure of the database", () => {
+describe("the advice about a failure of the database", () => {
   describe.each(databases)("on $name", ({ dialect, freshUrl }) => {
-    it.effect("is said of a schema that is not there, and of tables nobody told of", () =>
+    it.effect("covers a schema that does not exist, and tables that are missing", () =>
       Effect.gen(function*() {
         const driver = yield* openDriver(yield* Effect.promise(freshUrl))
         yield* Effect.gen(function*() {
@@ -32,7 +32,7 @@ describe("what can be done about a failure of the database", () => {
       }))
   })
 
-  it.effect("is said of a file that is damaged", () =>
+  it.effect("covers a damaged file", () =>
     Effect.gen(function*() {
       const path = join(freshDirectory(), "damaged.db")
       writeFileSync(path, Buffer.alloc(8192, "no database"))
@@ -43,7 +43,7 @@ describe("what can be done about a failure of the database", () => {
       assert.match(withRemedy(code, cause instanceof Error ? cause.message : ""), /put a backup in its place/)
     }))
 
-  it("is said of a proxy that takes no settings, and of a server that is away", () => {
+  it("covers a proxy that accepts no settings, and a server that is unavailable", () => {
     assert.match(withRemedy("08P01", "unsupported startup parameter: statement_timeout"), /set database\.pooling/)
     assert.match(withRemedy("57P03", "the database system is starting up"), /continues when the server is back/)
     assert.match(withRemedy("25006", "cannot execute INSERT in a read-only transaction"), /takes no writes/)

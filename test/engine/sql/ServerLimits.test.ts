@@ -10,7 +10,7 @@ import { freshPostgresUrl } from "../../support/Databases.ts"
 import { sqlAt } from "../../support/OpenDatabase.ts"
 import { patienceMs } from "../../support/Patience.ts"
 
-/* Time limits of an administrator, by ALTER DATABASE, and those of the configuration. */
+/* Time limits that an administrator sets with ALTER DATABASE, and those of the configuration. */
 
 const names = ["idle_in_transaction_session_timeout", "lock_timeout", "statement_timeout"]
 
@@ -71,7 +71,7 @@ describe("time limits of PostgreSQL", () => {
       })
   )
 
-  it.live("bound reads beside the service too", () =>
+  it.live("also apply to reads outside of requests", () =>
     Effect.gen(function*() {
       const driver = yield* open(yield* databaseWith({ statement_timeout: "3s" }))
       const aside = driver.aside ?? assert.fail("nothing runs beside")
@@ -79,7 +79,7 @@ describe("time limits of PostgreSQL", () => {
       assert.deepStrictEqual(yield* found, ["30s", "10s", "3s"])
     }))
 
-  it.live("on idle sessions end neither the listening connection nor a request", () =>
+  it.live("for idle sessions end neither the listening connection nor a request", () =>
     Effect.gen(function*() {
       const known = yield* Effect.promise(() =>
         freshPostgresUrl().then((url) => sqlAt(url, "SELECT 1 FROM pg_settings WHERE name = 'idle_session_timeout'"))
@@ -96,7 +96,7 @@ describe("time limits of PostgreSQL", () => {
       }
       const ended = yield* Effect.forkChild(listen("things", ear))
       yield* Deferred.await(listening)
-      // A session that began later is the clock: the server ends it for being idle.
+      // A later session serves as the clock: the server ends it because it is idle.
       yield* Effect.promise(async () => {
         const clock = new Client({ connectionString: url })
         const over = new Promise((resolve) => clock.on("error", resolve))

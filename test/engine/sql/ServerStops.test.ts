@@ -16,7 +16,7 @@ import { freePort } from "../../support/Ports.ts"
 import type { PostgresCluster } from "../../support/Postgres.ts"
 import { startPostgres } from "../../support/Postgres.ts"
 
-/* A PostgreSQL server that goes away while something is under way there, and a proxy that refuses in its place. */
+/* A PostgreSQL server that crashes during an operation, and a proxy that refuses in its place. */
 
 const until = (url: string, statement: string) =>
   Effect.repeat(Effect.delay(Effect.promise(() => sqlAt(url, statement)), 20), {
@@ -36,7 +36,7 @@ describe("a server that crashes", () => {
 
   afterAll(() => cluster?.stop())
 
-  it.live("while a COMMIT waits there: the commit counts as failed, and nothing is said to be done", () =>
+  it.live("during a COMMIT makes that commit count as failed, and nothing is reported as done", () =>
     Effect.gen(function*() {
       // The server commits, and then waits for a standby that does not exist before it answers.
       yield* Effect.promise(() => sqlAt(url, "ALTER SYSTEM SET synchronous_standby_names = '*'"))
@@ -58,14 +58,14 @@ describe("a server that crashes", () => {
       yield* Effect.promise(() => sqlAt(url, "ALTER SYSTEM RESET synchronous_standby_names"))
       yield* Effect.promise(() => sqlAt(url, "SELECT pg_reload_conf()"))
       yield* until(url, "SELECT 1 WHERE current_setting('synchronous_standby_names') = ''")
-      // The commit is there though nobody was told. So whoever asks again must be able to.
+      // The commit took effect although nobody was told, so it must be possible to ask again.
       assert.lengthOf(yield* Effect.promise(() => sqlAt(url, "SELECT 1 FROM things")), 1)
       yield* Effect.provideService(insert, Database, driver)
       assert.strictEqual(told, 1)
       assert.lengthOf(yield* Effect.promise(() => sqlAt(url, "SELECT 1 FROM things")), 1)
     }).pipe(Effect.scoped))
 
-  it.live("while a migration is under way: nothing of it is there, it says why, and it runs again", () => {
+  it.live("during a migration leaves nothing of it, is reported with its reason, and the migration runs again", () => {
     const records: Array<Record> = []
     const migration = (last: string): Migration => ({
       version: 1,
@@ -138,7 +138,7 @@ describe("a proxy that answers 08P01", () => {
     await cluster?.stop()
   })
 
-  it.live("to a statement: that statement fails by its code, and the connection serves nobody else", () =>
+  it.live("to a statement makes that statement fail by its code, and the connection is not used again", () =>
     Effect.gen(function*() {
       const driver = yield* openDriver(url, 1)
       const one = { text: "SELECT 1 AS one", order: [], reads: true }
@@ -150,7 +150,7 @@ describe("a proxy that answers 08P01", () => {
       assert.deepStrictEqual(yield* driver.single(one, []), [{ one: 1 }])
     }).pipe(Effect.scoped))
 
-  it.live("to a new connection: it waits while that may pass, and fails at once where it will not", () =>
+  it.live("to a new connection causes a wait if the condition may pass, and a failure at once if not", () =>
     Effect.gen(function*() {
       answer = "no more connections allowed (max_client_conn)"
       refused = 0

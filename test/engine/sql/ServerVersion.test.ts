@@ -6,7 +6,7 @@ import * as Postgres from "../../../src/engine/sql/Postgres.ts"
 import type { PostgresCluster } from "../../support/Postgres.ts"
 import { startPostgres } from "../../support/Postgres.ts"
 
-/* `npm run postgres -- 12` runs this on a server that is really so old. */
+/* `npm run postgres -- 12` runs this on a server of that version. */
 
 let server: PostgresCluster
 beforeAll(async () => {
@@ -54,12 +54,12 @@ describe("the version of a PostgreSQL server", () => {
       )
     }))
 
-  it.live("from 13 on is taken", () =>
+  it.live("from 13 on is accepted", () =>
     Effect.gen(function*() {
       yield* opened(yield* databaseOf(130_000))
     }))
 
-  it.live("is the one that the server itself has", () =>
+  it.live("is the one that the server itself reports", () =>
     Effect.gen(function*() {
       const url = yield* Effect.promise(() => server.createDatabase())
       const [row] = yield* Effect.promise(() => ask(url, "SHOW server_version_num"))

@@ -29,7 +29,7 @@ const seen = statement({
   sql: () => `SELECT pg_is_in_recovery()::int AS "standby", (SELECT count(*) FROM things) AS "count"`
 })
 
-/** The same, and takes long at a standby. */
+/** The same read, which takes long at a standby. */
 const slowlySeen = statement({
   name: "things_slowly_seen",
   params: {},
@@ -68,20 +68,20 @@ describe("the lag of a server", () => {
     return typeof lag === "number" ? lag : `${lag.outcome}: ${lag.detail}`
   }
 
-  it("is none while it has all of the log, however long ago the last commit was", () =>
+  it("is none while the server has all of the log, however long ago the last commit was", () =>
     assert.strictEqual(detail({ ...following, replayed: 3 }), 0))
 
-  it("is the age of the last commit that it has, by the clock of the primary", () =>
+  it("is the age of the last commit that the server has, by the clock of the primary", () =>
     assert.strictEqual(detail({ ...following, log: 499, replayed: 1990, now: 5 }), 10))
 
-  it("is never below none", () => assert.strictEqual(detail({ ...following, log: 499, replayed: 2001 }), 0))
+  it("is never negative", () => assert.strictEqual(detail({ ...following, log: 499, replayed: 2001 }), 0))
 
   it("is too long beyond the limit, and unknown before the first commit", () => {
     assert.match(String(detail({ ...following, log: 499, replayed: 1969.9 })), /^behind: it is 30 s behind/)
     assert.match(String(detail({ ...following, log: 499, replayed: null })), /^behind: it has replayed no/)
   })
 
-  it("does not count for another database, another timeline and a server that follows none", () => {
+  it("does not count for another database, for another timeline, and for a server that follows none", () => {
     assert.match(String(detail({ ...following, database: "7/16385" })), /^foreign: it is no copy/)
     assert.match(String(detail({ ...following, timeline: 2 })), /^foreign: its timeline is 2/)
     assert.match(String(detail({ ...following, isStandby: false })), /^foreign: it follows no server/)
@@ -163,7 +163,7 @@ describe("reads of a standby", () => {
       assert.strictEqual(inside.standby, 0)
     }).pipe(Effect.scoped))
 
-  it.live("are of nobody who does not serve", () =>
+  it.live("are not made by a process that does not serve", () =>
     Effect.gen(function*() {
       const driver = yield* opened({ isServing: false })
       assert.isUndefined(driver.standby)
@@ -171,7 +171,7 @@ describe("reads of a standby", () => {
       assert.deepStrictEqual([row.standby, lag], [0, undefined])
     }).pipe(Effect.scoped))
 
-  it.live("say how far behind they are, and leave the standby as long as it lacks a change", () =>
+  it.live("report how far behind they are, and leave the standby while it lacks a change", () =>
     Effect.gen(function*() {
       const driver = yield* opened()
       yield* until(driver, 1)
@@ -190,7 +190,7 @@ describe("reads of a standby", () => {
       assert.strictEqual(after.count, before.count + 1)
     }).pipe(Effect.scoped))
 
-  it.live("are tried again at the primary if they fail", () =>
+  it.live("are repeated at the primary if they fail", () =>
     Effect.gen(function*() {
       const driver = yield* opened()
       const [{ count }] = yield* until(driver, 1)
@@ -201,7 +201,7 @@ describe("reads of a standby", () => {
       }))
     }).pipe(Effect.scoped))
 
-  it.live("leave a standby that is too far behind, and come back", () => {
+  it.live("leave a standby that is too far behind, and return to it later", () => {
     const records: Array<Record> = []
     return Effect.gen(function*() {
       const driver = yield* opened({ read_max_lag_seconds: 1 })
@@ -219,7 +219,7 @@ describe("reads of a standby", () => {
     }).pipe(Effect.scoped, Effect.provide(layerMemory(records)))
   })
 
-  it.live("leave a standby that does not answer, and come back", () => {
+  it.live("leave a standby that does not answer, and return to it later", () => {
     const records: Array<Record> = []
     return Effect.gen(function*() {
       const driver = yield* opened()
@@ -239,7 +239,7 @@ describe("reads of a standby", () => {
     }).pipe(Effect.scoped, Effect.provide(layerMemory(records)))
   })
 
-  it.live("go to the primary when their connection breaks, and the next one to the standby", () => {
+  it.live("go to the primary when their connection breaks, and the next one goes to the standby", () => {
     const records: Array<Record> = []
     return Effect.gen(function*() {
       const driver = yield* opened()
@@ -266,7 +266,7 @@ describe("reads of a standby", () => {
       twice
     ]] as const
   ) {
-    it.live(`go to the primary when the standby ends ${what} for its replay, and nothing is said to have failed`, () => {
+    it.live(`go to the primary when the standby ends ${what} for its replay, and no failure is logged`, () => {
       const records: Array<Record> = []
       return Effect.gen(function*() {
         for (const text of ["ALTER SYSTEM SET max_standby_streaming_delay = 0", "SELECT pg_reload_conf()"]) {

@@ -36,7 +36,7 @@ const countPlans = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<number
 describe("a join on SQLite", () => {
   const { test } = useStore(sqlite)
 
-  test("is planned once, whatever is bound", () =>
+  test("is planned once, whatever values are bound", () =>
     Effect.gen(function*() {
       const values = ["one", "two", "three"]
       for (const value of values) yield* run(insert, { value })

@@ -21,11 +21,11 @@ const events = {
   baking_failed: error("oven")
 } as const
 
-/** A log whose vocabulary is not that of the engine. */
+/** A log whose vocabulary differs from that of the engine. */
 const bakery = makeLog<typeof fields, typeof events>(events)
 
 describe("a record", () => {
-  test("has the level and outcome its event is declared with, and the time of its fiber", () =>
+  test("has the declared level and outcome of its event, and the time of its fiber", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(1_234)
       yield* bakery.emit("bread_baked", { oven: "a", loaves: 3 })
@@ -42,7 +42,7 @@ describe("a record", () => {
       assert.deepStrictEqual(records[3]?.fields, { statement: "s", error: "e" })
     }))
 
-  test("of a request is weighed by what it reports", () =>
+  test("of a request gets its level from the outcome that it reports", () =>
     Effect.gen(function*() {
       const [probe, other] = [{ method: "GET", path: "/ready" }, { method: "POST", path: "/ready" }]
       for (
@@ -59,7 +59,7 @@ describe("a record", () => {
       ])
     }))
 
-  it.effect("is not built when the filter refuses its event or level", () =>
+  it.effect("is not built if the filter refuses its event or level", () =>
     Effect.gen(function*() {
       const written: Array<string> = []
       const asked: Array<string> = []
@@ -82,9 +82,9 @@ describe("a record", () => {
       assert.deepStrictEqual(asked, ["request_shed warn", "request_completed debug", "request_completed info"])
     }))
 
-  it.effect("goes nowhere, and harms nothing, without a log", () => emit("request_shed", {}))
+  it.effect("is dropped without harm if there is no log", () => emit("request_shed", {}))
 
-  it("is one of the declared events, with all of its fields and no other", () => {
+  it("is one of the declared events, with all of its fields and no others", () => {
     // @ts-expect-error no such event
     void bakery.emit("bread_eaten", {})
     // @ts-expect-error an event of another vocabulary
@@ -101,7 +101,7 @@ describe("a record", () => {
 })
 
 describe("the facts of a request", () => {
-  test("are on every record of its fiber and of those it starts", () =>
+  test("appear in every record of its fiber and of the fibers that it starts", () =>
     Effect.gen(function*() {
       yield* emit("request_shed", {})
       const served = Effect.gen(function*() {
@@ -113,7 +113,7 @@ describe("the facts of a request", () => {
       assert.deepStrictEqual(records.map(({ span }) => span["request_id"]), [undefined, "one", "one", undefined])
     }))
 
-  test("are never those of another request served at the same time", () =>
+  test("are never those of another request that is served at the same time", () =>
     Effect.gen(function*() {
       const go = yield* Deferred.make<void>()
       const serve = (request_id: string) =>
@@ -135,7 +135,7 @@ describe("the facts of a request", () => {
       for (const { fields, span } of records) assert.strictEqual(span["request_id"], fields["oven"] as string)
     }))
 
-  test("hold in what is raced and forked within, and end where it ends", () =>
+  test("apply to fibers that are raced and forked inside, and end with their region", () =>
     Effect.gen(function*() {
       const told = emit("request_shed", {})
       const raced = Effect.raceFirst(told, Effect.never)
@@ -157,7 +157,7 @@ describe("the facts of a request", () => {
 })
 
 describe("a span", () => {
-  it.effect("tells of its beginning and its end, and how long it was", () =>
+  it.effect("is logged at its beginning and at its end, with its duration", () =>
     Effect.gen(function*() {
       const records: Array<Record> = []
       yield* Effect.gen(function*() {

@@ -19,7 +19,7 @@ const directives = fc.array(fc.tuple(target, word), { minLength: 1, maxLength: 6
   .map((pairs) => [...new Map(pairs)])
 
 describe("logging.filter", () => {
-  it("a level lets pass itself and whatever is graver, of every target", () => {
+  it("a level passes records of itself and of more severe levels, of every target", () => {
     for (
       const [filter, expected] of [
         ["off", []],
@@ -45,26 +45,26 @@ describe("logging.filter", () => {
     }
   })
 
-  it("the words of a target are parted by a dot or by two colons", () => {
+  it("the words of a target are separated by a dot or by two colons", () => {
     assert.deepStrictEqual(passing("acme_svc::job=debug,warn", "acme_svc.job"), levels)
     assert.deepStrictEqual(passing("acme_svc::job=debug,warn", "acme_svc.order"), ["error", "warn"])
   })
 
-  it("a target alone lets pass everything of it and nothing else", () => {
+  it("a target without a level passes all of its records and no others", () => {
     assert.deepStrictEqual(passing("acme_svc.job", "acme_svc.job"), levels)
     assert.deepStrictEqual(passing("acme_svc.job", "acme_svc.order"), [])
     assert.deepStrictEqual(passing("acme_svc", "acme_svc.order"), levels)
     assert.deepStrictEqual(passing("acme_svc=info", "library"), [])
   })
 
-  it("a target covers those below it, not those that merely begin alike", () => {
+  it("a target includes those below it, and not those with the same first letters", () => {
     assert.deepStrictEqual(passing("acme_svc.job=debug", "acme_svc.job.runner"), levels)
     assert.deepStrictEqual(passing("acme_svc.job=debug", "acme_svc.jobs"), [])
     assert.deepStrictEqual(passing("acme=debug", "acme_svc.job"), [])
     assert.deepStrictEqual(passing("acme_svc.job=debug", "acme_svc"), [])
   })
 
-  it("the longest target wins, wherever it stands", () => {
+  it("the longest target takes precedence, in any position", () => {
     for (
       const filter of [
         "warn, acme_svc=info ,acme_svc.challenge=debug,acme_svc.nonce=off",

@@ -22,8 +22,8 @@ const linesOf = (name: string) =>
     (text) => text.split("\n").filter((line) => line.startsWith(name) || line.startsWith(`# TYPE ${name}`))
   )
 
-describe("a series", () => {
-  it.effect("that is counted has the role of its process, then its own labels, and grows by what is said", () =>
+describe("a series of metrics", () => {
+  it.effect("that is counted has the role of its process, then its own labels, and grows by the given amount", () =>
     Effect.gen(function*() {
       yield* count("loaves_total", { oven: "left", grain: "rye", size: "large" })
       yield* count("loaves_total", { oven: "left", grain: "rye", size: "large" }, 2)
@@ -40,7 +40,7 @@ describe("a series", () => {
       ])
     }).pipe(Effect.provide(layer)))
 
-  it.effect("begins at 0 in every word of the labels that are left open, and keeps what was counted", () =>
+  it.effect("begins at 0 for every value of the open labels, and keeps what was counted", () =>
     Effect.gen(function*() {
       yield* count("loaves_total", { oven: "left", grain: "wheat", size: "small" })
       yield* begin("loaves_total", { oven: "left" })
@@ -63,7 +63,7 @@ describe("a series", () => {
       ])
     }).pipe(Effect.provide(layer)))
 
-  it.effect("that is sampled is what the scrape brings, and is left out where it brings nothing", () =>
+  it.effect("that is sampled has the value from the scrape, and is left out if there is none", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* linesOf("flour_kilograms{"), ["flour_kilograms{grain=\"rye\"} 3"])
       const { render } = yield* Metrics
@@ -73,10 +73,10 @@ describe("a series", () => {
       assert.notInclude(yield* render(new Map()), "flour")
     }).pipe(Effect.provide(layer)))
 
-  it.effect("is counted nowhere, and harms nothing, in a process without metrics", () =>
+  it.effect("is not counted in a process without metrics, and this does no harm", () =>
     Effect.andThen(begin("loaves_total", { oven: "left" }), count("baking_seconds", { oven: "left" }, 1)))
 
-  it("is counted by its declaration alone", () => {
+  it("is counted only as declared", () => {
     // @ts-expect-error no such series
     void count("rolls_total", { oven: "left" })
     // @ts-expect-error a word that the label does not have
@@ -87,7 +87,7 @@ describe("a series", () => {
     void count("baking_seconds", { oven: "left" })
     // @ts-expect-error what is sampled is not counted
     void count("flour_kilograms", { grain: "rye" })
-    // @ts-expect-error words that only the program knows have to be given
+    // @ts-expect-error values that only the program knows have to be given
     void begin("loaves_total", { grain: "rye" })
   })
 })

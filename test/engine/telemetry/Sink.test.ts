@@ -34,7 +34,7 @@ const writesOf = (options: Omit<SinkOptions, "write">, body: Effect.Effect<unkno
     )
   })
 
-/** The lines of the output, each of which was ended. */
+/** The lines of the output, each of which was terminated. */
 const linesOf = (options: Omit<SinkOptions, "write">, body: Effect.Effect<unknown>) =>
   Effect.map(writesOf(options, body), (writes) => {
     const lines = writes.join("").split("\n")
@@ -59,7 +59,7 @@ const rejected = (identifiers: ReadonlyArray<string>) => emit("order_rejected", 
 
 const failed = (error: string) => emit("worker_presence_failed", { error })
 
-/** Input from outside, with awkward characters much more often than by chance. */
+/** Input from outside, with awkward characters much more often than a random text has. */
 const remote = fc.array(
   fc.oneof(
     fc.constantFrom(
@@ -115,7 +115,7 @@ describe("JSON records", () => {
       })
     }))
 
-  it.effect("flattened have the fields of the event beside the rest, and the span apart", () =>
+  it.effect("if flattened, have the fields of the event at the top level, and the span apart", () =>
     Effect.gen(function*() {
       const line = yield* lineOf(
         { ...json, flatten: true },
@@ -133,7 +133,7 @@ describe("JSON records", () => {
       })
     }))
 
-  it.effect("leave out what is not known and keep what is false, zero or empty", () =>
+  it.effect("leave out unknown values and keep those that are false, zero or empty", () =>
     Effect.gen(function*() {
       const line = yield* lineOf(
         json,
@@ -179,7 +179,7 @@ describe("records for people", () => {
       )
     }))
 
-  it.effect("quote what could be read as something else", () =>
+  it.effect("quote values that could be mistaken for something else", () =>
     Effect.gen(function*() {
       for (
         const [error, shown] of [
@@ -218,7 +218,7 @@ describe("records for people", () => {
       ])
     }))
 
-  it.effect("colour the level alone", () =>
+  it.effect("use colour for the level alone", () =>
     Effect.gen(function*() {
       const line = yield* lineOf({ ...human, colours: true }, failed("\u001b[31mred\u001b[0m"))
       const level = "\u001b[33mWARN \u001b[0m"
@@ -239,7 +239,7 @@ for (const [form, options] of [["JSON", json], ["text", human]] as const) {
         }
       }))
 
-    it.effect("of many names the first ten are shown, and how many there were", () =>
+    it.effect("the first ten of many names are shown, with the total number", () =>
       Effect.gen(function*() {
         const names = Array.from({ length: 100 }, (_, index) => `<n${index}>`)
         const line = yield* lineOf(options, rejected(names))
@@ -248,9 +248,9 @@ for (const [form, options] of [["JSON", json], ["text", human]] as const) {
         assert.notInclude(yield* lineOf(options, rejected(names.slice(0, 10))), "identifiers_total")
       }))
 
-    it.effect("a secret shows nothing of itself", () =>
+    it.effect("the value of a secret is never shown", () =>
       Effect.gen(function*() {
-        // An error of types in the service. The test shows what such an error would reveal.
+        // A type error of the service. The test shows what such an error would reveal.
         const secret = Redacted.make("hunter2") as unknown as string
         const body = withinSpan({ request_id: secret }, 0, Effect.all([failed(secret), rejected([secret])]))
         const text = (yield* linesOf(options, body)).join("\n")
@@ -258,7 +258,7 @@ for (const [form, options] of [["JSON", json], ["text", human]] as const) {
         assert.include(text, "redacted")
       }))
 
-    it.effect("spans are told of as far as logging.span_events says", () =>
+    it.effect("spans are logged as logging.span_events says", () =>
       Effect.gen(function*() {
         const told = { none: [], close: ["span_closed"], full: ["span_opened", "span_closed"] } as const
         for (const spanEvents of ["none", "close", "full"] as const) {
@@ -270,7 +270,7 @@ for (const [form, options] of [["JSON", json], ["text", human]] as const) {
         }
       }))
 
-    it.effect("only what the filter lets pass is written", () =>
+    it.effect("only records that pass the filter are written", () =>
       Effect.gen(function*() {
         const filter = parseFilter("acme_svc=warn,acme_svc.tls=off,acme_svc.job=debug")
         const lines = yield* linesOf(
@@ -311,7 +311,7 @@ describe("lines", () => {
       )
     }))
 
-  it.effect("that were not taken are counted by the first that is", () =>
+  it.effect("that could not be written are counted by the next one that could", () =>
     Effect.gen(function*() {
       const writes: Array<string> = []
       const full = Object.assign(new Error("no space left"), { code: "ENOSPC" })
@@ -348,7 +348,7 @@ describe("lines", () => {
       assert.deepInclude(events[4], { event: "server_log_gap", outcome: "advisory" })
     }))
 
-  it.effect("that tell an error are out at once, with what came before them", () =>
+  it.effect("about an error are written at once, together with the lines before them", () =>
     Effect.gen(function*() {
       const writes: Array<string> = []
       yield* Effect.gen(function*() {
@@ -372,7 +372,7 @@ describe("lines", () => {
     { discard: true }
   )
 
-  it.effect("keep nobody waiting when the reader is slow, and all arrive", () =>
+  it.effect("delay nobody when the reader is slow, and all arrive", () =>
     Effect.gen(function*() {
       const slow = new PassThrough({ highWaterMark: 1 })
       yield* Effect.provide(many, Sink.make({ ...json, write: (one) => void slow.write(one) }).layer)
@@ -384,7 +384,7 @@ describe("lines", () => {
       )
     }))
 
-  it.effect("written to a reader that has gone are lost, and whoever logs goes on", () =>
+  it.effect("to a reader that has ended are lost, and the caller continues", () =>
     Effect.gen(function*() {
       const reader = yield* Effect.acquireRelease(
         Effect.sync(() =>

@@ -52,7 +52,7 @@ describe("the subset", () => {
       assert.strictEqual(yield* rendered(text, variables), expected)
     }))
 
-  it.effect("encodes any value as JSON, so that a reader gets it back", () =>
+  it.effect("encodes any value as JSON, and a parser gets the same value back", () =>
     Effect.gen(function*() {
       const values = [
         "a\r\n\"\\</script>\u0000\u2028\u2029 ü 😀",
@@ -70,7 +70,7 @@ describe("the subset", () => {
       assert.strictEqual(yield* rendered("{{ absent | tojson }}"), "null")
     }))
 
-  it.effect("takes a value for data, whatever it holds", () =>
+  it.effect("treats a value as data, whatever it contains", () =>
     Effect.gen(function*() {
       const value = "{{ secret }}{% for x in y %}<b>&"
       assert.strictEqual(yield* rendered("{{ value }}", { value, secret: "s" }), value)
@@ -98,7 +98,7 @@ describe("the subset", () => {
     ["{% for a in b if c %}{% endfor %}", "email/x.body.j2:1: if is not expected there"],
     ["{% for a in b %}{{ loop.index0 }}{% endfor %}", "email/x.body.j2:1: loop.index0 is not known"],
     ["{{ (a }}", "email/x.body.j2:1: the end of the tag is not expected there"],
-    // The engine itself refuses these, in its own words.
+    // The engine itself refuses these, with its own message.
     ["a\n{% if a %}", "email/x.body.j2:2: syntax error: unexpected end of input, expected end of block"],
     ["{{ a", "email/x.body.j2:1: syntax error: unexpected end of input, expected end of variable block"]
   ])("refuses %j", ([text, expected]) =>
@@ -108,7 +108,7 @@ describe("the subset", () => {
 })
 
 describe("the engine", () => {
-  it.effect("escapes for HTML by the name, includes by name, and refuses what is absent", () =>
+  it.effect("escapes for HTML by the file name, includes by name, and refuses what is absent", () =>
     Effect.gen(function*() {
       const templates = yield* compile([
         { name: "layout.html.j2", text: "<h1>{% block title %}{% endblock %}</h1>" },
@@ -157,7 +157,7 @@ describe("the engine", () => {
       yield* Effect.scoped(compile([ui, { name: "a.html", text }], own))
     }))
 
-  it.effect("names every template that does not compile, its line and why, and quotes nothing of it", () =>
+  it.effect("names every template that does not compile, with line and reason, and quotes nothing of it", () =>
     Effect.gen(function*() {
       const sources = [
         { name: "a.j2", text: "fine" },
@@ -178,7 +178,7 @@ describe("the engine", () => {
       assert.strictEqual(yield* rendered("{{ 1 }}"), "1")
     }))
 
-  it.effect("stops a rendering that takes too much memory, and those that were compiled before go on", () =>
+  it.effect("stops a rendering that takes too much memory, and templates that were compiled before still work", () =>
     Effect.gen(function*() {
       const language = { ...pages, fuel: 5_000_000, filters: { own: (value: unknown) => `own ${String(value)}` } }
       const before = yield* compile([{ name: "a.html", text: "{{ a|own }}" }], language)
@@ -204,7 +204,7 @@ describe("the engine", () => {
       assert.strictEqual(yield* before.render("a.html", { a: 1 }), "own 1")
     }).pipe(Effect.scoped))
 
-  it.effect("keeps what would damage the engine away from it", () =>
+  it.effect("never gets an input that would damage it", () =>
     Effect.gen(function*() {
       const damaging = [
         `{{ ${"1 + ".repeat(100_000)}1 }}`,
