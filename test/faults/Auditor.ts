@@ -23,11 +23,12 @@ export interface Findings {
 const idOf = (url: string): string => url.slice(url.lastIndexOf("/") + 1)
 
 /**
- * This is more than a day, so that a job whose time was written by a clock a day ahead still counts as one to wait for.
+ * This is more than a day. A clock that is a day ahead may have written a job's time, and the audit still waits for
+ * that job.
  */
 const farSeconds = 90_000
 
-/** Waits until the queue holds only periodic jobs; this includes the jobs a dead process held. */
+/** Waits until the queue has only periodic jobs. This includes the jobs that a dead process held. */
 const awaitQuiet = async ({ databaseUrl }: Site): Promise<void> => {
   const alive = "SELECT kind, dedup_key, status FROM jobs WHERE status IN ('ready', 'running') AND dedup_key <> 'all'"
   for (const end = Date.now() + patienceMs;; await delay(200)) {
@@ -61,7 +62,7 @@ const repeated = (values: ReadonlyArray<string>): ReadonlyArray<string> => {
   return values.filter((value) => seen.has(value) || !seen.add(value))
 }
 
-/** The faults of an account, as its client sees it. */
+/** The mistakes in an account that its client can see. */
 const askAccount = async (entry: AccountEntry, lost: Array<string>, twice: Array<string>): Promise<void> => {
   const { session, url } = entry
   const answer = await session.post(url)
@@ -87,7 +88,7 @@ const isReasoned = async ({ account: { session } }: OrderEntry, order: OrderBody
   return false
 }
 
-/** The faults of an order, as its client sees it. */
+/** The mistakes in an order that its client can see. */
 const askOrder = async (entry: OrderEntry, lost: Array<string>): Promise<void> => {
   const { account: { isDeactivated, session }, chain, isFinalized, name, url } = entry
   if (isDeactivated) return
@@ -108,7 +109,7 @@ const askOrder = async (entry: OrderEntry, lost: Array<string>): Promise<void> =
   if (chain !== undefined && now !== chain) lost.push(`the certificate of ${url} is another one now`)
 }
 
-/** The faults found in the database itself, which shows the records of every client. */
+/** The mistakes in the database itself, which has the records of every client. */
 const lookInto = async (site: Site, { accounts, orders }: Ledger, lost: Array<string>, twice: Array<string>) => {
   const { databaseUrl } = site
   const read = async (text: string) => await sqlAt(databaseUrl, text)
@@ -170,7 +171,7 @@ const lookInto = async (site: Site, { accounts, orders }: Ledger, lost: Array<st
   for (const [id] of certified) if (!withRow.has(id)) lost.push(`the audit row of the certificate of order ${id}`)
 }
 
-/** The faults found in the logs: things that may happen only once. */
+/** The mistakes in the logs: events that may happen only once. */
 const readLogs = ({ processes }: Site, twice: Array<string>): void => {
   const records = processes.flatMap((server) => server.records())
   const told = (event: string, ...fields: ReadonlyArray<string>): ReadonlyArray<string> =>
@@ -180,7 +181,10 @@ const readLogs = ({ processes }: Site, twice: Array<string>): void => {
   for (const id of repeated(told("order_finalized", "order_id"))) twice.push(`the certificate of order ${id}`)
 }
 
-/** Compares the service with the ledger once its queue is quiet: over ACME, in the database and in the logs. */
+/**
+ * Compares the service with the ledger when its queue is empty except for periodic jobs: over ACME, in the database and
+ * in the logs.
+ */
 export const audit = async (site: Site, ledger: Ledger): Promise<Findings> => {
   await awaitQuiet(site)
   const [lost, twice]: [Array<string>, Array<string>] = [[], []]

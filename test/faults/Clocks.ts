@@ -55,7 +55,7 @@ const withClocks = async (run: (clocks: Clocks) => Promise<Outcome>): Promise<Ou
   }
 }
 
-/** The clock of the host goes a day ahead under load, and is set right again. */
+/** The clock of the host is set a day ahead under load, and is then corrected. */
 export const clockJumps: Fault = {
   name: "clock a day ahead and back",
   databases: ["SQLite", "PostgreSQL"],
@@ -72,13 +72,14 @@ export const clockJumps: Fault = {
           heldTo(stage, "went on after", await goesOn(stage))
           await load.ledger.acknowledged.more(2 * clients)
         }
-        // The audit waits for a quiet queue, so it finds a job that waits for a time of the wrong clock.
+        // The audit waits until the queue has only periodic jobs, so it finds a job that waits for a time of the wrong
+        // clock.
         return 2 * rounds
       })
     )
 }
 
-/** The host that serves is 40 s ahead of the one that works, and then as far behind it. */
+/** The clock of the serving host is 40 s ahead of the clock of the working host, and then 40 s behind it. */
 export const clocksApart: Fault = {
   name: "clocks of two hosts 40 s apart",
   databases: ["PostgreSQL"],

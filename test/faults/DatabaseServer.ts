@@ -4,7 +4,7 @@ import { startPostgres } from "../support/Postgres.ts"
 import type { Fault, Means, Outcome } from "./Stage.ts"
 import { under } from "./Stage.ts"
 
-/** PostgreSQL is stopped and started, by turns like a crash and like the restart by an administrator. */
+/** PostgreSQL is stopped and started: once like a crash, and the next time like a restart by an administrator. */
 export const restartedDatabase: Fault = {
   name: "PostgreSQL restarted",
   databases: ["PostgreSQL"],
@@ -33,7 +33,7 @@ export const restartedDatabase: Fault = {
   }
 }
 
-/** One failover: the service knows an address that is pointed at the follower once the first server is gone. */
+/** One failover: the service knows an address that leads to the follower as soon as the first server is gone. */
 const failOver = async (means: Means): Promise<Outcome> => {
   const cluster = await startPostgres({ followed: true })
   let address: Forwarder | undefined

@@ -6,8 +6,8 @@ import type { Fault, Means, Stage } from "./Stage.ts"
 import { siteOn, under } from "./Stage.ts"
 
 /*
- * A receiver of all events is away, or the service dies during a delivery. Each event has to arrive under one id, no
- * event may arrive that did not happen, and orders must not be affected.
+ * A receiver of all events is unavailable, or the service is killed during a delivery. Each event must arrive under one
+ * id, no event may arrive that did not happen, and orders must not be affected.
  */
 
 /** More attempts than any outage here lasts. */
@@ -25,7 +25,7 @@ const at = (times: ReadonlyArray<number>, fraction: number): number =>
 const telling = (
   answerMillis: number,
   inject: (stage: Stage, receivers: Receivers) => Promise<number>,
-  /** Checks what arrived, once everything has. */
+  /** Checks what arrived, when everything has arrived. */
   arrived: (receivers: Receivers, measured: Stage["measured"]) => void = () => {}
 ) =>
 async (means: Means) => {
@@ -54,7 +54,7 @@ async (means: Means) => {
   }
 }
 
-/** Receivers are away, each time in another way. */
+/** The receivers are unavailable, each time in another way. */
 export const receiversAway: Fault = {
   name: "receivers of notifications away",
   databases: ["SQLite", "PostgreSQL"],

@@ -64,7 +64,7 @@ const onPostgres = async (means: Means): Promise<Outcome> => {
   }
 }
 
-/** The disk of the database fills up, and is cleared while the service runs. */
+/** The disk of the database becomes full, and is freed while the service runs. */
 export const fullDisk: Fault = {
   name: "full disk of the database",
   databases: ["SQLite", "PostgreSQL"],

@@ -57,7 +57,7 @@ const revoked = ({ ledger }: Load): ReadonlyArray<OrderEntry> =>
 
 const serialOf = ({ chain = "" }: OrderEntry): string => plainSerial(leafOf(chain).serialNumber)
 
-/** Waits until clients have been told of so many more revocations, and returns the last one. */
+/** Waits until clients have learned of this many more revocations, and returns the last one. */
 const moreRevoked = async (load: Load, count: number): Promise<OrderEntry> => {
   for (const enough = revoked(load).length + count; revoked(load).length < enough;) {
     await load.ledger.acknowledged.more(1)
@@ -77,19 +77,19 @@ const idsIn = (text: string): ReadonlyArray<string> => text.match(/[0-9a-f]{8}(?
 const isStep = (text: string): boolean =>
   /\/order\/\S+ is (?:stored as )?(?:pending|ready)$|was answered and is pending$/.test(text)
 
-/** Everything that processes have named as lost: ids of accounts and orders. */
+/** Everything that processes reported as lost: ids of accounts and orders. */
 const namedIn = ({ processes }: Site): ReadonlySet<string> =>
   new Set(
     processes.flatMap((server) => server.records()).filter(({ fields }) => fields["event"] === "db_change_lost")
       .flatMap(({ fields }) => [String(fields["account_id"]), String(fields["order_id"])])
   )
 
-/** How long processes may take until they have named everything: two of their looks, on a busy machine. */
+/** How long processes may take until they have reported everything: the time of two searches on a busy machine. */
 const namedWithinMs = 30_000
 
 /**
- * What the standby lacked is lost, and the processes must have named it. What was acknowledged before the standby was
- * cut off must be there. `before` has the ids of its accounts and orders.
+ * The standby lacked some data, which is lost. The processes must have reported it. Everything that was acknowledged
+ * before the standby was cut off must exist. `before` has the ids of those accounts and orders.
  */
 const judgeLoss = async (
   { load: { forgotten, ledger }, measured, site }: Stage,
@@ -214,7 +214,7 @@ const injected = (following: Following) => async (means: Means): Promise<Outcome
   }
 }
 
-/** A commit is answered when the standby has it, so that nothing is lost. */
+/** A commit is acknowledged when the standby has it, so nothing is lost. */
 export const failedOverSynchronously: Fault = {
   name: "primary killed, synchronous standby promoted",
   databases: ["PostgreSQL"],
@@ -222,7 +222,7 @@ export const failedOverSynchronously: Fault = {
   run: injected({ isAsynchronous: false })
 }
 
-/** The standby has everything, and shows what is a minute old when it is promoted. */
+/** The standby has everything, but shows the state of a minute ago when it is promoted. */
 export const failedOverLate: Fault = {
   name: "primary killed, standby a minute behind promoted",
   databases: ["PostgreSQL"],

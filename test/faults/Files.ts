@@ -10,7 +10,10 @@ import { NotPossible, siteOn, under } from "./Stage.ts"
 
 const fileOf = (databaseUrl: string): string => databaseUrl.slice("sqlite://".length)
 
-/** The file of the database is removed under a running service, which must notice it; then it is put back. */
+/**
+ * The file of the database is removed while the service runs, and the service must notice it. Then the file is put
+ * back.
+ */
 export const databaseFileGone: Fault = {
   name: "file of the database taken away",
   databases: ["SQLite"],
@@ -58,7 +61,7 @@ const exported = async (acme: Server): Promise<number> => {
   throw new Error("the exported list stays behind the one that is served")
 }
 
-/** A process that died has left the lock of the exported list behind. */
+/** A process was killed and has left the lock of the exported list behind. */
 export const staleLock: Fault = {
   name: "lock of a dead process beside the list",
   databases: ["SQLite"],
@@ -68,7 +71,7 @@ export const staleLock: Fault = {
       for (let round = 0; round < rounds; round++) {
         const lock = join(acme.directory, "ca.crl.lock")
         writeFileSync(lock, "")
-        // The lock was made just now, so its age proves nothing. Only its holder shows that the process is dead.
+        // The lock is new, so its age proves nothing. Only the id of its owner shows that the process is dead.
         utimesSync(lock, new Date(), new Date())
         await load.ledger.acknowledged.more(6 * clients)
         measured(`brought up to date after ${(await exported(acme)).toFixed(1)} s`)
@@ -87,7 +90,7 @@ const limit = (pid: number, files: number): void => {
 
 const openFiles = (pid: number): number => readdirSync(`/proc/${pid}/fd`).length
 
-/** For a while, no file and no socket can be opened. No order may suffer from that. */
+/** For a while, no file and no socket can be opened. This must affect no order. */
 export const descriptorsGone: Fault = {
   name: "descriptors used up",
   databases: ["SQLite", "PostgreSQL"],
@@ -99,7 +102,7 @@ export const descriptorsGone: Fault = {
         const pid = acme.pid()
         const answers = load.answers.value
         limit(pid, openFiles(pid))
-        // Clients continue over open connections, but no name of theirs can be validated.
+        // Clients continue over open connections, but none of their names can be validated.
         await load.answers.more(4 * clients)
         await delay(2000)
         limit(pid, 4096)

@@ -78,8 +78,8 @@ const fillOrders = async ({ world: { responder: { tokens } } }: Site, another: (
 }
 
 /**
- * Puts data into a service, with a build of its version, as a running service has beside the load: an account that a
- * credential has bound, and orders that are pending, ready and valid. Returns what must hold for them later.
+ * Puts data into a service with a build of its version: an account that is bound to a credential, and orders that are
+ * pending, ready and valid. Returns what must be true of them later.
  */
 export const fill = async (
   site: Site,
@@ -93,8 +93,8 @@ export const fill = async (
 }
 
 /**
- * An operator with a session, and a token for a program, made with a build of its version. Returns what must hold
- * later.
+ * Makes an operator with a session, and a token for a program, with a build of its version. Returns what must be true
+ * of them later.
  */
 export const fillOperators = async (site: Site, build: string, api: string): Promise<() => Promise<void>> => {
   const file = join(site.acme.directory, "password.txt")

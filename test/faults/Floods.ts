@@ -15,8 +15,8 @@ import { siteOn, under } from "./Stage.ts"
 const waveSize = 100
 
 /**
- * One of five connections sends one request and stays open, as a client with a further request may do. The others send
- * nothing.
+ * One of five connections sends one request and stays open. A client that has a further request does the same. The
+ * others send nothing.
  */
 const isKept = (index: number): boolean => index % 5 === 0
 
@@ -85,12 +85,12 @@ const askForNonces = async ({ load, means: { clients, rounds, say }, site }: Sta
     Number((await sqlAt(databaseUrl, `SELECT count(*) AS n FROM nonces WHERE created_at <= ${lastAt}`))[0]?.["n"])
   const rows = await stored()
   // The most nonces that may be stored: those that were asked for, by the flood and by others, and the batches that
-  // were made ahead. A batch is discarded when a tenth of its validity is over, even if nonces of it are left.
+  // were made ahead. A batch is discarded when a tenth of its validity is over, even if it has unused nonces.
   const batches = 2 + Math.floor((performance.now() - begun) / (ttlSeconds * 100))
   const most = seen.size + load.answers.value + batches * largestBatch
   if (rows > most) throw new Error(`${rows} nonces are stored, where ${most} were asked for`)
   say(`${seen.size} nonces handed out, ${rows} stored`)
-  // The rows must be deleted. The sweep is due at once and not only in half a minute.
+  // The rows must be deleted. The test makes the sweep due at once, and does not wait half a minute for it.
   await (await load.another()).poll(
     async () => {
       await sqlAt(databaseUrl, "UPDATE jobs SET run_at = 0 WHERE kind = 'nonce_sweep' AND status = 'ready'")

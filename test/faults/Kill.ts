@@ -3,8 +3,8 @@ import type { Fault, Means } from "./Stage.ts"
 import { siteOn, under } from "./Stage.ts"
 
 /**
- * Kills one of the processes and starts it again. The moments are chosen by the number of answers, so that they fall
- * into the work.
+ * Kills one of the processes and starts it again. The number of answers determines the moments, so that they come
+ * during work.
  */
 const killing = (workers: number | undefined) => async (means: Means) =>
   under(

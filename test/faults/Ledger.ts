@@ -1,10 +1,10 @@
 import type { AcmeSession } from "../support/AcmeSession.ts"
 import { Tally } from "./Tally.ts"
 
-/** The facts a client was told about its account. A fact is set when the answer with it arrives. */
+/** The facts that a client knows about its account. A fact is set when the answer with it arrives. */
 export interface AccountEntry {
   readonly url: string
-  /** The session with the key the account has now. */
+  /** The session with the present key of the account. */
   session: AcmeSession
   keyChanges: number
   isDeactivated: boolean
@@ -12,7 +12,7 @@ export interface AccountEntry {
   isHearsay: boolean
 }
 
-/** The facts a client was told about one order. */
+/** The facts that a client knows about one order. */
 export interface OrderEntry {
   readonly url: string
   readonly name: string
@@ -26,13 +26,13 @@ export interface OrderEntry {
 }
 
 /**
- * Everything that clients were told, recorded as the answers arrive. The service must not lose any recorded fact. What
- * is not recorded may or may not have happened.
+ * Everything that clients learned, recorded as the answers arrive. The service must not lose any recorded fact. A fact
+ * that is not recorded may be true or not.
  */
 export class Ledger {
   readonly accounts: Array<AccountEntry> = []
   readonly orders: Array<OrderEntry> = []
-  /** Answers that acknowledged something. */
+  /** The number of answers that acknowledged something. */
   readonly acknowledged = new Tally()
 
   account(url: string, session: AcmeSession): AccountEntry {

@@ -6,14 +6,14 @@ import { join } from "node:path"
 import { setTimeout as delay } from "node:timers/promises"
 import { promisify } from "node:util"
 
-/* Watches the revocation lists that several processes serve, as relying parties do that ask again and again. */
+/* Watches the revocation lists that several processes serve. It reads them again and again, as relying parties do. */
 
 const run = promisify(execFile)
 
-/** Where a list comes from, and how it is read. `undefined` means that there is no list now. */
+/** The source of a list, and how it is read. `undefined` means that there is no list now. */
 export interface ListSource {
   readonly name: string
-  /** Whether new lists come here late, so that only {@link ListWatch.hasEverywhere} waits for them. */
+  /** Whether new lists arrive late at this source, so that only {@link ListWatch.hasEverywhere} waits for them. */
   readonly isLate?: true
   readonly read: () => Promise<Buffer | undefined>
 }
@@ -26,9 +26,9 @@ interface Seen {
   readonly file: string
 }
 
-/** What the watch has seen so far. */
+/** The observations of the watch so far. */
 export interface ListWatch {
-  /** What was wrong with lists, in words. */
+  /** The mistakes in lists, in words. */
   readonly wrong: ReadonlyArray<string>
   /** The number of different lists that were verified. */
   readonly verified: () => number
@@ -43,7 +43,7 @@ export interface ListWatch {
   readonly hasEverywhere: (serials: ReadonlyArray<string>) => Promise<void>
   /** Whether a source has a list with this serial number. */
   readonly isListed: (serial: string) => boolean
-  /** Fails unless openssl refuses these certificates as revoked because of the last list of each source. */
+  /** Fails unless openssl, with the last list of each source, refuses these certificates as revoked. */
   readonly refuses: (certificates: ReadonlyArray<string>) => Promise<void>
   readonly stop: () => Promise<void>
 }

@@ -20,30 +20,30 @@ export interface LoadOptions {
   /** The ports that requests use by turns instead of the service's own. */
   readonly ports?: ReadonlyArray<number>
   /**
-   * Whether the service may forget an account or an order. Its client then begins again with a new account. Otherwise
-   * it gives up.
+   * Whether the service may have lost an account or an order. The client then begins again with a new account.
+   * Otherwise it gives up.
    */
   readonly isForgetful?: boolean
   /** How long they repeat a request that fails; {@link patienceMs} when not given. */
   readonly triesForMs?: number
-  /** How long a client rests before each order; not at all when not given. */
+  /** How long a client pauses before each order. There is no pause if this is absent. */
   readonly restMs?: number
 }
 
-/** Honest clients at work: every request is repeated until it is answered, and that answer is trusted. */
+/** The honest clients. Each request is repeated until it is answered, and the clients rely on that answer. */
 export interface Load {
   readonly ledger: Ledger
-  /** Answers of any kind. */
+  /** The number of answers of any kind. */
   readonly answers: Tally
-  /** Answers that blame the service. */
+  /** The number of answers that report a failure of the service. */
   readonly failures: Tally
-  /** Requests that were not answered. */
+  /** The number of requests without an answer. */
   readonly broken: Tally
-  /** Orders that ended without a certificate. */
+  /** The number of orders that ended without a certificate. */
   readonly refused: Tally
-  /** Accounts and orders that the service did not know any more. */
+  /** The number of accounts and orders that the service did not know any more. */
   readonly forgotten: Tally
-  /** Answers that differ from the documentation. */
+  /** The number of answers that differ from the documentation. */
   readonly oddities: ReadonlyArray<string>
   /** Milliseconds from newOrder to the certificate, of each order that got one. */
   readonly issuances: ReadonlyArray<number>
@@ -65,7 +65,7 @@ const oddityOf = (answer: HttpAnswer, isHead: boolean): string | undefined => {
   return isProblem && isKnown ? undefined : `${answer.status} ${answer.text.slice(0, 200)}`
 }
 
-/** Starts the clients; each goes on from one account to the next until {@link Load.finish}. */
+/** Starts the clients. Each makes one account after the other until {@link Load.finish}. */
 export const startLoad = async (options: LoadOptions): Promise<Load> => {
   const { clients, directoryUrl, ports = [], responder: { tokens } } = options
   const { origin } = new URL(directoryUrl)

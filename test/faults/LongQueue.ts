@@ -14,7 +14,7 @@ const laterSeconds = 1800
 /** The rate at which the jobs were added, per second. */
 const perSecond = 25
 
-/** Validations of challenges that do not exist: a worker claims each, looks it up, and is done. */
+/** Validations of challenges that do not exist. A worker claims each, looks it up, and has finished it. */
 const queueUp = async (databaseUrl: string, directory: string, rounds: number): Promise<void> => {
   const migrated = await runToEnd(["init"], { directory, env: { ACME_SVC_DATABASE__URL: databaseUrl } })
   if (migrated.code !== 0) throw new Error(`init: ${migrated.stderr}`)
@@ -39,7 +39,7 @@ const queueUp = async (databaseUrl: string, directory: string, rounds: number): 
        ${now} + CASE WHEN n > ${dueOf(rounds)} THEN ${laterSeconds} ELSE -n / ${perSecond} END, 0, 5, ${now}, ${now}
      FROM numbers`
   )
-  // Autovacuum would do this within a minute. A plan that was made before does not take the backlog into account.
+  // Autovacuum would do this within a minute. A plan that was made before does not know of the backlog.
   if (!isSqlite) await sqlAt(databaseUrl, "ANALYZE jobs")
 }
 

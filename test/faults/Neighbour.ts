@@ -3,7 +3,7 @@ import type { TLSSocket } from "node:tls"
 import { connect as connectTls } from "node:tls"
 import { workerData } from "node:worker_threads"
 
-/* A peer that loads a listener. It has its own thread, so that it does not slow down whoever measures newcomers. */
+/* A peer that loads a listener. It has its own thread, so that it does not slow down the measurement of new clients. */
 
 /** The load that a neighbour causes. */
 export interface Neighbourly {

@@ -9,18 +9,18 @@ import type { Fault, Stage } from "./Stage.ts"
 import { siteOn, under } from "./Stage.ts"
 
 /*
- * Neighbours keep a listener busy and fill its queue for connections. A newcomer has to be served nevertheless
+ * Other clients keep a listener busy and fill its queue for connections. A new client must be served nevertheless
  * (docs/decisions/shares.md). It waits until it is accepted, for the TLS handshake, and for one small answer.
  */
 
 /**
- * The longest wait that half of the newcomers may have. The machine has other work too, so the slowest newcomer proves
+ * The longest wait that half of the new clients may have. The machine has other work too, so the slowest one proves
  * nothing.
  */
 const mostMillis = 1000
 const giveUpMillis = 15_000
 
-/** Milliseconds until a newcomer has the first octets of an answer. */
+/** Milliseconds until a new client has the first octets of an answer. */
 const arrival = async (port: number, tls: boolean): Promise<number> => {
   const begun = performance.now()
   const at = { port, host: "127.0.0.1", localAddress: "127.0.0.3" }
@@ -38,7 +38,7 @@ const arrival = async (port: number, tls: boolean): Promise<number> => {
   return performance.now() - begun
 }
 
-/** Several arrivals, one after the other: the wait of half of them, and of the slowest. */
+/** Several new clients, one after the other: the wait of half of them, and of the slowest. */
 const arrivals = async (count: number, port: number, tls: boolean) => {
   const times: Array<number> = []
   for (let at = 0; at < count; at++) {
@@ -69,7 +69,7 @@ const refused = (directoryUrl: string): string => {
 
 const among = (tls: boolean) => async (stage: Stage): Promise<number> => {
   const { load, means: { rounds, say }, site: { acme: { directoryUrl, port } } } = stage
-  await load.finish() // only the neighbours are left beside the newcomer
+  await load.finish() // only the load of the other clients is left
   const alone = await arrivals(5, port, tls)
   const request = refused(directoryUrl)
   const neighbours = [{ repeaters: 60, connectsPerSecond: 0 }, { repeaters: 0, connectsPerSecond: 500 }].map((of) => {
@@ -97,5 +97,5 @@ const newcomers = (tls: boolean): Fault => ({
   run: async (means) => under(means, { ...await siteOn(means), tls }, among(tls))
 })
 
-/** Newcomers arrive among neighbours that connect and send requests that are refused, each as fast as they can. */
+/** New clients come while others connect and send requests that are refused, each as fast as they can. */
 export const queueing: ReadonlyArray<Fault> = [newcomers(false), newcomers(true)]

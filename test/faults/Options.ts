@@ -2,15 +2,15 @@ import { randomInt } from "node:crypto"
 import { parseArgs } from "node:util"
 import type { Fault } from "./Stage.ts"
 
-/** The words of `npm run faults`. */
+/** The options of `npm run faults`. */
 export interface Options {
   /** The number of repetitions, instead of the fault's own. */
   readonly rounds: number | undefined
   /** The size of floods and waves, as a fraction of the full size. */
   readonly share: number
-  /** Parts of names of faults; all faults if there is none. */
+  /** Parts of the names of faults. If there is none, all faults run. */
   readonly only: ReadonlyArray<string>
-  /** Parts of names of faults that are left out. */
+  /** Parts of the names of faults that are left out. */
   readonly but: ReadonlyArray<string>
   readonly json: boolean
   readonly seed: string
@@ -29,7 +29,7 @@ const positive = (name: string, text: string): number => {
   return value
 }
 
-/** Reads the words; fails with a sentence that says what is wrong with them. */
+/** Reads the options. Fails with a sentence that says what is wrong with them. */
 export const readOptions = (words: ReadonlyArray<string>): Options => {
   const { values } = parseArgs({
     args: [...words],
@@ -54,7 +54,7 @@ export const readOptions = (words: ReadonlyArray<string>): Options => {
   }
 }
 
-/** The faults that are asked for. */
+/** The selected faults. */
 export const chosen = (faults: ReadonlyArray<Fault>, { but, only }: Options): ReadonlyArray<Fault> => {
   for (const part of [...only, ...but]) {
     if (!faults.some(({ name }) => name.includes(part))) throw new Error(`no fault's name has ${part} in it`)

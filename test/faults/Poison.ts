@@ -9,8 +9,8 @@ import { siteOn, under } from "./Stage.ts"
 const preload = new URL("Poisoned.ts", import.meta.url).href
 
 /**
- * Whether a loop is left out: its work ends by itself, begins with an event that is not played here, or uses another
- * database.
+ * Whether a loop is left out, because its work ends by itself, begins with an event that does not happen here, or uses
+ * another database.
  */
 const isNotPlayed = (loop: string, { database }: Means): boolean =>
   ["crl_first_list", "generation_retired", "listener_closed", "reload_refused", "tls_expiry", "trace_export"].includes(
@@ -28,7 +28,9 @@ const until = async (what: string, holds: () => Promise<boolean>, giveUpMs = pat
   }
 }
 
-/** Kills each loop once: it is recorded, counted and runs again, and clients get their certificates. */
+/**
+ * Ends each loop once by a defect. The loop is logged, counted and started again, and clients get their certificates.
+ */
 const each = async (stage: Stage, folder: string, metrics: string): Promise<number> => {
   const { load, means, site } = stage
   const played = Object.keys(loops).filter((loop) => !isNotPlayed(loop, means))
@@ -48,7 +50,7 @@ const each = async (stage: Stage, folder: string, metrics: string): Promise<numb
   return played.length
 }
 
-/** Kills a loop for good. The process becomes unready and then ends, and its successor issues certificates. */
+/** Ends a loop again and again. The process becomes unready and then ends, and the next process issues certificates. */
 const forGood = async ({ load, means, measured, site: { acme } }: Stage, folder: string): Promise<number> => {
   writeFileSync(join(folder, "job_claims"), "always")
   const begun = performance.now()
@@ -65,7 +67,7 @@ const forGood = async ({ load, means, measured, site: { acme } }: Stage, folder:
   return 1
 }
 
-/** A defect in each piece of background work in turn, and one that does not go away. */
+/** A defect in each piece of background work, one after the other, and one defect that stays. */
 export const poison: Fault = {
   name: "poison for background work",
   databases: ["SQLite", "PostgreSQL"],

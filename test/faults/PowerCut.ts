@@ -27,7 +27,7 @@ interface Neighbour {
 
 /**
  * Cuts the power under load: the writing processes are stopped, the disk's content is kept, and everything is started
- * on that content. A copy made while processes write would be the content of no single moment.
+ * on that content. A copy that is made while processes write would mix the contents of several moments.
  */
 const cutting = (disk: LoopDisk, neighbour: Neighbour) =>
 async (
@@ -55,7 +55,7 @@ const onSqlite = (means: Means, disk: LoopDisk): Promise<Outcome> => {
   const home = join(disk.directory, "home")
   mkdirSync(home)
   writeFileSync(join(home, "config.toml"), minimalConfig)
-  disk.sync() // This syncs the files of the operator. From here on the service must sync its own.
+  disk.sync() // This syncs the files of the operator. From now on the service must sync its own files.
   const options: SiteOptions = { home, config: null }
   return under(means, options, cutting(disk, nobody))
 }
@@ -64,14 +64,14 @@ const onPostgres = async (means: Means, disk: LoopDisk): Promise<Outcome> => {
   const cluster = await startPostgres({ within: disk.directory, durable: true })
   try {
     const databaseUrl = await cluster.createDatabase()
-    disk.sync() // This syncs the empty database, since nobody has waited for that.
+    disk.sync() // This syncs the empty database, because no process has waited for that.
     return await under(means, { databaseUrl }, cutting(disk, { cut: cluster.cutPower, begin: cluster.resume }))
   } finally {
     await cluster.stop()
   }
 }
 
-/** The power is cut: unsynced data is lost, and everything that was acknowledged must still be there. */
+/** The power is cut: unsynced data is lost, and everything that was acknowledged must still exist. */
 export const powerCut: Fault = {
   name: "power cut",
   databases: ["SQLite", "PostgreSQL"],

@@ -18,18 +18,18 @@ interface Notice {
   readonly order_id?: string
 }
 
-/** How a webhook can be away. */
+/** The way in which a webhook is unavailable. */
 export const absences = ["refuses connections", "answers 503", "never answers"] as const
 
-/** A webhook and a program that get every notification, and can be away. */
+/** A webhook and a program that get every notification, and that can be made unavailable. */
 export interface Receivers {
   /** The lines of the configuration that name the receivers. */
   readonly toml: string
-  /** Notifications that the webhook has read. Each of them may still be without an answer. */
+  /** The number of notifications that the webhook has read. It may not have answered them yet. */
   readonly arrived: Tally
   readonly leave: (how: (typeof absences)[number]) => Promise<void>
   readonly comeBack: () => Promise<void>
-  /** Compares what they received with the database, when the queue is quiet. */
+  /** Compares what they received with the database, when the queue has only periodic jobs. */
   readonly audit: (site: Site) => Promise<Findings>
   /** The number of notifications that were sent again. */
   readonly repeats: () => number
@@ -50,7 +50,7 @@ const happened = async ({ databaseUrl }: Site): Promise<ReadonlySet<string>> => 
   ])
 }
 
-/** The differences between what a receiver got and what has happened. */
+/** The differences between what a receiver got and what happened. */
 const compare = (name: string, notices: ReadonlyArray<Notice>, facts: ReadonlySet<string>): Findings => {
   const ids = new Map<string, Set<string>>()
   for (const notice of notices) {

@@ -17,7 +17,8 @@ const breakNext = (relay: Forwarder, fits: (sent: Buffer) => boolean, isBefore: 
 const isCommit = (sent: Buffer): boolean => sent.includes("COMMIT")
 
 /**
- * Connections to PostgreSQL are reset, in two of three cases around a COMMIT: either the COMMIT or its answer is lost.
+ * Connections to PostgreSQL are reset. In two of three cases this happens at a COMMIT, so that either the COMMIT or its
+ * answer is lost.
  */
 export const databaseResets: Fault = {
   name: "resets between service and database",
@@ -42,7 +43,7 @@ export const databaseResets: Fault = {
   }
 }
 
-/** Connections of clients are reset while a request or its answer is on the way. */
+/** Connections of clients are reset while a request or its answer is in transit. */
 export const clientResets: Fault = {
   name: "resets between client and service",
   databases: ["SQLite", "PostgreSQL"],

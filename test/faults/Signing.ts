@@ -41,7 +41,7 @@ export const holderOf = async ({ databaseUrl, workers }: Site, orderId: string):
   return holder
 }
 
-/** Which process takes the order over: the restarted one, or only its neighbour. */
+/** The process that takes the order over: the restarted one, or only the other one. */
 type Heir = "itself" | "neighbour"
 
 /** Kills the worker that has the order, waits until the order continues, and returns the time that took. */
@@ -102,7 +102,7 @@ export const killWhileSigning: Fault = {
   }
 }
 
-/** A worker is killed while the upstream it relays to keeps it waiting. */
+/** A worker is killed while the upstream CA delays its answer to it. */
 export const killWhileRelaying: Fault = {
   name: "kill -9 while relaying",
   databases: ["SQLite", "PostgreSQL"],

@@ -8,18 +8,18 @@ import { freePort } from "../support/Ports.ts"
 import type { Server, ServerOptions } from "../support/Server.ts"
 import { startServer } from "../support/Server.ts"
 
-/** The databases a fault can be tried on. */
+/** The databases on which a fault can be tested. */
 export type DatabaseName = "SQLite" | "PostgreSQL"
 
-/** How the service is laid out. */
+/** The processes and files of the service. */
 export interface SiteOptions {
   /** By default, a separate SQLite file. */
   readonly databaseUrl?: string
-  /** The number of worker processes, beside those that serve. By default one process does everything. */
+  /** The number of worker processes, beside those that serve. By default one process has all roles. */
   readonly workers?: number
-  /** The number of processes that serve beside workers, each at a port of its own; one if not given. */
+  /** The number of processes that serve beside workers, each at its own port; one by default. */
   readonly fronts?: number
-  /** Whether each worker has a directory of its own, as on a host of its own, with the same CA. */
+  /** Whether each worker has its own directory, as on its own host, with the same CA. */
   readonly areApart?: boolean
   /** Whether a process for operators runs too. */
   readonly hasAdmin?: boolean
@@ -30,20 +30,20 @@ export interface SiteOptions {
    * serves.
    */
   readonly envOf?: (index: number) => Readonly<Record<string, string>>
-  /** The directory with the configuration, keys, and the SQLite file; a temporary one when not given. */
+  /** The directory with the configuration, keys, and the SQLite file; a temporary one by default. */
   readonly home?: string
-  /** The text of `config.toml`. With `null`, the file that already exists stays. */
+  /** The text of `config.toml`. With `null`, the file that already exists is used. */
   readonly config?: string | null
   readonly web?: Http01ResponderOptions
-  /** The folder of the build that its processes start with; the folder of the sources if not given. */
+  /** The folder of the build with which its processes start; the folder of the sources by default. */
   readonly build?: string
-  /** Whether its processes run the build or the sources; the build if not given. */
+  /** Whether its processes run the build or the sources; the build by default. */
   readonly from?: ServerOptions["from"]
   /** A change of the database before the service starts. */
   readonly prepare?: (databaseUrl: string, directory: string) => Promise<void>
 }
 
-/** A running service of one process or several, with its world. */
+/** A running service of one or several processes, with its name server and its responder. */
 export interface Site {
   readonly world: World
   readonly databaseUrl: string
@@ -129,7 +129,7 @@ export const startSite = async (options: SiteOptions): Promise<Site> => {
     const fronts: Array<Server> = []
     for (let index = 0; index < (options.fronts ?? 1); index++) {
       const home = place(`front${index}`, ["ca.pem"])
-      // They are one service, so that their resources have one address.
+      // They are one service, so the URLs of their resources have one address.
       const env = fronts[0] === undefined ? {} : { ACME_SVC_SERVER__BASE_URL: fronts[0].baseUrl }
       fronts.push(await start(home, index === 0 ? 0 : options.workers + index, { flags: ["--role", "acme"] }, env))
     }

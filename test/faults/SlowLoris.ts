@@ -3,7 +3,7 @@ import { drip, open } from "../support/RawClient.ts"
 import type { Fault, Means, Stage } from "./Stage.ts"
 import { siteOn, under } from "./Stage.ts"
 
-// The beginning of a hello of TLS 1.2 that announces 512 octets.
+// The beginning of a TLS 1.2 ClientHello that announces 512 octets.
 const hello = "\u0016\u0003\u0001\u0002\u0000\u0001\u0000\u0001\u00fc\u0003\u0003"
 
 interface Attack {
@@ -27,7 +27,10 @@ const attacks = {
   handshakes: { begin: (port) => drip(open(port, hello)), answered: /^(?:$|\P{L})/u }
 } as const satisfies Record<string, Attack>
 
-/** One wave: all connections at once, until the service has closed every one. Honest clients must not be affected. */
+/**
+ * One wave: all connections at once, until the service has closed every one of them. Honest clients must not be
+ * affected.
+ */
 const wave =
   (attack: Attack) => async ({ load, means: { clients, rounds }, site: { acme } }: Stage): Promise<number> => {
     const path = new URL(`${acme.profileUrl("default")}/../newOrder`).pathname
@@ -48,7 +51,7 @@ const wave =
 const attacking = (attack: Attack, tls: boolean) => async (means: Means) =>
   under(means, { ...await siteOn(means), tls }, wave(attack))
 
-/** Heads of requests arrive at one octet a second. */
+/** The header fields of requests arrive at one octet a second. */
 export const slowHeads: Fault = {
   name: "slow-loris on heads",
   databases: ["SQLite"],
@@ -57,7 +60,7 @@ export const slowHeads: Fault = {
   run: attacking(attacks.heads, false)
 }
 
-/** Bodies of requests arrive at one octet a second. */
+/** The bodies of requests arrive at one octet a second. */
 export const slowBodies: Fault = {
   name: "slow-loris on bodies",
   databases: ["SQLite"],
@@ -66,7 +69,7 @@ export const slowBodies: Fault = {
   run: attacking(attacks.bodies, false)
 }
 
-/** Handshakes arrive at one octet a second. */
+/** The handshakes arrive at one octet a second. */
 export const slowHandshakes: Fault = {
   name: "slow-loris on handshakes",
   databases: ["SQLite"],

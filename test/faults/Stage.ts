@@ -12,9 +12,9 @@ export interface Means {
   /** How often it is injected: the number of kills, resets, connections of a wave, or jobs. */
   readonly rounds: number
   readonly seed: string
-  /** Honest clients at a time. */
+  /** The number of honest clients at a time. */
   readonly clients: number
-  /** A PostgreSQL database nobody else uses. */
+  /** A PostgreSQL database that nobody else uses. */
   readonly freshPostgresUrl: () => Promise<string>
   /** Reports the progress. */
   readonly say: (text: string) => void
@@ -24,19 +24,19 @@ export interface Means {
 export interface Outcome extends Findings {
   readonly injected: number
   readonly acknowledged: number
-  /** What was measured, in words. */
+  /** The measurements, in words. */
   readonly figures?: string
 }
 
-/** A fault: its name, where it can be injected, and how. */
+/** A fault: its name, the databases on which it can be injected, and the function that does it. */
 export interface Fault {
   readonly name: string
   readonly databases: ReadonlyArray<DatabaseName>
-  /** How often it is injected in a whole run. */
+  /** How often it is injected in a full run. */
   readonly rounds: number
   /** Whether the count is the size of one injection, such as the connections of a flood. */
   readonly isSize?: true
-  /** Whether the fault compares two times. Such a fault runs while nothing else does. */
+  /** Whether the fault compares two times. Such a fault runs alone. */
   readonly isTimed?: true
   /** Fails if the service differs from its documentation, apart from losses and duplicates. */
   readonly run: (means: Means) => Promise<Outcome>
@@ -45,38 +45,38 @@ export interface Fault {
 /** The fault cannot be injected on this machine. The message says why. */
 export class NotPossible extends Error {}
 
-/** A running service under load, and the tools of a fault. */
+/** A running service under load, and the functions that a fault needs. */
 export interface Stage {
   readonly site: Site
   readonly load: Load
-  /** A number from 0 up to but not including `below`, drawn from the seed. */
+  /** A random number from 0 up to but not including `below`, which the seed determines. */
   readonly chance: (below: number) => number
   readonly means: Means
   /** Records a figure for the table. */
   readonly measured: (figure: string) => void
 }
 
-/** Random draws that are the same for the same seed. */
+/** Random numbers that are the same for the same seed. */
 const chanceOf = (seed: string): (below: number) => number => {
   let drawn = 0
   return (below) => createHash("sha256").update(`${seed} ${drawn++}`).digest().readUInt32BE(0) % below
 }
 
-/** The options of a site on the database that is asked for. */
+/** The options of a site on the selected database. */
 export const siteOn = async (means: Means): Promise<Pick<SiteOptions, "databaseUrl">> =>
   means.database === "SQLite" ? {} : { databaseUrl: await means.freshPostgresUrl() }
 
-/** Starts the service and the load, injects the fault, and audits what is left. */
+/** Starts the service and the load, injects the fault, and audits the result. */
 export const under = async (
   means: Means,
   options: SiteOptions & {
     /** Honest clients use this port, which forwards to the service's own. */
     readonly front?: (port: number) => Promise<number>
-    /** How long honest clients repeat a request that fails, and rest before each order. */
+    /** How long honest clients repeat a request that fails, and how long they pause before each order. */
     readonly manners?: Pick<LoadOptions, "triesForMs" | "restMs" | "isForgetful">
-    /** Looks for further losses and duplicates, when the queue is quiet. */
+    /** Looks for further losses and duplicates, when the queue has only periodic jobs. */
     readonly afterwards?: (site: Site) => Promise<Findings>
-    /** Judges what was found, if the fault may cost something. */
+    /** Judges the findings, if the fault may cause some losses. */
     readonly judge?: (stage: Stage, findings: Findings) => Promise<Findings>
   },
   /** Returns how often the fault was injected. */

@@ -13,18 +13,18 @@ import type { Fault, Means, Stage } from "./Stage.ts"
 import { siteOn, under } from "./Stage.ts"
 
 /*
- * One caller takes everything that it can get. Again and again an honest client arrives beside it, each time over a
- * connection of its own. The time that it needs is compared with the time that it needs alone.
+ * One client takes everything that it can get. Again and again an honest client arrives, each time over a new
+ * connection. Its time is compared with the time that it needs alone.
  */
 
-/** How many times as long it may take. The goal is twice; this is more because two cores do all the work. */
+/** How many times as long it may take. The goal is twice. The limit is higher because two cores do all the work. */
 const [aimedAt, mostTimes] = [2, 4]
 const mostLooks = 3
 
 const median = (values: ReadonlyArray<number>): number =>
   values.toSorted((left, right) => left - right)[Math.floor(values.length / 2)] ?? Number.NaN
 
-/** The milliseconds that one issuance of a newcomer takes. */
+/** The milliseconds that one issuance of a new client takes. */
 const issuance = async ({ site: { acme, world: { responder } } }: Stage, name: string): Promise<number> => {
   const begun = performance.now()
   const session = await AcmeSession.open(acme.directoryUrl, { patienceMs, pollMs: 50 })
@@ -54,12 +54,13 @@ const several = async (stage: Stage, label: string): Promise<number> => {
 }
 
 /**
- * Reports when everything is taken, and keeps it until it is stopped; it is never faster than the service's answers.
+ * An attack. It reports when it has taken everything, and keeps that until it is stopped. It is never faster than the
+ * service's answers.
  */
 type Attack = (stage: Stage, isOver: () => boolean, taken: () => void) => Promise<void>
 
 const compare = (attack: Attack) => async (stage: Stage): Promise<number> => {
-  await stage.load.finish() // Only the attack is left beside the honest newcomer.
+  await stage.load.finish() // Only the attack and the honest client are left.
   const alone = await several(stage, "alone")
   let over = false
   let taken = () => {}
@@ -71,7 +72,7 @@ const compare = (attack: Attack) => async (stage: Stage): Promise<number> => {
   try {
     await full
     let beside = Number.POSITIVE_INFINITY
-    // An attack that succeeds starves the newcomer in each round. Other load on the machine is gone by one of the next
+    // A successful attack delays the new client in each round. Other load on the machine is gone in one of the next
     // rounds.
     for (let time = 0; time < mostLooks && beside > aimedAt * alone; time++) {
       beside = Math.min(beside, await several(stage, `beside${time}`))
@@ -102,7 +103,7 @@ const starved = (
 
 const mostInFlight = 32
 
-/** Accounts that only order names whose server never answers. */
+/** Accounts that order only names whose server never answers. */
 const silentNames: Attack = async ({ site: { acme, world: { dns } } }, isOver, taken) => {
   const accounts = 6
   let [at, ready] = [0, 0]
@@ -116,7 +117,8 @@ const silentNames: Attack = async ({ site: { acme, world: { dns } } }, isOver, t
       const { challenges } = await session.authorization(body.authorizations[0] ?? "")
       const answer = await session.post(challenges[0]?.url ?? "", {})
       if (answer.status !== 200 && answer.status !== 429) throw new Error(`a trigger: ${answer.status}`)
-      // At first an account begins as many validations as it may have in progress, then enough to keep that number.
+      // At first an account begins as many validations as it may have in progress. Then it begins enough to keep that
+      // number.
       if (round < mostInFlight) continue
       if (round === mostInFlight && ++ready === accounts) taken()
       await delay(3750)
@@ -128,7 +130,7 @@ const silentNames: Attack = async ({ site: { acme, world: { dns } } }, isOver, t
 
 const hoarder = "127.0.0.66"
 
-/** One address that holds connections, and bodies it does not finish. */
+/** One address that holds connections, and request bodies that it does not finish. */
 const hoard = (of: number, first: string): Attack => async ({ site: { acme } }, isOver, taken) => {
   const held = new Set<Raw>()
   let opened = 0
@@ -148,7 +150,7 @@ const hoard = (of: number, first: string): Attack => async ({ site: { acme } }, 
 const upload =
   "POST /profile/default/newOrder HTTP/1.1\r\nHost: x\r\nContent-Type: application/jose+json\r\nContent-Length: 100000\r\n\r\n{"
 
-/** Orders of a hundred names, each with as many labels as possible of the kind that costs most to read. */
+/** Orders of a hundred names, each with as many labels as possible of the type that is most expensive to read. */
 const labelBombs: Attack = async ({ site: { acme } }, isOver, taken) => {
   const one = async () => {
     const session = await AcmeSession.open(acme.directoryUrl, { patienceMs })
@@ -171,7 +173,7 @@ const labelBombs: Attack = async ({ site: { acme } }, isOver, taken) => {
 const account = "00000000-0000-7000-8000-00000000aaaa"
 const crowd = 4000
 
-/** One account with thousands of certificates, as an account for a whole fleet has. */
+/** One account with thousands of certificates, as one account for a large number of servers has. */
 const crowded = async (databaseUrl: string, directory: string): Promise<void> => {
   const migrated = await runToEnd(["init"], { directory, env: { ACME_SVC_DATABASE__URL: databaseUrl } })
   if (migrated.code !== 0) throw new Error(`init: ${migrated.stderr}`)
@@ -198,7 +200,7 @@ const crowded = async (databaseUrl: string, directory: string): Promise<void> =>
   if (!isSqlite) await sqlAt(databaseUrl, "ANALYZE orders")
 }
 
-/** Where each run has its metrics listener. */
+/** The address of each run's metrics listener. */
 const ports = new Map<string, number>()
 
 const scrapes: Attack = async ({ means: { database }, site: { databaseUrl } }, isOver, taken) => {

@@ -6,10 +6,10 @@ import type { Site } from "./Site.ts"
 import type { Fault, Means, Stage } from "./Stage.ts"
 import { siteOn, under } from "./Stage.ts"
 
-/** Requests for these hosts wait at the responder, and so do the workers that sent them. */
+/** Requests for these hosts wait at the responder, and the workers that sent them wait too. */
 const isHeld = (host: string): boolean => host.startsWith("held")
 
-/** The worker that has this challenge's validation. */
+/** The worker that validates this challenge. */
 const holderOf = async ({ databaseUrl, workers }: Site, challengeId: string): Promise<Server> => {
   const [row] = await sqlAt(
     databaseUrl,
@@ -21,7 +21,7 @@ const holderOf = async ({ databaseUrl, workers }: Site, challengeId: string): Pr
   return holder
 }
 
-/** Stops the worker. On SQLite this is not done while the worker writes, because then no other writer could go on. */
+/** Stops the worker. On SQLite this is not done while the worker writes, because then no other process could write. */
 const stopIt = async (worker: Server, { databaseUrl }: Site): Promise<void> => {
   for (;;) {
     worker.signal("SIGSTOP")
@@ -32,7 +32,7 @@ const stopIt = async (worker: Server, { databaseUrl }: Site): Promise<void> => {
   }
 }
 
-/** One validation whose worker is stopped until another one has taken it over. */
+/** One validation whose worker is stopped until another worker has taken the validation over. */
 const round = async ({ load, site }: Stage, host: string, gate: Gate): Promise<void> => {
   const { responder } = site.world
   const session = await load.another()
@@ -58,7 +58,7 @@ const round = async ({ load, site }: Stage, host: string, gate: Gate): Promise<v
   const settled = await session.awaitOrder(placed.url, ["ready", "invalid"], patienceMs)
   if (settled.status !== "ready") throw new Error(`${host} is ${settled.status}`)
   stopped.signal("SIGCONT")
-  // The result of the stopped worker does not count any more, and the worker must notice that.
+  // The result of the stopped worker no longer counts, and the worker must notice that.
   const [row] = await sqlAt(site.databaseUrl, `SELECT id FROM jobs WHERE dedup_key = '${challengeId}'`)
   const jobId = idText(row?.["id"])
   await stopped.waitForEvent("job_lease_lost", {
@@ -80,7 +80,9 @@ const makeGate = (): Gate => {
   return { opened, open }
 }
 
-/** SIGSTOP of a worker that holds jobs, beyond their lease; SIGCONT once another worker has done them. */
+/**
+ * A worker that holds jobs gets SIGSTOP until its lease has ended, and SIGCONT when another worker has done the jobs.
+ */
 export const stopWorker: Fault = {
   name: "SIGSTOP of a worker beyond its leases",
   databases: ["SQLite", "PostgreSQL"],
@@ -96,7 +98,7 @@ export const stopWorker: Fault = {
       const [name = ""] = host.split(":")
       if (isHeld(name)) await gateOf(name).opened
     }
-    // The attempt waits for as long as the other worker needs to take over.
+    // The attempt waits until the other worker has taken over.
     const env = { ACME_SVC_CHALLENGE__TIMEOUT_MS: "25000" }
     return under(means, { ...await siteOn(means), workers: 2, web: { before }, env }, async (stage) => {
       for (let index = 0; index < means.rounds; index++) {

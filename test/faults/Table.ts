@@ -7,9 +7,9 @@ export interface Row {
   readonly database: DatabaseName
   readonly seconds: number
   readonly outcome?: Outcome
-  /** Where the service differed from its documentation, apart from losses and duplicates. */
+  /** The differences between the service and its documentation, apart from losses and duplicates. */
   readonly error?: string
-  /** Why the fault could not be tried here. */
+  /** The reason why the fault could not be tested on this machine. */
   readonly notRun?: string
 }
 
@@ -31,7 +31,7 @@ const columns = [
   "figures"
 ] as const
 
-/** A line for every fault on every database, and below it what was not run and why. */
+/** A line for every fault on every database. Below it are the faults that were not tested, with the reasons. */
 export const tableOf = (rows: ReadonlyArray<Row>): string => {
   const cells = rows.map((row) => {
     const { outcome } = row

@@ -3,7 +3,7 @@ interface Waiter {
   readonly resolve: () => void
 }
 
-/** A count that can be waited for. */
+/** A counter for which a caller can wait. */
 export class Tally {
   #value = 0
   #waiting: ReadonlyArray<Waiter> = []

@@ -13,8 +13,8 @@ import type { Fault, Stage } from "./Stage.ts"
 import { NotPossible, siteOn, under } from "./Stage.ts"
 
 /**
- * A few clients, as between two upgrades of a real service. A client that a person runs tries for a minute; a client of
- * a timer comes back the next day.
+ * A few clients, as between two upgrades of a real service. A client that a person runs tries for a minute. A client
+ * that a timer runs comes back the next day.
  */
 const clients = 4
 const manners = { triesForMs: 60_000, restMs: 500 }
@@ -25,10 +25,10 @@ const earlierBuild = (): Promise<EarlierBuild> =>
     throw error instanceof NoEarlierBuild ? new NotPossible(error.message) : error
   })
 
-/** Lets every client be answered several times. */
+/** Lets every client get several answers. */
 const aWhile = ({ load }: Stage) => load.beside(load.ledger.acknowledged.more(2 * clients))
 
-/** A new process that must not migrate refuses the old schema, and says what to do. */
+/** A new process that may not migrate refuses the old schema, and says what to do. */
 const refusesOldSchema = async ({ acme: { directory }, databaseUrl }: Site, lacks: ReadonlyArray<string>) => {
   const { code, records, stderr } = await runToEnd(["serve", "--role", "acme"], {
     config: null,
@@ -47,13 +47,13 @@ const migrated = async (site: Site, { folder, lacks }: EarlierBuild) => {
   await refusesOldSchema(site, lacks)
   const applied = await command(site, thisBuild, ["migrate"])
   if (!applied.includes(`${lacks.length} migration(s) applied`)) throw new Error(`migrate said: ${applied}`)
-  // The previous version does not know these migrations, and finds nothing missing.
+  // The previous version does not know these migrations, so to it the schema is complete.
   await command(site, folder, ["migrate", "--check"])
 }
 
 /**
- * One process after the other is upgraded: the schema, one worker, the front beside its successor, and the last worker
- * while it has a job.
+ * The processes are upgraded one after the other: the schema, one worker, the process that serves beside its successor,
+ * and the last worker while it has a job.
  */
 export const upgradedApart: Fault = {
   name: "upgrade, process by process",
@@ -90,7 +90,7 @@ export const upgradedApart: Fault = {
       const [first] = site.workers.filter((worker) => worker !== last)
       await first?.restart(thisBuild)
       await aWhile(stage)
-      // Both fronts listen on one address; the old one then finishes its requests.
+      // Both processes listen on one address. Then the old one finishes its requests.
       await site.beside({ flags: ["--role", "acme"], build: thisBuild })
       await aWhile(stage)
       const { code } = await site.acme.stop()
@@ -112,8 +112,8 @@ export const upgradedApart: Fault = {
 }
 
 /**
- * The only process is stopped and started as the new version, which migrates. Then it is started as the old version
- * again, and once more as the new one.
+ * The only process is stopped and started in the new version, which migrates. Then it is started in the old version,
+ * and then once more in the new one.
  */
 export const upgradedWhole: Fault = {
   name: "upgrade and back, by restarts",

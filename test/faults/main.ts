@@ -12,8 +12,8 @@ import type { Row } from "./Table.ts"
 import { hasPassed, tableOf } from "./Table.ts"
 
 /*
- * `npm run faults`: processes of the built server are killed, stopped, cut off and overloaded while clients issue. Then
- * everything that clients were told is checked. See docs/faults.md.
+ * `npm run faults`: processes of the built server are killed, stopped, disconnected and overloaded while clients get
+ * certificates. Then everything that clients learned is checked. See docs/faults.md.
  */
 
 /** This many faults run at a time, because most of the time they wait for time-outs or for periodic work. */

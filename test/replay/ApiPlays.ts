@@ -5,7 +5,7 @@ import { apiToken, csrfToken, ids, sessionToken } from "./Ground.ts"
 import type { Group, RequestPlay } from "./Play.ts"
 import { bearer, distinct, nobody, nouns, seatOf, session } from "./Play.ts"
 
-/* The requests to the API: every route in good form, and with each of its parts wrong in turn. */
+/* The requests to the API: every route with correct parts, and with each of its parts wrong, one after the other. */
 
 type Seat = Pick<RequestPlay, "by"> & Partial<Pick<RequestPlay, "cookie" | "csrf" | "headers">>
 
@@ -22,10 +22,10 @@ const goodBody = ({ body, optional = [] }: ApiRoute): Readonly<Record<string, un
       Object.entries(body).filter(([name]) => !optional.includes(name)).map(([name, { good }]) => [name, good])
     )
 
-/** Values that a body may have in the place of a member, whatever its kind. */
+/** Values that a body may have in place of a member of any type. */
 const anything: ReadonlyArray<unknown> = [null, "", " ", 0, 1.5, true, [], {}, "x".repeat(5000), "a\u0000b"]
 
-/** Values that a query may have in the place of a parameter, in their encoded form. */
+/** Values that a query may have in place of a parameter, in their encoded form. */
 const written = ["", "%20", "x".repeat(3000), "%00", "%FF", "%"]
 
 /** Values shown in the name of a play. */
@@ -178,7 +178,7 @@ const everyPlayOf = (routes: ReadonlyArray<ApiRoute>): ReadonlyArray<RequestPlay
   return routes.flatMap((route) => playsOf(route, first.includes(route)))
 }
 
-/** Credentials with each possible fault, at one route of each noun. */
+/** Each possible mistake in credentials, at one route of each noun. */
 const credentialPlays = (route: ApiRoute): ReadonlyArray<RequestPlay> => {
   const [method = "GET"] = route.route.split(" ")
   const plain = {
@@ -277,7 +277,7 @@ const fuzz = (routes: ReadonlyArray<ApiRoute>, noun: string, many: number): Read
   })
 }
 
-/** Paths that lead nowhere. */
+/** Paths that do not exist. */
 const strays: ReadonlyArray<RequestPlay> = [
   "/api",
   "/api/",

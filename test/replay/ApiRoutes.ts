@@ -3,8 +3,8 @@ import { code, ids, sessionId } from "./Ground.ts"
 import type { Noun, Person } from "./Play.ts"
 
 /*
- * Every route of the API as plays use it. This list is deliberately not made from the service's own declaration: it
- * says what existed when the recordings were made.
+ * Every route of the API as plays use it. This list is deliberately not made from the service's own declaration. It
+ * lists the routes at the time of the recordings.
  */
 
 /** A member of a body or of a query: an accepted value, and others that may be refused. */
@@ -21,13 +21,13 @@ export interface ApiRoute {
   readonly by: "viewer" | "operator" | "admin" | "nobody" | { readonly seat: string }
   /** The value for each parameter of the path. */
   readonly at?: Readonly<Record<string, string>>
-  /** Other values of the first parameter, for requests in good form. */
+  /** Other values of the first parameter, for correct requests. */
   readonly others?: ReadonlyArray<string>
   readonly query?: Readonly<Record<string, Member>>
   readonly body?: Readonly<Record<string, Member>>
-  /** The parameters that a request in good form has. */
+  /** The parameters of a correct request. */
   readonly needed?: ReadonlyArray<string>
-  /** Members that the body of a request in good form leaves out. */
+  /** Members that the body of a correct request leaves out. */
   readonly optional?: ReadonlyArray<string>
 }
 

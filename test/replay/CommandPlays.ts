@@ -4,7 +4,7 @@ import { ids, issuer, sessionId } from "./Ground.ts"
 import type { CommandPlay, Group, Noun } from "./Play.ts"
 import { distinct, nouns } from "./Play.ts"
 
-/* The command lines: every command in good form, and with each of its words wrong in turn. */
+/* The command lines: every command with correct words, and with each of its words wrong, one after the other. */
 
 /** A flag with an accepted value, and others that may be refused. True if it takes no value. */
 type Flag = true | readonly [string, ...ReadonlyArray<string>]
@@ -12,18 +12,18 @@ type Flag = true | readonly [string, ...ReadonlyArray<string>]
 interface CommandEntry {
   readonly noun: Noun
   readonly command: string
-  /** Its arguments in good form. */
+  /** The correct arguments. */
   readonly args?: ReadonlyArray<string>
   /** Other values of its first argument. */
   readonly others?: ReadonlyArray<string>
-  /** Flags of the good form. */
+  /** The flags of a correct command line. */
   readonly needs?: Readonly<Record<string, Flag>>
   readonly flags?: Readonly<Record<string, Flag>>
   /** Whether it asks before a change. */
   readonly asks?: boolean
   readonly files?: Readonly<Record<string, string>>
   readonly around?: Around
-  /** Whether its good form is not played, because that would need a network or would not end. */
+  /** Whether the correct command line is not run, because it would need a network or would not end. */
   readonly isHelpOnly?: boolean
 }
 
@@ -510,7 +510,7 @@ const playsOf = (entry: CommandEntry): ReadonlyArray<CommandPlay> => {
 
 const ofWords = (line: string): CommandPlay => ({ name: line, words: line.split(" ") })
 
-/** The commands that are played, as they are typed. */
+/** The commands that are run, as they are typed. */
 export const playedCommands: ReadonlyArray<string> = [...new Set(commands.map(({ command }) => command))]
 
 /** Every group. */

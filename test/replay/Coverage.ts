@@ -6,7 +6,7 @@ import { apiRoutes } from "./ApiRoutes.ts"
 import { playedCommands } from "./CommandPlays.ts"
 import { playedPaths } from "./PanelPlays.ts"
 
-/* What exists today but is used by no play. */
+/* The routes, commands, pages and forms that exist now and that no play uses. */
 
 /** The routes of a document that no play uses. */
 export const unplayedRoutes = (document: string): ReadonlyArray<string> => {

@@ -1,7 +1,7 @@
 import type { Answer, Outcome } from "./Recording.ts"
 import { inLines, linesApart } from "./Recording.ts"
 
-/* How a difference between a recorded answer and the answer of today is printed. */
+/* How a difference between a recorded answer and the present answer is printed. */
 
 const mostMembers = 6
 const mostLines = 6
@@ -28,7 +28,7 @@ const apart = (before: unknown, now: unknown, path: string): ReadonlyArray<reado
   }
   const names = [...new Set([...Object.keys(before), ...Object.keys(now)])]
   const found = names.flatMap((name) => apart(before[name], now[name], path === "" ? name : `${path}.${name}`))
-  // The order of headers matters to nobody.
+  // The order of headers has no meaning.
   const isOrdered = path === "headers" || same(Object.keys(before), Object.keys(now))
   return found.length > 0 || isOrdered
     ? found

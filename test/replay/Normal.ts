@@ -1,6 +1,6 @@
 /*
  * Values that differ from run to run are replaced by fixed words: the service's random values, the directory, and the
- * digests in the names of files. Times stay, because the clock stands still.
+ * digests in file names. Times are kept, because the clock of a play does not advance.
  */
 
 /** Replaces random values by words. The same text gets the same word within a play. */

@@ -1,4 +1,4 @@
-/* A page of the panel as text: what it says, its links, and its forms with their fields. How it looks is left out. */
+/* A page of the panel as text: its text, its links, and its forms with their fields. Its appearance is left out. */
 
 const attributesOf = (tag: string): ReadonlyMap<string, string> =>
   new Map(

@@ -4,7 +4,7 @@ import { code, csrfToken, ids, issuer, origin, sessionId } from "./Ground.ts"
 import type { Group, Noun, RequestPlay } from "./Play.ts"
 import { bearer, distinct, nobody, nouns, seatOf, session } from "./Play.ts"
 
-/* The panel: every page with its filters, and every form with each of its fields wrong in turn. */
+/* The panel: every page with its filters, and every form with each of its fields wrong, one after the other. */
 
 type Values = Readonly<Record<string, readonly [string, ...ReadonlyArray<string>]>>
 

@@ -49,7 +49,7 @@ export interface CommandPlay {
   readonly files?: Readonly<Record<string, string>>
 }
 
-/** The plays of a noun on a surface. A strict group demands a second factor. */
+/** The plays of a noun on a surface. In a strict group, a second factor is required. */
 export type Group =
   & { readonly noun: Noun; readonly isStrict?: boolean }
   & (

@@ -25,7 +25,10 @@ import type { CommandPlay, Group, RequestPlay } from "./Play.ts"
 import type { Answer, Outcome } from "./Recording.ts"
 import { recorded } from "./Recording.ts"
 
-/* Plays a group over a new database: clock and randomness are fixed, and after each play everything is restored. */
+/*
+ * Plays a group on a new database. The clock and the random values are fixed, and after each play everything is
+ * restored.
+ */
 
 /** How long a play may take before it counts as hanging. */
 const patienceMs = 10_000
@@ -67,7 +70,7 @@ const askedBy = ({ body, by, headers = {}, method = "GET", target }: RequestPlay
 const ifAny = <K extends string>(name: K, list: ReadonlyArray<string>): { readonly [_ in K]?: ReadonlyArray<string> } =>
   (list.length === 0 ? {} : { [name]: list }) as { readonly [_ in K]?: ReadonlyArray<string> }
 
-/** Ends a hanging effect. The clock of the plays stands still, so this uses the machine's clock. */
+/** Ends an effect that hangs. The clock of the plays does not advance, so this uses the machine's clock. */
 const unlessHangs = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A | "hangs", E, R> =>
   Effect.raceFirst(
     self,
@@ -121,7 +124,7 @@ const commandOutcome = (
   return { name, asked, answer: { status: ended.code, ...ifSaid(texts) }, texts }
 }
 
-/** The parts of an answer, as outcomes of their own. */
+/** The parts of an answer, as separate outcomes. */
 const partsOf = ({ parts }: RequestPlay, { answer, asked, name, texts }: Outcome): ReadonlyArray<Outcome> =>
   parts === undefined ? [] : parts(texts["body"] ?? "").map(([part, text]) => ({
     name: `${name}: ${part}`,

@@ -1,4 +1,4 @@
-/* The differences from the recordings that are decided. They are also in the changelog, as far as users notice them. */
+/* The intended differences from the recordings. Those that users notice are also in the changelog. */
 
 /** Plays whose answers differ from the recordings, and why the new answers are right. */
 export interface Decided {
@@ -13,7 +13,7 @@ const acts =
 
 const every = (plays: string, reason: string): Decided => ({ plays: new RegExp(`^${acts}\\.${plays}`), reason })
 
-/** Every decided difference. A difference that no longer occurs has to be removed. */
+/** Every intended difference. A difference that no longer occurs must be removed. */
 export const decided: ReadonlyArray<Decided> = [
   {
     plays: /^audit\.(?:api: GET|cli: audit list|panel: GET \/ui\/audit)/,

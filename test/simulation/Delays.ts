@@ -15,7 +15,7 @@ const longestWait = 12_000
 // A flooded process makes two deliveries at once, but each of the two profiles has two receivers. So before a receiver
 // gets its turn, two attempts for other receivers may use the same slot, each until its time limit.
 const turnsOfOthers = 2 * timeoutMillis
-// A program that signs may take its whole time in the only slot.
+// A program that signs may use its whole time limit in the only slot.
 const signingMillis = 60_000
 const longestOf = (wait: string): number =>
   wait.startsWith("notify_deliver of ")
@@ -52,11 +52,11 @@ export class Delays {
   }
 
   /**
-   * Checks the jobs if it is time to. `calmClock` is the time that all clocks agree on. While they do not agree, every
-   * wait is measured from the beginning.
+   * Checks the jobs if a check is due. `calmClock` is the time on which all clocks agree. While they disagree, every
+   * wait is measured from its beginning.
    */
   look(now: number, calmClock: () => number | undefined): void {
-    // Uncommitted rows are not judged.
+    // Uncommitted rows are not checked.
     if (now - this.#lookedAt < lookEvery || this.#store.isInTransaction()) return
     this.#lookedAt = now
     const clock = calmClock()

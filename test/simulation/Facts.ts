@@ -24,7 +24,7 @@ const told = new Set([
 const bareId = (id: unknown): string => String(id).replaceAll("-", "").toLowerCase()
 const keyOf = ({ event, subject }: Fact): string => `${event} ${subject}`
 
-/** The members of a notification that name the order, the account or the challenge. */
+/** The members of a notification that identify the order, the account or the challenge. */
 export interface Notice {
   readonly hook: string
   readonly delivery_id: string
@@ -106,7 +106,7 @@ export class Facts {
     }
   }
 
-  /** Checks that each receiver got each change, or that the job of its delivery was given up. */
+  /** Checks that each receiver got each change, or that the delivery job was given up. */
   areTold(): void {
     for (const fact of this.#facts.filter(({ event }) => told.has(event))) {
       for (const receiver of this.#receivers) {
@@ -116,7 +116,7 @@ export class Facts {
     }
   }
 
-  /** The number of notifications that arrived, without repeats. */
+  /** The number of notifications that arrived, without repetitions. */
   get arrived(): number {
     return this.#told.size
   }

@@ -1,6 +1,6 @@
 /*
- * Limits how long a held poll waits. A process that serves knows at once of the end of its own jobs, and looks for the
- * end of others' after pauses of up to half a second.
+ * Limits how long a held poll waits. A process that serves learns of the end of its own jobs at once. It looks for the
+ * end of other jobs after pauses of up to half a second.
  */
 
 /** The longest that a poll may wait after its order has ended: the longest pause, and some time for the answer. */

@@ -9,8 +9,8 @@ import type { Known } from "./Tables.ts"
 import { authorizationMoves, bare, challengeMoves, id, orderMoves, queries, uuid } from "./Tables.ts"
 
 /*
- * Judges the invariants. After each commit it compares the tables with their state before. At the end, when nothing is
- * left to do, it compares them with the answers that clients got.
+ * Checks the invariants. After each commit it compares the tables with their state before. At the end, when no work is
+ * left, it compares them with the answers that clients got.
  */
 
 /** A judge of one run. It calls `violated` with each violation. */
@@ -20,7 +20,7 @@ export class Judge {
   readonly #facts: Facts
   readonly #shown: ReadonlySet<string>
   readonly #program: Program
-  /** Serial numbers of certificates that were signed in vain according to the log. */
+  /** Serial numbers of certificates that were signed in vain, according to the log. */
   readonly #told = new Set<string>()
   readonly #violated: (what: string) => void
   readonly #lapsedBefore: () => number
@@ -41,7 +41,7 @@ export class Judge {
     readonly shown: ReadonlySet<string>
     readonly program: Program
     readonly violated: (what: string) => void
-    /** Orders of this epoch second or earlier have expired according to the clock that is furthest ahead. */
+    /** Orders of this epoch second or earlier have expired, by the clock that is furthest ahead. */
     readonly lapsedBefore: () => number
     /** Called with each order that has just got its certificate, or has just failed. */
     readonly ended: (order: string) => void
@@ -143,7 +143,7 @@ export class Judge {
       }
       if (row["has_certificate"] !== 1) this.#violated(`the order ${name} is valid without a certificate`)
     }
-    // An unfinished order lapses by the sweep, and only because of its age.
+    // The sweep ends an unfinished order, and only because of its age.
     const isLapsed = (before?.["status"] === "pending" || before?.["status"] === "ready") &&
       Number(row["created_at"]) <= this.#lapsedBefore()
     if (row["status"] === "invalid" && before?.["status"] !== "invalid" && row["has_error"] !== 1 && !isLapsed) {
@@ -160,7 +160,7 @@ export class Judge {
     ) this.#violated(`the revocation of the order ${name} changed`)
   }
 
-  /** Every record that waits for work has a job that will do it. */
+  /** For every record that waits for work there is a job. */
   #checkWork(): void {
     const lost = this.#store().rows(`
       SELECT 'order' AS what, ${
@@ -194,7 +194,7 @@ export class Judge {
     }
   }
 
-  /** Revocations that the stored list of their issuer does not name. */
+  /** Revocations that the stored list of their issuer does not contain. */
   #unlisted(): ReadonlyArray<Row> {
     return this.#store().rows("SELECT issuer, serial FROM revocations").filter(({ issuer, serial }) => {
       const der = this.#known.crls.get(String(issuer))?.["der"]
@@ -233,7 +233,7 @@ export class Judge {
     return row === undefined ? undefined : Number(row["run_at"])
   }
 
-  /** The live jobs, in words for people. */
+  /** The live jobs, in a readable form. */
   unfinished(): ReadonlyArray<string> {
     return this.#store().rows(
       `SELECT kind, dedup_key, status, run_at, attempts, last_error FROM jobs
@@ -266,8 +266,8 @@ export class Judge {
   }
 
   /**
-   * Checks that what a program signed is stored or recorded, and that what was recorded is revoked, unless it belongs
-   * to an order after all.
+   * Checks that each certificate that a program signed is stored or recorded, and that a recorded one is revoked,
+   * unless it belongs to an order after all.
    */
   #holdsOrphans(): void {
     const stored = new Set([...this.#known.orders.values()].map(({ cert_serial }) => bare(cert_serial)))

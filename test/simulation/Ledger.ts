@@ -1,4 +1,4 @@
-/** The facts that the service has told its clients and so must keep. Ids have the form that they have in URLs. */
+/** The facts that clients learned from the service, and that it must keep. Ids have the form that they have in URLs. */
 export class Ledger {
   /** Accounts whose creation was answered. */
   readonly accounts = new Set<string>()

@@ -6,9 +6,10 @@ import { countNative, native } from "./Native.ts"
 import type { Random } from "./Random.ts"
 
 /*
- * One computer on which several processes run by turns, a few operations at a time, in an order that a seed decides.
- * Everything that the processes wait for is a task or a timer of this machine, so nothing depends on the speed of the
- * real machine. Only time, chance, the outside and the order of events are simulated. The code is the service's own.
+ * One simulated computer. Several processes run on it in turn, a few operations at a time, in an order that a seed
+ * determines. Everything that the processes wait for is a task or a timer of this machine, so nothing depends on the
+ * speed of the real machine. Only time, randomness, the outside world and the order of events are simulated. The code
+ * is the service's own.
  */
 
 /** The milliseconds within which files and threads answer. */
@@ -22,7 +23,7 @@ interface Timer {
   readonly fire: () => void
 }
 
-/** A process of the machine. It has its own clock and its own tasks, and after its end nothing of it runs. */
+/** A process of the machine. It has its own clock and its own tasks. After its end, none of its code runs. */
 export class Process {
   readonly name: string
   readonly clock: Clock.Clock
@@ -47,8 +48,8 @@ export class Process {
     this.#scheduler = {
       executionMode: "async",
       shouldYield: () => {
-        // A fiber would go on inside whatever wakes it: a timer, a promise or another process. Here it waits for the
-        // next step of its own process.
+        // Without this, a fiber would continue inside whatever resumes it: a timer, a promise or another process. Here
+        // it waits for the next step of its own process.
         if (!machine.isRunning(this)) return true
         if (this.#operations-- > 0) return false
         this.#operations = random.below(longestRun)
@@ -145,12 +146,12 @@ export class Machine {
     })
   }
 
-  /** Lets time pass. Timers that became due in the meantime fire late. */
+  /** Lets time pass. Timers that became due in the meantime run late. */
   pass(millis: number): void {
     this.now += millis
   }
 
-  /** Fires the due timers. Returns whether there were any. */
+  /** Runs the due timers. Returns whether there were any. */
   #fireDue(): boolean {
     for (let isDue = false;; isDue = true) {
       let earliest: Timer | undefined
@@ -215,9 +216,7 @@ export class Machine {
     return [...this.processes].filter(({ stoppedUntil, tasks }) => tasks.length > 0 && stoppedUntil <= this.now)
   }
 
-  /**
-   * The time at which a timer is due or a stopped process goes on. It is in the future if no process is able to run.
-   */
+  /** The time at which a timer is due or a stopped process continues. It is in the future if no process can run now. */
   #nextEvent(): number {
     let next = Number.POSITIVE_INFINITY
     for (const { at } of this.#timers) next = Math.min(next, at)

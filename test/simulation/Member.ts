@@ -53,13 +53,13 @@ export interface Installation {
   readonly logged: (process: Process, record: Record) => void
 }
 
-/** A process of the service: the layers that `serve` builds, without the sockets and the outside. */
+/** A process of the service: the layers that `serve` builds, without the sockets and the outside world. */
 export interface Member {
   readonly process: Process
   readonly roles: Roles
   /** Whether the process already answers requests. */
   readonly serves: () => boolean
-  /** Answers a request; nothing if the process ends first. An interruption stands for a client that hangs up. */
+  /** Answers a request; nothing if the process ends first. An interruption simulates a client that disconnects. */
   readonly request: (request: Request) => Effect.Effect<Answer | undefined>
   /** Ends the process as SIGTERM does. */
   readonly terminate: () => void
@@ -80,7 +80,7 @@ const kept = ({ config }: Installation) =>
 
 type Kept = Layer.Success<ReturnType<typeof kept>> | Database | Entropy
 
-/** How long a process that should end waits for its requests. */
+/** How long a process waits for its requests when it is asked to end. */
 const drainMillis = 30_000
 
 type Served = (request: Request) => Effect.Effect<Answer>

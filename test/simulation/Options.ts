@@ -5,9 +5,9 @@ export interface Options {
   readonly seeds: number
   /** Whether to end at the first seed that finds something. */
   readonly first: boolean
-  /** Whether to print everything that happens. */
+  /** Whether to print every event. */
   readonly trace: boolean
-  /** Whether to look for the planted bugs instead of running the tree as it is. */
+  /** Whether to look for the planted bugs, and not to run the unchanged code. */
   readonly planted: boolean
   /** The number of the planted bug to look for, from 1; 0 for all. */
   readonly bug: number
@@ -19,7 +19,7 @@ export interface Options {
 const usage =
   `npm run simulate -- [--seeds N] [--from N] [--seed N] [--trace] [--first] [--planted [--bug N]] [--processes N] [--json]`
 
-/** Reads the words of a command line; throws a sentence that says what is wrong with them. */
+/** Reads the options of a command line. Throws a sentence that says what is wrong with them. */
 export const readOptions = (words: ReadonlyArray<string>): Options => {
   const options = { from: 1, seeds: 100, first: false, trace: false, planted: false, bug: 0, json: false, processes: 2 }
   const rest = [...words]

@@ -5,9 +5,9 @@ import type { Machine, Process } from "./Machine.ts"
 import type { Random } from "./Random.ts"
 
 /*
- * A program of the operator that signs elsewhere. It is sometimes slow, so that an order ends while it signs. For an
- * order that it has already signed for, it returns the same certificate again. Its records say what it has signed, who
- * got that, and what it has revoked.
+ * A program of the operator that signs. It is sometimes slow, so that an order ends while it signs. For an order that
+ * it has already signed for, it returns the same certificate again. Its records contain the certificates that it
+ * signed, the processes that got them, and the revocations.
  */
 
 /** A certificate that a process got. */

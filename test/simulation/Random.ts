@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 
-/** Reproducible random values: the same seed and stream give the same values, however other streams are used. */
+/** Reproducible random values. The same seed and stream give the same values, whatever other streams are used for. */
 export class Random {
   readonly #state: Uint32Array
 

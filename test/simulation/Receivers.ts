@@ -35,7 +35,7 @@ export class Receivers {
   constructor(given: {
     readonly machine: Machine
     readonly random: Random
-    /** The receivers misbehave as often as the rest of the outside. */
+    /** The receivers fail as often as the rest of the outside world. */
     readonly world: World
     readonly facts: Facts
   }) {

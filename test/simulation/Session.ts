@@ -13,11 +13,11 @@ export interface Surroundings {
   readonly random: Random
   readonly world: World
   readonly ledger: Ledger
-  /** Sends a request to some process; nothing if no answer arrived. */
+  /** Sends a request to some process. Returns nothing if no answer arrived. */
   readonly send: (request: Request) => Effect.Effect<Answer | undefined>
   readonly note: (line: string) => void
   readonly violated: (what: string) => void
-  /** How often it repeats requests, hangs up and loses its state. */
+  /** How often the client repeats requests, disconnects and loses its state. */
   readonly mischief: number
   /** The certificate of the CA, in PEM. */
   readonly ca: string
@@ -90,7 +90,7 @@ export class Session {
       this.#heard(answer)
       const isStale = String(answer.body).includes("acme:error:badNonce")
       note(`${this.at.name} ${request.path.replace(/[^/]{20,}/, "*")} ${answer.status}${isStale ? " badNonce" : ""}`)
-      // If the answer is a refusal, the nonce may not have been checked yet.
+      // If the answer is a refusal, the service may not have checked the nonce.
       if (answer.status < 300) {
         if (ledger.spent.has(nonce)) violated(`the nonce ${nonce} was accepted twice`)
         ledger.spent.add(nonce)

@@ -36,7 +36,7 @@ export interface Outcome {
   /** The number of answers that the service has to keep. */
   readonly acknowledged: number
   readonly certificates: number
-  /** The number of notifications that arrived, without repeats. */
+  /** The number of notifications that arrived, without repetitions. */
   readonly notified: number
   readonly faults: { readonly [fault: string]: number }
   readonly violations: ReadonlyArray<string>
@@ -53,7 +53,7 @@ const restMillis = 6 * 3_600_000
 const daySeconds = 86_400
 /** The least time at the end during which the service is checked. */
 const calmMillis = 50_000
-/** The number of validations of a flood for each worker, which has sixteen slots then. */
+/** The number of validations in a flood, for each worker. A worker has sixteen slots during a flood. */
 const floodOf = 20
 
 /** Makes the CA that every simulation signs with; returns its folder. */
@@ -76,7 +76,7 @@ const rolesOf = (text: string) => {
 
 const records: ReadonlyArray<Record["event"]> = ["request_handler_panicked", "job_run_panicked"]
 
-/** Runs a seed. `trace` receives what happens. */
+/** Runs a seed. `trace` receives every event. */
 export const simulate = async (
   seed: string,
   caDirectory: string,

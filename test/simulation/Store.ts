@@ -11,18 +11,18 @@ import { Disk, syncsCommits } from "./Disk.ts"
 import type { Process } from "./Machine.ts"
 
 /*
- * The one database of a simulation, and the connections that processes have to it. If a process dies, its transaction
- * is rolled back and its place in the queue is freed, as a server does when a connection is gone.
+ * The one database of a simulation, and the connections that processes have to it. If a process ends, its transaction
+ * is rolled back and its place in the queue is freed. A real server does the same when a connection is gone.
  */
 
 /** A row as SQLite returns it. */
 export type Row = { readonly [column: string]: unknown }
 
-/** The faults of the database. These functions are called before each statement and each commit of a process. */
+/** The failures of the database. These functions are called before each statement and each commit of a process. */
 export interface Mishaps {
-  /** Whether the statement never arrives. */
+  /** Whether the statement is lost before it arrives. */
   readonly statement: (process: Process) => boolean
-  /** Whether the caller of the statement dies of a defect. */
+  /** Whether the fiber that sends the statement ends by a defect. */
   readonly defect: (process: Process) => boolean
   /**
    * `undone`: nothing was committed, and the process learns that. `unheard`: everything was committed, but the process
@@ -38,7 +38,7 @@ interface Turn {
   readonly resume: () => void
 }
 
-/** The text of a planted defect. The records of everything that dies of the defect contain it. */
+/** The text of a planted defect. The log records about everything that this defect ends contain it. */
 export const plantedDefect = "a planted defect"
 
 const planted = new SqlError({ cause: new Error("planted"), message: "planted" })

@@ -1,11 +1,11 @@
 import type { Row } from "./Store.ts"
 
-/* The judge's knowledge about the tables: how their rows may change, and how they are read. */
+/* The knowledge about the tables that the checks need: how their rows may change, and how they are read. */
 
 /** Rows by id. */
 export type Known = Map<string, Row>
 
-/** The states that an order may go to, from each state. */
+/** The states into which an order may change, from each state. */
 export const orderMoves: { readonly [from: string]: ReadonlyArray<string> } = {
   pending: ["ready", "invalid"],
   ready: ["pending", "processing", "invalid"],
@@ -13,14 +13,14 @@ export const orderMoves: { readonly [from: string]: ReadonlyArray<string> } = {
   valid: [],
   invalid: []
 }
-/** The states that a challenge may go to, from each state. */
+/** The states into which a challenge may change, from each state. */
 export const challengeMoves: { readonly [from: string]: ReadonlyArray<string> } = {
   pending: ["processing", "valid", "invalid"],
   processing: ["valid", "invalid"],
   valid: [],
   invalid: []
 }
-/** The states that an authorization may go to, from each state. */
+/** The states into which an authorization may change, from each state. */
 export const authorizationMoves: { readonly [from: string]: ReadonlyArray<string> } = {
   pending: ["valid", "invalid", "deactivated", "expired"],
   valid: ["deactivated", "expired", "revoked"],
@@ -38,7 +38,7 @@ export const uuid = (hex: string): string =>
 /** A serial number in one form, however it was written. */
 export const bare = (serial: unknown): string => String(serial).toLowerCase().replace(/^0+/, "")
 
-/** Reads everything that is judged about a table. */
+/** Reads all columns of a table that are checked. */
 export const queries = {
   orders: `SELECT ${id("id")} AS id, ${
     id("account_id")

@@ -2,12 +2,12 @@ import type { Machine, Process } from "./Machine.ts"
 import type { Random } from "./Random.ts"
 import type { Mishaps } from "./Store.ts"
 
-/* The faults, when they occur, and which failures they excuse. */
+/* The faults: when they occur, and which failures they may cause. */
 
 const daySeconds = 86_400
 const hourSeconds = 3600
 
-/** The time that the service has after a fault to find, take back and restart interrupted work. */
+/** The time that the service has after a fault to find interrupted work, to take it over and to start it again. */
 const recoveryMillis = 30_000
 /** After this time the first processes are ready. */
 const startMillis = 3000
@@ -16,7 +16,7 @@ const drainMillis = 35_000
 /** The longest delay of a wait. */
 const latestMillis = 2000
 
-/** The weather of a seed: how often each fault occurs. */
+/** The faults of a seed: how often each of them occurs. */
 export const climateOf = (random: Random) => {
   const rate = (worst: number) => random.chance(0.4) ? 0 : worst * random.fraction()
   const climate = {
@@ -34,7 +34,7 @@ export const climateOf = (random: Random) => {
     isUnordered: random.chance(0.5),
     late: random.chance(0.7) ? 0 : 0.3 * random.fraction()
   }
-  // A delay that affects everybody would not show who waits for whom.
+  // A delay that affects everybody would hide which job waits for which other.
   const isCalm = climate.isFlooded && random.chance(0.6)
   return isCalm ? { ...climate, statement: 0, undone: 0, unheard: 0, defect: 0, event: 0 } : climate
 }
@@ -45,7 +45,7 @@ interface Struck {
   readonly terminate: () => void
 }
 
-/** The weather of a run. */
+/** The faults of a run. */
 export class Weather implements Mishaps {
   readonly faults: { [fault: string]: number } = {}
   /** How many milliseconds the clock of the host is ahead, and with it the clock of every process that starts there. */
@@ -131,7 +131,7 @@ export class Weather implements Mishaps {
     return rows.flatMap(() => left.splice(this.#random.below(left.length), 1))
   }
 
-  /** How many milliseconds the next wait of a process is late. */
+  /** How many milliseconds the next wait of a process lasts too long. */
   readonly lateness = (): number => {
     if (!this.#strikes(this.#climate.late)) return 0
     this.faults["wait late"] = (this.faults["wait late"] ?? 0) + 1
@@ -150,7 +150,7 @@ export class Weather implements Mishaps {
     return this.#machine.now + Math.max(this.hostSkew, ...this.#members().map(({ process }) => process.skew))
   }
 
-  /** Whether a fault may have caused a failure; otherwise the failure is the service's own. */
+  /** Whether a fault may have caused a failure. If not, the service caused it. */
   excuses(process: Process, begun: number): boolean {
     return this.#machine.now <= this.#stalledUntil || (this.#lastMishap.get(process) ?? -1) >= begun - 2000
   }
@@ -174,7 +174,7 @@ export class Weather implements Mishaps {
     }
   }
 
-  /** Causes a fault now and then, between two steps. */
+  /** Sometimes causes a fault, between two steps. */
   readonly between = (): void => {
     if (!this.#strikes(this.#climate.event)) return
     const living = this.#members()
@@ -204,7 +204,7 @@ export class Weather implements Mishaps {
         return this.#jump(process)
       case "cut":
         this.#struck("power cut", undefined)
-        // No process sees this change of the clock: the processes that start later find it right.
+        // No process notices this change of the clock: the clock is correct for the processes that start later.
         if (this.#random.chance(0.5)) this.hostSkew = 0
         return this.#cutPower()
       case "spoil": {
@@ -223,7 +223,7 @@ export class Weather implements Mishaps {
     }
   }
 
-  /** From now on nothing goes wrong, and every clock is right. */
+  /** From now on no fault occurs, and every clock is correct. */
   heal(): void {
     this.isHealed = true
     this.hostSkew = 0

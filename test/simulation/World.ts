@@ -11,37 +11,40 @@ import { Program } from "./Program.ts"
 import type { Random } from "./Random.ts"
 
 /*
- * The hosts of clients as the service sees them: a DNS that is slow or lies, and web servers with the proofs that
- * clients publish.
+ * The hosts of clients as the service sees them: a DNS server that is slow or returns wrong answers, and web servers
+ * with the proofs that clients publish.
  */
 
 /** A proof that a client has published. */
 interface Proof {
   readonly name: string
   readonly keyAuthorization: string
-  /** Whether the text is what the challenge asks for. */
+  /** Whether the text is what the challenge requires. */
   readonly isRight: boolean
 }
 
-/** Names under this one never validate: their servers do not answer within any time limit. */
+/** Names below this one never validate, because their servers do not answer within any time limit. */
 export const stuckZone = "flood.example.org"
 const stuckMillis = 120_000
 
 const hostAddress = "203.0.113.10"
 const strangerAddress = "203.0.113.66"
 
-/** The outside of a run. It keeps, by token, every answer that was shown and so may count as a proof. */
+/**
+ * The outside world of a run. It keeps, for each token, every answer that the service saw and that may count as a
+ * proof.
+ */
 export class World {
   readonly #http = new Map<string, Proof>()
   readonly #txt = new Map<
     string,
     ReadonlyArray<{ readonly token: string; readonly text: string; readonly isRight: boolean }>
   >()
-  /** The tokens of the proofs that the service was shown. */
+  /** The tokens of the proofs that the service saw. */
   readonly shown = new Set<string>()
   readonly #machine: Machine
   readonly #random: Random
-  /** How often the outside world misbehaves. */
+  /** How often the outside world fails. */
   malice: number
   /** The program that signs for the profile `other`. */
   readonly program: Program
@@ -91,7 +94,7 @@ export class World {
       })
   })
 
-  /** The outside world, as the validators reach it. */
+  /** The outside world in the form that the validators use. */
   readonly layer = (): Layer.Layer<Resolver | HttpGet | AlpnPeer> => {
     const addresses: Resolver["Service"]["addresses"] = (name) =>
       this.#slowly(() => {

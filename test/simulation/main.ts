@@ -13,7 +13,7 @@ import { makeCa, simulate } from "./Simulation.ts"
 
 const shardOption = "--shard"
 
-/** Runs the seeds it is sent, one after another. */
+/** Runs the seeds that it receives, one after the other. */
 const shard = async (): Promise<void> => {
   const ca = await makeCa()
   process.once("disconnect", () => {
@@ -89,7 +89,10 @@ const report = (outcomes: ReadonlyArray<Outcome>): string => {
   return lines.join("\n")
 }
 
-/** Looks for one planted bug in a copy of the tree. Returns the seed that found it, and what that seed saw. */
+/**
+ * Looks for one planted bug in a copy of the project. Returns the seed that found it, and the violation that the seed
+ * found.
+ */
 const hunt = (bug: PlantedBug, options: Options) => {
   const { folder, remove } = plant(bug)
   try {

@@ -23,7 +23,7 @@ describe("simulation", () => {
     }
   )
 
-  it("does the same again for the same seed, and something else for another", async () => {
+  it("repeats itself for the same seed, and differs for another seed", async () => {
     const lines: Array<string> = []
     const first = await simulate("5", ca)
     const second = await simulate("5", ca, (line) => void lines.push(line))
@@ -32,7 +32,7 @@ describe("simulation", () => {
     expect(lines.length).toBeGreaterThan(100)
   })
 
-  it("does the same with another CA, because no decision depends on a signature", async () => {
+  it("is the same with another CA, because no decision depends on a signature", async () => {
     const another = await makeCa()
     try {
       expect(await simulate("9", another)).toEqual(ninth)
@@ -41,7 +41,7 @@ describe("simulation", () => {
     }
   })
 
-  it.each(plantedBugs)("knows the guard to take away: $name", (bug) => {
+  it.each(plantedBugs)("finds the guard to remove in the source: $name", (bug) => {
     expect(bug.without).not.toBe(bug.guard)
     expect(guardsOf(bug)).toBe(1)
   })
@@ -52,7 +52,7 @@ describe("options of npm run simulate", () => {
     expect(readOptions([])).toMatchObject({ from: 1, seeds: 100, trace: false, planted: false })
   })
 
-  it("takes one seed", () => {
+  it("accept one seed", () => {
     expect(readOptions(["--seed", "17", "--trace"])).toMatchObject({ from: 17, seeds: 1, trace: true })
   })
 

@@ -42,7 +42,7 @@ export interface Act {
 /** The password of the caller, which changes of operators need. */
 export const step = { password }
 
-/** The acts over a database, and the subjects of some of them. */
+/** The acts on a database, and the subjects of some of them. */
 export const actsOn = (dialect: Dialect, config: Config) => {
   /** The literal of a credential's id, which both databases store as octets. */
   const octets = (kid: string) => {

@@ -4,7 +4,7 @@ import { sleeps } from "./Watched.ts"
 
 /*
  * A fiber that reads the database again and again, on a test clock. A read takes as long as the database needs. If the
- * clock moves during a read, the time has passed before the fiber sleeps, and nobody wakes the fiber any more.
+ * clock moves during a read, the time has passed before the fiber sleeps, and nothing wakes the fiber afterwards.
  */
 
 /** The time between two ticks of the loop that looks for ends of jobs, which runs while a fiber waits for one. */

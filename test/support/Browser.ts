@@ -24,7 +24,7 @@ const flags = [
 export const startBrowser = async (): Promise<Browser> =>
   playwright.launch({ executablePath: await chromium.executablePath(), args: flags, timeout: patienceMs })
 
-/** How a window is opened. */
+/** The options with which a window is opened. */
 export interface WindowOptions {
   readonly theme?: "light" | "dark"
   readonly width?: number

@@ -34,15 +34,15 @@ export const htmlFaults = async (html: string): Promise<ReadonlyArray<string>> =
 }
 
 /**
- * Opens every fold, and from then on records which elements get the focus. Returns the elements that Tab has to reach,
- * in order.
+ * Opens every collapsed part of the page, and from then on records which elements get the focus. Returns the elements
+ * that Tab has to reach, in order.
  */
 const watchFocus = `(() => {
   for (const fold of document.querySelectorAll("details")) fold.open = true
   const reachable = "a[href], button, input, select, textarea, summary, [tabindex='0']"
   const shown = [...document.querySelectorAll(reachable)].filter((one) =>
     one.checkVisibility({ visibilityProperty: true }) && !one.matches(":disabled, [type=hidden]") &&
-    // Tab reaches only the chosen one of some radio buttons; arrows reach the others.
+    // Tab reaches only the selected one of several radio buttons, and the arrow keys reach the others.
     !one.matches("[type=radio]:not(:checked)")
   )
   const wordOf = (one) =>
@@ -63,7 +63,7 @@ const watchFocus = `(() => {
 
 /**
  * What cannot be done on a page without a mouse. Tab must reach every control and link, in the order of the page, and
- * each must show that it has the focus. Returns the first three faults.
+ * each element must show that it has the focus. Returns the first three mistakes.
  */
 export const keyboardFaults = async (page: Page): Promise<ReadonlyArray<string>> => {
   const expected = await page.evaluate<ReadonlyArray<string>>(watchFocus)

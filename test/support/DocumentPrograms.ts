@@ -23,15 +23,13 @@ export const ofTheGate: ReadonlyArray<string> = [
 const isRunOf = (program: string) => (command: string): boolean =>
   new RegExp(`^npm run ${program}(?: -- |$)`).test(command) && !ofTheGate.includes(command)
 
-/** Runs of the fault suite at full length, whatever their words. They run at the smallest size of one fault. */
+/** Runs of the fault suite at full length, with any options. They run at the smallest size of one fault. */
 export const isFaultRun = isRunOf("faults")
 
 /** Simulations of any number of seeds. They run with a few seeds, and with the first of the planted bugs. */
 export const isSimulation = isRunOf("simulate")
 
-/**
- * Benchmarks, whatever their words. They run with a few issuances instead of for a few minutes, and without the floor.
- */
+/** Benchmarks, with any options. They run with a few issuances instead of for a few minutes, and without the floor. */
 export const isBenchmark = isRunOf("bench")
 
 /** The selected commands of all documents, each once. */

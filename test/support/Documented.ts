@@ -74,7 +74,7 @@ export const makeDocumented = (document: OpenApiDocument) => {
   // The module is CommonJS: its types say less than what is exported.
   const formats = addFormats as unknown as typeof addFormats.default
   formats(ajv)
-  // For the validator, the document is one large schema whose own members have no meaning.
+  // The validator treats the document as one large schema. The document's own members have no meaning for it.
   ajv.addVocabulary(Object.keys(document))
   ajv.addSchema(document, name)
 

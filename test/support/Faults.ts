@@ -4,7 +4,7 @@ import type { Connection, Driver } from "../../src/engine/sql/Driver.ts"
 import { SqlError } from "../../src/engine/sql/SqlError.ts"
 import { sql } from "./Graph.ts"
 
-/* Faults of a database and its users: writes that fail, processes that die between two statements. */
+/* Failures of a database and its users: writes that fail, and processes that end between two statements. */
 
 /** A write that a trigger can refuse. */
 export interface Write {

@@ -3,8 +3,8 @@ import { Database } from "../../src/engine/sql/Database.ts"
 import { sql } from "./Graph.ts"
 
 /*
- * A database as one large client leaves it: nearly all rows belong to one profile and one account, one name is on every
- * certificate, and almost nothing is unfinished. A planner that assumes even distributions chooses badly here.
+ * A database as one large client leaves it: nearly all rows belong to one profile and one account, one name is in every
+ * certificate, and almost nothing is unfinished. A query planner that assumes even distributions makes bad plans here.
  */
 
 /** Epoch seconds of the newest row. */

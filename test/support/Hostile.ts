@@ -1,16 +1,16 @@
 import { assert } from "vitest"
 
-/* A text of an outsider that is as bad as possible, and what a page may make of it. */
+/* The worst text that an outsider can send, and the form in which a page may show it. */
 
 /**
- * Markup that ends an attribute or an element, a character that turns the direction of the text beside it, and 10 000
- * characters.
+ * Markup that ends an attribute or an element, a character that reverses the direction of the text next to it, and 10
+ * 000 characters.
  */
 export const hostile = `"'><script>alert(1)</script><img src=x onerror=alert(1)>\u202Egro.elpmaxe ${
   "long ".repeat(1990)
 }`
 
-/** Checks that a page has escaped, isolated and cut such a text, wherever it occurs. */
+/** Checks that a page has escaped, isolated and shortened such a text, wherever it occurs. */
 export const assertHarmless = (html: string) => {
   assert.notMatch(html, /<script(?![^>]*\ssrc=)|<img src=x|"'>/)
   assert.notInclude(html, "\u202E")

@@ -20,8 +20,8 @@ export interface KilledRelays {
 }
 
 /**
- * Relays orders while the service is killed. It fails unless all orders end with a certificate and no row stays in
- * progress.
+ * Relays orders while the service is killed again and again. It fails unless every order ends with a certificate and no
+ * row stays in progress.
  */
 export const relayWhileKilled = async (run: KilledRelays): Promise<void> => {
   const { between, databaseUrl, nameOf, orders, profile, server, withinMillis } = run

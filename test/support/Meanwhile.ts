@@ -3,7 +3,7 @@ import { Database } from "../../src/engine/sql/Database.ts"
 import type { Connection, Driver } from "../../src/engine/sql/Driver.ts"
 import { sql } from "./Graph.ts"
 
-/* Makes something happen while work is in progress. The test chooses the place. */
+/* Makes something happen while work is in progress. The test chooses the moment. */
 
 /** Runs an effect. Just before its transaction with this number, another process changes the database. */
 export const meanwhile = <A, E, R>(text: string, self: Effect.Effect<A, E, R>, transaction = 1) =>
@@ -51,7 +51,7 @@ export const someoneWaits = (connection: Connection) =>
     { until: ([row]) => Number(row?.waiting) > 0 }
   )
 
-/** Runs an effect for a client that hangs up as soon as the first statement or transaction is done. */
+/** Runs an effect for a client that disconnects as soon as the first statement or transaction is done. */
 export const hangingUp = <A, E, R>(self: Effect.Effect<A, E, R>) =>
   Effect.gen(function*() {
     const driver = yield* Database

@@ -30,7 +30,7 @@ export interface OperatorSurface {
   readonly routes: Readonly<Record<Act, string>>
   /** Signs in with only the password. */
   readonly signIn: (username: string, password: string, from: string) => Promise<Seat>
-  /** Presents the second factor, and returns the whole session. */
+  /** Sends the second factor, and returns the whole session. */
   readonly verify: (seat: Seat, code: string) => Promise<Seat>
   /** Begins an enrolment, and returns the key of the authenticator. */
   readonly begin: (seat: Seat, password: string) => Promise<string>

@@ -157,7 +157,7 @@ const atCora = (change = "") => (ground: Ground): string => {
 const enrolled = "totp_secret = zeroblob(20)"
 const token = { name: "backup", role: "viewer", expiresInDays: "30" }
 
-/** The form of a page with this pattern. If it is folded, this opens it. */
+/** The form of a page with this pattern. If it is hidden, this opens it. */
 export const formOf = async (page: Page, pattern: string): Promise<Locator> => {
   const actions = await page.locator("form[method=post]").evaluateAll((forms) =>
     forms.map((form) => form.getAttribute("action") ?? "")
@@ -167,10 +167,10 @@ export const formOf = async (page: Page, pattern: string): Promise<Locator> => {
   return page.locator("form[method=post]").nth(at)
 }
 
-/** The element that folds a form away. */
+/** The element that hides a form until it is opened. */
 export const foldOf = (form: Locator): Locator => form.locator("xpath=ancestor::details[1]/summary")
 
-/** Opens the fold of a form, if it has one. */
+/** Opens the element that hides a form, if there is one. */
 export const unfold = async (form: Locator): Promise<Locator> => {
   if (!await form.isVisible()) await foldOf(form).click()
   return form

@@ -240,7 +240,7 @@ const within = (milliseconds: number, event: Promise<void>): Promise<boolean> =>
 const hasEnded = ({ supervisor: { exitCode, signalCode } }: Running): boolean =>
   exitCode !== null || signalCode !== null
 
-/** Ends the process that we started, and no other, with ever stronger signals. */
+/** Ends the process that we started, and no other. Each signal is stronger than the one before. */
 const end = async (running: Running, first: "SIGINT" | "SIGQUIT"): Promise<void> => {
   for (const signal of [first, "SIGQUIT", "SIGKILL"] as const) {
     if (hasEnded(running)) return

@@ -22,7 +22,7 @@ import type { Place } from "./RunCommand.ts"
  * page of the panel, and on a command line. The act does nothing except keep its input.
  */
 
-/** What became of the members: the input that the act got, or the code and the sentence of the refusal. */
+/** The result for the members: the input that the act got, or the code and the sentence of the refusal. */
 export type Verdict =
   | { readonly accepted: { readonly [member: string]: unknown } }
   | { readonly refused: string; readonly said: string }

@@ -30,8 +30,8 @@ const faultOf = (row: { readonly [column: string]: unknown }, anchors: ReadonlyA
 }
 
 /**
- * Checks every certificate in a database against its order and the CA that signed it, without trusting anything the
- * service did. It fails with the first bad one.
+ * Checks every certificate in a database against its order and the CA that signed it, and relies on nothing that the
+ * service did. It fails at the first bad one.
  */
 export const checkStoredCertificates = (databaseUrl: string, caFile: string): Promise<void> => {
   const anchors = certificatesOf(readFileSync(caFile, "utf8"))

@@ -25,8 +25,8 @@ const one = async (url: string, statement: string): Promise<unknown> => {
   }
 }
 
-describe("the order of files", () => {
-  it("begins with files that there are", () => {
+describe("the order of test files", () => {
+  it("begins with files that exist", () => {
     for (const file of longest) assert.isTrue(existsSync(join(import.meta.dirname, "..", file)), file)
   })
 })
@@ -47,8 +47,8 @@ describe("databases", () => {
   })
 })
 
-describe("a cluster of our own", () => {
-  it("goes away and comes back with its data", async () => {
+describe("a cluster that a test starts", () => {
+  it("can be stopped and started again with its data", async () => {
     const cluster = await startPostgres()
     try {
       const url = await cluster.createDatabase("kept")
@@ -74,7 +74,7 @@ describe("signed requests", () => {
 })
 
 describe("certificate requests", () => {
-  it("are what openssl takes for a request with these names", () => {
+  it("are valid for openssl and have these names", () => {
     const { csr } = makeCsr({ names: ["a.example", "*.b.example"], commonNames: ["a.example"] })
     const text = execFileSync("openssl", ["req", "-inform", "DER", "-verify", "-noout", "-text"], {
       input: csr,
@@ -87,7 +87,7 @@ describe("certificate requests", () => {
 })
 
 describe("openssl", () => {
-  it("accepts a CA of ours as its own anchor and no other", async () => {
+  it("accepts a CA of the tests as its own anchor and no other", async () => {
     const directory = mkdtempSync(join(tmpdir(), "acme-test-"))
     try {
       const [cert, key, other] = ["ca.pem", "ca.key", "other.pem"].map((name) => join(directory, name)) as [
@@ -132,7 +132,7 @@ describe("openssl", () => {
 })
 
 describe("the http-01 responder", () => {
-  it("serves what it is told and nothing else", async () => {
+  it("serves the configured content and nothing else", async () => {
     const responder = await startHttp01Responder()
     const http = makeHttpClient()
     try {

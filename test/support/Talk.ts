@@ -6,7 +6,7 @@ import { connect } from "node:net"
 /** A client that sends this text exactly, byte by byte, and waits for answers. */
 export interface Talk {
   readonly socket: Socket
-  /** Completes when the text was handed to the kernel, or the connection is gone. */
+  /** Completes when the text was passed to the kernel, or the connection is gone. */
   readonly send: (text: string) => Effect.Effect<void>
   /** Everything received, once it matches. */
   readonly heard: (pattern: RegExp) => Effect.Effect<string>

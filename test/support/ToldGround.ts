@@ -12,7 +12,7 @@ export const nextPassword = "Szczecin ferry, 3 piers"
 /** The number of wrong attempts that an operator has. */
 export const mostAttempts = 3
 
-/** The surfaces, in this order. Each has its own addresses, because wrong attempts are counted by address. */
+/** The surfaces, in this order. Each has its own addresses, because wrong attempts are counted for each address. */
 const doorNames = ["api", "panel"] as const
 
 /** The operators by name. Each has signed in before from the address that is given here. */

@@ -31,7 +31,7 @@ describe("programs that tests start", () => {
     await ended
   })
 
-  it("end when the run is gone that forked what started them", async () => {
+  it("end when the run ends that had forked the process that started them", async () => {
     const { child, ended } = await parent("process")
     const left = new Promise((done) => child.once("exit", (_, signal) => done(signal)))
     child.disconnect()

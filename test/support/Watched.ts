@@ -1,7 +1,7 @@
 import { Clock, Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 
-/* A test clock that knows who sleeps on it, which the plain test clock does not. */
+/* A test clock that knows which fibers sleep on it. The plain test clock does not know this. */
 
 /** A sleep: its length, and the time in epoch milliseconds at which it ends. */
 interface Sleep {
@@ -9,10 +9,10 @@ interface Sleep {
   readonly at: number
 }
 
-/** The sleeps on the clock in force; none on any other clock. */
+/** The sleeps on the current clock. There are none on any other clock. */
 const asleep = new WeakMap<Clock.Clock, Set<Sleep>>()
 
-/** Runs a test on a clock for which {@link sleeps} and {@link sleepLengths} say who sleeps. */
+/** Runs a test on a clock for which {@link sleeps} and {@link sleepLengths} report the sleeping fibers. */
 export const watched = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   TestClock.testClockWith((clock) => {
     const sleeping = new Set<Sleep>()
@@ -46,8 +46,9 @@ export const sleeps = Effect.map(allSleeps, (all) => all.map(({ at }) => at))
 export const sleepLengths = Effect.map(allSleeps, (all) => all.map(({ millis }) => millis))
 
 /**
- * Runs an effect to its end. While a fiber sleeps, the clock advances to the end of the shortest sleep. While nobody
- * sleeps the clock stands still, so that no time passes during work outside of it, such as a signature on a thread.
+ * Runs an effect to its end. While a fiber sleeps, the clock advances to the end of the shortest sleep. While no fiber
+ * sleeps the clock stands still, so that no time passes during work that does not use it, such as a signature on a
+ * thread.
  */
 export const sleptThrough = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   watched(Effect.gen(function*() {
