@@ -23,7 +23,7 @@ interface Recorded {
   }>
 }
 
-/** The incidents that have to have an alert, a page and a recording. */
+/** The incidents that must have an alert, a page and a recording. */
 const incidents = [
   "disk-full",
   "database-away",
@@ -69,11 +69,11 @@ describe("the alerts", () => {
     }
   )
 
-  it("have names of their own", () => {
+  it("have unique names", () => {
     assert.strictEqual(new Set(alertRules.map(({ alert }) => alert)).size, alertRules.length)
   })
 
-  it.each(pages)(`${folder}/%s is named by the alerts that it names, and stands in the list`, (page) => {
+  it.each(pages)(`${folder}/%s is linked from the alerts that it names, and is in the list`, (page) => {
     const [named = ""] = /^\*\*Alert:\*\* .*$/m.exec(text(`${folder}/${page}`)) ?? []
     const named_by = alertRules.filter(({ annotations }) => annotations.runbook === `${folder}/${page}`)
     assert.sameMembers([...named.matchAll(/`(\w+)`/g)].map(([, alert]) => alert), named_by.map(({ alert }) => alert))
@@ -86,11 +86,11 @@ describe("the alerts", () => {
 })
 
 describe("the recordings", () => {
-  it("are those of the incidents", () => {
+  it("exist for every incident", () => {
     assert.sameMembers(readdirSync(recordings), incidents.map((incident) => `${incident}.yml`))
   })
 
-  it.each(incidents)("of %s fires an alert that names its page, and none before and after", (incident) => {
+  it.each(incidents)("of %s triggers an alert that links to its page, and none before and after", (incident) => {
     const expected = recordingOf(incident).alert_rule_test
     const fired = expected.flatMap(({ exp_alerts }) => exp_alerts)
     assert.include(fired.map(({ exp_annotations }) => exp_annotations["runbook"]), pageOf(incident))
@@ -98,7 +98,7 @@ describe("the recordings", () => {
     assert.isAtLeast(moments.length, 3)
     for (const moment of moments) {
       const of = expected.filter(({ eval_time }) => eval_time === moment)
-      // An alert that is not named here could fire unnoticed.
+      // An alert that is not listed here could fire unnoticed.
       assert.sameMembers(of.map(({ alertname }) => alertname), alertRules.map(({ alert }) => alert), moment)
       const isEdge = moment === moments[0] || moment === moments.at(-1)
       const firing = of.filter(({ exp_alerts }) => exp_alerts.length > 0)
@@ -106,7 +106,7 @@ describe("the recordings", () => {
     }
   })
 
-  it.each(incidents)("of %s has what the rules ask for, and nothing of the run", (incident) => {
+  it.each(incidents)("of %s has the series that the rules use, and nothing that depends on the run", (incident) => {
     const asked = new Set(alertRules.flatMap(({ expr }) => familiesIn(expr)))
     for (const { series } of recordingOf(incident).input_series) {
       const [name = ""] = series.split("{")
@@ -115,7 +115,7 @@ describe("the recordings", () => {
     }
   })
 
-  it("have every alert fire, but for those that made-up series have fire", () => {
+  it("trigger every alert except those that invented series trigger", () => {
     const recorded = incidents.flatMap((incident) => recordingOf(incident).alert_rule_test).filter(({ exp_alerts }) =>
       exp_alerts.length > 0
     )
@@ -123,7 +123,7 @@ describe("the recordings", () => {
     assert.sameMembers(fired, alertRules.map(({ alert }) => alert))
   })
 
-  it("are written in the notation of promtool, with where a series begins and ends", () => {
+  it("use the notation of promtool, with the beginning and the end of each series", () => {
     const recording = new Recording()
     const samples: ReadonlyArray<ReadonlyArray<number | undefined>> = [
       [undefined, 1],

@@ -14,7 +14,7 @@ import type { Incident } from "./Incident.ts"
 import type { Member, Scene } from "./Scene.ts"
 
 /*
- * Incidents about keys of certificates, operators and CAs, and about a database that was set back to an earlier state.
+ * Incidents about keys of certificates, operators and CAs, and about a database that was restored to an earlier state.
  */
 
 const serialOf = (chain: string): string => new X509Certificate(chain).serialNumber

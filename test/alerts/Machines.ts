@@ -22,9 +22,9 @@ const diskFull: Incident = {
     disk.fill(262_144)
     const order = () =>
       session.postOnce(session.directory.newOrder, { identifiers: [{ type: "dns", value: "during.example" }] })
-    // The first orders still fit into the free part of the database file. Then one needs more disk.
+    // The first orders still fit into the free part of the database file. Then one needs more space on the disk.
     for (let status = 201; status === 201;) status = (await order()).status
-    // Each failed answer uses up a nonce of the client, and the service issues no new ones.
+    // Each failed answer uses up a nonce of the client, and the service issues no new nonces.
     await scene.minutes(8, () => order().catch(() => undefined))
     scene.expect("the disk of the database is full, and a client goes on", {
       DiskFull: [{ instance: main.instance }]
@@ -37,7 +37,7 @@ const diskFull: Incident = {
   }
 }
 
-/** The database fails in a night without requests, so that only the alert shows it. */
+/** The database fails at night while there are no requests, so that only the alert shows it. */
 const databaseAway: Incident = {
   name: "database-away",
   config: minimalConfig,

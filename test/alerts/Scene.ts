@@ -98,7 +98,7 @@ export class Scene {
     return Math.floor((Date.now() + this.#ahead) / 1000)
   }
 
-  /** Clean-up that runs at the end, last first. */
+  /** Cleanup functions that run at the end, the last one first. */
   atEnd(undo: () => Promise<void> | void): void {
     this.#ends.unshift(undo)
   }
@@ -152,7 +152,7 @@ export class Scene {
     return stdout
   }
 
-  /** Moves the clocks on without a scrape. */
+  /** Moves the clocks forward without a scrape. */
   skip(seconds: number): void {
     this.#ahead += seconds * 1000
     this.#set()
@@ -173,8 +173,8 @@ export class Scene {
   }
 
   /**
-   * Scrapes this many times, once for each minute, while the clocks stand still. Processes report some facts every few
-   * seconds, and other facts would be too old if the clock jumped.
+   * Scrapes this many times, once for each minute, while the clocks do not advance. Processes report some facts every
+   * few seconds, and other facts would be too old if the clock jumped.
    */
   async still(count: number): Promise<void> {
     for (let minute = 0; minute < count; minute++) await this.#record()

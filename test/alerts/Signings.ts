@@ -8,7 +8,7 @@ import type { Scene } from "./Scene.ts"
 
 /* Incidents about signers and clients. */
 
-/** Finalizes an order and returns its URL, whatever becomes of the order. */
+/** Finalizes an order and returns its URL, whether the order succeeds or not. */
 const finalized = async (scene: Scene, session: AcmeSession, name: string): Promise<string> => {
   const { body, url } = await session.newOrder([name])
   await session.authorize(body, scene.world.responder.tokens)
@@ -33,7 +33,7 @@ poll_timeout_secs = 7200
 challenge_strategy = "bypass"
 `,
   play: async (scene) => {
-    // This upstream trusts every client.
+    // This upstream CA accepts every client.
     const upstream = await startServer({ config: "[profiles.default.challenge]\nbypass = true\n", env: scene.env })
     scene.atEnd(() => upstream.dispose())
     const main = await scene.start("main", {

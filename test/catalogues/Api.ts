@@ -55,10 +55,10 @@ const document: Document = JSON.parse(JSON.stringify(documentOf("", "")))
 
 const nameOf = (reference: string): string => reference.slice(reference.lastIndexOf("/") + 1)
 
-/** Names that the platform gives to types that are not our objects. */
+/** Names that the platform gives to types that are not objects of this service. */
 const plain: { readonly [name: string]: string } = { Int: "integer" }
 
-/** A type in words; objects with a name are links. */
+/** A type in words. Objects with a name are links. */
 const typeOf = ({ $ref, anyOf, enum: words, format, items, properties, type }: Schema): string => {
   if ($ref !== undefined) {
     const name = nameOf($ref)

@@ -5,7 +5,7 @@ import { renderEvents } from "./Events.ts"
 import { renderProblems } from "./Problems.ts"
 import { renderRoles } from "./Roles.ts"
 
-/** The documents that hold a catalogue made from the code, each with what makes it. */
+/** The documents that contain a catalogue made from the code, each with the function that makes it. */
 export const catalogues: { readonly [document: string]: () => string } = {
   "docs/api-reference.md": renderApi,
   "docs/api-roles.md": renderRoles,

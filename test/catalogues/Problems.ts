@@ -8,7 +8,7 @@ import * as Http from "../../src/engine/http/HttpRefused.ts"
 import { recordText, renderCauses, renderOperatorRecords } from "./Causes.ts"
 import { tableOf } from "./Markdown.ts"
 
-/** Stands for a sentence that is written where the failure is made. */
+/** A placeholder for a sentence that is written where the failure is made. */
 const ownWords = "…"
 
 const identifier = { type: "dns", value: "www.example.org" }

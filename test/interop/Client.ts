@@ -14,12 +14,12 @@ export interface Credential {
   readonly hmacKey: string
 }
 
-/** Where one client works: everything that it must know and may write to. */
+/** The environment of one client: everything that it must know and the places where it may write. */
 export interface Workplace {
   readonly server: Server
   /** The directory of the profile that the client uses. */
   readonly directoryUrl: string
-  /** A directory of the client's own, which is also its home. */
+  /** A directory for this client alone. It is also the client's home. */
   readonly home: string
   readonly challenge: Challenge
   /** Where the service fetches http-01 answers. */
@@ -34,7 +34,7 @@ export interface Workplace {
   readonly credential?: Credential
 }
 
-/** A real ACME client: its features, and how each is used. It lacks the features that are left out here. */
+/** A real ACME client: its features, and how each is used. Features that it does not have are absent. */
 export interface Client {
   readonly name: string
   /** The programs of the client. */
@@ -51,7 +51,7 @@ export interface Client {
   readonly ownsRecords?: true
   /** Gets a certificate, and first an account if there is none. */
   readonly issue: (at: Workplace, names: Names) => Promise<unknown>
-  /** Gets another certificate in place of one that is not due yet. */
+  /** Gets another certificate in place of one that is not due for renewal yet. */
   readonly renew: (at: Workplace, names: Names) => Promise<unknown>
   /** Gets another certificate only because renewal information says that it is time. */
   readonly renewWhenTold?: (at: Workplace, names: Names) => Promise<unknown>
@@ -61,7 +61,7 @@ export interface Client {
   readonly binds?: true
   /** Asks for a single name that is only in the subject of its request. */
   readonly namesInSubject?: true
-  /** Gives the account another address. */
+  /** Gives the account another contact address. */
   readonly updateContact?: (at: Workplace) => Promise<unknown>
   /** Gives the account another key. */
   readonly rollover?: (at: Workplace) => Promise<unknown>
@@ -69,7 +69,7 @@ export interface Client {
   readonly revoke?: (at: Workplace, names: Names) => Promise<unknown>
   /** Revokes the certificate with its own key. */
   readonly revokeByItsKey?: (at: Workplace, names: Names) => Promise<unknown>
-  /** Ends the account at the service. */
+  /** Deactivates the account at the service. */
   readonly deactivate?: (at: Workplace) => Promise<unknown>
 }
 

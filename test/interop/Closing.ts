@@ -1,7 +1,7 @@
 import type { Outcome } from "./Table.ts"
 import { failuresOf, tableOf } from "./Table.ts"
 
-/* How the programs that play cases end: with a table, the failures, and the count that the gate adds up. */
+/* How the programs that play cases end: with a table, the failures, and the numbers that the gate adds up. */
 
 const say = (text: string): void => {
   process.stdout.write(`${text}\n`)

@@ -15,7 +15,7 @@ process.once("exit", () => {
   for (const child of children) child.kill("SIGKILL")
 })
 
-/** Starts a child with only PATH of our environment; servers are searched in root's PATH. */
+/** Starts a child with only PATH of our environment. Servers are searched in the PATH of root. */
 const start = (command: string, words: ReadonlyArray<string>, { cwd, env }: Surroundings) => {
   const child = spawn(command, words, {
     ...cwd === undefined ? {} : { cwd },
@@ -56,11 +56,11 @@ export const runCommand = (
     })
   })
 
-/** A child that runs until it is stopped, and reports its progress on its output. */
+/** A child that runs until it is stopped, and reports its progress in its output. */
 export interface Foreground {
-  /** Waits until `times` matching lines have been written, one by default. */
+  /** Waits until `times` matching lines have been written. The default is one. */
   readonly waitFor: (pattern: RegExp, times?: number) => Promise<void>
-  /** How many lines that match have been written. */
+  /** How many matching lines have been written. */
   readonly count: (pattern: RegExp) => number
   readonly signal: (signal: NodeJS.Signals) => void
   /** Waits for its end and returns how it ended: `ended with 0`. */
@@ -137,14 +137,14 @@ export const startForeground = async (
 
 const systemBundle = "/etc/ssl/certs/ca-certificates.crt"
 
-/** Replaces the system's bundle by our own for one command, in a mount namespace of that command. */
+/** Replaces the system's bundle of CA certificates by our own for one command, in a mount namespace of that command. */
 const trusting = (bundle: string, command: string, words: ReadonlyArray<string>): ReadonlyArray<string> => {
   const user = process.getuid?.() === 0 ? [] : ["--map-root-user"]
   const script = "mount --bind \"$0\" \"$1\" && shift && exec \"$@\""
   return ["--mount", ...user, "sh", "-c", script, bundle, systemBundle, command, ...words]
 }
 
-/** Runs a command that trusts only the system's bundle, with our bundle in its place. */
+/** Runs a command that trusts only the system's bundle of CA certificates, with our bundle in its place. */
 export const runTrusting = (
   bundle: string,
   command: string,

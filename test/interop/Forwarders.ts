@@ -36,11 +36,11 @@ const raw = (port: number, line: string, headers: ReadonlyArray<string> = [], bo
 /** A service whose relay's tokens are answered through a forwarder. */
 interface Relay {
   readonly server: Server
-  /** Where the server's certificate is, if it speaks TLS. */
+  /** The place of the server's certificate, if the server speaks TLS. */
   readonly trust: string | undefined
 }
 
-/** One forwarder before one relay; `profile` is the one whose upstream looks for tokens at `port`. */
+/** One forwarder in front of one relay. `profile` is the profile whose upstream CA looks for tokens at `port`. */
 interface Stage {
   readonly forwarder: Forwarder
   readonly relay: Relay
@@ -51,7 +51,7 @@ interface Stage {
 
 const stands = (token: string) => `${token}.${"k".repeat(43)}`
 
-/** Puts a token where the relay puts its own. */
+/** Puts a token where the relay puts its own tokens. */
 const publish = async ({ relay: { server } }: Stage, token: string): Promise<void> => {
   const now = Math.floor(Date.now() / 1000)
   await sqlAt(
@@ -90,7 +90,7 @@ const answersTokens = async (stage: Stage): Promise<void> => {
   }
 }
 
-/** None of these requests may reach the service; `T` is a token that it knows. */
+/** None of these requests may reach the service. `T` is a token that the service knows. */
 const refused = [
   ...["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "get"].map((method) => `${method} ${prefix}T`),
   ...["", ".", "..", "T/", "T/x", "T.x", "T%2Fx", "T%2fx", "T;x", "T%", "T%00", "T%20", "T:x", "é"].map((path) =>
@@ -136,8 +136,8 @@ const forwardsNothingElse = async (stage: Stage): Promise<void> => {
 
   const completed = () => server.records().filter(({ fields }) => fields["event"] === "request_completed")
   /**
-   * Everything that has reached the service so far is in the log: a last request, which is logged after all others,
-   * shows that.
+   * Returns when everything that has reached the service so far is in the log. A last request, which is logged after
+   * all others, shows that.
    */
   const settled = async () => {
     const last = `${prefix}${randomBytes(16).toString("base64url")}`
@@ -191,7 +191,7 @@ const issues = async (stage: Stage): Promise<void> => {
   }
 }
 
-/** Nobody listens at the address of the recipe. */
+/** No server listens at the address of the recipe. */
 const goesWithout = async ({ forwarder, relay: { trust } }: Stage): Promise<void> => {
   const [port, backend] = [await freePort(), await freePort()]
   await forwarding(forwarder, { port, backend, trust }, async () => {

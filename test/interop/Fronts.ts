@@ -10,8 +10,8 @@ import { runCommand, startForeground } from "./Command.ts"
 import type { Outcome } from "./Table.ts"
 
 /*
- * docs/recipes/front.nginx.conf before two acme processes that are restarted one after the other, under load. The recipe
- * stands as it is, except for ports and files.
+ * docs/recipes/front.nginx.conf before two acme processes that are restarted one after the other, under load. The
+ * recipe is unchanged except for ports and files.
  */
 
 const name = "front nginx"
@@ -26,7 +26,10 @@ const edited = (edits: ReadonlyArray<readonly [from: string, to: string]>): stri
     return before.replaceAll(from, to)
   }, recipe)
 
-/** Restarts each process in turn while clients issue; fails on the first answer that a client would see as a failure. */
+/**
+ * Restarts each process in turn while clients get certificates. Fails at the first answer that a client would see as a
+ * failure.
+ */
 const rolls = async (fronts: ReadonlyArray<Server>, directoryUrl: string): Promise<void> => {
   const state = { isOver: false, issued: 0 }
   const failures: Array<string> = []

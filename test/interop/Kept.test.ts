@@ -8,8 +8,8 @@ const filled = (text: string) => async (folder: string) => writeFileSync(join(fo
 
 const rejection = (promise: Promise<unknown>): Promise<unknown> => promise.then(() => undefined, (error) => error)
 
-describe("what is kept between runs", () => {
-  it("is made once for each of what it is made of", async () => {
+describe("programs that are kept between runs", () => {
+  it("are made once for each set of inputs", async () => {
     const root = join(freshDirectory(), "below")
     const first = await kept("client", ["1"], filled("one"), root)
     assert.strictEqual(await kept("client", ["1"], filled("again"), root), first)
@@ -19,7 +19,7 @@ describe("what is kept between runs", () => {
     assert.strictEqual(readFileSync(join(second, "program"), "utf8"), "two")
   })
 
-  it("is nothing that was made by half", async () => {
+  it("never include one that was made only in part", async () => {
     const root = freshDirectory()
     const failed = await rejection(kept("client", ["1"], async (folder) => {
       await filled("half")(folder)
@@ -29,7 +29,7 @@ describe("what is kept between runs", () => {
     assert.deepStrictEqual(readdirSync(root), [])
   })
 
-  it("is of the first run that is done, where two make it", async () => {
+  it("are those of the run that finishes first, if two runs make the same", async () => {
     const root = freshDirectory()
     const folder = await kept("client", ["1"], async (folder) => {
       await kept("client", ["1"], filled("other"), root)
@@ -40,7 +40,7 @@ describe("what is kept between runs", () => {
     assert.isTrue(existsSync(folder))
   })
 
-  it("is where the environment says, or below the user's cache", () => {
+  it("are in the folder that the environment names, or below the user's cache", () => {
     assert.strictEqual(keptIn({ ACME_TEST_KEPT: "/there", XDG_CACHE_HOME: "/cache", HOME: "/home/x" }), "/there")
     assert.strictEqual(keptIn({ XDG_CACHE_HOME: "/cache", HOME: "/home/x" }), "/cache/acme-svc-clients")
     assert.strictEqual(keptIn({ HOME: "/home/x" }), "/home/x/.cache/acme-svc-clients")

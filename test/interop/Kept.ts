@@ -5,7 +5,7 @@ import { join } from "node:path"
 
 /* Programs that take minutes to compile or seconds to install are made once for each set of inputs, and kept. */
 
-/** The folder of all that is kept, which may be deleted at any time between two runs. */
+/** The folder with all kept programs. It may be deleted at any time between two runs. */
 export const keptIn = (env: NodeJS.ProcessEnv = process.env): string =>
   env["ACME_TEST_KEPT"] ?? join(env["XDG_CACHE_HOME"] ?? join(env["HOME"] ?? homedir(), ".cache"), "acme-svc-clients")
 
@@ -20,7 +20,8 @@ export const isKept = (name: string, madeOf: ReadonlyArray<string>, root: string
 
 /**
  * The folder of something kept; `make` fills it unless it exists. `madeOf` must determine the whole content; with
- * another list it is made again. Another run may make the same at the same time: the first one that is done counts.
+ * another list it is made again. Another run may make the same at the same time. The result of the first one to finish
+ * is used.
  */
 export const kept = async (
   name: string,
@@ -43,12 +44,12 @@ export const kept = async (
   return folder
 }
 
-/** Calls `make` at the first demand, and never again in this process. */
+/** Calls `make` when it is first needed, and never again in this process. */
 export const once = <A>(make: () => Promise<A>): () => Promise<A> => {
   let made: Promise<A> | undefined
   return () => made ??= make()
 }
 
-/** The environment of the caller: it says where registries are, and whom to trust for them. */
+/** The environment of the caller. It names the registries and the CAs that are trusted for them. */
 export const registryEnvironment = (): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(process.env).map(([name, value]) => [name, value ?? ""]))

@@ -18,9 +18,9 @@ export interface NameServer {
   readonly script: string
   /** Changes the zone by lines of nsupdate. */
   readonly update: (...lines: ReadonlyArray<string>) => Promise<void>
-  /** Everything in the zone, a record a line. */
+  /** Everything in the zone, with one record on each line. */
   readonly transfer: () => Promise<ReadonlyArray<string>>
-  /** Waits for a query over TCP, which only follows an answer that was truncated. */
+  /** Waits for a query over TCP, which only follows a truncated answer. */
   readonly askedOverTcp: (name: string, type: string) => Promise<void>
   readonly stop: () => Promise<void>
 }
@@ -77,7 +77,7 @@ const configuration = (
     "  recursion no;",
     "  notify no;",
     "  querylog yes;",
-    // Whatever does not fit into the smallest packet has to be asked for again over TCP.
+    // An answer that does not fit into the smallest packet has to be requested again over TCP.
     "  max-udp-size 512;",
     "};",
     `zone "${zone}" { type primary; file "zone"; allow-update { ${

@@ -139,7 +139,7 @@ const reload = async ({ server }: Place, settings: Settings): Promise<void> => {
   await server.waitForEvent("server_config_reloaded", { where: ({ fields }) => fields["generation"] === reloads + 1 })
 }
 
-/** Locks the database while `use` runs: nothing can be written, or no attempt counted. */
+/** Locks the database while `use` runs, so that nothing can be written, or no attempt can be counted. */
 const whileHeld = async <A>({ databaseUrl, server }: Place, use: () => Promise<A>): Promise<A> => {
   if (databaseUrl === undefined) {
     const database = new SqliteDatabase(join(server.directory, "sqlite.db"))

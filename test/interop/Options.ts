@@ -1,8 +1,8 @@
 import { parseArgs } from "node:util"
 
-/** The words of `npm run interop`. */
+/** The options of `npm run interop`. */
 export interface Options {
-  /** Parts of names of what is played; everything if there is none. */
+  /** Parts of the names of what is run. Everything runs if there is none. */
   readonly parts: ReadonlyArray<string>
   /** Folders of checkouts of certbot's source, each a client of its own. */
   readonly certbots: ReadonlyArray<string>
@@ -21,7 +21,9 @@ zone updates, relay, upstreams, mail, systemd, openapi, and each guide of docs/c
   --help
 `
 
-/** Reads the words, and fails with what is wrong; undefined if the usage was requested, which has then been printed. */
+/**
+ * Reads the options, and fails with what is wrong. Undefined if the usage was requested, which has then been printed.
+ */
 export const readOptions = (words: ReadonlyArray<string>): Options | undefined => {
   const { positionals, values } = parseArgs({
     args: [...words],

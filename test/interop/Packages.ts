@@ -22,13 +22,13 @@ const packages: Readonly<Record<string, string>> = {
   ualpn: "uacme"
 }
 
-/** Debian's Python, whatever else is called python3 here. */
+/** Debian's Python, whatever other python3 is on the path. */
 const importing = (module: string) => ["/usr/bin/python3", "-c", `import ${module}`] as const
 
 /** Where Debian puts the sources of Go's libraries. */
 const sourceOf = (library: string) => ["test", "-d", `/usr/share/gocode/src/${library}`] as const
 
-/** How to find out whether a library, which is not a program, is installed. */
+/** The way to find out whether a library is installed, which is not a program. */
 const probes: Readonly<Record<string, readonly [string, ...ReadonlyArray<string>]>> = {
   "golang-github-caddyserver-certmagic-dev": sourceOf("github.com/caddyserver/certmagic"),
   "golang-golang-x-crypto-dev": sourceOf("golang.org/x/crypto/acme/autocert"),
@@ -55,7 +55,7 @@ const exists = (command: string): Promise<boolean> => {
 /** Packages ask this policy before they start their daemons; 101 means no. */
 const policy = "/usr/sbin/policy-rc.d"
 
-/** Whether we may remove the policy again: an existing one is left alone. */
+/** Whether we may remove the policy again. A policy that existed before is kept. */
 const forbidDaemons = (): boolean => {
   try {
     writeFileSync(policy, "#!/bin/sh\nexit 101\n", { flag: "wx", mode: 0o755 })

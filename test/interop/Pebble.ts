@@ -7,16 +7,16 @@ import { setTimeout as delay } from "node:timers/promises"
 import { writePebbleFiles } from "../support/PebbleFiles.ts"
 import { startForeground } from "./Command.ts"
 
-/** Pebble at work as the upstream of a relay. */
+/** A running Pebble that is the upstream CA of a relay. */
 export interface Pebble {
   readonly directoryUrl: string
   /** The certificate that it shows, in PEM. Relays to it have to trust it. */
   readonly shown: string
   /** A file with its root certificate, in PEM. */
   readonly rootFile: string
-  /** What it says about a certificate, by the hexadecimal serial number. */
+  /** Its state of a certificate, by the hexadecimal serial number. */
   readonly stateOf: (serial: string) => Promise<string>
-  /** How many orders it has opened, for whatever account. */
+  /** How many orders it has opened, for all accounts. */
   readonly orders: () => number
   readonly stop: () => Promise<void>
 }
@@ -38,7 +38,7 @@ const isListening = ({ hostname, port }: URL): Promise<boolean> =>
     socket.once("connect", () => socket.destroy())
   })
 
-/** Of a hundred nonces that it makes, this many are refused when they are used. */
+/** The number of nonces in a hundred that it refuses when they are used. */
 const refusedNonces = 20
 
 /** Starts a Pebble that refuses a fifth of the nonces that it gets. */
@@ -63,7 +63,7 @@ export const startPebble = async ({ believes, httpPort, nameServer }: PebbleOpti
       })
       outgoing.once("error", reject).end()
     })
-  // It says that it listens before it does, and its two listeners start one after the other.
+  // It reports that it listens before it does so, and its two listeners start one after the other.
   const begun = async (url: string) => {
     for (let tries = 0; tries < 200; tries++) {
       if (await isListening(new URL(url))) return

@@ -44,7 +44,7 @@ const edited = (text: string, edits: ReadonlyArray<readonly [from: string, to: s
     return before.replaceAll(from, to)
   }, text)
 
-/** Where a proxy and the listener are, and everything that the proxy writes. */
+/** The addresses of a proxy and of the listener, and a folder for everything that the proxy writes. */
 interface Site {
   readonly port: number
   readonly backend: number
@@ -70,7 +70,7 @@ const nginx: Proxy = {
     const made = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
     await runCommand("openssl", [...made, ...subject, "-keyout", key, "-out", certificate])
     const recipe = edited(blockBehind("nginx:", "text"), [
-      // This comes first, because the port of another place may begin with these digits.
+      // This replacement comes first, because the port of another place may begin with these digits.
       ["127.0.0.1:3001", `127.0.0.1:${backend}`],
       ["listen 443 ssl", `listen 127.0.0.1:${port} ssl`],
       ["/etc/ssl/acme-admin.pem", certificate],

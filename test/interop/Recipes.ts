@@ -8,12 +8,12 @@ import { startForeground } from "./Command.ts"
 
 /*
  * Programs that run the recipes of docs/recipes/ for the forwarder that the relay's http01 needs on port 80: each
- * recipe as it stands, except for ports, addresses and the file of trust.
+ * recipe unchanged except for ports, addresses and the file of trusted CAs.
  */
 
-/** The values that a recipe needs here. */
+/** The values that a recipe needs in this run. */
 export interface Site {
-  /** Where the forwarder listens instead of port 80. */
+  /** The port of the forwarder in place of port 80. */
   readonly port: number
   /** The port of the service on 127.0.0.1. */
   readonly backend: number
@@ -32,7 +32,7 @@ export interface Forwarder {
   readonly recipe: string
   /** Replaces port 80 and the service's address and name. */
   readonly here: (site: Site) => ReadonlyArray<Edit>
-  /** What the recipe says to change if the service speaks TLS; applied before {@link here}. */
+  /** The changes that the recipe describes for a service that speaks TLS. They are applied before {@link here}. */
   readonly overTls: ReadonlyArray<Edit>
   /** Runs the forwarder in the foreground, with the text of the recipe. */
   readonly run: (recipe: string, site: Site) => Promise<Foreground>
@@ -151,7 +151,7 @@ const accepts = (port: number): Promise<boolean> =>
     })
   })
 
-/** Starts a forwarder before `backend`, for as long as `use` runs. */
+/** Starts a forwarder in front of `backend`, and stops it after `use`. */
 export const forwarding = async <A>(
   { here, overTls, recipe, run }: Forwarder,
   to: Omit<Site, "directory">,

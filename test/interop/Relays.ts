@@ -81,7 +81,7 @@ const configOf = (believing: Pebble, looking: Pebble, nameServer: NameServer, ke
   ].join("\n")
 }
 
-/** Plays scenarios in turn; nothing is tried after the first one failed. */
+/** Plays scenarios in turn. After the first failure no other is tried. */
 const playAll = async (
   { database }: Stage,
   challenge: string,
@@ -149,7 +149,7 @@ const killedAtRandom = async ({ database, databaseUrl, looking, server }: Stage)
   if (opened !== orders) throw new Error(`${opened} orders at the upstream for ${orders} here`)
 }
 
-/** The zone has none of the records that were published to prove names. */
+/** The zone contains none of the records that were published to prove names. */
 const nothingLeft = async ({ database, nameServer }: Stage): Promise<void> => {
   const left = (await nameServer.transfer()).filter((line) =>
     line.startsWith("_acme-challenge.k") && line.includes(`.${killedHost(database)}.`) && line.includes(" TXT ")
@@ -203,7 +203,7 @@ const onDatabase = async (
   }
 }
 
-/** Plays all of it on both databases, each with a TSIG key of another algorithm. */
+/** Plays everything on both databases, each with a TSIG key of another algorithm. */
 export const playRelays = async (
   nameServer: NameServer,
   freshPostgres: () => Promise<string>,

@@ -28,7 +28,7 @@ const listenForAlpn = async (directory: string, port: number): Promise<() => Pro
   }
 }
 
-/** Serves what a client leaves in the two directories for as long as `use` runs. */
+/** Serves what a client leaves in the two directories while `use` runs. */
 export const responding = async <A>(at: Workplace, use: () => Promise<A>): Promise<A> => {
   const [tokens, certificates] = [tokensOf(at), alpnCertificatesOf(at)]
   for (const directory of [tokens, certificates]) mkdirSync(directory, { recursive: true })

@@ -5,7 +5,7 @@ import type { Challenge, Client, Credential, Names, Workplace } from "./Client.t
 import { aliases } from "./NameServer.ts"
 import { currentList, listAfter, verifyRevoked } from "./RevocationList.ts"
 
-/** A client at work; `host` is a name that only this client gets certificates for. */
+/** A client in use. `host` is a name for which only this client gets certificates. */
 export interface Stage {
   readonly client: Client
   readonly at: Workplace
@@ -17,10 +17,13 @@ export interface Stage {
 /** The profile that requires external account bindings. */
 export const boundProfile = "bound"
 
-/** Something that a client must do, and what must be true afterwards. */
+/** An act of a client, and what must be true afterwards. */
 export interface Scenario {
   readonly name: string
-  /** Whether this client can do it; scenarios that are not about a challenge use only the client's first challenge. */
+  /**
+   * Whether this client can do the act. Scenarios that do not concern a challenge use only the client's first
+   * challenge.
+   */
   readonly isFor: (client: Client, challenge: Challenge) => boolean
   readonly play: (stage: Stage) => Promise<void>
 }
@@ -72,7 +75,7 @@ const byDns = (_client: Client, challenge: Challenge) => challenge === "dns-01"
 const once = (can: (client: Client) => unknown) => (client: Client, challenge: Challenge) =>
   can(client) !== undefined && client.challenges[0] === challenge
 
-/** The scenarios, in the order in which they are played: earlier ones make what later ones need. */
+/** The scenarios, in the order in which they run. Earlier ones make what later ones need. */
 export const scenarios: ReadonlyArray<Scenario> = [
   {
     name: "issue",

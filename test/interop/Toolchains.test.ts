@@ -40,7 +40,7 @@ describe("a toolchain", () => {
     assert.include(await lacks(command, wanted) ?? "", told)
   })
 
-  it("is asked for where nothing is kept, and in the gate not even then", async () => {
+  it("is required if no compiled program is kept, and the gate never compiles one", async () => {
     only("cargo", "cargo 1.65.0")
     const gate = process.env["CI"]
     try {
@@ -55,7 +55,7 @@ describe("a toolchain", () => {
     }
   })
 
-  it("that is absent is said to be", async () => {
+  it("that is absent is reported as absent", async () => {
     process.env["PATH"] = freshDirectory()
     assert.include(await lacks("cargo", "1.89") ?? "", "which is not here")
   })

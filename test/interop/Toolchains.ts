@@ -1,6 +1,6 @@
 import { runCommand } from "./Command.ts"
 
-/* Compilers that Debian has in an older version than current clients need: they are used if they are installed. */
+/* Compilers of which Debian has an older version than current clients need. They are used if they are installed. */
 
 const isOlder = (here: string, wanted: string): boolean => {
   const [a, b] = [here, wanted].map((version) => version.split(".").map(Number))
@@ -17,7 +17,7 @@ const isOlder = (here: string, wanted: string): boolean => {
  */
 export const lacks = async (command: "cargo" | "go", wanted: string): Promise<string | undefined> => {
   const words = command === "go" ? ["env", "GOVERSION"] : ["--version"]
-  // The version of the toolchain itself: one that would fetch a newer version counts as what it is now.
+  // The version of the toolchain itself. A toolchain that would download a newer version counts as its present version.
   const env = { HOME: process.env["HOME"] ?? "/", GOTOOLCHAIN: "local" }
   const said = await runCommand(command, words, { env }).catch(() => undefined)
   const here = /\d+(?:\.\d+)+/.exec(said ?? "")?.[0]

@@ -7,15 +7,15 @@ import { runCommand, startForeground } from "./Command.ts"
 import type { Outcome } from "./Table.ts"
 
 /*
- * What systemd and the kernel say about the units of deploy/systemd. systemd starts nothing, since it may not be
- * running.
+ * The verdicts of systemd and the kernel about the units of deploy/systemd. systemd starts nothing, because it may not
+ * be running.
  */
 
 const repository = resolve(import.meta.dirname, "../..")
 const units = join(repository, "deploy/systemd")
 const isUnit = (file: string): boolean => file.endsWith(".service")
 
-/** Tenths of what `systemd-analyze security` calls exposure; 100 is a service without any confinement. */
+/** Tenths of the value that `systemd-analyze security` calls exposure. A service without any restriction has 100. */
 const exposed = 20
 
 /** What has to be installed for {@link playUnits}. */
@@ -25,7 +25,7 @@ const check = (holds: boolean, what: string): void => {
   if (!holds) throw new Error(what)
 }
 
-/** Runs `use` with a directory that exists only meanwhile. */
+/** Runs `use` with a directory that is removed afterwards. */
 const inDirectory = async <A>(use: (directory: string) => Promise<A>): Promise<A> => {
   const directory = mkdtempSync(join(tmpdir(), "acme-units-"))
   try {
@@ -35,7 +35,7 @@ const inDirectory = async <A>(use: (directory: string) => Promise<A>): Promise<A
   }
 }
 
-/** The unit as it is, except for the runtime's path; a template as one of its instances. */
+/** The unit, unchanged except for the runtime's path, and a template as one of its instances. */
 const copied = (unit: string, directory: string): string => {
   const file = join(directory, unit.replace("@.", "@worker."))
   writeFileSync(
@@ -145,7 +145,7 @@ const lets = async (): Promise<void> => {
   check(opened.has("AF_INET") && strange.length === 0, `it opens sockets of ${[...opened].join(", ")}`)
 }
 
-/** systemd checks the units, and the kernel reports what the service asks of it. */
+/** systemd checks the units, and the kernel reports the system calls of the service. */
 export const playUnits = async (say: (text: string) => void): Promise<ReadonlyArray<Outcome>> => {
   const plays = readdirSync(units).filter(isUnit).flatMap((unit) => [
     { name: `${unit} is sound`, play: verifies(unit) },

@@ -34,15 +34,15 @@ import { playUpstreams, upstreamCommands } from "./upstreams/Faulted.ts"
 import { playZoneUpdates } from "./ZoneUpdates.ts"
 
 /*
- * `npm run interop`: clients as Debian ships them, each through every scenario it can play, against the built server,
- * on SQLite and on PostgreSQL; BIND answers for names. Beside them, it runs the recipes for forwarders, the reverse
- * proxies, mail to Exim, the units for systemd, the guides and the API of operators against its document. Everything
- * happens on loopback. Words select by a part of the name; `--help` has the rest.
+ * `npm run interop`: clients in the versions of Debian go through every scenario that they support, with the built
+ * server, on SQLite and on PostgreSQL. BIND answers queries for names. Beside them, it runs the recipes for forwarders,
+ * the reverse proxies, mail to Exim, the units for systemd, the guides and the API of operators against its document.
+ * Everything happens on loopback. Arguments select by a part of the name. `--help` explains the rest.
  */
 
 const databases = ["SQLite", "PostgreSQL"] as const
 
-/** This many clients run at a time, each with all its challenges: most of the time they wait. */
+/** This many clients run at a time, each with all its challenges, because most of the time they wait. */
 const width = 3
 
 const say = (text: string): void => {
@@ -55,9 +55,7 @@ const tell = (title: string, error: string, server: Server): void => {
   say(`${server.stderr().slice(-2000)}\n---`)
 }
 
-/**
- * The scenarios of one stage in turn. After a failure nothing else is tried, because the other scenarios build on it.
- */
+/** The scenarios of one stage in turn. After a failure no other is tried, because the others build on it. */
 const playAll = async (
   stage: Stage,
   database: string,
@@ -136,7 +134,7 @@ const drive = async (
   }
 }
 
-/** Words select among `certbots` by name as among all others. */
+/** Arguments select from `certbots` by name, as from all others. */
 const play = async ({ parts }: Options, certbots: ReadonlyArray<CertbotCheckout>): Promise<boolean> => {
   const isChosen = (name: string) => parts.length === 0 || parts.some((part) => name.includes(part))
   const ready = certbots.filter(({ client: { name } }) => isChosen(name))

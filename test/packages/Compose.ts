@@ -42,7 +42,7 @@ interface Compose {
 
 const read = (file: string): Compose => parse(readFileSync(join(folder, file), "utf8"), { merge: true })
 
-/** What compose would refuse according to its schema; nothing if the file is sound. */
+/** What compose would refuse according to its schema. Nothing if the file is valid. */
 const faultsOf = (compose: Compose): string => {
   const formats = { duration: /^(?:\d+(?:us|ms|s|m|h))+$/, expose: true, ports: true, subnet_ip_address: true } as const
   const ajv = new Ajv({ allErrors: true, formats, strict: false })
@@ -54,7 +54,7 @@ const faultsOf = (compose: Compose): string => {
   return holds ? "" : ajv.errorsText()
 }
 
-/** Services that end when they have done their work. */
+/** Services that end when their work is done. */
 const once: ReadonlyArray<string> = ["migrate", "grant"]
 
 /** The file with the URL of the database, by the service that is given it. */
@@ -67,7 +67,7 @@ const urls: Readonly<Record<string, string>> = {
   grant: "migrate"
 }
 
-/** Fails unless every service comes to the database as a role of its own, and none as the superuser. */
+/** Fails unless every service connects to the database with its own role, and none as the superuser. */
 const separates = (file: keyof typeof examples): void => {
   for (const [name, { env_file: given, environment = {} }] of Object.entries(read(file).services)) {
     const url = urls[name]
@@ -79,7 +79,7 @@ const separates = (file: keyof typeof examples): void => {
   check(!/^\[database\]/m.test(config), `${file}: the services share what leads to the database`)
 }
 
-/** Fails unless a compose file is valid, and confines everything in it. */
+/** Fails unless a compose file is valid and every service in it has the required restrictions. */
 const looksOver = (file: keyof typeof examples): void => {
   const compose = read(file)
   const faults = faultsOf(compose)
@@ -103,7 +103,7 @@ const looksOver = (file: keyof typeof examples): void => {
   }
 }
 
-/** Fails unless the service accepts the configuration of an example, with the secrets of that example in place. */
+/** Fails unless the service accepts the configuration of an example with the secrets of that example. */
 const configures = async (file: keyof typeof examples, directory: string): Promise<void> => {
   const secrets = join(directory, file)
   mkdirSync(secrets)

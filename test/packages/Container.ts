@@ -112,7 +112,7 @@ const looksRight = (config: ImageConfig, version: string): void => {
   check(said === expected, `the image says ${said}, and not ${expected}`)
 }
 
-/** What an image may contain beside the service itself. */
+/** What an image may contain in addition to the service itself. */
 const belongs = new RegExp(
   `^(?:${
     [
@@ -146,7 +146,9 @@ const holdsNothingElse = (root: string): void => {
   check(!/\b(?:src|test|tsconfig\.json|\.npmrc)\b/.test(parts), `the service's folder holds ${parts}`)
 }
 
-/** Its list names everything that can be run: the service's own packages, the runtime, and each library. */
+/**
+ * Checks that its list contains everything that can be run: the service's own packages, the runtime, and each library.
+ */
 const listsEverything = async (root: string): Promise<void> => {
   const bom = await readBom(join(root, service, "dist/sbom.cdx.json"))
   listsRuntime(bom, process.arch)
@@ -197,7 +199,7 @@ const serves = async (container: Container, { directory, step }: Site): Promise<
     const [, ...health] = config.Healthcheck.Test
     const { env, words } = confined(container, [...config.Entrypoint, ...config.Cmd], variables, asFirst)
     const serving = await step("serves", () => startForeground("unshare", words, { env, ready: /acme-svc is ready/ }))
-    // The commands of later steps write down their own process ids.
+    // The commands of later steps record their own process ids.
     const pid = Number(readFileSync(`${settings}.pid`, "utf8"))
     try {
       await step("is the first process of its container", async () => {

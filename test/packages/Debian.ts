@@ -56,8 +56,8 @@ const build = async (
 }
 
 /**
- * An older package: of the last commit that lacks two migrations, made the way packages are made now. If the history
- * does not go back so far, the package is made of these sources, and an upgrade from it migrates nothing.
+ * An older package: of the last commit that lacks two migrations, built with the present program. If the history is too
+ * short for that, the package is made of these sources, and an upgrade from it migrates nothing.
  */
 const buildOlder = async (out: string, say: Site["say"]): Promise<string> => {
   const made = { architecture: native, revision: 0, surroundings: "export SOURCE_DATE_EPOCH=0" }
@@ -84,10 +84,10 @@ const elfMachineOf = (file: string): number => readFileSync(file).readUInt16LE(1
 
 const units = ["acme-svc.service", "acme-svc@worker.service", "acme-svc-acme@1.service"]
 
-/** Tenths of what `systemd-analyze security` calls exposure; 100 is a service without any confinement. */
+/** Tenths of the value that `systemd-analyze security` calls exposure. A service without any restriction has 100. */
 const exposed = 20
 
-/** Installs the package on a Debian that never had it. */
+/** Installs the package on a Debian system that never had it. */
 const playFirst = async ({ shell }: Machine, step: Site["step"]): Promise<void> => {
   await step("installs", async () => {
     const said = await shell(debianLines.install.replace("amd64", native))

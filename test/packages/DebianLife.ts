@@ -10,7 +10,7 @@ import { debianLines } from "./Lines.ts"
 import type { Machine } from "./Machine.ts"
 
 /*
- * Tests a service under systemd from its first package to the last. Its package is upgraded while it runs, removed,
+ * Tests a service under systemd from its first package to its last. Its package is upgraded while it runs, removed,
  * installed again and purged. At each step the test checks when the units stop and start, and in which order.
  */
 
@@ -20,7 +20,8 @@ const isReady = "acme-svc is ready"
 const hasDrained = "server_shutdown_completed"
 
 /**
- * Instances that exist only for the scripts of the package, and only wait. They are listed in the order of a restart.
+ * Instances that exist only for the scripts of the package. They do nothing but wait. They are listed in the order of a
+ * restart.
  */
 const instances = [
   "acme-svc@worker.service",
@@ -41,7 +42,7 @@ const propertyOf = async ({ shell }: Machine, of: string, property: string): Pro
 const isActive = async (machine: Machine, of: string): Promise<boolean> =>
   await propertyOf(machine, of, "ActiveState") === "active"
 
-/** The service with what its clients know about it. */
+/** The service, with the data that its clients know. */
 interface Service {
   readonly machine: Machine
   readonly directory: string
@@ -70,7 +71,7 @@ const prepare = async (machine: Machine, world: World, directory: string): Promi
   return { machine, directory, baseUrl, world, issue: (wanted) => certify(baseUrl, world, directory, wanted) }
 }
 
-/** Starts instances of the templates that do nothing. */
+/** Starts instances of the templates. They do nothing but wait. */
 const addInstances = async ({ shell }: Machine): Promise<void> => {
   for (const template of ["acme-svc@", "acme-svc-acme@"]) {
     const folder = `/run/systemd/system/${template}.service.d`

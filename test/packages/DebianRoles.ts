@@ -51,8 +51,8 @@ const holdsToConfiguration = async (machine: Machine): Promise<void> => {
 }
 
 /**
- * docs/decisions/process.md, "Start": systemd evaluates the exit code of the service alone, and a check before the
- * start would end with 3 too. The check reads only the part of the configuration about the database.
+ * docs/decisions/process.md, "Start": systemd evaluates only the exit code of the service itself, and a check before
+ * the start would also end with 3. The check reads only the part of the configuration about the database.
  */
 const checkedBefore = async (machine: Machine): Promise<void> => {
   const { shell } = machine
@@ -68,7 +68,7 @@ const checkedBefore = async (machine: Machine): Promise<void> => {
   await shell(`systemctl stop ${unit} && rm -r ${folder} && systemctl daemon-reload`)
 }
 
-/** Tests `/root/newer.deb` on a machine that has the service only while this runs. */
+/** Tests `/root/newer.deb` on a machine that has the service only during this test. */
 export const playRoles = async (machine: Machine, { directory, step }: Site): Promise<void> => {
   const { shell } = machine
   const world = await startWorld()

@@ -74,7 +74,7 @@ export const makeBase = async ({ buildah }: Store, directory: string): Promise<v
   for (const made of [archive, root]) rmSync(made, { recursive: true })
 }
 
-/** Where npm's settings are during the build, with an invented password. */
+/** The place of npm's settings during the build, with an invented password. */
 const settingsOf = async (directory: string, secret: string): Promise<ReadonlyArray<string>> => {
   const [registry, cache] = [await npm("config", "get", "registry"), await npm("config", "get", "cache")]
   const certificates = [await npm("config", "get", "cafile"), process.env["NODE_EXTRA_CA_CERTS"] ?? ""].find(existsSync)

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Outcome } from "../interop/Table.ts"
 
-/** The things that all cases of one run share. */
+/** The values that all cases of one run share. */
 export interface Shared {
   /** The published package, as `npm pack` has made it from this clone, which rebuilt `dist`. */
   readonly tarball: string
@@ -14,7 +14,7 @@ export interface Shared {
 export interface Site extends Shared {
   /** The directory of the case. Everybody may enter it, and it is removed after the case. */
   readonly directory: string
-  /** Plays a step of the case, and records its result; later steps may use what it returns. */
+  /** Runs a step of the case and records its result. Later steps may use what it returns. */
   readonly step: <A>(name: string, play: () => Promise<A>) => Promise<A>
 }
 
@@ -23,7 +23,7 @@ export interface Installation {
   readonly name: string
   /** Programs and libraries that must be installed first, as `test/interop/Packages.ts` knows them. */
   readonly commands: ReadonlyArray<string>
-  /** Plays the steps, and ends at the first one that fails. */
+  /** Runs the steps, and ends at the first one that fails. */
   readonly play: (site: Site) => Promise<void>
 }
 

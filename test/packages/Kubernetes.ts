@@ -148,7 +148,7 @@ const keepsKey = (name: string, { volumes = [] }: IPodSpec): void => {
   check(given === expected, `${name} is given ${given} of the CA`)
 }
 
-/** Every pod comes to the database as a role of its own, and only `migrate` as the owner. */
+/** Every pod connects to the database with its own role, and only `migrate` as the owner. */
 const comesAsItself = (name: string, { containers, initContainers = [] }: IPodSpec): void => {
   const secretsOf = (all: ReadonlyArray<(typeof containers)[number]>) =>
     all.flatMap(({ env = [] }) => env.map(({ name: key, valueFrom }) => `${key} ${valueFrom?.secretKeyRef?.name}`))
@@ -162,7 +162,7 @@ const comesAsItself = (name: string, { containers, initContainers = [] }: IPodSp
   check(whole.length === 0, `${name} is given every variable of a secret`)
 }
 
-/** The value of a key in the configuration in force. */
+/** The value that a key has in the configuration. */
 const valueOf = (shown: string, key: string): string => {
   const { items }: { readonly items: ReadonlyArray<{ readonly key: string; readonly value: unknown }> } = JSON.parse(
     shown
@@ -170,7 +170,7 @@ const valueOf = (shown: string, key: string): string => {
   return `${items.find((one) => one.key === key)?.value}`
 }
 
-/** Lays files out below a folder in the same way as in the pods, and returns the configuration with their paths. */
+/** Writes files below a folder in the same layout as in the pods, and returns the configuration with their paths. */
 const layOut = (config: string, directory: string): string => {
   const here = join(directory, "pod")
   const text = config.replaceAll(/(?<=["=])\/(?:etc|var\/lib)\/acme-svc\//g, (path) => `${here}${path}`)

@@ -3,7 +3,10 @@ import { tmpdir } from "node:os"
 import { basename, join } from "node:path"
 import { runCommand, startForeground } from "../interop/Command.ts"
 
-/* A bare Debian in a directory, booted by its own systemd in its own namespaces: packages start and stop real units. */
+/*
+ * A minimal Debian system in a directory. Its own systemd boots it in separate namespaces, so packages start and stop
+ * real units.
+ */
 
 /** The release of this machine, and the mirror that apt uses for it. */
 const origin = async (): Promise<{ readonly suite: string; readonly mirror: string }> => {
@@ -15,7 +18,7 @@ const origin = async (): Promise<{ readonly suite: string; readonly mirror: stri
   return { suite, mirror }
 }
 
-/** The archive of a bare Debian: made once, then found in the directory for temporary files. */
+/** The archive of a minimal Debian system. It is made once, and is then found in the directory for temporary files. */
 const archive = async (): Promise<string> => {
   const { mirror, suite } = await origin()
   const file = join(tmpdir(), `acme-debian-systemd-${suite}-${process.arch}.tar`)
@@ -40,7 +43,7 @@ exec unshare --pid --fork --kill-child --uts --ipc --cgroup sh -euc "$inner" sh 
 
 /**
  * Gives systemd the file systems it needs, and nothing that could change this machine: no kernel settings, no modules,
- * no clock. Its process id on this machine is written down, for commands that follow it in.
+ * no clock. Its process id on this machine is recorded, for commands that enter its namespaces later.
  */
 const boot = `
 root=$1
@@ -68,7 +71,7 @@ exec setpriv --bounding-set=-sys_module,-sys_time,-sys_rawio \\
   env --ignore-environment container=test PATH="$PATH" /lib/systemd/systemd --system --unit=booted.service
 `
 
-/** The control groups that systemd leaves. */
+/** The control groups that systemd leaves behind. */
 const leave = `
 mount -t cgroup2 none "$1"
 find "$1/$2" -depth -type d -exec rmdir {} +
@@ -86,11 +89,11 @@ ExecStart=/bin/sh -c "echo booted > /booted"
 
 /** A running Debian. */
 export interface Machine {
-  /** A path inside, as seen from outside. */
+  /** A path inside the machine, as seen from outside. */
   readonly at: (path: string) => string
-  /** Runs a shell line inside, as root, in the directory `/root`. */
+  /** Runs a shell line inside the machine, as root, in the directory `/root`. */
   readonly shell: (line: string) => Promise<string>
-  /** Waits until a unit has logged `words`, `times` times in all. */
+  /** Waits until a unit has logged `words`, `times` times in total. */
   readonly said: (unit: string, words: string, times?: number) => Promise<void>
   /** Ends all processes of the machine at once. */
   readonly stop: () => Promise<void>

@@ -12,7 +12,7 @@ import { check } from "./Installation.ts"
 
 const repository = resolve(import.meta.dirname, "../..")
 
-/** The keys of a unit that each way to install writes in its own words. */
+/** The keys of a unit that each method of installation writes differently. */
 const apart = new Set(["Environment", "EnvironmentFile", "ExecReload", "ExecStart"])
 
 type Settings = ReadonlyMap<string, string>

@@ -16,7 +16,10 @@ import { playElsewhere } from "./NpmElsewhere.ts"
 /** The compilers that a package calls if it compiles anything. */
 const compilers = ["cc", "c++", "gcc", "g++", "clang", "make", "cmake", "node-gyp", "python", "python3"]
 
-/** The programs of the machine with the tests' runtime, without what this clone has installed, and with compilers that fail. */
+/**
+ * The programs of the machine with the tests' runtime, without the packages of this clone, and with compilers that
+ * fail.
+ */
 const pathWithoutClone = (directory: string): string => {
   const programs = join(directory, "programs")
   mkdirSync(programs)
@@ -32,7 +35,7 @@ const pathWithoutClone = (directory: string): string => {
 /** The disk space that an installation may use. */
 const most = 60 * 2 ** 20
 
-/** The SQLite driver would need these headers to be compiled; its package contains it compiled. */
+/** Without its compiled binary, the SQLite driver would need these headers. */
 const unimported = ["node-addon-api"]
 
 const play = async (site: Site): Promise<void> => {
@@ -40,8 +43,8 @@ const play = async (site: Site): Promise<void> => {
   const home = join(directory, "empty")
   const modules = join(home, "node_modules")
   mkdirSync(home)
-  // The caller's environment says where npm finds its registry, and whom it trusts for it; other settings of an outer
-  // npm are about this clone.
+  // The caller's environment says where npm finds its registry, and whom it trusts for it. Other settings of an outer
+  // npm concern this clone.
   const inherited = Object.entries(process.env).filter(([name]) => !/^npm_(?!config_registry|config_cafile)/.test(name))
   const env = {
     ...Object.fromEntries(inherited.map(([name, value]) => [name, value ?? ""])),

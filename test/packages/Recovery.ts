@@ -13,8 +13,9 @@ import { check } from "./Installation.ts"
 import { recoveryLines } from "./Lines.ts"
 
 /*
- * What docs/backup.md says about PostgreSQL, done with Debian's: a dump, and a base backup with archived WAL that is
- * restored to a moment. The programs are those that an operator would have; the tests' own server comes without them.
+ * What docs/backup.md says about PostgreSQL, done with Debian's programs: a dump, and a base backup with archived WAL
+ * that is restored to a moment. The programs are those that an operator would have; the tests' own server comes without
+ * them.
  */
 
 const debians = "/usr/lib/postgresql"
@@ -25,7 +26,7 @@ const programs = (): string => {
   return join(debians, newest ?? "", "bin")
 }
 
-/** The settings of the document that have a word in them. */
+/** The settings of the document that contain a given word. */
 const settingsWith = (word: string): string => {
   const [found, ...others] = bodiesOf("docs/backup.md", "text").filter((body) => body.includes(word))
   if (found === undefined || others.length > 0) {
@@ -93,7 +94,7 @@ class Cluster {
     }
   }
 
-  /** Adds settings of the document to those of a data folder. */
+  /** Adds settings of the document to the settings of a data folder. */
   set(data: string, settings: string): void {
     appendFileSync(join(this.home, data, "postgresql.auto.conf"), this.here(settings))
   }
@@ -106,7 +107,7 @@ class Cluster {
     this.running = await startForeground(program, rest, { cwd: this.home, ready: /ready to accept connections$/ })
   }
 
-  /** Stops once everything is archived: the server closes its last segment for that. */
+  /** Stops the server when everything is archived. The server closes its last segment for that. */
   async stop(): Promise<void> {
     this.running?.signal("SIGINT")
     await this.running?.ended()

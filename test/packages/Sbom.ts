@@ -60,7 +60,7 @@ const shippedBy = ({ components }: Bom, way: string): ReadonlyArray<Component> =
 const namesOf = (bom: Bom, way: string): ReadonlyArray<string> =>
   shippedBy(bom, way).map(({ group, name, version }) => `${group === undefined ? "" : `${group}/`}${name} ${version}`)
 
-/** Compares a list with the shipped runtime, which is that of the lock file, for an architecture as npm calls it. */
+/** Compares a list with the shipped runtime from the lock file, for an architecture in the notation of npm. */
 export const listsRuntime = (bom: Bom, cpu: string): void => {
   const { packages }: { readonly packages: Readonly<Record<string, { readonly integrity?: string }>> } = JSON.parse(
     readFileSync(join(repository, "package-lock.json"), "utf8")

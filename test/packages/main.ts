@@ -18,14 +18,14 @@ import { recovery } from "./Recovery.ts"
 import { sbom } from "./Sbom.ts"
 
 /*
- * `npm run packages`: the service as users get it. Each package is made, installed where nothing of this clone is, and
- * used to get a certificate. Words select by a part of the name; `--help` has the rest.
+ * `npm run packages` tests the service as users get it. Each package is made, installed without access to this clone,
+ * and used to get a certificate. Arguments select packages by a part of their names. `--help` explains the rest.
  */
 
 /** The installations. Those that take longest come first. */
 const installations: ReadonlyArray<Installation> = [container, debian, npm, recovery, kubernetes, compose, nixos, sbom]
 
-/** The number of installations that are played at a time. */
+/** The number of installations that run at a time. */
 const width = 2
 
 const repository = resolve(import.meta.dirname, "../..")

@@ -7,7 +7,7 @@ export type Step =
   | { readonly kind: "file"; readonly path: string; readonly body: string }
   | { readonly kind: "shell"; readonly body: string }
 
-/** Where a block belongs, as the line before it says: ``Write this into `/etc/caddy/Caddyfile`:``. */
+/** The place of a block, which the line before it names: ``Write this into `/etc/caddy/Caddyfile`:``. */
 const place = /^Write this into `(\/[^`]+)`[^`\n]*:$/
 
 const stepsOf = (section: string): ReadonlyArray<Step> =>

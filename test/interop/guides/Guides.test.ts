@@ -8,16 +8,16 @@ import { otherVersions, triedClients } from "./Tried.ts"
 const own = recipes.filter(({ document }) => document === "docs/clients.md").map(({ heading }) => heading)
 
 describe("docs/clients.md", () => {
-  it("has a row for every client of the interop run, and no row claims another", () => {
+  it("has a row for every client of the interop run, and no two rows are about the same client", () => {
     const driven = rows.flatMap(({ tried }) => tried?.client ?? [])
     assert.sameMembers(driven.map(({ name }) => name), clients.map(({ name }) => name))
   })
 
-  it("has a row for every recipe, and no row claims another", () => {
+  it("has a row for every recipe, and no two rows are about the same recipe", () => {
     assert.sameMembers(rows.flatMap(({ tried }) => tried?.recipes ?? []), own)
   })
 
-  it("claims a version only of what a client or a recipe of the interop run drives", () => {
+  it("states a version only for a client or a recipe that the interop run uses", () => {
     for (const { name, tried } of rows) {
       if (tried === undefined) continue
       assert.isNotEmpty(tried.version, name)
@@ -25,7 +25,7 @@ describe("docs/clients.md", () => {
     }
   })
 
-  it("claims what the scenarios and recipes do, and of what was not run nothing", () => {
+  it("marks features as tested only if a scenario or a recipe tests them", () => {
     const table = new Map(triedClients().map(([name = "", ...cells]) => [name, cells.slice(0, 4)]))
     const run = "**run**"
     assert.deepStrictEqual(table.get("Apache mod_md")?.slice(1), [run, run, run])
@@ -41,7 +41,7 @@ describe("docs/clients.md", () => {
     }
   })
 
-  it("is told of other versions than the ones it has", () => {
+  it("is compared with the installed versions", () => {
     assert.deepStrictEqual(otherVersions("acme-tiny 1:5.0.1-1\nlego 4.9.1-1\nnamed 1"), [])
     assert.deepStrictEqual(otherVersions("apache2-bin 2.4.68-1~deb12u1"), [
       "docs/clients.md has apache2-bin 2.4.71, this is 2.4.68"
@@ -55,7 +55,7 @@ describe("a guide", () => {
     assert.sameMembers([...guideOf(document).keys()], headings)
   })
 
-  it("writes the files it names where they belong", () => {
+  it("writes the files that it names to their places", () => {
     const steps = guideOf("docs/clients.md").get("HAProxy") ?? []
     const paths = steps.flatMap((step) => step.kind === "file" ? [step.path] : [])
     assert.deepStrictEqual(paths, ["/etc/haproxy/haproxy.cfg", "/etc/letsencrypt/renewal-hooks/deploy/haproxy"])

@@ -14,7 +14,10 @@ export const addresses = { service: "192.0.2.10", nameServer: "192.0.2.53", clie
 
 const repository = resolve(import.meta.dirname, "../../..")
 
-/** Runs in the network that becomes the service's: makes its end of the wire, and a place for networks of clients. */
+/**
+ * Runs in the network that becomes the service's: makes its end of the connection, and a place for the networks of
+ * clients.
+ */
 export const layWire = async (): Promise<void> => {
   await runCommand("sh", [
     "-euc",
@@ -28,7 +31,7 @@ export const layWire = async (): Promise<void> => {
   ])
 }
 
-/** The root of a machine: the files of this machine, under those that are written here. */
+/** The root of a machine: the files of this machine, with the files that are written here above them. */
 const boot = `
 at=$1 lower=$2 repository=$3; shift 3
 mkdir -p "$at/upper" "$at/work" "$at/root"
@@ -82,7 +85,7 @@ const scriptOf = (steps: ReadonlyArray<Step>): string =>
 export interface Place {
   /** A directory of this run, on its own file system. */
   readonly directory: string
-  /** The machine from which it is copied; this machine if it is left out. */
+  /** The machine from which it is copied. If it is left out, it is copied from this machine. */
   readonly like?: Machine
 }
 

@@ -2,7 +2,7 @@ import { commandsIn } from "../../support/Documents.ts"
 import type { guides } from "./Guide.ts"
 import { guideOf } from "./Guide.ts"
 
-/* Which sections of the guides are carried out, and what must be true then. */
+/* The sections of the guides that are carried out, and what must be true afterwards. */
 
 /** A section that is carried out as it stands. */
 export interface Recipe {
@@ -10,12 +10,13 @@ export interface Recipe {
   readonly heading: string
   /** The programs that the section needs. */
   readonly commands: ReadonlyArray<string>
-  /** What the section assumes, as shell commands. */
+  /** The state that the section requires, as shell commands. */
   readonly before?: ReadonlyArray<string>
-  /** Shell commands that fail unless the section did what it says. */
+  /** Shell commands that fail unless the section has had its effect. */
   readonly holds: ReadonlyArray<string>
   /**
-   * The command that later renews the certificate by itself, and a file whose first certificate it must have replaced.
+   * The command that later renews the certificate without a person, and a file whose first certificate it must have
+   * replaced.
    */
   readonly later?: { readonly line: string; readonly certificate: string }
   /** Other machines start as copies of it: their hosts trust the CA. */
@@ -53,7 +54,7 @@ const ofTrust = (heading: string, recipe: Omit<Recipe, "document" | "heading">):
   ...recipe
 })
 
-/** All recipes; the one that the others start from comes first. */
+/** All recipes. The one on which the others build comes first. */
 export const recipes: ReadonlyArray<Recipe> = [
   ofTrust("Debian and Ubuntu", {
     commands: ["update-ca-certificates", "curl", "openssl"],

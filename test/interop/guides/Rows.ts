@@ -15,8 +15,8 @@ import { step } from "../clients/Step.ts"
 import { uacme } from "../clients/Uacme.ts"
 
 /*
- * The table of docs/clients.md: what is known about each client. What was run is not written here: `Tried.ts` finds it
- * out.
+ * The table of docs/clients.md: what is known about each client. The results of runs are not written here, because
+ * `Tried.ts` derives them.
  */
 
 /** A feature of a client, according to its own documentation, with the first version that has it, if known. */

@@ -4,7 +4,10 @@ import { guideOf } from "./Guide.ts"
 import type { Row, Tried } from "./Rows.ts"
 import { rows } from "./Rows.ts"
 
-/* Which rows of docs/clients.md were run, derived from what `npm run interop` does: nobody can claim it by hand. */
+/*
+ * Which rows of docs/clients.md were run. This is derived from what `npm run interop` does, so nobody can state it by
+ * hand.
+ */
 
 const ran = "**run**"
 

@@ -8,7 +8,7 @@ import type { Foreground } from "../Command.ts"
 import { runCommand, startForeground } from "../Command.ts"
 
 /*
- * Exim on loopback, with two mailboxes, as a user without any right. It accepts mail only over TLS, and only from
+ * Exim on loopback, with two mailboxes, as a user without privileges. It accepts mail only over TLS, and only from
  * clients that sign in. It is Debian's package, unpacked; nothing of it is installed.
  */
 
@@ -28,14 +28,14 @@ export interface Message {
   readonly text: string
   readonly isAscii: boolean
   readonly longestLine: number
-  /** The faults that the reader finds in it. */
+  /** The mistakes that the parser finds in it. */
   readonly defects: ReadonlyArray<string>
 }
 
 /** The domain of the mailboxes. */
 export const domain = "example.org"
 
-/** The local parts of the mailboxes. Anybody else is unknown. */
+/** The local parts of the mailboxes. All others are unknown. */
 export const boxes = ["pki", "second"] as const
 
 /** The credentials of the sender. */
@@ -49,7 +49,7 @@ export interface Exim {
   readonly tlsPort: number
   /** The file of its certificate, which is self-signed and only for localhost. */
   readonly certificate: string
-  /** All messages of a mailbox, in the order they were delivered. */
+  /** All messages of a mailbox, in the order of their delivery. */
   readonly messages: (box: (typeof boxes)[number]) => Promise<ReadonlyArray<Message>>
   /** Waits until a mailbox has a matching message. Exim delivers what it has accepted a moment later. */
   readonly awaitMessage: (box: (typeof boxes)[number], isMeant: (message: Message) => boolean) => Promise<Message>
@@ -72,7 +72,7 @@ interface Place {
   readonly tlsPort: number
 }
 
-/** A condition over a sign-in that set these variables. */
+/** A condition about a sign-in that set these variables. */
 const isAccount = (user: string, password: string): string =>
   `\${if and{{eq{${user}}{${account.username}}}{eq{${password}}{${account.password}}}}}`
 
@@ -139,7 +139,7 @@ login:
   server_condition = ${isAccount("$auth1", "$auth2")}
 `
 
-/** Gives up root: Exim then runs as nobody, or else as the caller. */
+/** Gives up root. Exim then runs as nobody, or else as the caller. */
 const ownerOf = (uid: number | undefined): number => uid === undefined || uid === 0 ? 65_534 : uid
 
 const prepare = async (place: Place): Promise<void> => {

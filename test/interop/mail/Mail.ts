@@ -15,8 +15,8 @@ import { check, isOf, isSound } from "./Sound.ts"
 import { withPackages } from "./Unpacked.ts"
 
 /*
- * Notifications by mail: a running service reports events to Exim, over TLS and signed in, and Python's library reads
- * the mailboxes.
+ * Notifications by mail: a running service reports events to Exim, over TLS and with a sign-in, and Python's library
+ * reads the mailboxes.
  */
 
 const client = "mail Exim"
@@ -27,7 +27,7 @@ export const mailCommands: ReadonlyArray<string> = ["python3"]
 interface Stage {
   readonly exim: Exim
   readonly server: Server
-  /** Acts for an account of a profile whose names count as proved. */
+  /** The acts of an account of a profile whose names count as proved. */
   readonly session: AcmeSession
   readonly host: string
   /** Runs a command beside the service, with other variables if they are given. */
@@ -102,7 +102,7 @@ const longNameOf = (number: number, host: string): string => {
   for (;;) {
     const left = 253 - `${labels.join(".")}..${host}`.length
     if (left <= 0) return `${labels.join(".")}.${host}`
-    // The remainder must be more than a dot.
+    // The remainder must have more than a dot.
     labels.push("x".repeat(left > 63 ? Math.min(63, left - 2) : left))
   }
 }
@@ -157,7 +157,7 @@ const digest = async (stage: Stage) => {
   check(!text.includes(`revoked.${stage.host}`), "the digest tells of what was revoked")
 }
 
-/** The mail server is away while something happens. When it is back, it gets one mail about that. */
+/** The mail server is unavailable while something happens. When it is available again, it gets one mail about that. */
 const away = async (stage: Stage) => {
   const { exim, host, server, session } = stage
   await exim.leave()
@@ -269,7 +269,7 @@ const scenarios: { readonly [scenario: string]: (stage: Stage) => Promise<unknow
   ...Object.fromEntries(Object.entries(obstacles).map(([name, obstacle]) => [name, isRefused(obstacle)]))
 }
 
-/** No mailbox has a message twice. */
+/** Checks that no mailbox has a message twice. */
 const isOnce = async (exim: Exim) => {
   for (const box of boxes) {
     const ids = (await exim.messages(box)).map(({ headers }) => headers["message-id"]?.[0])
@@ -336,7 +336,7 @@ const onDatabase = async (
   }
 }
 
-/** Plays all of it on both databases, each with a mail server of its own. */
+/** Plays everything on both databases, each with its own mail server. */
 export const playMail = async (
   nameServer: NameServer,
   freshPostgres: () => Promise<string>,

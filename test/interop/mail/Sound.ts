@@ -33,7 +33,7 @@ const headers: { readonly [name: string]: RegExp } = {
 const longestLine = 998
 const longestSubject = 200
 
-/** Checks a mail for all of this. `box` is the address whose mailbox it is in. */
+/** Checks all of this for a mail. `box` is the address of its mailbox. */
 export const isSound = (
   message: Message,
   box: string,

@@ -3,7 +3,7 @@ import { createServer, request as requestOf } from "node:https"
 import type { AddressInfo } from "node:net"
 import { buffer } from "node:stream/consumers"
 
-/* A reverse proxy before an upstream. At the requests of a relay it fails by rules. */
+/* A reverse proxy in front of an upstream CA. It fails at requests of a relay according to rules. */
 
 /** The requests of a relay to its upstream. */
 export type Asked =
@@ -20,7 +20,7 @@ export type Asked =
   | "certificate"
   | "revokeCert"
 
-/** What happens to one request. */
+/** The fate of one request. */
 export interface Fault {
   /** The name of the fault in the table. */
   readonly name: string
@@ -53,13 +53,13 @@ export interface Seen {
   readonly status?: number
 }
 
-/** A proxy at work. */
+/** A running proxy. */
 export interface FaultProxy {
   /**
    * The address `127.0.0.1:port`. The upstream must build its URLs from the Host of a request, or from this address.
    */
   readonly host: string
-  /** Begins anew with these rules. From then on `seen` has only later requests. */
+  /** Begins again with these rules. From then on `seen` has only later requests. */
   readonly begin: (rules: ReadonlyArray<Rule>) => void
   readonly seen: () => ReadonlyArray<Seen>
   readonly stop: () => Promise<void>
@@ -103,13 +103,13 @@ const toRevoke = (body: Buffer): unknown => {
 }
 
 /**
- * Learns from the upstream's answers what its paths are for. The relay may still ask about an order of a former play;
+ * Learns the meaning of the upstream's paths from its answers. The relay may still ask about an order of a former play;
  * such requests do not belong to the present play.
  */
 const makeAtlas = (directory: string) => {
   const known = new Map<string, Asked>([[directory, "directory"]])
   const fresh = new Set<string>()
-  // A play that revokes begins anew before the revocation, so the leaves from before belong to it.
+  // A play that revokes begins again before the revocation, so the earlier leaves belong to it.
   let [before, leaves] = [new Set<unknown>(), new Set<unknown>()]
   const learn = (url: unknown, at: Asked) => {
     const path = pathOf(url)

@@ -22,12 +22,12 @@ import { makePair, upstreams } from "./Upstreams.ts"
  * the client can correct the cause, it gets a problem type that says so.
  */
 
-/** How many relays work at a time; each has its own proxy, which fails only for it. */
+/** How many relays work at a time. Each has its own proxy, which fails only for this relay. */
 const lanes = 6
 
 const slugOf = ({ name }: Upstream): string => name.toLowerCase()
 
-/** How many upstreams are tried at a time: most of a play is waiting. */
+/** How many upstreams are tried at a time. A play mostly waits. */
 const width = 2
 
 /** The lines by which a relay proves names in the zone. */

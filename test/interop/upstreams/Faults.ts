@@ -1,7 +1,7 @@
 import type { Asked, Fault, Rule } from "./FaultProxy.ts"
 import type { Upstream } from "./Upstream.ts"
 
-/* What can fail at each request of a relay, and how the order, or the revocation, must end. */
+/* The faults that can happen at each request of a relay, and how the order or the revocation must end. */
 
 /** How often a fault occurs: `for ever` affects every request of the kind. */
 export type Often = 1 | 2 | "for ever"
@@ -47,7 +47,7 @@ const page = (name: string, status: number, retryAfter?: number): Fault => ({
   }
 })
 
-/** The faults after which another try may save the order. */
+/** The faults after which another attempt may save the order. */
 const passing: ReadonlyArray<{ readonly fault: Fault; readonly waits?: number }> = [
   { fault: problem("429, wait 2 s", 429, "rateLimited", 2), waits: 2 },
   { fault: problem("rateLimited of 403, wait 2 s", 403, "rateLimited", 2), waits: 2 },
@@ -102,11 +102,12 @@ const orderPlays = (at: Asked, often: ReadonlyArray<Often>, lists: Upstream["lis
   const isSearch = ofSearch.includes(at)
   const before: ReadonlyArray<Rule> = isSearch ? [{ at: "newOrder", fault: lost, times: 1 }] : []
   const rules = (fault: Fault, often: Often) => [...before, { at, fault, times: times(often) }]
-  // Without a list, an order that may exist cannot be found: one more is opened, but no third, since each may cost.
+  // Without a list, an order that may exist cannot be found. So a second order is opened, but no third, because each
+  // order may cost money.
   const isBlind = (fault: Fault) => lists !== "whole" && at === "newOrder" && isUnclear(fault)
   const ended = (fault: Fault, often: Often): string => {
     if (often === 1 || (often === 2 && (lists === "harmful" || !isBlind(fault)))) return "valid"
-    // A list that stays unreadable counts as none, and another order is opened.
+    // A list that stays unreadable counts as absent, and another order is opened.
     if (isSearch || (fault.damage !== undefined && ofChanges.includes(at) && !isBlind(fault))) return "valid"
     return isLimit(fault, at) ? "rateLimited" : "serverInternal"
   }
@@ -126,7 +127,7 @@ const orderPlays = (at: Asked, often: ReadonlyArray<Often>, lists: Upstream["lis
     }))
   )
   return [
-    // A nonce that is always refused is only a time-out, and newNonce has no body that could be cut.
+    // A nonce that is always refused only causes a time-out, and newNonce has no body that could be cut off.
     ...at === "newNonce"
       ? passed.filter(({ fault }) => fault.damage !== "cut" && fault.name !== "badNonce")
       : passed,
@@ -145,7 +146,7 @@ const orderPlays = (at: Asked, often: ReadonlyArray<Often>, lists: Upstream["lis
 
 /** Faults of a revocation. */
 const revocationPlays = (often: ReadonlyArray<Often>): ReadonlyArray<Play> => [
-  // The answer to a revocation has no body that could be cut.
+  // The answer to a revocation has no body that could be cut off.
   ...passing.filter(({ fault }) => !hangs(fault) && fault.damage !== "cut").flatMap(({ fault, waits }) =>
     often.map((often): Play => ({
       at: "revokeCert",
@@ -182,7 +183,7 @@ const some: ReadonlySet<string> = new Set([
 ])
 const few: ReadonlySet<string> = new Set(["429, wait 1 h", "500, a page", "answer lost"])
 
-/** Every play at an upstream, or the plays of the gate, which end within a minute. */
+/** Every play at an upstream, or only the plays of the gate, which end within a minute. */
 export const playsOf = (
   isFull: boolean,
   { isReference, lists }: Pick<Upstream, "isReference" | "lists">

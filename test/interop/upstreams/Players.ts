@@ -12,11 +12,11 @@ export interface Result {
   readonly play: Play
   /** `valid`, `revoked` or the type of the problem. */
   readonly ended: string
-  /** Requests of the kind, and orders opened at the upstream. */
+  /** The number of requests of the kind, and of orders opened at the upstream. */
   readonly requests: number
   readonly orders: number
   readonly seconds: number
-  /** The faults of the play. */
+  /** The differences from the expected result. */
   readonly wrong?: string
 }
 

@@ -1,6 +1,6 @@
 /* A real upstream of a fixed version. Relays reach it through proxies. */
 
-/** An upstream that is not started yet. */
+/** An upstream that has not started yet. */
 export interface Upstream {
   readonly name: string
   readonly version: string
@@ -8,7 +8,7 @@ export interface Upstream {
   readonly isOfGate: boolean
   /** The short run plays more faults at this upstream than at others. */
   readonly isReference: boolean
-  /** How a relay proves names to it: with its word alone, or with records of the zone. */
+  /** How a relay proves names to it: without a proof, or with records of the zone. */
   readonly strategy: "bypass" | "dns01"
   /** Whether it accepts a reason for a revocation. */
   readonly takesReasons: boolean
@@ -27,7 +27,7 @@ export interface Upstream {
   readonly start: (resolver: string) => Promise<Started>
 }
 
-/** An upstream at work. */
+/** A running upstream. */
 export interface Started {
   readonly host: string
   readonly port: number

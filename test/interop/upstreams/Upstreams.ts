@@ -7,7 +7,7 @@ import { pebble } from "./PebbleCa.ts"
 import { stepCa } from "./StepCa.ts"
 import type { Upstream } from "./Upstream.ts"
 
-/** Every upstream there is to try. */
+/** Every upstream that can be tried. */
 export const upstreams: ReadonlyArray<Upstream> = [pebble, caddyCa, stepCa, openBao]
 
 /** A key pair for proxies on loopback, which relays are told to trust. */

@@ -2,7 +2,7 @@ import { appendFileSync } from "node:fs"
 import createClient from "openapi-fetch"
 import type { paths } from "./document.ts"
 
-/* The service as seen by a program of somebody else: with types that were made from its document. */
+/* The service from the point of view of another party's program, with types that were made from its document. */
 
 const needed = (name: string): string => {
   const value = process.env[name]
@@ -32,7 +32,7 @@ const record = async (pattern: string, method: string, response: Response): Prom
   appendFileSync(given.answers, `${JSON.stringify(answer)}\n`)
 }
 
-/** A client with a session, a token or nothing; if an answer begins or ends a session, the client follows. */
+/** A client with a session, a token or nothing. If an answer begins or ends a session, the client does the same. */
 export const clientOf = (held: Held) => {
   const client = createClient<paths>({ baseUrl: given.baseUrl })
   client.use({
@@ -67,7 +67,7 @@ interface Answered {
   readonly response: Response
 }
 
-/** The answer to a request; anything except a success ends the program. */
+/** The answer to a request. Anything except a success ends the program. */
 export const done = async <A extends Answered>(asked: Promise<A>): Promise<Exclude<A["data"], undefined>> => {
   const { data, error, response } = await asked
   if (!response.ok) throw new Error(`${response.url}: ${response.status} ${JSON.stringify(error)}`)
@@ -91,7 +91,7 @@ export const refused = async <E extends Refusal>(
   }
 }
 
-/** Ends the program unless something holds. */
+/** Ends the program unless a condition holds. */
 export const check: (holds: boolean, what: string) => asserts holds = (holds, what) => {
   if (!holds) throw new Error(what)
 }
