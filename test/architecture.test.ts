@@ -91,7 +91,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
 }
 
 describe("src", () => {
-  it("has every file on one of the storeys, and every import reads", () => {
+  it("has every file on one of the storeys, and every import can be resolved", () => {
     assert.deepStrictEqual(files.filter((file) => storeyOf(file) < 0), [])
     assert.isAbove(files.length, 50)
     assert.isAbove(imports.length, 300)
@@ -99,19 +99,19 @@ describe("src", () => {
     assert.deepStrictEqual(missing.map(show), [])
   })
 
-  it("imports downwards only, from main to crypto", () => {
+  it("imports only downwards, from main to crypto", () => {
     const backwards = imports.filter(({ file, of }) => !isPackage(of) && storeyOf(of) > storeyOf(file))
     assert.deepStrictEqual(backwards.map(show), [])
   })
 
-  it("lets no surface read a table", () => {
+  it("has no surface that reads a table", () => {
     assert.deepStrictEqual(
       imports.filter(({ file, of }) => isOf("surfaces")(file) && isOf("store")(of)).map(show),
       []
     )
   })
 
-  it("keeps the surfaces apart: those of operators share the entrance and the acts, and nothing else", () => {
+  it("has separate surfaces: those of operators share the entrance and the acts, and nothing else", () => {
     const shared: { readonly [room: string]: ReadonlyArray<string> } = {
       "surfaces/panel": ["surfaces/operator"],
       "surfaces/operator": ["surfaces/cli"]
@@ -123,9 +123,9 @@ describe("src", () => {
     assert.deepStrictEqual(across.map(show), [])
   })
 
-  it("lets operators ask what clients ask and what jobs do, clients what jobs do, and never the other way", () => {
+  it("lets operators use what clients and jobs do, clients use what jobs do, and never the other way", () => {
     const rooms = ["work", "acme", "operator"].map((name) => `operations/${name}`)
-    // All rooms share the files beside them.
+    // All rooms share the files that are in no room.
     const placeOf = (path: string) => rooms.indexOf(roomOf(path) ?? "")
     const upwards = imports.filter(({ file, of }) => isOf("operations")(file) && placeOf(of) > placeOf(file))
     assert.deepStrictEqual(upwards.map(show), [])
@@ -150,12 +150,12 @@ describe("src", () => {
     }
   )
 
-  it("imports Effect module by module, so that the built program has only what it uses", () => {
+  it("imports Effect module by module, so that the built program contains only what it uses", () => {
     const whole = imports.filter(({ of }) => ["effect", "effect/cli", "effect/http", "effect/http-api"].includes(of))
     assert.deepStrictEqual(whole.map(show), [])
   })
 
-  it("meets the runtime and every package in the rooms made for it", () => {
+  it("uses the runtime and every package only in the rooms that may use them", () => {
     const outside = imports.filter(({ file, of }) => {
       if (!isPackage(of) || /^effect\/[A-Z][A-Za-z]*$/.test(of)) return false
       const name = Object.keys(rooms).find((known) => of === known || of.startsWith(`${known}/`))
@@ -164,7 +164,7 @@ describe("src", () => {
     assert.deepStrictEqual(outside.map(show), [])
   })
 
-  it("runs effects in the programs alone, and reads the process there alone", () => {
+  it("runs effects only in the programs, and reads the process only there", () => {
     const programs = new Set(["app/Program.ts", "main.ts", "engine/sql/sqliteReader.ts"])
     const offending = files.filter((file) => !programs.has(file)).flatMap((file) => {
       const text = readFileSync(join(src, file), "utf8")
@@ -178,7 +178,7 @@ describe("src", () => {
     assert.deepStrictEqual(offending, [])
   })
 
-  it("loads nothing before the runtime was judged", () => {
+  it("loads nothing before the version of the runtime was checked", () => {
     assert.deepStrictEqual(imports.filter(({ file }) => file === "app/Runtime.ts"), [])
     assert.sameMembers(imports.filter(({ file, of }) => file === "main.ts" && !isPackage(of)).map(({ of }) => of), [
       "app/Runtime.ts",
@@ -187,7 +187,7 @@ describe("src", () => {
     assert.include(readFileSync(join(src, "main.ts"), "utf8"), "await import(\"./app/Program.ts\")")
   })
 
-  it("loads a command when it is meant: nothing outside names one in an import that is always made", () => {
+  it("loads a command only when it is called: no other file imports one statically", () => {
     const always = files.filter((file) => !file.startsWith("app/commands/")).flatMap((file) =>
       [...readFileSync(join(src, file), "utf8").matchAll(/^import (?!type ).*"(.*\/commands\/.*)"$/gm)].map(([, of]) =>
         of
@@ -196,26 +196,26 @@ describe("src", () => {
     assert.sameMembers([...new Set(always)], ["./commands/Descriptor.ts", "./commands/Usage.ts"])
   })
 
-  it("bounds what it does at once, but over the families of addresses and its own listeners", () => {
+  it("limits what it does at once, except for the families of addresses and its own listeners", () => {
     const unbounded = files.flatMap((file) =>
       [...readFileSync(join(src, file), "utf8").matchAll(/"unbounded"/g)].map(() => file)
     )
     assert.sameMembers(unbounded, ["app/Listeners.ts", "engine/net/Resolver.ts"])
   })
 
-  it("looks names up on the thread pool for its own listeners alone", () => {
+  it("looks names up on the thread pool only for its own listeners", () => {
     const asking = files.filter((file) => /\blookup\b[^\n]* from "node:dns/.test(readFileSync(join(src, file), "utf8")))
     assert.deepStrictEqual(asking, ["engine/net/HostAddress.ts"])
     const users = imports.filter(({ of }) => of === "engine/net/HostAddress.ts").map(({ file }) => file)
     assert.deepStrictEqual(users, ["app/Addresses.ts"])
   })
 
-  it("makes no key by generateKeyPairSync: exporting one as JWK can hang for good", () => {
+  it("never makes a key by generateKeyPairSync, because its export as JWK can hang for ever", () => {
     const offending = files.filter((file) => readFileSync(join(src, file), "utf8").includes("generateKeyPairSync"))
     assert.deepStrictEqual(offending, [])
   })
 
-  it("has no service whose methods ask for others: its layer takes them, and its callers need not know", () => {
+  it("has no service whose methods require others: its layer requires them, and its callers need not know", () => {
     const asking: Array<string> = []
     let services = 0
     for (const file of files) {
@@ -237,7 +237,7 @@ describe("src", () => {
     assert.deepStrictEqual(asking, [])
   })
 
-  it("records, counts and supervises outside the engine by the words of the service, which have the engine's own", () => {
+  it("logs, counts and supervises outside of the engine with the words of the service, which include the engine's own", () => {
     const functions = new Set(["emit", "emitIn", "withinSpan", "count", "countIn", "begin", "supervised"])
     const ofEngine =
       /^import \{([^}]*)\} from "[^"]*\/engine\/(?:telemetry\/EngineLog|telemetry\/EngineSeries|Supervised)\.ts"$/gm
@@ -250,7 +250,7 @@ describe("src", () => {
     assert.deepStrictEqual(taken.filter((name) => functions.has(name)), [])
   })
 
-  it("looks for a service that may be missing in two places: counts, and spans", () => {
+  it("looks for a service that may be missing only in two places: for counts and for spans", () => {
     const optional = files.filter((file) =>
       /\bmapUnsafe\b|\bserviceOption\b|\bgetOrUndefined\(fiber\.context\b/.test(
         readFileSync(join(src, file), "utf8")
@@ -259,7 +259,7 @@ describe("src", () => {
     assert.deepStrictEqual(optional, ["engine/telemetry/Metrics.ts", "engine/telemetry/Tracing.ts"])
   })
 
-  it("starts what outlives its caller by `supervised` alone; every other fiber is waited for, or interrupted", () => {
+  it("starts fibers that outlive their caller only by `supervised`; every other fiber is awaited or interrupted", () => {
     const starts =
       /\b(?:Effect\.(?:fork|run(?:Fork|Promise|Sync|Callback))|FiberSet\.(?:make|run)|FiberMap\.|FiberHandle\.)\w*/g
     const found = files.flatMap((file) =>
@@ -278,14 +278,14 @@ describe("src", () => {
       // a request, which its listener counts, and the answer to a request that took too long
       "engine/http/Listener.ts Effect.runForkWith",
       "engine/http/Listener.ts Effect.forkChild",
-      // an attempt, its handler and its timers; the runner waits for them when it ends
+      // an attempt, its handler and its timers, for which the runner waits when it ends
       "engine/queue/Attempts.ts Effect.forkChild",
       "engine/queue/Runner.ts FiberSet.make",
       "engine/queue/Runner.ts FiberSet.runtime",
       "engine/queue/Runner.ts FiberSet.makeRuntime",
-      // a commit, whose members wait for it
+      // a commit, for which its members wait
       "engine/sql/GroupCommit.ts FiberSet.makeRuntime",
-      // a batch of nonces, which requests wait for
+      // a batch of nonces, for which requests wait
       "engine/queue/Announcer.ts FiberSet.make",
       "engine/queue/Announcer.ts FiberSet.runtime",
       "services/nonce/Nonces.ts FiberSet.make",
@@ -298,12 +298,12 @@ describe("src", () => {
     ])
   })
 
-  it("sets no service and no reference of a fiber by hand: it would end with the next `provide`, and not reach who waits", () => {
+  it("sets no service and no reference of a fiber by hand, because it would end with the next `provide` and not reach waiting fibers", () => {
     const setting = files.filter((file) => /\bfiber\.setContext\b/.test(readFileSync(join(src, file), "utf8")))
     assert.deepStrictEqual(setting, [])
   })
 
-  it("races where the loser is interrupted on purpose", () => {
+  it("uses races only where the loser is meant to be interrupted", () => {
     const racing = files.filter((file) =>
       /\bEffect\.(?:race|raceFirst|raceAll)\b/.test(readFileSync(join(src, file), "utf8"))
     )
@@ -317,7 +317,7 @@ describe("src", () => {
     ])
   })
 
-  it("names its files in upper case, but for the programs", () => {
+  it("has file names that begin with an upper-case letter, except for the programs", () => {
     const programs = new Set(["main.ts", "engine/sql/sqliteReader.ts"])
     const named = (file: string) => programs.has(file) || /(?:^|\/)[A-Z][A-Za-z0-9]*\.ts$/.test(file)
     assert.deepStrictEqual(files.filter((file) => !named(file)), [])
@@ -325,7 +325,7 @@ describe("src", () => {
     assert.deepStrictEqual([...new Set(folders)].filter((folder) => !/^[a-z0-9]+$/.test(folder)), [])
   })
 
-  it("has engines that know no noun of ACME and no kind of job, neither in names nor in texts", () => {
+  it("has engines without a noun of ACME and without a kind of job, in names and in texts", () => {
     const nouns = new Set(
       ("account accounts acme authz authorizations challenge challenges crl crls csr csrs eab finalize identifiers issuance " +
         "issuer issuers kid nonce nonces ocsp orders profile profiles revocation revocations revoke " +
@@ -345,17 +345,19 @@ describe("src", () => {
     assert.deepStrictEqual(found, [])
   })
 
-  it("holds no two files of one name", () => {
+  it("has no two files of the same name", () => {
     const names = files.map((file) => basename(file))
     assert.deepStrictEqual(names.filter((name, at) => names.indexOf(name) !== at), [])
   })
 
-  /** Those of the ten longest that nobody has reviewed. A review asks whether each still holds one idea. */
+  /**
+   * Those of the ten longest files that nobody has reviewed. A review asks whether each of them still has one purpose.
+   */
   const unjudged = (found: ReadonlyArray<readonly [name: string, lines: number]>, judged: ReadonlyArray<string>) =>
     [...new Set(found.toSorted(([, one], [, other]) => other - one).map(([name]) => name))].slice(0, 10)
       .filter((name) => !judged.includes(name))
 
-  it("has no file among the ten longest that nobody has judged to be one idea", () => {
+  it("has none among the ten longest files that nobody has reviewed", () => {
     const lengths = files.map((file) => [file, readFileSync(join(src, file), "utf8").split("\n").length] as const)
     assert.deepStrictEqual(
       unjudged(lengths, [
@@ -379,7 +381,7 @@ describe("src", () => {
     )
   })
 
-  it("has no function among the ten longest that nobody has judged to be one idea", () => {
+  it("has none among the ten longest functions that nobody has reviewed", () => {
     const functions = files.flatMap((file) => {
       const source = ts.createSourceFile(file, readFileSync(join(src, file), "utf8"), ts.ScriptTarget.Latest, true)
       const lineOf = (at: number) => source.getLineAndCharacterOfPosition(at).line
@@ -416,7 +418,7 @@ describe("src", () => {
 })
 
 /**
- * The declaration whose value an arrow function is, also through the calls that wrap it: `const issue =
+ * The declaration whose value is an arrow function, also if calls wrap it: `const issue =
  * Effect.fnUntraced(function*…)`.
  */
 const declarationOf = (node: ts.Node): ts.NamedDeclaration | undefined => {

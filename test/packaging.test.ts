@@ -4,7 +4,7 @@ import { join, resolve } from "node:path"
 import { assert, describe, it } from "vitest"
 import { freshDirectory } from "./support/Databases.ts"
 
-/* What packaging prints for people; the run of the packages tests its packages. */
+/* The messages of packaging programs. The run of the packages tests the packages themselves. */
 
 const repository = resolve(import.meta.dirname, "..")
 
@@ -37,7 +37,7 @@ describe("npm run deb", () => {
     return { status, stderr, stdout }
   }
 
-  it("says first of all which programs are missing, the package of each and what works without, and builds nothing", () => {
+  it("first says which programs are missing, their packages and what works without them, and builds nothing", () => {
     const path = pathOf(["sh", "git", "tar"], {
       [strip[native as "amd64"]]: "exit 0",
       npm: "echo built >&2; exit 1"
@@ -56,7 +56,7 @@ describe("npm run deb", () => {
     )
   })
 
-  it("ends with a sentence where a step fails, or the words are wrong", () => {
+  it("ends with a sentence if a step fails or the command line is wrong", () => {
     const path = pathOf(["sh", "git", "tar"], {
       [strip[native as "amd64"]]: "exit 0",
       "dpkg-deb": "exit 0",
@@ -93,7 +93,7 @@ describe("postinst of the Debian package", () => {
     return stdout
   }
 
-  it("tells the next steps at the first installation, as the file that it brings has them, and at no other", () => {
+  it("prints the next steps at the first installation only, and they are those in the configuration file of the package", () => {
     const steps = ["acme-svc config check", "acme-svc init", "systemctl enable --now acme-svc"]
     for (const words of [[], [""]]) {
       const said = configure(...words)

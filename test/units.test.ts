@@ -15,7 +15,7 @@ import { freePort } from "./support/Ports.ts"
 import type { ProcessOptions, Server } from "./support/Server.ts"
 import { minimalConfig, runToEnd, startServer } from "./support/Server.ts"
 
-/* The service does what deploy/systemd says about it. The interop run tests the units with systemd itself. */
+/* The service behaves as deploy/systemd says. The interop run tests the units with systemd itself. */
 
 const repository = resolve(import.meta.dirname, "..")
 const text = (file: string): string => readFileSync(join(repository, file), "utf8")
@@ -63,7 +63,7 @@ class Host {
   readonly etc = freshDirectory()
   readonly state = freshDirectory()
 
-  /** Text with the paths of an installation replaced by those of this host. */
+  /** A text in which the paths of an installation are replaced by those of this host. */
   here(said: string): string {
     return [
       ["/etc/acme-svc", this.etc],
@@ -118,7 +118,7 @@ describe("acme-svc.service", () => {
     process.umask(umask)
   })
 
-  it("confines it as far as its runtime bears", () => {
+  it("restricts the process as far as its runtime permits", () => {
     const on = ["NoNewPrivileges", "ProtectHome", "PrivateTmp", "PrivateDevices", "ProtectKernelTunables"]
     const more = [
       "ProtectKernelModules",
@@ -137,12 +137,12 @@ describe("acme-svc.service", () => {
     assert.deepStrictEqual(wordsOf("SystemCallFilter"), ["@system-service", "@pkey"])
   })
 
-  it("is not told by it when it is ready, and asks nobody but it to end", () => {
+  it("expects no message when the process is ready, and sends only this process the signal to end", () => {
     assert.deepStrictEqual([of("Type"), of("KillMode")], ["exec", "mixed"])
     assert.isFalse(unit.has("Service.KillSignal"), "SIGTERM")
   })
 
-  it("starts it with the configuration and in the directory it names", async () => {
+  it("starts the process with the configuration and in the directory that it names", async () => {
     const { fields } = await server.waitForEvent("server_config_loaded")
     assert.deepInclude(fields, { path: join(host.etc, "config.toml"), file_present: true })
     const opened = await server.waitForEvent("db_opened")
@@ -160,20 +160,20 @@ describe("acme-svc.service", () => {
     })
   })
 
-  it("reloads it", () => reload(server))
+  it("reloads the process", () => reload(server))
 
-  it("gives it more than the time it takes to end, and more files than it has connections", () => {
+  it("allows the process more time than it needs to end, and more files than it has connections", () => {
     const [, timeout] = /^#? ?request_timeout_ms = (\d+)$/m.exec(text("config.toml.example")) ?? []
     assert.isAbove(Number(of("TimeoutStopSec")), Number(timeout) / 1000 + 10)
     const connections = 4096 + 512 + 16
     assert.isAtLeast(Number(of("LimitNOFILE")), 2 * connections)
   })
 
-  it("ends it without a failure", async () => {
+  it("ends the process without a failure", async () => {
     assert.deepStrictEqual(await server.stop("SIGTERM"), { code: 0, signal: null })
   })
 
-  it("starts it again unless that cannot help", async () => {
+  it("starts the process again unless that is useless", async () => {
     assert.deepStrictEqual([of("Restart"), unit.get("Unit.StartLimitIntervalSec")], ["on-failure", "0"])
     const taken = createServer().listen(0, "127.0.0.1")
     await once(taken, "listening")
@@ -194,7 +194,7 @@ describe("acme-svc.service", () => {
 })
 
 describe("acme-svc@.service", () => {
-  it("is the other one but for the role", () => {
+  it("equals the other unit except for the role", () => {
     const differences = [...template].filter(([key, value]) => unit.get(key) !== value)
     assert.deepStrictEqual(Object.fromEntries(differences), {
       "Unit.Description": "ACME certificate service (%i)",
@@ -204,7 +204,7 @@ describe("acme-svc@.service", () => {
     assert.deepStrictEqual([...template.keys()], [...unit.keys()])
   })
 
-  it("starts every role there is, all of them in one directory", async () => {
+  it("starts every role that exists, all of them in one directory", async () => {
     await builtServer()
     const host = new Host()
     writeFileSync(join(host.etc, "config.toml"), minimalConfig)
@@ -223,7 +223,7 @@ describe("acme-svc@.service", () => {
     }
   })
 
-  it("gives each role the database URL of its own file, and no other role's", () => {
+  it("gives each role the database URL of its own file, and not that of another role", () => {
     const host = new Host()
     const urls = { worker: "acme_worker", acme: "acme_front", admin: "acme_admin" }
     for (const [role, user] of Object.entries(urls)) {
@@ -238,11 +238,11 @@ describe("acme-svc@.service", () => {
     assert.isUndefined(urlOf(unit, ""))
   })
 
-  it("leaves the CA's key to the worker", async () => {
+  it("gives the key of the CA only to the worker", async () => {
     const host = new Host()
     writeFileSync(join(host.etc, "config.toml"), minimalConfig)
     const worker = await startServer({ ...host.process(template, "worker"), startedBy: "job_runner_started" })
-    // InaccessiblePaths= puts such a file in its place: only root could open it.
+    // InaccessiblePaths= puts such a file in place of the key. Only root could open it.
     writeFileSync(join(host.state, "ca.key"), "")
     chmodSync(join(host.state, "ca.key"), 0)
     const acme = await startServer(host.process(template, "acme"))
@@ -254,7 +254,7 @@ describe("acme-svc@.service", () => {
 })
 
 describe("acme-svc-acme@.service", () => {
-  it("is the other ones but for the shared address and the metrics of each", () => {
+  it("equals the other units except for the shared address and the metrics of each instance", () => {
     const differences = [...shared].filter(([key, value]) => unit.get(key) !== value)
     const environment = "ACME_SVC_SERVER__REUSE_PORT=true ACME_SVC_METRICS__BIND_ADDRESS=127.0.0.1:910%i"
     assert.deepStrictEqual(Object.fromEntries(differences), {
@@ -266,7 +266,7 @@ describe("acme-svc-acme@.service", () => {
     assert.deepStrictEqual([...shared.keys()], [...unit.keys()])
   })
 
-  it("starts several on one address, each of which is reloaded and ends by itself", async () => {
+  it("starts several processes on one address, each of which is reloaded and ends separately", async () => {
     await builtServer()
     const host = new Host()
     writeFileSync(join(host.etc, "config.toml"), `${minimalConfig}\n[metrics]\nenabled = true\n`)
@@ -304,7 +304,7 @@ describe("acme-svc, the command for root", () => {
       spawnSync(join(bin, "acme-svc"), words, { encoding: "utf8", cwd, env: { PATH: process.env["PATH"] } })
   }
 
-  it("runs with what the units set", async () => {
+  it("runs with the variables of the units", async () => {
     await builtServer()
     const host = new Host()
     const run = commandOn(host, "/")
@@ -314,7 +314,7 @@ describe("acme-svc, the command for root", () => {
       join(host.etc, "env"),
       "# not this\n\nACME_SVC_SERVER__BASE_URL=https://all.example\nACME_SVC_SIGNER__LOCAL_CA__SUBJECT__COMMON_NAME=A CA=1 $HOME"
     )
-    // What commands alone have outranks what all have.
+    // Variables for commands take precedence over those for everything.
     writeFileSync(join(host.etc, "env.commands"), "ACME_SVC_SERVER__BASE_URL=https://acme.example\n")
     const init = run("init")
     assert.deepStrictEqual([init.status, init.stderr], [0, ""])
@@ -324,7 +324,7 @@ describe("acme-svc, the command for root", () => {
     assert.include(run("profile", "list").stdout, "https://acme.example/profile/default/directory")
   })
 
-  it("opens the file of every flag that names one", async () => {
+  it("opens the file of every flag that takes a file", async () => {
     const flags = leavesOf(await Effect.runPromise(whole)).flatMap((leaf) => leaf.flags.map(({ name }) => name))
     const ofFiles = [...new Set(flags.filter((name) => name.endsWith("-file")))].sort()
     const cases = text("deploy/systemd/acme-svc").split("\n").filter((line) => /^ *--.*\)$/.test(line)).map((line) =>
@@ -333,7 +333,7 @@ describe("acme-svc, the command for root", () => {
     assert.deepStrictEqual(cases, [ofFiles.map((name) => `${name}=?*`), ofFiles])
   })
 
-  it("reads a file that is named where it is called, as who calls it, and hands it on as standard input", async () => {
+  it("reads a file in the caller's directory as the caller, and passes it on as standard input", async () => {
     await builtServer()
     const [host, here] = [new Host(), freshDirectory()]
     const run = commandOn(host, here)
@@ -373,13 +373,13 @@ describe("docs/operations.md", () => {
   // The ends of lines have no meaning, so they are removed.
   const document = text("docs/operations.md").replaceAll(/\s+/g, " ")
 
-  it("names every file there is", () => {
+  it("lists every file of the installation", () => {
     for (const file of readdirSync(join(repository, "deploy/systemd"))) {
       assert.include(document, `[${file}](../deploy/systemd/${file})`)
     }
   })
 
-  it("tells the numbers of the unit", () => {
+  it("has the same numbers as the unit", () => {
     assert.include(
       document,
       `The unit sets ${of("TimeoutStopSec")} seconds, which is enough for a \`server.request_timeout_ms\` below ${
@@ -393,7 +393,7 @@ describe("docs/operations.md", () => {
 
 describe("nix/module.nix", () => {
   const module = text("nix/module.nix")
-  /** The keys whose values the module writes in its own words. */
+  /** The keys whose values the module writes differently. */
   const apart = [
     "ExecStart",
     "ExecReload",
@@ -406,7 +406,7 @@ describe("nix/module.nix", () => {
     key.startsWith("Service.") && !apart.includes(key.slice("Service.".length))
   )
 
-  it("takes any of the roles, and runs the process with them as the units do", () => {
+  it("accepts any of the roles, and runs the process with them as the units do", () => {
     const [, every = ""] = /^ +every = \[([^\]]*)\];$/m.exec(module) ?? []
     assert.deepStrictEqual([...every.matchAll(/"(\w+)"/g)].map(([, role]) => role), [...everyRole])
     assert.include(module, "type = lib.types.nonEmptyListOf (lib.types.enum every);")
@@ -419,14 +419,14 @@ describe("nix/module.nix", () => {
     assert.include(module, "ExecStart = \"${lib.getExe cfg.package} ${lib.concatStringsSep \" \" serve}\";")
   })
 
-  it("says what the unit says, and nothing else", () => {
+  it("has the same content as the unit, and nothing else", () => {
     const [, service = ""] = /serviceConfig = \{\n([^]*?)\n {6}\};/.exec(module) ?? []
     const said = [...service.matchAll(/^ {8}(\w+) = /gm)].map(([, key]) => key)
     const known = [...unit.keys()].flatMap((key) => key.startsWith("Service.") ? [key.slice("Service.".length)] : [])
     assert.sameMembers(said, known.filter((key) => key !== "Environment"), "the environment is an option of its own")
   })
 
-  it.each(shared)("says %s=%s", (key, value) => {
+  it.each(shared)("has %s=%s", (key, value) => {
     const [, said = ""] = new RegExp(`^ +${key.slice("Service.".length)} = (.*);$`, "m").exec(module) ?? []
     assert.strictEqual(said.replace(/^"(.*)"$/, "$1").replace(/^true$/, "yes"), value)
   })

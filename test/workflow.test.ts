@@ -26,7 +26,7 @@ describe(".github/workflows/gate.yml", () => {
     assert.strictEqual(smokeOf(workflow), smokeOf(gate))
   })
 
-  it("uses actions by their commit alone", () => {
+  it("uses actions only by their commit", () => {
     const used = [...workflow.matchAll(/uses: (\S+)/g)].map(([, action = ""]) => action)
     assert.isAbove(used.length, 0)
     for (const action of used) assert.match(action, /^[\w./-]+@[0-9a-f]{40}$/)

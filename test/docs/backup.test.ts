@@ -14,7 +14,7 @@ describe("docs/backup.md", () => {
   })
   afterAll(() => serving.stop())
 
-  it("copies the database, and the copy is one", async () => {
+  it("copies the database, and the copy is complete", async () => {
     // Not every machine has the shell of the engine, but every machine can run the statement.
     symlinkSync(join(repository, "node_modules"), place.at("node_modules"))
     const shell = "new (require(\"better-sqlite3\"))(\"sqlite.db\").exec(process.argv[1])"
@@ -26,7 +26,7 @@ describe("docs/backup.md", () => {
     assert.strictEqual((await restored.run("acme-svc migrate --check")).code, 0)
   })
 
-  it("ends what came back", async () => {
+  it("ends the sessions and tokens that the restore brought back", async () => {
     await place.succeed("keepList")
     assert.isTrue(existsSync(place.at("ca.crl.before")))
     assert.include(await place.succeed("endSessions"), "0 session(s) ended.")
@@ -34,7 +34,7 @@ describe("docs/backup.md", () => {
     await place.succeed("users")
   })
 
-  it("revokes what no order has", async () => {
+  it("revokes certificates that no order has", async () => {
     assert.include(await place.succeed("listBefore"), "Revoked")
     const crl = await place.run("acme-svc crl list")
     const [, issuer = ""] = /^([0-9a-f]{64}) /m.exec(crl.stdout) ?? []

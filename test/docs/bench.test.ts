@@ -3,11 +3,11 @@ import { benchmarked, isBenchmark, isOfOperators, written } from "../support/Doc
 import { isFull } from "../support/Full.ts"
 import { isInstalled } from "../support/Installed.ts"
 
-/* Benchmarks of what clients have done. */
+/* Benchmarks of the acts of clients. */
 
 const needsPebble = (command: string): boolean => /--(?:pebble|relay)\b/.test(command)
 
-describe.runIf(isFull)("programs that take their time", () => {
+describe.runIf(isFull)("programs that take long", () => {
   const run = benchmarked()
 
   it.each(written((command) => isBenchmark(command) && !isOfOperators(command)))("%s", async (command) => {

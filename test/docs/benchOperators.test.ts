@@ -2,9 +2,9 @@ import { assert, describe, it } from "vitest"
 import { benchmarked, isBenchmark, isOfOperators, written } from "../support/DocumentPrograms.ts"
 import { isFull } from "../support/Full.ts"
 
-/* Benchmarks of what operators do: lists, pages, sign-ins. */
+/* Benchmarks of the acts of operators: lists, pages, sign-ins. */
 
-describe.runIf(isFull)("programs that take their time", () => {
+describe.runIf(isFull)("programs that take long", () => {
   const run = benchmarked()
 
   it.each(written((command) => isBenchmark(command) && isOfOperators(command)))("%s", async (command) => {

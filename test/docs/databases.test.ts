@@ -21,13 +21,13 @@ import { minimalConfig, startServer } from "../support/Server.ts"
 
 const document = "docs/operate/databases.md"
 const password = "secret"
-/** Why a database could not be opened. */
+/** The reason why a database could not be opened. */
 const reasonOf = (error: unknown): string => error instanceof Error ? String(error.cause) : String(error)
 
 const config = `${minimalConfig}[challenge]\nbypass = true\n`
 
 describe("docs/operate/databases.md", () => {
-  it("names the oldest version that is not refused", () => {
+  it("names the oldest version that the service accepts", () => {
     const [, oldest = ""] = /^const oldest = ([\d_]+)$/m.exec(text("src/engine/sql/PostgresServer.ts")) ?? []
     const least = Number(oldest.replace("_", "")) / 10_000
     assert.include(text(document), `The service needs PostgreSQL ${least} or newer.`)
@@ -93,14 +93,14 @@ describe.runIf(postgresPrograms !== undefined)("the steps of docs/operate/databa
     await cluster?.stop()
   })
 
-  /** Runs a line as a role that is no superuser. */
+  /** Runs a line as a role that is not a superuser. */
   const succeedAs = async (line: Line): Promise<string> => {
     const { code, stderr, stdout } = await place.paste(line, `PGPASSWORD=${password}`)
     assert.strictEqual(code, 0, `${place.rewritten(line)}\n${stdout}\n${stderr}`)
     return stdout
   }
 
-  it("make a database whose owner is no superuser, and a role for each process", async () => {
+  it("make a database whose owner is not a superuser, and a role for each process", async () => {
     await place.succeed("makeDatabase")
     for (const line of ["passwordOfOwner", "passwordOfFront", "passwordOfAdmin", "passwordOfWorker"] as const) {
       await place.succeed(line)
@@ -118,13 +118,13 @@ describe.runIf(postgresPrograms !== undefined)("the steps of docs/operate/databa
       { rolname: "acme_front", may: false },
       { rolname: "acme_worker", may: false }
     ])
-    // Another role of the server may not enter.
+    // Another role of the server must be refused.
     await sqlAt(cluster.adminUrl, "CREATE ROLE stranger LOGIN PASSWORD 'secret'")
     const refused = await sqlAt(urlOf("stranger"), "SELECT 1").then(() => "entered", reasonOf)
     assert.match(refused, /permission denied for database/)
   })
 
-  it("let processes of these roles issue, and check their URLs", async () => {
+  it("let processes with these roles issue certificates, and check their URLs", async () => {
     const worker = await start("acme_worker", "worker", "job_runner_started")
     const front = await start("acme_front", "acme", "server_listening")
     const session = await AcmeSession.open(front.directoryUrl)
@@ -136,7 +136,7 @@ describe.runIf(postgresPrograms !== undefined)("the steps of docs/operate/databa
     assert.notInclude(JSON.stringify([...worker.records(), ...front.records()]), "db_rights_missing")
   })
 
-  it("check the server's certificate and its name, with every sslmode that is not disable", async () => {
+  it("check the server's certificate and its name, with every sslmode except disable", async () => {
     const folder = freshDirectory()
     const url = new URL(urlOf("acme"))
     url.hostname = "localhost"
@@ -184,7 +184,7 @@ describe.runIf(postgresPrograms !== undefined)("the steps of docs/operate/databa
     assert.strictEqual(await opens("sslmode=disable"), false)
   })
 
-  it("make a standby that follows, and at which commits wait if so told", async () => {
+  it("make a standby that follows, and for which commits wait if it is configured so", async () => {
     await place.succeed("makeReplicator")
     await place.succeed("passwordOfReplicator")
     mkdirSync(data)
@@ -200,7 +200,7 @@ describe.runIf(postgresPrograms !== undefined)("the steps of docs/operate/databa
     }, { timeout: patienceMs, interval: 50 })
   })
 
-  it("take the service over to the standby, without a restart and without the loss of a certificate", async () => {
+  it("move the service to the standby, without a restart and without the loss of a certificate", async () => {
     const port = standby?.port ?? 0
     const [, written = ""] = bodiesOf(document, "toml")
     const [, ofBoth = ""] = /^url = "(.*)"$/m.exec(written) ?? []

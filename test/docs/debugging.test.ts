@@ -38,7 +38,7 @@ describe("docs/debugging.md", () => {
       return found
     }, { timeout: patienceMs, interval: 100 })
 
-  it("follows an order to its job, and from there to the request that made it", async () => {
+  it("finds the job of an order, and the request that made the job", async () => {
     await place.issueInItsPlace(`http://localhost:${place.port}/profile/default/directory`, "cert.pem")
     const [, order = ""] = /^([0-9a-f-]{36})  default  valid /m.exec(
       await place.run("acme-svc order list").then(
@@ -56,7 +56,7 @@ describe("docs/debugging.md", () => {
     assert.include(ofRequest, `job_id=${job}`)
   })
 
-  it("is told a request by the header of its answer", async () => {
+  it("finds a request by a header of its answer", async () => {
     const answer = await fetch(`http://localhost:${place.port}/profile/default/directory`)
     const id = answer.headers.get("x-request-id") ?? "none"
     place.stand("REQUEST_ID", id)
@@ -75,7 +75,7 @@ describe("docs/debugging.md", () => {
     assert.containsAllKeys(profile, ["nodes", "samples", "timeDeltas"])
   })
 
-  it("prints what an issuance did, and for how long", async () => {
+  it("prints the steps of an issuance, and their durations", async () => {
     const traced = await Place.make()
     traced.stand("4318", `${await freePort()}`)
     traced.stand("docs/recipes", join(repository, "docs/recipes"))
@@ -95,7 +95,7 @@ describe("docs/debugging.md", () => {
     await collecting.stop()
   })
 
-  it("names who has the database open, and who writes", async () => {
+  it("shows who has opened the database, and who writes", async () => {
     assert.match(await place.succeed("sqliteLocks"), / READ .* 128 128$/m)
     // The service sometimes writes, for example to report that it is alive.
     await vi.waitFor(async () => assert.notMatch(await place.succeed("sqliteLocks"), / WRITE .* 120 120$/m), {
@@ -110,7 +110,7 @@ describe("docs/debugging.md", () => {
     assert.match(held, new RegExp(` WRITE ${process.pid} .* 120 120$`, "m"))
   })
 
-  it("says who waits for whom on PostgreSQL", async () => {
+  it("shows which session waits for which other on PostgreSQL", async () => {
     const url = new URL(await freshPostgresUrl())
     const open = async (name: string) => {
       url.searchParams.set("application_name", name)

@@ -10,8 +10,8 @@ import { cloneInto, hasRunLinesOf, Place, settled } from "../support/Place.ts"
 
 /* The commands of the documents for developers of the service. */
 
-describe.runIf(isFull)("programs that take their time", () => {
-  it("docs/operations.md installs what the service needs and no more", async () => {
+describe.runIf(isFull)("programs that take long", () => {
+  it("docs/operations.md installs what the service needs and nothing more", async () => {
     await builtServer()
     const installed = await Place.make()
     for (const entry of ["package.json", "package-lock.json", ".npmrc", "runtime", "dist", "migrations"]) {
@@ -37,7 +37,7 @@ describe.runIf(isFull)("programs that take their time", () => {
     assert.strictEqual(started.status, 0, started.stderr)
   })
 
-  it("npm run dev serves from the sources, and again when one of them has changed", async () => {
+  it("npm run dev serves from the sources, and starts again when one of them has changed", async () => {
     const place = await Place.make()
     cloneInto(place)
     const serving = await place.serve("dev", settled)
@@ -48,7 +48,7 @@ describe.runIf(isFull)("programs that take their time", () => {
     assert.include(stdout, "server_shutdown_completed")
   })
 
-  it("npm run demo serves a panel with something on every page, and says who can sign in", async () => {
+  it("npm run demo serves a panel with content on every page, and prints who can sign in", async () => {
     const place = await Place.make()
     cloneInto(place)
     const serving = await place.serve("demo", "Ctrl-C ends it")
@@ -58,7 +58,7 @@ describe.runIf(isFull)("programs that take their time", () => {
     await serving.stop()
   })
 
-  it("npm run pictures takes every picture of docs/panel.md", async () => {
+  it("npm run pictures makes every picture of docs/panel.md", async () => {
     const place = await Place.make()
     cloneInto(place)
     rmSync(place.at("docs/pictures"), { recursive: true })
@@ -67,7 +67,7 @@ describe.runIf(isFull)("programs that take their time", () => {
     assert.sameMembers(readdirSync(place.at("docs/pictures")), shown)
   })
 
-  it("docs/cli.md, docs/errors.md and docs/log-events.md are written anew, from the code alone", async () => {
+  it("docs/cli.md, docs/errors.md and docs/log-events.md are generated again from the code alone", async () => {
     const place = await Place.make()
     cloneInto(place)
     const written = ["docs/cli.md", "docs/errors.md", "docs/log-events.md"]
@@ -82,7 +82,7 @@ describe.runIf(isFull)("programs that take their time", () => {
     }
   })
 
-  it("npm run walk finds each operation on its way through several rooms", async () => {
+  it("npm run walk finds the code of each operation in several rooms", async () => {
     const place = await Place.make()
     cloneInto(place)
     const rows = [...(await place.succeed("walk")).matchAll(/^ {2}(\w.*?) +(\d+) +(\d+) +(\d+)$/gm)]
@@ -93,7 +93,7 @@ describe.runIf(isFull)("programs that take their time", () => {
     }
   })
 
-  it("CONTRIBUTING.md has a first change that fits and passes", async () => {
+  it("the first change in CONTRIBUTING.md can be applied and passes the tests", async () => {
     const place = await Place.make()
     cloneInto(place)
     const changes = bodiesOf("CONTRIBUTING.md", "diff")
@@ -110,7 +110,7 @@ describe.runIf(isFull)("programs that take their time", () => {
     assert.match(await place.succeed("firstChange"), /^\d+ passed, 0 failed$/m)
   })
 
-  it("formats, and nothing is left to format", async () => {
+  it("the formatter runs and leaves the documents unchanged", async () => {
     const place = await Place.make()
     cloneInto(place)
     await place.succeed("format")

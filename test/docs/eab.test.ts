@@ -21,7 +21,7 @@ describe("docs/eab.md", () => {
   })
   afterAll(() => serving.stop())
 
-  /** Makes a credential that replaces that of the document in all following lines. */
+  /** Makes a credential that replaces the one of the document in all following lines. */
   const created = async (line: Line = "eabCreate"): Promise<Credential> => {
     const said = await place.succeed(line)
     const [, kid = ""] = /^kid +(\S+)$/m.exec(said) ?? []
@@ -30,20 +30,20 @@ describe("docs/eab.md", () => {
     place.stand("HMAC_KEY", key)
     return { kid, secret: Buffer.from(key, "base64url") }
   }
-  /** The files that the client gets. If the client is not installed, other files take their place. */
+  /** The files that the client gets. If the client is not installed, other files are made in their place. */
   const issued = async (which: "certbot" | "lego", line: Line, path: string, credential: Credential) => {
     if (client[which]) await place.succeed(line)
     else await place.issueInItsPlace(`http://localhost:${place.port}/profile/default/directory`, path, credential)
     assert.match(readFileSync(place.at(path), "utf8"), /BEGIN CERTIFICATE/)
   }
 
-  it("turns it on, and a client without a credential is refused", async () => {
+  it("turns credentials on, and a client without one is refused", async () => {
     const refused = await place.issueInItsPlace(`http://localhost:${place.port}/profile/default/directory`, "none.pem")
       .then(() => undefined, (error: unknown) => String(error))
     assert.include(refused, "externalAccountRequired")
   })
 
-  it("certbot and lego register with a credential, which is listed and revoked", async () => {
+  it("lets certbot and lego register with a credential, which is listed and revoked", async () => {
     const credential = await created()
     await issued("certbot", "certbotEab", "demo-certbot-eab/live/demo.localhost/cert.pem", credential)
     await issued("lego", "legoEab", "demo-lego-eab/certificates/demo.localhost.crt", credential)
@@ -55,13 +55,13 @@ describe("docs/eab.md", () => {
     assert.match(await place.succeed("eabRevoke"), /^status +revoked$/m)
   })
 
-  it("deletes it: not with accounts that hold certificates, but with the accounts deactivated", async () => {
+  it("refuses to delete a credential whose accounts have certificates, until the accounts are deactivated", async () => {
     const refused = await place.paste("eabDeleteAccounts")
     assert.deepStrictEqual([refused.code, refused.stdout], [3, ""])
     assert.include(await place.succeed("eabDeactivateAccounts"), "0 kept, 2 deactivated, 0 deleted")
   })
 
-  it("deletes it alone, and with accounts that hold nothing", async () => {
+  it("deletes a credential alone, and one with accounts that have no certificates", async () => {
     await created("eabCreateScoped")
     assert.match(await place.succeed("eabShow"), /^profile +default$/m)
     assert.include(await place.succeed("eabDelete"), "Deleted the credential")

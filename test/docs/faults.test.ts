@@ -2,7 +2,7 @@ import { assert, describe, it } from "vitest"
 import { isFaultRun, runsOf, wordsOf, written } from "../support/DocumentPrograms.ts"
 import { isFull } from "../support/Full.ts"
 
-describe.runIf(isFull)("programs that take their time", () => {
+describe.runIf(isFull)("programs that take long", () => {
   const run = runsOf("faults")
 
   it.each(written(isFaultRun))("%s", async (command) => {

@@ -18,7 +18,7 @@ describe("the documents", () => {
     commandsOf(document).map((command) => ({ document, command }))
   )
 
-  it("fence commands as sh, where this test finds them", () => {
+  it("write commands in blocks of the language sh, where this test finds them", () => {
     for (const { body, document, language } of blocks) {
       assert.include(["sh", "text", "toml", "json", "yaml", "diff", "jinja"], language, `${document}:\n${body}`)
       if (language === "text") assert.notMatch(body, /^\s*[$#] /m, document)
@@ -35,12 +35,12 @@ describe("the documents", () => {
     }
   )
 
-  it("have every command that is run for them", () => {
+  it("have only commands that some test runs", () => {
     const written = all.map(({ command }) => command)
     for (const command of [...Object.values(lines), ...ofTheGate, ...packageLines]) assert.include(written, command)
   })
 
-  it.each(Object.keys(linesOf))("have lines that %s.test.ts has to run", (home) => {
+  it.each(Object.keys(linesOf))("have the lines that %s.test.ts must run", (home) => {
     assert.match(text(`test/docs/${home}.test.ts`), new RegExp(`^hasRunLinesOf\\("${home}"\\)$`, "m"))
   })
 
@@ -51,7 +51,7 @@ describe("the documents", () => {
     )
   })
 
-  it(".ci/run leaves nothing out", () => {
+  it(".ci/run runs the full test suite", () => {
     assert.match(text(".ci/run"), /^export ACME_TEST_FULL=true\nsteadied npm test$/m)
   })
 

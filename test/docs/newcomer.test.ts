@@ -12,7 +12,7 @@ import { cloneInto, hasRunLinesOf, Place, settled, startBuilt } from "../support
 describe("README.md", () => {
   let place: Place
   beforeAll(async () => {
-    // The configuration that `init` writes has to suffice.
+    // The configuration that `init` writes must be enough.
     place = await Place.make({})
     cloneInto(place)
   })
@@ -24,7 +24,7 @@ describe("README.md", () => {
     })
     afterAll(() => serving.stop())
 
-    it("prints the directory, the CA file and the lines to paste", () => {
+    it("prints the directory, the CA file and the lines to copy", () => {
       const said = serving.said()
       assert.include(said, "acme-svc is ready.")
       assert.include(said, `Directory       http://localhost:${place.port}/profile/default/directory`)
@@ -54,7 +54,7 @@ describe("README.md", () => {
     })
   })
 
-  describe("the same over TLS", () => {
+  describe("the first certificate over TLS", () => {
     let serving: Serving
     beforeAll(async () => {
       if (!isFull) {
@@ -65,7 +65,7 @@ describe("README.md", () => {
     })
     afterAll(() => serving.stop())
 
-    it("prints what to trust", () => {
+    it("prints the CA file that clients must trust", () => {
       assert.include(serving.said(), `Directory       https://localhost:${place.port}/profile/default/directory`)
       assert.include(serving.said(), place.at("server.pem"))
     })
@@ -82,7 +82,7 @@ describe("README.md", () => {
   })
 
   describe("with PostgreSQL", () => {
-    it("serves all the same", async () => {
+    it("serves in the same way", async () => {
       const elsewhere = await Place.make()
       if (isFull) cloneInto(elsewhere)
       else {

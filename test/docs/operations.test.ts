@@ -19,7 +19,7 @@ describe("docs/operations.md", () => {
     assert.include(await place.succeed("profiles"), `http://localhost:${place.port}/profile/default/directory`)
   })
 
-  it("serves, and health knows", async () => {
+  it("serves, and the health command reports it", async () => {
     assert.strictEqual((await place.paste("health")).code, 1)
     const serving = await place.serve("serve", settled)
     assert.strictEqual(await place.succeed("health"), "")
@@ -43,7 +43,7 @@ describe("docs/operations.md", () => {
     assert.strictEqual(await fresh.succeed("migrateCheck"), "0 migration(s) pending.\n")
   })
 
-  it("backs up while it runs", async () => {
+  it("makes a backup while it runs", async () => {
     const serving = await place.serve("serve", settled)
     const installed = await Place.make()
     symlinkSync(join(repository, "node_modules"), installed.at("node_modules"))
@@ -66,7 +66,7 @@ describe("docs/operations.md", () => {
     assert.match(await moving.succeed("transfer"), /^0 row\(s\) copied\. Set database\.url/m)
   })
 
-  it("completes", async () => {
+  it("installs the completion of the shell", async () => {
     const script = await place.succeed("completions")
     assert.strictEqual(spawnSync("bash", ["-n"], { input: script }).status, 0)
     assert.include(script, "complete ")

@@ -22,7 +22,7 @@ const commandsOf = (document: string): ReadonlyArray<string> =>
 const [signIn = ""] = bodiesOf("docs/api.md", "json")
 const { password } = JSON.parse(signIn) as { readonly password: string }
 
-describe("an operator's documents", () => {
+describe("the documents for operators", () => {
   let server: Server
   let port = 0
 
@@ -77,7 +77,7 @@ describe("an operator's documents", () => {
     assert.isTrue(typeof answer === "object" && answer !== null && ("items" in answer || "hmacKey" in answer), said)
   })
 
-  it("leave the files that they name", () => {
+  it("create the files that they name", () => {
     if (!client.curl) return gateComesBack()
     const at = (file: string) => readFileSync(join(server.directory, file), "utf8")
     const [csv = ""] = readdirSync(server.directory).filter((file) => /^acme-svc-eab-\w+\.csv$/.test(file))
@@ -89,7 +89,7 @@ describe("an operator's documents", () => {
     }
   })
 
-  it("leave the words of their configuration to the service", () => {
+  it("show the section [admin] with enabled = true", () => {
     for (const body of bodiesOf("docs/admin.md", "toml")) assert.match(body, /^\[admin\]\nenabled = true\n/)
   })
 })

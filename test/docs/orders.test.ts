@@ -9,7 +9,7 @@ import { begun, hasRunLinesOf, Place } from "../support/Place.ts"
 /* Documents for people who look for an order or a job. */
 
 describe("docs/challenges.md", () => {
-  it("has an example that is taken", async () => {
+  it("has an example that the service accepts", async () => {
     await builtServer()
     const place = await Place.make()
     const [example = ""] = bodiesOf("docs/challenges.md", "toml")
@@ -40,7 +40,7 @@ describe("docs/challenges.md", () => {
 })
 
 describe("docs/jobs.md", () => {
-  it("finds the jobs of an order and the processes, and moves a sweep forward and away", async () => {
+  it("finds the jobs of an order and the processes, and runs a sweep earlier and cancels it", async () => {
     const { place, serving } = await begun()
     const session = await AcmeSession.open(`http://localhost:${place.port}/profile/default/directory`)
     try {

@@ -22,7 +22,7 @@ describe("docs/renewal.md", () => {
     assert.strictEqual(await issued(), before + 1)
   })
 
-  it("nothing of it ends within thirty days", async () => {
+  it("finds no certificate that ends within thirty days", async () => {
     assert.match(await place.succeed("ordersEnding"), /^0 of 0 row\(s\)\.$/m)
   })
 

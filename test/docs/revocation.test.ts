@@ -17,7 +17,7 @@ describe("docs/revocation.md", () => {
   /** Orders that are shown as revoked. */
   const revoked = async (): Promise<number> => (await place.succeed("ordersNamed")).match(/ {2}revoked /g)?.length ?? 0
 
-  it("certbot revokes by its account and by the certificate's key", async () => {
+  it("lets certbot revoke by its account and by the certificate's key", async () => {
     if (!client.certbot) return gateComesBack()
     await place.succeed("certbot")
     await place.succeed("certbotRevoke")
@@ -27,7 +27,7 @@ describe("docs/revocation.md", () => {
     assert.strictEqual(await revoked(), 2)
   })
 
-  it("lego revokes by its account", async () => {
+  it("lets lego revoke by its account", async () => {
     if (!client.lego) return gateComesBack()
     const before = await revoked()
     await place.succeed("lego")
@@ -35,7 +35,7 @@ describe("docs/revocation.md", () => {
     assert.strictEqual(await revoked(), before + 1)
   })
 
-  it("an operator revokes by the order, and openssl refuses what it passed before", async () => {
+  it("lets an operator revoke by the order, and openssl then refuses the certificate that it accepted before", async () => {
     await place.issueInItsPlace(`http://localhost:${place.port}/profile/default/directory`, leaf)
     assert.match(await place.succeed("verifyCrl"), /cert\.pem: OK/)
     const [, id = ""] = /^([0-9a-f-]{36})  default  valid /m.exec(await place.succeed("ordersNamed")) ?? []
@@ -48,7 +48,7 @@ describe("docs/revocation.md", () => {
     assert.include(await place.succeed("crlText"), "Superseded")
   })
 
-  it("an operator revokes by the serial number that the certificate shows", async () => {
+  it("lets an operator revoke by the serial number in the certificate", async () => {
     await place.issueInItsPlace(`http://localhost:${place.port}/profile/default/directory`, leaf)
     const before = await revoked()
     const [, serial = ""] = /^serial=([0-9A-F]+)$/m.exec(await place.succeed("leafSerial")) ?? []
@@ -58,7 +58,7 @@ describe("docs/revocation.md", () => {
     assert.include((await place.paste("verifyCrl")).stderr, "certificate revoked")
   })
 
-  it("raises the number after a restore", async () => {
+  it("raises the number of the list after a restore", async () => {
     const [, issuer = ""] = /^([0-9a-f]{64})  default .* ok$/m.exec(await place.succeed("crlList")) ?? []
     place.stand("ISSUER", issuer)
     assert.include(await place.succeed("crlRaise"), "to 41; the next list has a higher number")

@@ -39,7 +39,7 @@ describe("docs/operate/runbooks", () => {
     return serial.toLowerCase()
   }
 
-  it("ask what the disk, the database and the CA are like", async () => {
+  it("inspect the disk, the database and the CA", async () => {
     assert.match(await place.succeed("diskFree"), /%/)
     const { code, stderr, stdout } = await place.paste("onlineCheck")
     assert.include([0, 1], code, stdout + stderr)
@@ -56,14 +56,14 @@ describe("docs/operate/runbooks", () => {
     assert.match(await place.succeed("revokeOfCompromisedCa"), new RegExp(`^${other}: Revoked\\.`, "m"))
   })
 
-  it("show an account that loops, and end it", async () => {
+  it("show an account with an endless loop of requests, and deactivate it", async () => {
     assert.include(await place.succeed("ordersOfAccount"), "demo.localhost")
     assert.match(await place.succeed("accountShow"), /^status +valid$/m)
     await place.succeed("accountDeactivate")
     assert.match(await place.succeed("accountShow"), /^status +deactivated$/m)
   })
 
-  it("list what was signed in vain", async () => {
+  it("list certificates that were signed in vain", async () => {
     for (const line of ["orphansWaiting", "orphansKept", "orphanJobs"] as const) await place.succeed(line)
   })
 

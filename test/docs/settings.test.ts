@@ -27,7 +27,7 @@ describe("docs/policy.md", () => {
     assert.notInclude(shown, "Warning")
   })
 
-  it("does not hide the revocation list, and hides the rest", async () => {
+  it("leaves the revocation list open to everybody, and protects the rest", async () => {
     assert.include(await place.succeed("filterCrl"), "Profile default: allowed.")
     const { code, stderr, stdout } = await place.paste("filterOutside")
     assert.strictEqual(code, 3, stderr)
@@ -35,7 +35,7 @@ describe("docs/policy.md", () => {
     assert.include(stdout, "nothing was looked up")
   })
 
-  it("asks the inventory for names, and says so", async () => {
+  it("asks the inventory for names, and reports it", async () => {
     const said: unknown = JSON.parse(await place.succeed("filterInside"))
     assert.deepNestedInclude(said, { outcome: "allowed", "stages[1].rule": "own-names" })
     assert.deepNestedInclude(said, {
@@ -64,7 +64,7 @@ describe("docs/policy.md", () => {
 })
 
 describe("docs/notifications.md", () => {
-  it("sends samples, and says what was answered", async () => {
+  it("sends samples, and reports the answers", async () => {
     const place = await Place.make()
     await place.succeed("init")
     const taken = "script_path = \"/bin/true\"\nevents = [\"certificate_issued\"]\n"
@@ -77,7 +77,7 @@ describe("docs/notifications.md", () => {
     }
   })
 
-  it("sends a sample of what contacts are written, to the recipients of the section", () =>
+  it("sends a sample of the mail for contacts to the recipients of the section", () =>
     Effect.runPromise(Effect.scoped(Effect.gen(function*() {
       const mail = yield* mailServer()
       const place = yield* Effect.promise(() => Place.make())
@@ -94,7 +94,7 @@ describe("docs/notifications.md", () => {
 })
 
 describe("docs/profiles.md", () => {
-  it("has an example that is taken, and lists what it makes", async () => {
+  it("has an example that the service accepts, and lists the resulting profiles", async () => {
     await builtServer()
     const place = await Place.make()
     const [example = ""] = bodiesOf("docs/profiles.md", "toml")

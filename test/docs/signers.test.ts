@@ -18,7 +18,7 @@ describe("docs/signers.md", () => {
     }
   )
 
-  it("registers with a credential, relays, and shows the upstream's side of orders", async () => {
+  it("registers with a credential, relays, and shows the orders at the upstream CA", async () => {
     await builtServer()
     const config = "[challenge]\nbypass = true\n[profiles.bound]\neab.enabled = true\n"
     const upstream = await startServer({ config })
@@ -57,7 +57,7 @@ describe("docs/signers.md", () => {
     }
   })
 
-  it("tells the service's answer to an unknown token from other ones", async () => {
+  it("distinguishes the service's answer to an unknown token from other answers", async () => {
     if (!client.curl) return gateComesBack()
     await builtServer()
     const upstream = await startServer()

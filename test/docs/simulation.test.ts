@@ -2,7 +2,7 @@ import { assert, describe, it } from "vitest"
 import { isSimulation, runsOf, wordsOf, written } from "../support/DocumentPrograms.ts"
 import { isFull } from "../support/Full.ts"
 
-describe.runIf(isFull)("programs that take their time", () => {
+describe.runIf(isFull)("programs that take long", () => {
   const run = runsOf("simulate")
 
   it.each(written(isSimulation))("%s", async (command) => {
