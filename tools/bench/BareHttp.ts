@@ -7,8 +7,8 @@ import type { AddressInfo } from "node:net"
 import type { Exchange } from "./Client.ts"
 
 /*
- * A bare server with recorded answers. It shows the cost of HTTP alone in a server process. It also makes the requests
- * that an http-01 validation cannot avoid: two look-ups, and one request on a separate connection.
+ * A minimal server with recorded answers. It shows the cost of HTTP alone in a server process. It also makes the
+ * requests that an http-01 validation needs in any case: two look-ups, and one request on a separate connection.
  */
 
 /** The paths of two PEM files. */

@@ -5,8 +5,8 @@ import type { Dialect } from "./Statements.ts"
 /*
  * A database as operators see it after three years. One account has sixty thousand of ten million orders, and most
  * accounts have one. Names are renewed every sixty days and share their last labels. A tenth of the orders failed, and
- * the audit trail records all of it. Every value is computed from the number of its row, so the bench knows which
- * values its reads can ask for.
+ * the audit trail records all of this. Every value is computed from the number of its row, so the bench knows the
+ * values for which its reads can ask.
  */
 
 /** The numbers of rows. */

@@ -21,7 +21,10 @@ const isWithin = ({ ratio }: Try, { short }: Recorded): boolean => ratio <= shor
 
 const title = "CPU of an issuance to that of its floor"
 
-/** Runs the short bench until one result is within the limit, or too many were not. Returns the results in words. */
+/**
+ * Runs the short bench until one result is within the limit, or until too many results were above it. Returns the
+ * results in words.
+ */
 export const check = async (
   options: Options,
   progress: Progress

@@ -39,7 +39,7 @@ const encode = (text: string): string => Buffer.from(text).toString("base64url")
 
 /**
  * A key pair that was encoded and read back. Node 20 deadlocks if it exports a generated KeyObject while the garbage
- * collector takes the job that generated it: both want the lock of the one key.
+ * collector frees the job that generated the key, because both need the lock of that key.
  */
 const p256 = () => {
   const { privateKey, publicKey } = generateKeyPairSync("ec", {
@@ -296,7 +296,7 @@ export class Client {
 
   /**
    * Polls at once, then after one, two and three milliseconds, and then every five milliseconds. A patient client waits
-   * for Retry-After instead.
+   * for Retry-After before each poll.
    */
   private async poll<A>(
     kind: "authz" | "order",

@@ -149,7 +149,7 @@ type Values = { [name: string]: unknown }
 
 const reversed = (name: string): string => [...name].toReversed().join("")
 
-/** Makes the values of one issuance in the form that the engine takes. `now` is in epoch seconds. */
+/** Makes the values of one issuance in the form that the database engine needs. `now` is in epoch seconds. */
 const makeValues = (dialect: Dialect, { chain, csr, names }: Material, now: number): Values => {
   const id = (): unknown => {
     const text = randomUUID()
@@ -206,7 +206,7 @@ const makeBatch = (dialect: Dialect, material: Material, extract: Extract) => {
   return { now, batch, nonces: noncesOf(batch, extract === "issue" ? noncesPerIssuance : 1) }
 }
 
-/** Copies the database. Every round begins with an empty copy, because a grown database costs more. */
+/** Copies the database. Every round begins with an empty copy, because a statement costs more in a grown database. */
 const openSqlite = (file: string, synchronous: string) => {
   const copy = `${file}.copy`
   for (const suffix of ["", "-wal", "-shm"]) rmSync(`${copy}${suffix}`, { force: true })
@@ -323,7 +323,7 @@ const openPostgres = async (material: Material, url: string) => {
     )
     const queue = [...batches]
     const cpu = process.cpuUsage()
-    // One batch follows another, so that the nonces of a batch are stored before they are spent.
+    // One batch follows another, so that the nonces of a batch are stored before they are used.
     for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
       const { batch, nonces, now } = next
       await chosen[0]?.query({ name: "nonces", text: insertNonces.postgres, values: [now, nonces] })

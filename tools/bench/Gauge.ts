@@ -13,7 +13,7 @@ import { startService } from "./Service.ts"
  * is a number of issuances, not of seconds. So V8 has compiled the same code on a slow machine and on a fast one.
  */
 
-/** The result of one try: the means of the cheapest turns of both sides, and the ratio of the means. */
+/** The result of one attempt: the means of the cheapest turns of both sides, and the ratio of the means. */
 export interface Try {
   /** CPU milliseconds per issuance. */
   readonly service: number
@@ -62,11 +62,11 @@ const tryOnce = async (service: Service, loader: Peer<typeof load>, rig: FloorRi
   return { service: own, floor, ratio: own / floor }
 }
 
-/** Describes the result of a try in words. */
+/** Describes the result of an attempt in words. */
 export const shownTry = ({ floor, ratio, service }: Try): string =>
   `${ratio.toFixed(2)} (${service.toFixed(2)} to ${floor.toFixed(2)} ms)`
 
-/** Makes one try after another for as long as `goesOn` returns true for the tries so far. */
+/** Makes one attempt after another while `goesOn` returns true for the attempts so far. */
 export const gauge = async (
   { nodeWords }: { readonly nodeWords: ReadonlyArray<string> },
   progress: Progress,

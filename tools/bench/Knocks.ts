@@ -2,7 +2,7 @@ import { once } from "node:events"
 import type { TLSSocket } from "node:tls"
 import { connect } from "node:tls"
 
-/* Clients that do nothing but open connections over TLS, one after another. */
+/* Clients that only open connections over TLS, one after another. */
 
 /** The result of opening connections. */
 export interface Knocked {

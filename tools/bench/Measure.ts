@@ -123,7 +123,9 @@ const warmUp = async (
   return issuances / elapsedMs * 1000
 }
 
-/** Waits before reading the WAL's counters, because a session adds its counts only after a moment of idleness. */
+/**
+ * Waits before it reads the WAL's counters, because a session adds its counts only after it has been idle for a moment.
+ */
 const settledWal = async (postmaster: Postmaster | undefined) => {
   await delay(1500)
   return postmaster?.wal()

@@ -144,7 +144,7 @@ const probe = <A>(script: (output: string) => string): Probe<A> => {
   }
 }
 
-/** Measures the delay of the event loop. A timer every ten milliseconds does this at almost no cost. */
+/** Measures the delay of the event loop with a timer every ten milliseconds, which costs almost nothing. */
 export const loopDelayProbe = (): Probe<LoopDelay> => probe(delayScript)
 
 /**

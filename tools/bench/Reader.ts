@@ -1,7 +1,7 @@
 import { Agent, request } from "node:http"
 import { setTimeout as delay } from "node:timers/promises"
 
-/* Acts in a separate process as a program or browser of an operator, and reads one path after another. */
+/* Acts as a program or browser of an operator in a separate process, and reads one path after another. */
 
 /** A read: its name in the report, its path, and the expected answer. */
 export interface Read {
@@ -9,7 +9,9 @@ export interface Read {
   readonly path: string
   /** The expected status, 200 by default. */
   readonly status?: number
-  /** Whether the body is a file that is sent while its rows are read. The reader then hangs up at the first octet. */
+  /**
+   * Whether the body is a file that is sent while its rows are read. The reader then disconnects at the first octet.
+   */
   readonly isFile?: boolean
 }
 

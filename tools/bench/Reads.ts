@@ -48,7 +48,7 @@ interface ReadCost {
   readonly first: Alone | undefined
   readonly again: Alone | undefined
   readonly count: number
-  /** Undefined if the windows ended before this read could be made. */
+  /** Undefined if the windows ended before this read was made. */
   readonly firstOctet: { readonly p50: number; readonly p95: number } | undefined
   readonly whole: { readonly p50: number; readonly p95: number } | undefined
   /** The statuses of answers that were not expected. */

@@ -51,9 +51,9 @@ export const machineShareOf = ({ machine: before }: Used, { machine: after }: Us
   (after.busy - before.busy) / (after.total - before.total)
 
 /**
- * Measures every way once in each round; a way is one of the settings to be compared. Each measurement gets the sums of
- * its way so far, and returns them with its own results added. The ways come in forward order in one round and in
- * backward order in the next, so that no way always comes first.
+ * Measures every way once in each round. A way is one of the compared settings. Each measurement gets the sums of its
+ * way so far, and returns them with its own results added. The ways come in forward order in one round and in backward
+ * order in the next, so that no way always comes first.
  */
 export const summed = async <Way, Sums>(
   ways: ReadonlyArray<Way>,

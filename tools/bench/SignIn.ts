@@ -16,7 +16,7 @@ import type { Dialect } from "./Statements.ts"
 /*
  * Measures what strangers can learn from the time that a failed sign-in takes. Sign-ins with an existing name, with a
  * disabled name and with an unknown name take turns, and their times are compared. The bench also measures the cost of
- * fifty wrong passwords that come from one address at once.
+ * fifty wrong passwords that arrive from one address at the same time.
  */
 
 const kinds = ["known", "disabled", "unknown"] as const

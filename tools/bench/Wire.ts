@@ -2,7 +2,7 @@ import type { Socket } from "node:net"
 import { connect as connectPlain } from "node:net"
 import { connect as connectSecure } from "node:tls"
 
-/* As much of HTTP/1.1 as a load generator needs: one request at a time on a connection that stays open. */
+/* The part of HTTP/1.1 that a load generator needs: one request at a time on a connection that stays open. */
 
 /** The address that requests are sent to. */
 export interface Target {
@@ -18,7 +18,7 @@ export const targetOf = (url: string): Target => {
   return { host: hostname, port: Number(port) || (secure ? 443 : 80), secure }
 }
 
-/** An answer. Its head stays text, because most header fields are never read. */
+/** An answer. Its header section stays text, because most header fields are never read. */
 export interface Answer {
   readonly status: number
   readonly head: string

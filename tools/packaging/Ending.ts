@@ -20,8 +20,8 @@ export const orEnd = async <A>(code: 1 | 2, step: () => A | Promise<A>): Promise
 const isThere = (program: string): boolean => spawnSync("sh", ["-c", "command -v \"$0\"", program]).status === 0
 
 /**
- * Ends the program before it begins any work if a program that it needs is missing. `packages` names the Debian package
- * of each program, and `otherwise` says what else can be done.
+ * Ends the program before it begins any work if a program that it needs is missing. `packages` contains the Debian
+ * package of each program, and `otherwise` says what else can be done.
  */
 export const needPrograms = (packages: ReadonlyMap<string, string>, otherwise: string): void => {
   const missing = [...packages].filter(([program]) => !isThere(program))

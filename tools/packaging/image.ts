@@ -26,7 +26,7 @@ const packageOf = (file: string): string => {
       const [, found] = /^([^:,\s]+)/.exec(run("dpkg-query", ["--search", name])) ?? []
       if (found !== undefined) return found
     } catch {
-      // Then dpkg knows the file by its other path.
+      // In this case dpkg knows the file by its other path.
     }
   }
   throw new Error(`${file} is of no package that dpkg knows; the image is built on Debian, or on what is made of it`)

@@ -4,7 +4,7 @@ import { join } from "node:path"
 /*
  * `node tools/packaging/notices.ts dist/inputs.json` writes the licences of everything that esbuild has put into the
  * bundle, for `dist/LICENSES`. Each licence must be distributed with the code, but the bundle has no comments and so no
- * licences. A package without a licence ends the build.
+ * licences. If a package has no licence, the build fails.
  */
 
 interface Metafile {

@@ -102,7 +102,7 @@ const componentOf = (place: string): Models.Component => {
 }
 
 const places = [...new Set([...bundled, ...beside])].sort()
-// The same version may be in two places, but the list has it once.
+// The same version may be in two places. The list has it once.
 const components = new Map<string, Models.Component>()
 const shipped = new Map(places.map((place) => {
   const component = componentOf(place)

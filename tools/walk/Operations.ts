@@ -8,7 +8,7 @@ import type { Prepare } from "./Coverage.ts"
 
 /* The operations whose code is measured. Each is done against a separate service. */
 
-// Every commit with a job wakes the queue, so polling would only blur the counts.
+// Every commit with a job wakes the queue, so polling would only make the counts less exact.
 const config = "[profiles.default]\nenabled = true\nchallenge.bypass = true\n[jobs]\npoll_interval_ms = 60000\n"
 const password = "a long walk through many rooms"
 
