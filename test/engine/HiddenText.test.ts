@@ -19,7 +19,7 @@ describe("hidden characters", () => {
     ["U+FEFF", "\ufeff"],
     ["U+E0041", "\u{e0041}"],
     ["U+D800", "\ud800"]
-  ])("%s is one", (code, character) => {
+  ])("%s is hidden", (code, character) => {
     assert.strictEqual(hiddenIn(`a${character}b\n`), code)
     assert.strictEqual(replaceHidden(`a${character}b`, (_, named) => `<${named}>`), `a<${code}>b`)
     assert.strictEqual(JSON.parse(`"${escapeHidden(`a${character}b`)}"`), `a${character}b`)

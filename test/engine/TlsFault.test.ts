@@ -13,7 +13,7 @@ describe("a failed handshake", () => {
     "unable to get issuer certificate",
     "unable to get local issuer certificate",
     "unable to verify the first certificate"
-  ])("%s: names the setting of this service, and no option of Node", (message) => {
+  ])("%s: the message names the setting of this service, and no option of Node.js", (message) => {
     const said = tlsFault(`${message}; ${advice}`)
     assert.strictEqual(said, `${message}; NODE_EXTRA_CA_CERTS may name a file with its CA`)
     const ofDatabase = withRemedy("X", `${message}; ${advice}`)

@@ -35,7 +35,7 @@ describe("a toolchain", () => {
       ["go", "go1.25", "1.25.8", "and 1.25 is here"],
       ["cargo", "cargo 1.65.0", "1.89", "and 1.65.0 is here"]
     ] as const
-  )("%s that says %s is too old for %s, and that is said", async (command, said, wanted, told) => {
+  )("%s that says %s is too old for %s, and the message says so", async (command, said, wanted, told) => {
     only(command, said)
     assert.include(await lacks(command, wanted) ?? "", told)
   })

@@ -16,7 +16,7 @@ describe("a valid JWS", () => {
     const header = { nonce: "AAAA", url, kid: "https://acme.example/profile/default/acct/1" }
     const good = signed(key, header, { identifiers: [{ type: "dns", value: "a.example" }] })
 
-    it(`${name}: 10 000 mutations are refused, or say octet for octet what was signed`, () => {
+    it(`${name}: each of 10 000 mutations is refused, or has exactly the signed octets`, () => {
       const sound = Result.getOrThrow(parseJws(Buffer.from(good)))
       assert.isTrue(verifyJws(sound, accountKey))
       const random = seeded(seedOf(8555))

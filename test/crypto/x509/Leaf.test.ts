@@ -208,7 +208,7 @@ describe("a signature that takes long", () => {
       ["RSA", rsaKey],
       ["P-384", generateKeyPairSync("ec", { namedCurve: "P-384" }).privateKey]
     ] as const
-  )("is computed beside the event loop: %s", async (_, key) => {
+  )("is computed outside of the event loop: %s", async (_, key) => {
     const { sign } = Result.getOrThrow(makeCaKey(key))
     const signing = Effect.runFork(sign(Buffer.from("data")))
     assert.isUndefined(signing.pollUnsafe(), "it has not ended when others have their turn")

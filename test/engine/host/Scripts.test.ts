@@ -58,7 +58,7 @@ describe("a program", () => {
       assert.deepStrictEqual([exit, stdout.toString(), stderr.toString()], [0, `${args.join("|")}|in\n`, "said\n"])
     }))
 
-  it.live("environment of a child: only the documented variables", () =>
+  it.live("gets only the documented variables in its environment", () =>
     Effect.gen(function*() {
       process.env["PLANTED_SECRET"] = "SWORDFISH"
       const { stdout } = yield* run("/usr/bin/env", { env: { ACME_FILTER_HOOK: "connection", EMPTY: "" } })
@@ -121,7 +121,7 @@ describe("a program", () => {
       }
     }))
 
-  it.live("no exit: killed at the timeout, with what it started", () =>
+  it.live("that does not end is killed at the timeout, with all processes that it started", () =>
     Effect.gen(function*() {
       const pidFile = join(freshDirectory(), "pid")
       const path = shellScript(`sleep 1000 & echo $! > ${pidFile}.new; mv ${pidFile}.new ${pidFile}; wait`)
@@ -133,7 +133,7 @@ describe("a program", () => {
       yield* gone(started)
     }))
 
-  it.live("interrupted: killed, with what it started", () =>
+  it.live("is killed on interruption, with all processes that it started", () =>
     Effect.gen(function*() {
       const pidFile = join(freshDirectory(), "pid")
       const fiber = yield* Effect.forkChild(run(shellScript(`sleep 1000 & echo $! > ${pidFile}; wait`)))
@@ -142,7 +142,7 @@ describe("a program", () => {
       yield* gone(pid)
     }))
 
-  it.live("grandchild holding the pipe: killed when the program ends, whose answer counts", () =>
+  it.live("ends with its own answer although a grandchild holds the pipe, and the grandchild is killed", () =>
     Effect.gen(function*() {
       const pidFile = join(freshDirectory(), "pid")
       const { exit, stdout } = yield* run(shellScript(`echo said; sleep 1000 & echo $! > ${pidFile}; exit 3`))
@@ -150,7 +150,7 @@ describe("a program", () => {
       yield* gone(Number(yield* appears(pidFile)))
     }))
 
-  it.live("grandchild in a session of its own holding the pipe: not waited for", () =>
+  it.live("ends without a wait for a grandchild in another session that holds the pipe", () =>
     Effect.gen(function*() {
       const pidFile = join(freshDirectory(), "pid")
       const { exit, stdout } = yield* run(
@@ -162,7 +162,7 @@ describe("a program", () => {
       process.kill(Number(yield* appears(pidFile)), "SIGKILL")
     }))
 
-  it.live("output without end: bounded, and killed at the timeout", () =>
+  it.live("with endless output has a part of it read, and is killed at the timeout", () =>
     Effect.gen(function*() {
       for (const program of ["exec yes", "exec yes >&2"]) {
         const { detail, reason } = yield* Effect.flip(run(shellScript(program), { timeoutMillis: 1500 }))
@@ -171,7 +171,7 @@ describe("a program", () => {
       }
     }))
 
-  it.live("as much output as is read: all of it, and no more", () =>
+  it.live("has all of its output read up to the limit, and nothing beyond", () =>
     Effect.gen(function*() {
       const { exit, stdout } = yield* run(shellScript("head -c 70000 /dev/zero"), { maxOutputBytes: 70_000 })
       assert.deepStrictEqual([exit, stdout.length], [0, 70_000])
@@ -179,7 +179,7 @@ describe("a program", () => {
       assert.deepStrictEqual([more.exit, more.stdout.length], [0, 70_000])
     }))
 
-  it.live("waits for a turn within its own time", () =>
+  it.live("waits for a free slot within its own time limit", () =>
     Effect.gen(function*() {
       const one = makeFairSemaphore(1)
       const started = yield* Deferred.make<void>()

@@ -64,7 +64,7 @@ describe("parseAddress", () => {
       "::g",
       "localhost"
     ]
-  ) it(`${JSON.stringify(text)} is none`, () => assert.isTrue(Option.isNone(parseAddress(text))))
+  ) it(`${JSON.stringify(text)} is not an address`, () => assert.isTrue(Option.isNone(parseAddress(text))))
 })
 
 prop(
@@ -183,7 +183,7 @@ describe("policy", () => {
     "2001:0:7f00:1::",
     "2001::80ff:fffe",
     "2001:db8::5efe:7f00:1"
-  ])("no spelling of a denied address passes: %s", (spelling) => {
+  ])("no notation of a denied address is allowed: %s", (spelling) => {
     assert.strictEqual(check(spelling, { denied: ["127.0.0.0/8"] }), "127.0.0.0/8")
   })
 })

@@ -186,7 +186,7 @@ describe("the handshake", () => {
     }))
 
   for (const way of ["end", "resetAndDestroy"] as const) {
-    it.live(`ended by ${way} before any answer: failure`, () =>
+    it.live(`a connection that is ended by ${way} before any answer: failure`, () =>
       Effect.gen(function*() {
         const port = yield* droppingPort(way)
         assert.strictEqual((yield* Effect.flip(meet(port)))._tag, "TlsFailed")

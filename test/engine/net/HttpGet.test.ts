@@ -99,7 +99,7 @@ describe("the answer", () => {
       assert.deepStrictEqual([cut.body.length, cut.truncated], [63, true])
     }))
 
-  it.live("endless chunks are read up to the limit", () =>
+  it.live("is read up to the limit if its chunks never end", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) => {
         socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -153,7 +153,8 @@ describe("the answer", () => {
     "a preface of HTTP/2": "\0\0\u0012\u0004\0\0\0\0\0"
   }
   for (const [row, text] of Object.entries(broken)) {
-    it.live(`${row}: failure`, () => Effect.map(failureOf(text), (tag) => assert.strictEqual(tag, "ExchangeFailed")))
+    it.live(`with ${row} is a failure`, () =>
+      Effect.map(failureOf(text), (tag) => assert.strictEqual(tag, "ExchangeFailed")))
   }
 
   it.live("that ends with a reset is a failure", () =>

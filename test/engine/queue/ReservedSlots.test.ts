@@ -51,7 +51,7 @@ const statesBy = (key: string) =>
 const born = ["running", 1, options.owner]
 const waiting = ["ready", 0, undefined]
 
-describe.each(databases)("a job that is enqueued beside a runner, on $name", (backend) => {
+describe.each(databases)("a job that is enqueued in the process of a runner, on $name", (backend) => {
   const { records, test } = useQueue(backend)
 
   /** A runner that has looked at the queue once; its attempts wait for the gate. */

@@ -733,7 +733,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         yield* runner.pass
         yield* Deferred.await(full)
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE status = 'running'"), 3)
-        yield* queue.awakened // This takes the signal that enqueueing has left.
+        yield* queue.awakened // This takes the signal that the enqueue has left.
         const signal = yield* Effect.forkChild(queue.awakened)
         yield* Deferred.succeed(go, undefined)
         yield* runner.idle

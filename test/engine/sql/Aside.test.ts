@@ -53,7 +53,7 @@ const readersLower = (): ReadonlyArray<number> =>
     }
   })
 
-describe.each(databases)("reads beside the service on $name", (backend) => {
+describe.each(databases)("reads outside of requests on $name", (backend) => {
   const database = useDatabase(backend)
 
   /** The block's database with its separate readers. */

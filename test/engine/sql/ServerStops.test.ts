@@ -117,7 +117,7 @@ describe("a proxy that answers 08P01", () => {
       const outer = connect({ port: cluster.port, host: "127.0.0.1" })
       inner.on("data", (sent) => {
         if (answer === undefined) return outer.write(sent)
-        if (inner.writableEnded) return undefined // the client says that it goes
+        if (inner.writableEnded) return undefined // the message with which the client ends the connection
         inner.end(refusal("08P01", answer))
         refused++
         return heard()

@@ -135,7 +135,7 @@ describe("the engine", () => {
     ["{% include 'nothing.html' %}", "a.html:1: there is no template 'nothing.html'"],
     ["{% extends 'nothing.html' %}", "a.html:1: there is no template 'nothing.html'"],
     ["{% import 'nothing.html' as ui %}", "a.html:1: there is no template 'nothing.html'"]
-  ])("refuses what is not there before anything is rendered: %j", ([text, expected]) =>
+  ])("refuses what does not exist before anything is rendered: %j", ([text, expected]) =>
     Effect.gen(function*() {
       const ui = { name: "ui.html", text: "{% macro id(x) %}{{ x|own }}{% endmacro %}" }
       const own = { ...pages, filters: { own: (value: unknown) => value } }
@@ -150,7 +150,7 @@ describe("the engine", () => {
     "{% if (a) and (b) or not (c) is defined and a is divisibleby(2) and a is not in (1, 2) %}{% endif %}",
     "{% raw %}{{ a|nothing }}{{ nothing() }}{% endraw %}{# {{ a|nothing }} #}{{ 'a|nothing' }}",
     "{% include 'nothing.html' ignore missing %}{% include name %}{{ a.b|own }}{{ a.nothing }}"
-  ])("takes what is there: %s", (text) =>
+  ])("accepts what exists: %s", (text) =>
     Effect.gen(function*() {
       const ui = { name: "ui.html", text: "{% macro id(x) %}{{ x|own }}{% endmacro %}" }
       const own = { ...pages, filters: { own: (value: unknown) => value } }
