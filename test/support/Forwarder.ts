@@ -3,8 +3,11 @@ import type { Socket } from "node:net"
 import { connect, createServer } from "node:net"
 import { freePort } from "./Ports.ts"
 
-/** The fate of some octets: they are passed on, or both sides of their connection are reset before or after them. */
-export type Fate = "pass" | "reset before" | "reset after"
+/**
+ * The fate of some octets: they are passed on or dropped, or both sides of their connection are reset before or after
+ * them.
+ */
+export type Fate = "pass" | "drop" | "reset before" | "reset after"
 
 /** A TCP relay on loopback that can break connections, and be pointed elsewhere. */
 export interface Forwarder {
@@ -40,6 +43,7 @@ export const startForwarder = async (target: number): Promise<Forwarder> => {
     let isDoomed = false
     inner.on("data", (sent: Buffer) => {
       const fate = isDoomed ? "pass" : forwarder.judge?.(sent) ?? "pass"
+      if (fate === "drop") return
       if (fate === "reset before") return reset(inner, outer)
       if (fate === "reset after") isDoomed = true
       if (!outer.write(sent)) {

@@ -46,20 +46,36 @@ const nameOf = (text: string): string => {
 
 type Callback = (error: Error | undefined, result: QueryResult) => void
 
-/** Clients whose statements have only the time limits of the server. */
-const patient = new WeakSet<object>()
+/** The limits of this process, in milliseconds, of clients for whose statements another limit applies for a while. */
+const timeLimits = new WeakMap<object, number>()
 const longestTimerMillis = 2 ** 31 - 1
+
+/**
+ * Runs `self`, which uses only this client, with this time limit of this process for each statement. After that the
+ * connection ends, because the server does not answer.
+ */
+export const withTimeLimit = <A, E, R>(
+  client: PostgresClient,
+  millis: number,
+  self: Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => timeLimits.set(client, millis)),
+    () => self,
+    () => Effect.sync(() => timeLimits.delete(client))
+  )
 
 /**
  * Runs `self`, which uses only this client, without a time limit of this process. Building an index of a large table
  * takes minutes, and a migration lifts the server's limits for it. TCP detects a dead connection.
  */
 export const patiently = <A, E, R>(client: PostgresClient, self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.acquireUseRelease(
-    Effect.sync(() => patient.add(client)),
-    () => self,
-    () => Effect.sync(() => patient.delete(client))
-  )
+  withTimeLimit(client, longestTimerMillis, self)
+
+const lateMessage = "Query read timeout"
+
+/** Returns whether a statement failed because the server did not answer within the time limit of this process. */
+export const isUnanswered = (failure: unknown): boolean => failure instanceof Error && failure.message === lateMessage
 
 /** A connection that knows when it is over. It ends if the server has not enforced its own limit on statements. */
 export class PostgresClient extends Client {
@@ -104,15 +120,17 @@ export class PostgresClient extends Client {
 
   #asked(text: string, values: ReadonlyArray<unknown>): object | string {
     const asked = values.length > 0 ? this.prepare(text, values) : text
-    if (!patient.has(this)) return asked
-    return { ...(typeof asked === "string" ? { text } : asked), query_timeout: longestTimerMillis }
+    const limit = timeLimits.get(this)
+    return limit === undefined
+      ? asked
+      : { ...(typeof asked === "string" ? { text } : asked), query_timeout: limit }
   }
 
   #judged(callback: Callback): Callback {
     return (error, result) => {
       if (error != null) {
         // Ending a client while it runs a statement destroys its socket.
-        if (error.message === "Query read timeout") void (this.end() as Promise<void>).catch(() => {})
+        if (isUnanswered(error)) void (this.end() as Promise<void>).catch(() => {})
         this.judge?.(error)
       }
       callback(error, result)

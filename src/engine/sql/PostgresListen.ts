@@ -30,10 +30,12 @@ const takePlace = (channel: string, { most }: Places) =>
 
 /**
  * SQL for a channel to which one process listens. Its answer is true if that process listens in another database than
- * the one where this is asked.
+ * the one where this is asked. A proxy that pools transactions may ask it in the session that listens.
  */
 export const listensElsewhere = (channel: string): string =>
-  `SELECT pg_try_advisory_xact_lock(hashtext('${channel}'), 1) AS "isElsewhere"`
+  `SELECT NOT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid() AND objsubid = 2
+     AND objid = 1 AND classid::bigint = hashtext('${channel}')::bigint & 4294967295)
+   AND pg_try_advisory_xact_lock(hashtext('${channel}'), 1) AS "isElsewhere"`
 
 /**
  * Listens for notifications on its own connection, which ends when the connections of the pool are renewed. `counted`

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import { rollback } from "./Database.ts"
 import type { Connection, Executor } from "./Driver.ts"
 import { askSession, giveUp, sessionOf, wanted } from "./PostgresCancel.ts"
-import { codeOf, connectionOf, limitsOfTransaction } from "./PostgresClient.ts"
+import { codeOf, connectionOf, limitsOfTransaction, withTimeLimit } from "./PostgresClient.ts"
 import type { Lent, Pool } from "./PostgresPool.ts"
 import type { Connector } from "./PostgresServer.ts"
 import { Late, SqlError } from "./SqlError.ts"
@@ -15,6 +15,9 @@ import { Late, SqlError } from "./SqlError.ts"
  * saves. Where most of a table is counted, reading all of it costs least.
  */
 const readModestly = "SET LOCAL max_parallel_workers_per_gather = 0; SET LOCAL jit = off; SET LOCAL enable_seqscan = on"
+
+/** How long a standby has for its first answer. A frozen one would take as long as its longest statement. */
+const openedWithinMillis = 2000
 
 /** The code of a statement that was cancelled, by a time limit of the server or on request. */
 const cancelled = "57014"
@@ -81,9 +84,10 @@ export const makeReading = (
         // A proxy that pools transactions may use another session for each transaction, so the session is queried
         // within this transaction.
         const opening = [begin(), bound(patienceMillis), ...asked === undefined ? [] : [asked], askSession].join("; ")
+        const opened = connection.executeRaw(opening, [])
         return Effect.ensuring(
           Effect.flatMap(
-            Effect.uninterruptible(connection.executeRaw(opening, [])),
+            Effect.uninterruptible(asked === undefined ? opened : withTimeLimit(client, openedWithinMillis, opened)),
             (answers) => body({ execute: executeIn(sessionOf(answers)) }, answers)
           ),
           rollback(connection) // the transaction has nothing to commit

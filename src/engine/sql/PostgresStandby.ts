@@ -8,7 +8,7 @@ import { over } from "./Database.ts"
 import type { Driver, Executor, Position, Row, Standby } from "./Driver.ts"
 import type { Allowance } from "./Lag.ts"
 import { allowance } from "./Lag.ts"
-import { codeOf } from "./PostgresClient.ts"
+import { codeOf, isUnanswered } from "./PostgresClient.ts"
 import type { Reading } from "./PostgresReading.ts"
 import type { ReaderSemaphore } from "./ReaderSemaphore.ts"
 import { withRemedy } from "./Remedies.ts"
@@ -86,7 +86,8 @@ const refusalOf = (error: SqlError): Refused => {
   if (conflicts.has(code)) return new Refused({ outcome: "conflict", detail, isPassing: true })
   // The server may have ended an idle transaction for its replay. If it is gone, the next read cannot connect.
   const isLost = code === "" || ofConnection.test(code)
-  return new Refused({ outcome: isLost ? "away" : "failed", detail, isPassing: isLost })
+  // A server that does not answer would not answer the next read either.
+  return new Refused({ outcome: isLost ? "away" : "failed", detail, isPassing: isLost && !isUnanswered(error.cause) })
 }
 
 /** No connection to the standby. */

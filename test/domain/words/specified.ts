@@ -107,6 +107,8 @@ export const own = words(`
   db_read_only_ended
   db_rights_missing
   db_row_unreadable
+  db_standby_left
+  db_standby_used
   db_went_back
   job_periodic_delayed
   key_burnt

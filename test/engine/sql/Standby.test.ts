@@ -258,6 +258,20 @@ describe("reads of a standby", () => {
     }).pipe(Effect.scoped, Effect.provide(layerMemory(records)))
   })
 
+  it.live("leave a standby that accepts statements and does not answer them", () => {
+    const records: Array<Record> = []
+    return Effect.gen(function*() {
+      const driver = yield* opened()
+      yield* until(driver, 1)
+      way.judge = (sent) => sent.includes("BEGIN ISOLATION LEVEL") ? "drop" : "pass"
+      const [frozen, lag] = yield* at(driver)(lagging)
+      assert.deepStrictEqual([frozen.standby, lag], [0, undefined])
+      assert.deepStrictEqual(eventsOf(records), ["db_standby_left"])
+      way.judge = undefined
+      yield* until(driver, 1)
+    }).pipe(Effect.scoped, Effect.provide(layerMemory(records)))
+  })
+
   const twice = Effect.andThen(see, Effect.repeat(Effect.delay(see, 20), { until: ({ standby }) => standby === 0 }))
 
   for (

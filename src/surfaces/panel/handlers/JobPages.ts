@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import { jobKinds } from "../../../domain/words/JobKind.ts"
 import * as workers from "../../../engine/queue/Workers.ts"
+import { atPrimary } from "../../../engine/sql/Lag.ts"
 import { currentSeconds, rfc3339 } from "../../../engine/Time.ts"
 import * as jobs from "../../../operations/operator/Jobs.ts"
 import { jobDetailObject, jobObject, workerObject } from "../../../operations/operator/Objects.ts"
@@ -49,11 +50,12 @@ export const jobRoutes = (config: Config) => [
       const { query } = given
       const { items, problem, total } = yield* orRefused(looked(listJobs, given))
       const now = yield* currentSeconds
-      const summary = yield* queue(now)
+      // These say how the service is now.
+      const summary = yield* atPrimary(queue(now))
       const lastDone = summary.queue.length > 0
         ? undefined
         : (yield* jobs.list({ status: "done" }, { limit: 1, offset: 0 })).items[0]
-      const processes = (yield* workers.list).map((worker) => workerObject(worker, now))
+      const processes = (yield* atPrimary(workers.list)).map((worker) => workerObject(worker, now))
       return page("jobs", "Jobs", {
         rows: items,
         problem,
