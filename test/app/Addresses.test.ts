@@ -25,7 +25,7 @@ describe("the addresses of listeners", () => {
       ["[0:0:0:0:0:0:0:1]:3000", "[::1]:3000"]
     ] as const
   ) {
-    it.effect(`${server} and ${metrics} are the same: refused, and both keys are named`, () =>
+    it.effect(`${server} and ${metrics} are the same: the start is refused, and both keys are named`, () =>
       Effect.map(verdict(server, metrics), (said) => {
         assert.match(said, /^3 metrics\.bind_address: .*server\.bind_address/)
         assert.include(said, server)
@@ -42,12 +42,12 @@ describe("the addresses of listeners", () => {
       ["127.0.0.1:3000", "no-such-host.invalid:3000"]
     ] as const
   ) {
-    it.effect(`${server} and ${metrics} are not`, () =>
+    it.effect(`${server} and ${metrics} are different`, () =>
       Effect.map(verdict(server, metrics), (said) => assert.strictEqual(said, "apart")))
   }
 
   for (const [admin, other] of [["127.0.0.1:3000", "server"], ["localhost:3002", "metrics"]] as const) {
-    it.effect(`of operators at ${admin} is that of the ${other} listener`, () =>
+    it.effect(`of operators at ${admin} is the address of the ${other} listener`, () =>
       Effect.gen(function*() {
         const records: Array<Record> = []
         const refused = yield* Effect.flip(
@@ -70,7 +70,7 @@ describe("the addresses of listeners", () => {
       }))
   }
 
-  it.effect("that publish in clear are compared where they are served", () =>
+  it.effect("that publish without TLS are compared in processes that serve them", () =>
     Effect.gen(function*() {
       const config = (enabled: boolean) =>
         configOf(

@@ -47,7 +47,7 @@ const entering = (username: string, given = password) =>
   signIn(config.admin, { username, password: typed(given) }, here)
 
 describe("acme-svc admin", () => {
-  test("makes operators by a password of a file, of standard input, or typed twice where nobody sees it", () =>
+  test("makes operators with a password from a file, from standard input, or typed twice without echo", () =>
     Effect.gen(function*() {
       const place = yield* ready
       const create = (name: string, ...more: ReadonlyArray<string>) => ["admin", "user", "create", name, ...more]
@@ -94,7 +94,7 @@ describe("acme-svc admin", () => {
       assert.deepStrictEqual(rows, Array.from({ length: 3 }, () => ({ actor_kind: "cli", actor_id: "tester" })))
     }))
 
-  test("lists, shows and changes operators, and keeps one admin", () =>
+  test("lists, shows and changes operators, and keeps at least one admin", () =>
     Effect.gen(function*() {
       const place = yield* ready
       const file = fileOf(place, password)
@@ -146,7 +146,7 @@ describe("acme-svc admin", () => {
       assert.deepStrictEqual(yield* user("delete", "olga", "--yes"), done("Operator olga was deleted."))
     }))
 
-  test("says what a second factor is, makes its codes anew and takes it away", () =>
+  test("reports a second factor, makes new recovery codes and removes the factor", () =>
     Effect.gen(function*() {
       const place = yield* ready
       yield* place.run(["admin", "user", "create", "root", "--password-file", fileOf(place, password)])
@@ -205,7 +205,7 @@ describe("acme-svc admin", () => {
       assert.strictEqual(used._tag, "SessionInvalid")
     }))
 
-  test("lists and ends sessions: one, an operator's, or all", () =>
+  test("lists sessions, and ends one, those of an operator, or all", () =>
     Effect.gen(function*() {
       const place = yield* ready
       yield* place.run(["admin", "user", "create", "root", "--password-file", fileOf(place, password)])

@@ -63,7 +63,7 @@ const serving = Effect.fnUntraced(function*(admin: (directory: string) => string
 const client = Effect.acquireRelease(Effect.sync(makeHttpClient), ({ close }) => Effect.sync(close))
 
 describe("the listener of operators", () => {
-  test("signs an operator in over a socket, and says where it is and which origin it takes", () =>
+  test("signs an operator in over a socket, and logs its address and the origin that it accepts", () =>
     onSystemClock(Effect.gen(function*() {
       const { address, ended, place, said, stop } = yield* serving(() => `bind_address = "127.0.0.1:0"`)
       const url = `http://${yield* address}`
@@ -110,7 +110,7 @@ describe("the listener of operators", () => {
       assert.notInclude(JSON.stringify(said), csrf)
     })))
 
-  test("speaks TLS with a pair of its own, whose key nobody else reads", () =>
+  test("uses TLS with its own pair, whose key only its owner may read", () =>
     onSystemClock(Effect.gen(function*() {
       const { address, ended, place, stop } = yield* serving((directory) =>
         `bind_address = "127.0.0.1:0"
@@ -125,7 +125,7 @@ tls = { enabled = true, cert_path = "${directory}/admin.pem", key_path = "${dire
       assert.strictEqual((yield* ended).code, 0)
     })))
 
-  test("takes the id of a request from whoever sends it", () =>
+  test("accepts the request id that a client sends", () =>
     onSystemClock(Effect.gen(function*() {
       const { address, ended, stop } = yield* serving(() => `bind_address = "127.0.0.1:0"`)
       const url = `http://${yield* address}`
@@ -138,7 +138,7 @@ tls = { enabled = true, cert_path = "${directory}/admin.pem", key_path = "${dire
       yield* ended
     })))
 
-  test("applies its own policy to every request, of probes too", () =>
+  test("applies its own policy to every request, also to probes", () =>
     onSystemClock(Effect.gen(function*() {
       const { address, ended, said, stop } = yield* serving(() =>
         `bind_address = "127.0.0.1:0"
@@ -173,7 +173,7 @@ then = "allow"
       assert.strictEqual(blocked?.detail, "the client address 127.0.0.1 is not among those allowed")
     })))
 
-  test("that cannot be bound keeps the service from starting, and so does one with another's address", () =>
+  test("prevents the start of the service if it cannot be bound, or has the address of another listener", () =>
     onSystemClock(Effect.gen(function*() {
       const taken = createServer()
       yield* Effect.callback<void>((resume) => void taken.listen(0, "127.0.0.1", () => resume(Effect.void)))

@@ -62,7 +62,7 @@ const peopled = Effect.gen(function*() {
 })
 
 describe("account", () => {
-  test("list and show print them as rows, as lines and as objects", () =>
+  test("list and show print accounts as rows, as lines and as objects", () =>
     Effect.gen(function*() {
       const { accountId, run } = yield* peopled
       const { items, total } = jsonOf<Page>(yield* run(["account", "list", "--json", "--status", "valid"]))
@@ -75,7 +75,7 @@ describe("account", () => {
       assert.match(out, /^orders +1$/m)
     }))
 
-  test("words that are none and accounts that are none are refused with 3", () =>
+  test("unknown words and accounts are refused with 3", () =>
     Effect.gen(function*() {
       const { run } = yield* peopled
       const refused = (...words: ReadonlyArray<string>) =>
@@ -97,7 +97,7 @@ describe("account", () => {
       assert.include(yield* refused("config", "show", "--profile", "x"), "There is no profile x.")
     }))
 
-  test("update-contact, deactivate and delete ask where something goes, and name who did it", () =>
+  test("update-contact, deactivate and delete ask before they remove something, and the trail has the user", () =>
     Effect.gen(function*() {
       const { accountId, events, run } = yield* peopled
       const contact = ["--contact", "mailto:a@example.org", "--contact", " b@example.org "]
@@ -133,7 +133,7 @@ describe("account", () => {
       ])
     }))
 
-  test("delete is refused while a certificate is live, with nothing asked", () =>
+  test("delete is refused without a question while a certificate is valid", () =>
     Effect.gen(function*() {
       const { accountId, orderId, place, run } = yield* peopled
       yield* served(place, sql("UPDATE orders SET status = 'valid', certificate = 'PEM', cert_not_after = NULL"))
@@ -151,7 +151,7 @@ describe("account", () => {
       }
     }))
 
-  test("delete is refused when a certificate appears while it is asked", () =>
+  test("delete is refused if a certificate is issued while it asks", () =>
     Effect.gen(function*() {
       const { accountId, directory, events, orderId, place } = yield* peopled
       const issue = served(place, sql("UPDATE orders SET status = 'valid', certificate = 'PEM', cert_not_after = NULL"))
@@ -167,7 +167,7 @@ describe("account", () => {
 })
 
 describe("order", () => {
-  test("delete takes one, purge those of long ago, with a preview first", () =>
+  test("delete removes one order, purge removes old ones after a preview", () =>
     Effect.gen(function*() {
       const { events, orderId, place, run } = yield* peopled
       yield* served(
@@ -195,7 +195,7 @@ describe("order", () => {
       assert.strictEqual((yield* run(["order", "delete", orderId, "--yes"])).code, 3, "it is gone")
     }))
 
-  test("delete says what goes", () =>
+  test("delete says what it removes", () =>
     Effect.gen(function*() {
       const { orderId, run } = yield* peopled
       const { err, out } = yield* run(["order", "delete", orderId], { typed: "y" })
@@ -203,7 +203,7 @@ describe("order", () => {
       assert.strictEqual(out, "Deleted the order with 1 authorization(s).\n")
     }))
 
-  test("export writes what the list has, as CSV unless told otherwise", () =>
+  test("export writes the rows of the list, as CSV by default", () =>
     Effect.gen(function*() {
       const { orderId, run } = yield* peopled
       const csv = yield* run(["order", "export", "--identifier", "a.example"])
@@ -226,7 +226,7 @@ describe("order", () => {
 })
 
 describe("nonce and audit", () => {
-  test("nonces are counted and cleaned up", () =>
+  test("nonces are counted and deleted", () =>
     Effect.gen(function*() {
       const { place, run } = yield* peopled
       yield* served(
@@ -243,7 +243,7 @@ describe("nonce and audit", () => {
       assert.deepStrictEqual(items.map(({ detail }) => detail), [{ removed: 2 }])
     }))
 
-  test("the trail is listed, shown, exported and cleaned up", () =>
+  test("the trail is listed, shown, exported and pruned", () =>
     Effect.gen(function*() {
       const { place, run } = yield* peopled
       yield* served(
@@ -282,7 +282,7 @@ describe("nonce and audit", () => {
 })
 
 describe("config", () => {
-  test("show has the keys in force and where they come from, and no secret", () =>
+  test("show prints the keys in force and their sources, and no secret", () =>
     Effect.gen(function*() {
       const { run } = freshPlace(() => "[order]\nmax_identifiers = 7\n[profiles.web]\n")
       const env = { ACME_SVC_PROXY__HTTP_URL: "http://u:hunter2@proxy.example:1" }
@@ -294,7 +294,7 @@ describe("config", () => {
       assert.notInclude(out, "hunter2")
     }))
 
-  test("check says that all is well, and makes nothing", () =>
+  test("check reports that everything is correct, and creates nothing", () =>
     Effect.gen(function*() {
       const { directory, run } = freshPlace()
       const { code, err, out } = yield* run(["config", "check"])
@@ -308,7 +308,7 @@ describe("config", () => {
       assert.deepStrictEqual(readdirSync(directory), ["config.toml"])
     }))
 
-  test("check tells everything that a start would refuse at once", () =>
+  test("check reports everything that would prevent a start, all at once", () =>
     Effect.gen(function*() {
       const { directory, run } = freshPlace((here) => `
         [keys]
@@ -344,7 +344,7 @@ describe("config", () => {
       assert.notInclude((yield* run(["config", "check"])).err, "sign.sh")
     }))
 
-  test("check tells of a CA whose lists have stopped, which a start serves without issuance", () =>
+  test("check reports a CA whose lists have stopped, with which a start serves without issuance", () =>
     Effect.gen(function*() {
       const { directory, run } = freshPlace((here) => `
         [profiles.default.signer.local_ca]
@@ -363,7 +363,7 @@ describe("config", () => {
       assert.strictEqual(readFileSync(join(directory, "ca.crl.issued"), "utf8"), "no list")
     }))
 
-  test("check tells of every script and of the templates for operators", () =>
+  test("check reports every script and the templates for operators", () =>
     Effect.gen(function*() {
       const { directory, run } = freshPlace((here) => `
         [profiles.default]
@@ -401,7 +401,7 @@ describe("config", () => {
       assert.strictEqual((yield* run(["config", "check"])).code, 0)
     }))
 
-  test("check tells of a file of roots that has none, by its key, where it is read", () =>
+  test("check reports a file of roots without a certificate, by its key, where the file is used", () =>
     Effect.gen(function*() {
       const file = (more: string) =>
         freshPlace((here) =>
@@ -453,7 +453,7 @@ rule.own = { when = "owned", then = "allow" }
       }
     }))
 
-  test("check tells of a listener of operators where nobody could sign in, with the line of its URL", () =>
+  test("check reports a listener of operators at which nobody could sign in, with the line of its URL", () =>
     Effect.gen(function*() {
       const file = "[admin]\nenabled = true\nbase_url = \"http://localhost:3001\"\n[admin.tls]\nenabled = true\n"
       const { run } = freshPlace(() => `${file}[profiles.default]\nenabled = true\n`)

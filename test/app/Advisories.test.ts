@@ -43,10 +43,10 @@ const told = (fileText: string, roles: ReadonlyArray<Role> = everyRole): Effect.
   })
 
 describe("advisories", () => {
-  it.effect("there are none of a posture that is sound", () =>
+  it.effect("do not exist for a secure configuration", () =>
     Effect.map(told(quiet), (records) => assert.deepStrictEqual(records, [])))
 
-  it.effect("tell of a file with a secret that others than its owner and its group have, and of no other", () =>
+  it.effect("report a secret file that others than its owner and its group may read, and no other file", () =>
     Effect.gen(function*() {
       const path = join(freshDirectory(), "config.toml")
       const tellOf = (fileText: string, mode: number, env = {}): Effect.Effect<ReadonlyArray<Told>> =>
@@ -76,13 +76,13 @@ describe("advisories", () => {
       assert.deepStrictEqual(yield* tellOf(quiet, 0o666, ofVariable), [])
     }))
 
-  it.effect("tell of a process that drains no queue", () =>
+  it.effect("report a process that runs no jobs", () =>
     Effect.map(
       told(quiet, ["acme"]),
       (records) => assert.deepStrictEqual(records, [{ event: "server_role_no_worker", roles: "acme" }])
     ))
 
-  it.effect("tell of a power loss that may take answered work with it, where SQLite was told so", () =>
+  it.effect("report a SQLite setting with which a power loss may lose acknowledged work", () =>
     Effect.gen(function*() {
       const normal = `${quiet}[database]\nsqlite.synchronous = "normal"\n`
       assert.deepStrictEqual(yield* told(normal), [
@@ -91,7 +91,7 @@ describe("advisories", () => {
       assert.deepStrictEqual(yield* told(`${normal}url = "postgres://localhost/acme"\n`), [])
     }))
 
-  it.effect("tell of talk in the clear, and of a base URL that is not what is served", () =>
+  it.effect("report connections without TLS, and a base URL that differs from what is served", () =>
     Effect.gen(function*() {
       const plain = quiet.replace("tls.enabled = true", "tls.enabled = false")
       const base_url = "https://acme.example"
@@ -111,7 +111,7 @@ describe("advisories", () => {
       assert.deepStrictEqual(yield* told(`${behind}${http}`), [])
     }))
 
-  it.effect("tell of it at the listener of operators, who could not sign in", () =>
+  it.effect("report this for the listener of operators, who could not sign in", () =>
     Effect.gen(function*() {
       const admin = (lines: string) => `${quiet}[admin]\nenabled = true\n${lines}`
       const mismatch = { event: "tls_base_url_mismatch", key: "admin.base_url" }
@@ -128,7 +128,7 @@ describe("advisories", () => {
       assert.deepStrictEqual(yield* told(elsewhere), [{ ...mismatch, base_url: "https://admin.example" }])
     }))
 
-  it.effect("tell of profiles that validate nothing, or have no policy", () =>
+  it.effect("report profiles without validation or without a policy", () =>
     Effect.gen(function*() {
       const open = "[server]\nbase_url = \"https://acme.example\"\ntls.enabled = true\n"
       const said = yield* told(`${open}[profiles.a]\nchallenge.bypass = true\n[profiles.b]\nenabled = false\n`)
@@ -138,7 +138,7 @@ describe("advisories", () => {
       ])
     }))
 
-  it.effect("tell of policies that refuse nobody", () =>
+  it.effect("report policies that refuse nobody", () =>
     Effect.gen(function*() {
       const policy = (rule: string, otherwise = "allow") =>
         `${quiet}[profiles.p.filter]
@@ -158,7 +158,7 @@ ${rule}
       assert.deepStrictEqual(yield* told(policy("then = \"allow\"", "deny")), [])
     }))
 
-  it.effect("tell of checks nobody asks, and of an inventory whose certificate is not looked at", () =>
+  it.effect("report checks that no rule uses, and an inventory whose certificate is not verified", () =>
     Effect.gen(function*() {
       const idle = `${quiet}filter.check.idle = { type = "path", deny = ["/keyChange"] }\n`
       assert.deepStrictEqual(yield* told(idle), [{ event: "filter_check_unused", profile: "default", check: "idle" }])
@@ -174,7 +174,7 @@ ${rule}
       ])
     }))
 
-  it.effect("tell of programs that cannot be run, by key and path", () =>
+  it.effect("report programs that cannot be run, by key and path", () =>
     Effect.gen(function*() {
       const path = join(freshDirectory(), "sign")
       writeFileSync(path, "#!/bin/sh\n")
@@ -190,14 +190,14 @@ ${rule}
       assert.deepStrictEqual([...yield* told(signer), ...yield* told(asked)], [])
     }))
 
-  it.effect("tell of a secret of the upstream's that stands in the configuration, and never which", () =>
+  it.effect("report a secret of the upstream in the configuration, and never its value", () =>
     Effect.gen(function*() {
       const relay = `relay = { directory_url = "https://up.example/dir", eab = { kid = "k", hmac_key = "c2VjcmV0" } }`
       const said = yield* told(`${quiet}signer = { backend = "relay", ${relay} }\n`)
       assert.deepStrictEqual(said, [{ event: "signer_relay_eab_secret_in_config", profile: "default" }])
     }))
 
-  it.effect("tell of the proxies in force, without who signs in to them", () =>
+  it.effect("report the proxies in force, without their user names", () =>
     Effect.gen(function*() {
       const proxy = `proxy = { http_url = "http://u:hunter2@p.example:3128", no_proxy = ["a.example"] }\n`
       assert.deepStrictEqual(yield* told(`${proxy}${quiet}`), [{
@@ -222,7 +222,7 @@ describe.each(databases)("of those who sign in, on $name", (backend) => {
     })
   const enabled = `${quiet}[admin]\nenabled = true\n`
 
-  test("tell of a listener that nobody can sign in to, and of operators who have yet to enrol", () =>
+  test("report a listener at which nobody can sign in, and operators who still have to enrol a factor", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* remarked(quiet), [])
       assert.deepStrictEqual(yield* remarked(enabled, ["acme", "worker"]), [])
@@ -235,7 +235,7 @@ describe.each(databases)("of those who sign in, on $name", (backend) => {
       assert.deepStrictEqual(demanded, [{ event: "admin_mfa_enrolment_pending", count: 1 }])
     }))
 
-  test("are logged as the statement that failed, where the database cannot be asked, and hold nothing up", () =>
+  test("have the failed statement instead if the database cannot be read, and delay nothing", () =>
     Effect.gen(function*() {
       yield* sql("ALTER TABLE admin_users RENAME TO admin_users_gone")
       const said = yield* Effect.ensuring(

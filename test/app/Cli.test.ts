@@ -50,13 +50,13 @@ const served = <A, E>(
   )
 
 describe("a command line", () => {
-  test("says its version, without a configuration", () =>
+  test("prints its version without a configuration", () =>
     Effect.gen(function*() {
       const { run } = freshPlace(null)
       for (const flag of ["--version", "-V"]) assert.deepStrictEqual(yield* run([flag]), done("acme-svc 1.2.3\n"))
     }))
 
-  test("of words nobody knows is refused, naming the nearest; with --json as an object", () =>
+  test("with unknown words is refused, and the nearest word is named; with --json as an object", () =>
     Effect.gen(function*() {
       const { run } = freshPlace(null)
       assert.deepStrictEqual(yield* run(["migrat"]), {
@@ -81,7 +81,7 @@ describe("a command line", () => {
       })
     }))
 
-  test("without a configuration is refused, and writes none", () =>
+  test("without a configuration is refused, and creates none", () =>
     Effect.gen(function*() {
       const { directory, run } = freshPlace(null)
       const { code, error, message } = refusalOf(yield* run(["profile", "list", "--json"]))
@@ -90,7 +90,7 @@ describe("a command line", () => {
       assert.isFalse(existsSync(join(directory, "config.toml")))
     }))
 
-  test("goes by the configuration and the variables of its host", () =>
+  test("uses the configuration and the variables of its host", () =>
     Effect.gen(function*() {
       const { run } = freshPlace(() => "[profiles.printers]\nenabled = true\n")
       const listed = yield* run(["profile", "list", "--json"], {
@@ -99,7 +99,7 @@ describe("a command line", () => {
       assert.include(listed.out, "https://acme.example/profile/printers/directory")
     }))
 
-  test("begins relative paths at the directory of its host, of keys as of flags", () =>
+  test("reads relative paths from the directory of its host, both in keys and in flags", () =>
     Effect.gen(function*() {
       const { directory, run } = freshPlace(() =>
         `[database]\nurl = "sqlite://here.db"\n[profiles.default]\nsigner.local_ca.key_path = "own.key"\n`
@@ -118,7 +118,7 @@ describe("a command line", () => {
       )
     }))
 
-  test("ends at a signal with its code, and leaves a service to end in its own way", () =>
+  test("ends at a signal with its exit code, and lets a service end in its own way", () =>
     Effect.gen(function*() {
       const { run } = freshPlace()
       for (const [signal, code] of [["SIGINT", 130], ["SIGTERM", 143]] as const) {
@@ -134,7 +134,7 @@ describe("a command line", () => {
 })
 
 describe("migrate", () => {
-  test("makes the schema, which commands want and do not make", () =>
+  test("creates the schema, which other commands need and do not create", () =>
     Effect.gen(function*() {
       const { directory, run } = freshPlace()
       const database = join(directory, "acme.db")
@@ -162,7 +162,7 @@ describe("migrate", () => {
       assert.strictEqual((yield* run(["eab", "list"])).code, 0)
     }))
 
-  test("is silent unless it is told to speak, and then on stderr", () =>
+  test("prints nothing unless asked to, and then on stderr", () =>
     Effect.gen(function*() {
       const { run } = freshPlace()
       const { err, out } = yield* run(["migrate", "--log-level", "info"])
@@ -189,7 +189,7 @@ const created = (place: Place) =>
   )
 
 describe("eab", () => {
-  test("create --json prints the credential with its key, list --json without; the trail names who did it", () =>
+  test("create --json prints the credential with its key, list --json without; the trail names the user", () =>
     Effect.gen(function*() {
       const place = yield* ready
       const { hmacKey, kid, ...rest } = yield* created(place)
@@ -201,7 +201,7 @@ describe("eab", () => {
       assert.deepStrictEqual(actors, [{ actor_kind: "cli", actor_id: "tester" }])
     }))
 
-  test("create refuses a profile there is not", () =>
+  test("create refuses a profile that does not exist", () =>
     Effect.gen(function*() {
       const place = yield* ready
       assert.deepStrictEqual(
@@ -242,8 +242,8 @@ describe("eab", () => {
   }
 })
 
-describe("records the service has written", () => {
-  test("order list and jobs list print them, as rows and as objects", () =>
+describe("records that the service has written", () => {
+  test("order list and jobs list print them as rows and as objects", () =>
     Effect.gen(function*() {
       const place = yield* ready
       assert.strictEqual(jsonOf<Listed<unknown>>(yield* place.run(["order", "list", "--json"])).total, 0)
@@ -332,7 +332,7 @@ describe("records the service has written", () => {
 })
 
 describe("serve", () => {
-  test("starts, answers, reloads and stops in this process, on a host of its own", () =>
+  test("starts, answers, reloads and stops in this process, on its own host", () =>
     onSystemClock(Effect.gen(function*() {
       const place = freshPlace((directory) =>
         `[server]
@@ -398,7 +398,7 @@ enabled = true
       assert.strictEqual(gone._tag, "Failure")
     })))
 
-  test("refuses a role there is not, and a database it cannot open", () =>
+  test("refuses an unknown role, and a database that it cannot open", () =>
     onSystemClock(Effect.gen(function*() {
       const { run } = freshPlace()
       assert.strictEqual((yield* run(["serve", "--role", "king"])).code, 2)

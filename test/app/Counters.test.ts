@@ -44,7 +44,7 @@ const ofEvery = {
 }
 
 describe("the counters of a process", () => {
-  it.effect("begin at 0 for everything that it serves, so that a rate sees the first increment", () =>
+  it.effect("begin at 0 for everything that it serves, so that a rate includes the first increment", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* begunOf(everyRole, notified), {
         ...ofEvery,
@@ -60,7 +60,7 @@ describe("the counters of a process", () => {
       })
     }))
 
-  it.effect("are those of its roles, and of what is configured", () =>
+  it.effect("are those of its roles and of its configuration", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* begunOf(["acme"], ""), {
         ...ofEvery,

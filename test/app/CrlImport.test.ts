@@ -77,7 +77,7 @@ const restored = Effect.gen(function*() {
 })
 
 describe("crl import", () => {
-  test("asks, takes in what is lacking from PEM or DER, and counts what was new", () =>
+  test("asks first, imports missing entries from PEM or DER, and counts the new ones", () =>
     Effect.gen(function*() {
       const { issuer, list, place, run } = yield* restored
       assert.strictEqual((yield* run(issuer, "kept.pem")).code, 2, "nobody can be asked")
@@ -133,7 +133,7 @@ describe("crl import", () => {
       )
     }))
 
-  test("goes on, as crl list does, where the certificate of another profile is gone; one that is none is refused", () =>
+  test("works, as crl list does, if the certificate of another profile is missing; an invalid certificate is refused", () =>
     Effect.gen(function*() {
       const { issuer, place, run } = yield* restored
       const at = (name: string) => join(place.directory, name)
@@ -157,7 +157,7 @@ describe("crl import", () => {
       }
     }))
 
-  test("refuses with 3 and in words what is no complete list that this CA has signed, and changes nothing", () =>
+  test("refuses with 3 and an explanation anything but a complete list that this CA has signed, and changes nothing", () =>
     Effect.gen(function*() {
       const { issuer, list, place, run } = yield* restored
       const at = (name: string) => join(place.directory, name)

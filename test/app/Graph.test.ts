@@ -34,23 +34,22 @@ describe("the graph", () => {
       assert.notStrictEqual(within, Context.get(outer, tag))
     }))
 
-  it("does not compile without what serves cannot do without: nothing looks for a notifier or metrics that may be missing", () => {
+  it("does not compile without required services: no code looks for a notifier or metrics that may be missing", () => {
     expectTypeOf<Notifier>().toExtend<Effect.Services<ReturnType<typeof notify>>>()
     expectTypeOf<Notifier>().toExtend<Effect.Services<ReturnType<typeof told>>>()
     expectTypeOf<Metrics | Notifier>().toExtend<Effect.Services<ReturnType<typeof serve>>>()
   })
 
-  it.effect("has policies of its own for each generation", () =>
+  it.effect("builds new policies for each generation", () =>
     twice(Policies, () => Graph.policiesOf(config, config.profiles, "1")))
 
-  it.effect("has ways to deliver of its own for each generation", () =>
-    twice(Deliveries, () => Graph.deliveriesOf(config, "1")))
+  it.effect("builds new deliveries for each generation", () => twice(Deliveries, () => Graph.deliveriesOf(config, "1")))
 
-  it.effect("has read hooks of its own for each generation", () =>
+  it.effect("builds new read hooks for each generation", () =>
     twice(ReadHooks, () => Layer.provide(ReadHooks.layer(config.profiles), Scripts.layer)))
 })
 
-describe("the names of clients' addresses", () => {
+describe("the reverse names of clients' addresses", () => {
   const look = (audit: string, answerer: DnsAnswerer) => {
     const records: Array<Record> = []
     const config = configOf(`[dns]\nresolver = "${answerer.address}"\n[audit]\n${audit}`)
@@ -60,7 +59,7 @@ describe("the names of clients' addresses", () => {
     ).pipe(Effect.provide(Layer.provideMerge(Graph.reverseNames(config), layerMemory(records))))
   }
 
-  it.live("that cannot be learnt are recorded, and none is asked for unless the trail is to have them", () =>
+  it.live("are logged if the look-up fails, and are only looked up if the trail is to contain them", () =>
     Effect.gen(function*() {
       const answerer = yield* dnsAnswerer({
         zone: { "7.2.0.192.in-addr.arpa": { rcode: "SERVFAIL" }, "8.2.0.192.in-addr.arpa": { drop: true } }

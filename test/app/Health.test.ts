@@ -25,7 +25,7 @@ const answering = (status = 200, body = `{"healthy":true}`) =>
   )
 
 describe("health", () => {
-  it.live("of a listener that is bound to every address is asked over IPv4 where the host has no ::1", () =>
+  it.live("of a listener that is bound to every address is asked over IPv4 if the host has no ::1", () =>
     Effect.gen(function*() {
       const port = yield* answering()
       for (const [host, code] of [["[::]", 0], ["0.0.0.0", 0], ["localhost", 0], ["[::1]", 1]] as const) {
@@ -34,7 +34,7 @@ describe("health", () => {
       }
     }))
 
-  it.live("of a worker is what its metrics socket says of it; without a worker there, whether one was seen", () =>
+  it.live("of a worker comes from its metrics socket; without one there, the answer is whether a worker was seen", () =>
     Effect.gen(function*() {
       const cases = [
         [200, `{"ready":true,"roles":["worker"]}`, 0],

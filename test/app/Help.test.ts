@@ -25,7 +25,7 @@ const document = committed("docs/cli.md")
 const nameOf = ({ path }: CommandNode) => path.join(" ")
 const each = (nodes: ReadonlyArray<CommandNode>) => nodes.map((node) => ({ name: nameOf(node), node }))
 
-it("says of each command without its page what its page says first", () => {
+it("describes each command in the overview with the first sentence of the command's own page", () => {
   const summaries = ({ children, text }: CommandNode) => [
     text,
     children.map((child) => [wordOf(child), summaryOf(child, 1000)]).sort()
@@ -34,7 +34,7 @@ it("says of each command without its page what its page says first", () => {
 })
 
 describe.each(each(leaves))("$name", ({ node }) => {
-  it("says what it does, gives an example that can be read, and its exit codes", () => {
+  it("describes the command, gives an example that can be parsed, and its exit codes", () => {
     assert.match(node.text, /^[A-Z].*\.$/)
     const words = /acme-svc((?: [^\s)]+)*)\)?$/.exec(node.example ?? "")?.[1]?.trim().split(" ")
     assert.deepStrictEqual(words?.slice(0, node.path.length - 1), node.path.slice(1), node.example)
@@ -63,7 +63,7 @@ describe.each(each(nodes))("the page of $name", ({ node }) => {
     assert.strictEqual((await ends(...node.path.slice(1), "-h")).out, out)
   })
 
-  it("has one line for each command, none of them broken off", () => {
+  it("has one line for each command, none of them truncated", () => {
     for (const child of node.children) assert.notInclude(summaryOf(child, 62), "…", wordOf(child))
   })
 
@@ -87,7 +87,7 @@ describe("the page of the program", () => {
     assert.includeMembers([...grouped], root.children.map(wordOf))
   })
 
-  it("names flags that may stand anywhere", () => {
+  it("names flags that may be given anywhere", () => {
     for (const { aliases, name, value, words } of globalFlags) {
       for (const flag of [name, ...aliases]) {
         const given = value === undefined ? [flag] : [flag, words[0] ?? ""]
@@ -97,14 +97,14 @@ describe("the page of the program", () => {
     }
   })
 
-  it("is coloured where that is asked for", async () => {
+  it("is coloured on request", async () => {
     assert.include((await ends("--help", "--color", "always")).out, "\u001b[1mServe\u001b[22m")
     assert.notInclude((await ends("--help")).out, "\u001b[")
   })
 })
 
 describe("a description", () => {
-  it("is taken apart into sentences, an example and codes with their meaning", () => {
+  it("is split into sentences, an example and exit codes with their meaning", () => {
     assert.deepStrictEqual(describedBy("Do it. Slowly. Example: acme-svc do it 1.2. Exit codes: 0 well, 3 not."), {
       text: "Do it. Slowly.",
       example: "acme-svc do it 1.2",

@@ -17,8 +17,8 @@ enabled = false
 filter.rules = ["x"]
 `
 
-describe("a fault of what is off", () => {
-  test("is an advisory of a start and a reload, by its key", () =>
+describe("a fault in a section that is turned off", () => {
+  test("is an advisory at a start and a reload, with its key", () =>
     Effect.gen(function*() {
       yield* adviseOfIgnored(accepted({ fileText }))
       assert.deepStrictEqual(records.map(({ event, fields: { key }, outcome }) => [event, outcome, key]), [
@@ -27,7 +27,7 @@ describe("a fault of what is off", () => {
       ])
     }))
 
-  test("is told by config check with its line, once", () =>
+  test("is reported by config check once, with its line", () =>
     Effect.gen(function*() {
       const { run } = freshPlace(() => fileText)
       const { code, err } = yield* run(["config", "check"])
@@ -37,7 +37,7 @@ describe("a fault of what is off", () => {
       assert.lengthOf(others, 1)
     }))
 
-  test("refuses the work on a parked profile alone", () =>
+  test("refuses only work on the profile that is turned off", () =>
     Effect.gen(function*() {
       const { run } = freshPlace(() => fileText)
       for (const words of [["filter", "show"], ["filter", "explain"], ["upstream", "show"]]) {

@@ -94,7 +94,7 @@ const serving = Effect.fnUntraced(function*(seconds: number) {
   return { place, once, ended: Fiber.join(fiber), stop: Deferred.succeed(stop, "SIGTERM") }
 })
 
-test("are renewed while both listeners serve, and shown from then on", () =>
+test("are renewed while both listeners serve, and are shown to clients from then on", () =>
   onSystemClock(Effect.gen(function*() {
     const files = { acme: "server", admin: "admin" } as const
     // If the start takes longer, the pairs are already due, and the test tries again.
@@ -118,7 +118,7 @@ test("are renewed while both listeners serve, and shown from then on", () =>
     assert.fail("no start was fast enough")
   })))
 
-test("have the time for a handshake that the key of their listener says", () =>
+test("limit the time of a handshake as the key of their listener says", () =>
   Effect.scoped(Effect.gen(function*() {
     const directory = freshDirectory()
     const { certificatePem, privateKeyPem } = yield* generateTlsPair({

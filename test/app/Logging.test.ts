@@ -32,7 +32,7 @@ const told = (
   })
 
 describe("the log after a reload", () => {
-  it.effect("goes by its new filter, and says when something outranks it", () =>
+  it.effect("follows its new filter, and reports a flag or variable that overrides the filter", () =>
     Effect.gen(function*() {
       const before = "filter = \"acme_svc=info\""
       const after = "filter = \"acme_svc=warn,acme_svc.db=info\""
@@ -43,7 +43,7 @@ describe("the log after a reload", () => {
       assert.deepStrictEqual(yield* told({ before, after: before, logLevel: "info" }), [], "nothing was edited")
     }))
 
-  it.effect("says which of its keys is without effect", () =>
+  it.effect("reports which of its keys has no effect", () =>
     Effect.gen(function*() {
       const after = "flatten_event = true\njson_format = false"
       assert.deepStrictEqual(yield* told({ before: "", after }), [
@@ -54,8 +54,8 @@ describe("the log after a reload", () => {
 
 const { test } = useTests({ startsAt: 1_800_000_000 })
 
-describe("a filter that is none", () => {
-  test("is refused with its value, in the key and in RUST_LOG alike, by every command", () =>
+describe("an invalid filter", () => {
+  test("is refused with its value by every command, both in the key and in RUST_LOG", () =>
     Effect.gen(function*() {
       const { run } = freshPlace()
       for (

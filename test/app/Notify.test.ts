@@ -51,7 +51,7 @@ const eventsOf = (json: string) =>
     .items.map(({ backend, delivered, event }) => `${backend} ${event} ${delivered}`).toSorted()
 
 describe("notify test", () => {
-  test("sends each receiver a sample of what it wants, and prints what was answered", () =>
+  test("sends each receiver a sample that it wants, and prints the answer", () =>
     Effect.gen(function*() {
       const { asked, mail, run } = yield* place(200)
       const all = yield* run(["notify", "test", "--json"])
@@ -77,7 +77,7 @@ describe("notify test", () => {
       assert.include(trail.out, `"detail":{"target":"chat","delivered":1,"failed":0}`)
     }))
 
-  test("ends with 1 when a receiver refuses, and says what it answered without what is secret", () =>
+  test("ends with 1 when a receiver refuses, and prints its answer without secrets", () =>
     Effect.gen(function*() {
       const { run } = yield* place(404)
       const refused = yield* run(["notify", "test", "webhook"])
@@ -87,7 +87,7 @@ describe("notify test", () => {
       assert.notInclude(refused.out + refused.err, "SECRETPATH")
     }))
 
-  test("ends with 3 where nothing fits what was named", () =>
+  test("ends with 3 if no receiver matches", () =>
     Effect.gen(function*() {
       const { run } = yield* place(200)
       for (

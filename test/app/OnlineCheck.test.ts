@@ -153,7 +153,7 @@ const deaf = (target: number) =>
   )
 
 describe("config check --online", () => {
-  it.live("says of everything that is named that it is there, and changes nothing", () =>
+  it.live("reports that everything in the configuration works, and changes nothing", () =>
     Effect.gen(function*() {
       const zone = yield* updates
       const [mail, hook] = [yield* signsIn, yield* receiver(fine)]
@@ -200,7 +200,7 @@ describe("config check --online", () => {
       assert.deepStrictEqual(readdirSync(here.directory), before)
     }))
 
-  it.live("says what is not, all at once, with exit 1, and shows no secret", () =>
+  it.live("reports everything that does not work at once, with exit 1, and shows no secret", () =>
     Effect.gen(function*() {
       const zone = yield* updates
       const mail = yield* signsIn
@@ -245,7 +245,7 @@ describe("config check --online", () => {
       for (const hidden of ["hunter2", "t0ken", secret]) assert.notInclude(`${out}${err}`, hidden)
     }))
 
-  it.live("finds the service itself at its ports, a database that is to be made, and one that is behind", () =>
+  it.live("recognises the service itself at its ports, a database that does not exist yet, and one with an old schema", () =>
     Effect.gen(function*() {
       const healthy = yield* receiver(json({ healthy: true }))
       const metrics = yield* receiver(json({ ready: true, roles: ["acme", "worker"] }))
@@ -298,7 +298,7 @@ resolver = "${name.address}"
       assert.strictEqual(yield* found(other), "failed: it is no copy of the database of database.url")
       assert.match(yield* found(wrong.href), /^failed: database\.read_url: postgres.*cannot be opened: .*password/)
     }))
-  it.live("says whether database.listen_url hears what is sent at database.url", () =>
+  it.live("reports whether database.listen_url receives what is sent at database.url", () =>
     Effect.gen(function*() {
       const [url, other] = [
         yield* Effect.promise(freshPostgresUrl),
@@ -337,7 +337,7 @@ resolver = "${name.address}"
       ])
     }).pipe(Effect.scoped))
 
-  it.live("is asked for: without it nothing is tried", () =>
+  it.live("runs only on request: without the flag nothing is tried", () =>
     Effect.gen(function*() {
       const name = yield* dnsAnswerer()
       const { run } = freshPlace(() => `${minimalConfig}[dns]\nresolver = "${name.address}"\n`)

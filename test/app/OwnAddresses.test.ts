@@ -26,7 +26,7 @@ describe("the addresses of the service", () => {
     assert.deepStrictEqual(ownAddresses(config, interfaces), expected)
   })
 
-  it.each(["metrics", "publish"])("are those of %s too, where it is served", (section) => {
+  it.each(["metrics", "publish"])("include those of %s, if it is served", (section) => {
     const text = (enabled: boolean) =>
       `[server]\nbind_address = "192.0.2.1:1"\n[${section}]\nenabled = ${enabled}\nbind_address = "192.0.2.2:1"`
     assert.deepStrictEqual(ownAddresses(configOf(text(true)), interfaces), ["192.0.2.1", "192.0.2.2"])

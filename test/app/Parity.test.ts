@@ -114,12 +114,12 @@ describe.each(databases)("an act of operators on $name", (backend) => {
       }))
   }
 
-  test("has a row above, if a role is asked for it over the API or in the panel", () =>
+  test("is tested here if a role is required for it over the API or in the panel", () =>
     Effect.sync(() => {
       const forRoles = ["operator", "admin"]
       const ofApi = routesOf(declaration)
       const find = matcherOf(ofApi)
-      // A sample of a notification changes nothing, and has tests of its own.
+      // A sample of a notification changes nothing, and is tested elsewhere.
       const others = /notify|notifications/
       const nameOf = (method: string, pattern: string | undefined) => `${method} ${pattern}`
       const declared = [
@@ -135,7 +135,7 @@ describe.each(databases)("an act of operators on $name", (backend) => {
       assert.deepStrictEqual(declared.filter((name) => !done.includes(name)), [])
     }))
 
-  test("on oneself leaves the rows that it leaves on the command line: password, codes, factor", (api) =>
+  test("on the operator's own account leaves the same rows as on the command line: password, codes, factor", (api) =>
     Effect.gen(function*() {
       const held = yield* signedIn(api, "root", "admin")
       const eventOf = (before: string) =>
@@ -172,7 +172,7 @@ describe.each(databases)("an act of operators on $name", (backend) => {
       assert.strictEqual(contact.status, 401, "the session ended with the password")
     }))
 
-  test("that is refused for a certificate in use is logged as that, with the id", (api) =>
+  test("that is refused because of a valid certificate is logged with that reason and the id", (api) =>
     Effect.gen(function*() {
       const held = yield* signedIn(api, "root", "admin")
       const { id, more = "" } = yield* live

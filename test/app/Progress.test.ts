@@ -38,7 +38,7 @@ const shown = (around: Around, words: ReadonlyArray<string>, steps: number, isKn
 }
 
 describe("progress", () => {
-  test("is a bar on a terminal, redrawn ten times a second at most, and gone at the end", () =>
+  test("is a bar on a terminal, redrawn at most ten times a second, and removed at the end", () =>
     Effect.gen(function*() {
       const chunks = yield* shown({ columns: 80, env: { NO_COLOR: "1" } }, [], 100)
       assert.strictEqual(chunks.length, 21)
@@ -50,7 +50,7 @@ describe("progress", () => {
       assert.strictEqual(chunks[20], "\r\u001b[K")
     }))
 
-  test("never wraps", () =>
+  test("never needs a second line", () =>
     Effect.gen(function*() {
       for (const columns of [20, 45, 60]) {
         for (const chunk of yield* shown({ columns, env: { NO_COLOR: "1" } }, [], 50)) {
@@ -59,7 +59,7 @@ describe("progress", () => {
       }
     }))
 
-  test("is a line every few seconds where nobody watches, and nothing of short work", () =>
+  test("is a line every few seconds if there is no terminal, and nothing for short work", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* shown({}, [], 100), [])
       assert.deepStrictEqual(yield* shown({}, [], 600), [
@@ -68,7 +68,7 @@ describe("progress", () => {
       ])
     }))
 
-  test("tells the count where nobody knows the total", () =>
+  test("shows the count if the total is unknown", () =>
     Effect.gen(function*() {
       const [first] = yield* shown({ columns: 80, env: { NO_COLOR: "1" } }, [], 10, false)
       assert.strictEqual(first, "\r\u001b[KCopying  5, 50/s")

@@ -18,7 +18,7 @@ describe("readiness", () => {
       (paths) => paths.get("/ready")?.handle(requestOf(method, "/ready")) ?? Effect.die("no such path")
     )
 
-  test("is told while all vital work runs, and no longer when some of it keeps dying", () =>
+  test("is reported while all vital work runs, and no longer when some of it fails repeatedly", () =>
     Effect.gen(function*() {
       yield* supervised("trace_export", Effect.die("planted"))
       yield* TestClock.adjust("1 minute")
@@ -33,7 +33,7 @@ describe("readiness", () => {
       )
     }))
 
-  test("says that the database takes no writes, and is told all the same", () =>
+  test("is reported even if the database accepts no writes, and the answer says so", () =>
     Effect.gen(function*() {
       const database = yield* Database
       const readOnly = Database.of({ ...database, isReadOnly: () => true })
@@ -44,7 +44,7 @@ describe("readiness", () => {
       )
     }))
 
-  test("is asked by GET and HEAD", () =>
+  test("can be requested by GET and HEAD", () =>
     Effect.gen(function*() {
       const refused = yield* ask("POST")
       assert.deepStrictEqual([refused.status, refused.headers], [405, { allow: "GET, HEAD" }])

@@ -40,7 +40,7 @@ const contentOf = ({ directory }: Place) =>
   readdirSync(directory).sort().map((name) => [name, readFileSync(join(directory, name)).toString("base64")])
 
 describe("commands that read", () => {
-  test("make no file where there is no database", () =>
+  test("create no file if there is no database", () =>
     Effect.gen(function*() {
       const place = freshPlace()
       const before = contentOf(place)
@@ -49,7 +49,7 @@ describe("commands that read", () => {
       assert.deepStrictEqual(contentOf(place), before)
     }))
 
-  test("leave an empty file empty: `migrate --check` finds every migration pending", () =>
+  test("do not change an empty file: `migrate --check` finds every migration pending", () =>
     Effect.gen(function*() {
       const place = freshPlace()
       writeFileSync(join(place.directory, file), "")
@@ -59,7 +59,7 @@ describe("commands that read", () => {
       assert.deepStrictEqual(ended.find(([words]) => words === "migrate --check")?.[1], 3)
     }))
 
-  test("leave the journal mode of a file that was restored", () =>
+  test("do not change the journal mode of a file that was restored", () =>
     Effect.gen(function*() {
       const place = freshPlace()
       assert.strictEqual((yield* place.run(["migrate"])).code, 0)

@@ -58,20 +58,20 @@ const ways: ReadonlyArray<
     rest: "Keys with a fault count as their defaults."
   },
   {
-    name: "it is no TOML before the section",
+    name: "the text before the section is not TOML",
     file: (section) => `[server]\nbase_url = "http\n${section}${minimalConfig}`,
     rest: "Only the section database and the variables were read"
   },
   {
-    name: "it is no TOML behind the section",
+    name: "the text after the section is not TOML",
     file: (section) => `${section}${minimalConfig}[server\n`,
     rest: "Only the section database and the variables were read"
   }
 ]
 
 describe("with a configuration that is refused", () => {
-  describe.each(ways)("where $name", ({ file, rest }) => {
-    test("commands over records go on, and say so", () =>
+  describe.each(ways)("if $name", ({ file, rest }) => {
+    test("commands about records work, and report the refused configuration", () =>
       Effect.gen(function*() {
         const place = yield* ready
         rewrite(place, file(database(place)))
@@ -113,7 +113,7 @@ describe("with a configuration that is refused", () => {
 
   describe.each([
     { name: "no database.url is set", file: () => "[server]\nspeed = 1\n" },
-    { name: "none can be found in a file that is no TOML", file: () => `x = =\n${minimalConfig}` },
+    { name: "a file that is not TOML has no section database", file: () => `x = =\n${minimalConfig}` },
     { name: "database.url is wrong", file: () => "[database]\nurl = \"nonsense\"\n" },
     {
       name: "another key of the database is wrong",
@@ -124,15 +124,18 @@ describe("with a configuration that is refused", () => {
       file: (section: string) => `${section}pool = 0\n${minimalConfig}`
     },
     { name: "the section itself is broken", file: (section: string) => `${section}pool_max = = 1\n${minimalConfig}` },
-    { name: "it is there twice", file: (section: string) => `${section}${section}x = =\n` },
-    { name: "a text of several lines may hide it", file: (section: string) => `x = """\n${section}"""\ny = =\n` },
+    { name: "the section is there twice", file: (section: string) => `${section}${section}x = =\n` },
+    {
+      name: "the section may be inside a text of several lines",
+      file: (section: string) => `x = """\n${section}"""\ny = =\n`
+    },
     {
       name: "a variable was meant for it",
       file: (section: string) => `${section}${minimalConfig}`,
       env: { ACME_SVC_DATABASE__ULR: "sqlite://other.db" }
     }
-  ])("where $name", ({ env = {}, file }) => {
-    test("they are refused, and open nothing", () =>
+  ])("if $name", ({ env = {}, file }) => {
+    test("they are refused, and open no database", () =>
       Effect.gen(function*() {
         const place = yield* ready
         rewrite(place, file(database(place)))
@@ -145,7 +148,7 @@ describe("with a configuration that is refused", () => {
       }))
   })
 
-  test("a variable for the database is enough, and no file", () =>
+  test("a variable for the database is enough without a file", () =>
     Effect.gen(function*() {
       const place = freshPlace(null)
       const { code, err, out } = yield* place.run(["migrate"])
@@ -153,7 +156,7 @@ describe("with a configuration that is refused", () => {
       assert.match(err, /^Warning: The configuration is refused, and /)
     }))
 
-  test("commands that need more of it are refused, and open nothing", () =>
+  test("commands that need more of the configuration are refused, and open no database", () =>
     Effect.gen(function*() {
       const place = yield* ready
       rewrite(place, `${database(place)}${minimalConfig}[server]\nbase_url = "nonsense"\n`)
@@ -193,7 +196,7 @@ const healthy = Effect.map(
 )
 
 describe("health", () => {
-  it.live("of a listener needs its section alone, so that nobody ends a service for a file it has not read", () =>
+  it.live("of a listener needs only its section, so that nobody restarts a service because of a file that it has not read", () =>
     Effect.gen(function*() {
       const server = `[server]\nbind_address = "127.0.0.1:${yield* healthy}"\n`
       for (const file of [`${server}${minimalConfig}[order]\nspeed = 1\n`, `x = =\n${server}[profiles`]) {

@@ -22,7 +22,7 @@ const served = <A, E>({ directory }: Place, program: Effect.Effect<A, E, Databas
       program.pipe(Effect.provide(world()), Effect.provideService(Db, driver)))
   )
 
-/** A signer that only a job asks; nobody runs the job here. */
+/** A signer that is called only by a job; no worker runs the job here. */
 const custom = `[signer]\nbackend = "custom"\ncustom.script_path = "sign"\n${minimalConfig}`
 
 /** A place with the certificates a1 and a2, which expire in ten and in twenty days. */
@@ -62,7 +62,7 @@ interface Queued {
 }
 
 describe("order revoke", () => {
-  test("answers with --json what the API answers, before it waits", () =>
+  test("prints with --json the same as the API answers, before it waits", () =>
     Effect.gen(function*() {
       const { one, place, run } = yield* issued
       const ended = yield* run(["order", "revoke", one, "--reason", " 04 ", "--wait", "0", "--json"])
@@ -74,7 +74,7 @@ describe("order revoke", () => {
       }])
     }))
 
-  test("ends with 1 where the job fails while it waits", () =>
+  test("ends with 1 if the job fails while it waits", () =>
     Effect.gen(function*() {
       const { one, place, run, two } = yield* issued
       yield* served(place, failing)
@@ -85,7 +85,7 @@ describe("order revoke", () => {
       assert.strictEqual((yield* run(["order", "revoke", two, "--wait", "0"])).code, 0, "nobody waits for it")
     }))
 
-  test("believes nothing that a refused configuration says of who signs", () =>
+  test("ignores which signer a refused configuration names", () =>
     Effect.gen(function*() {
       const asked = (config: string) =>
         Effect.gen(function*() {
@@ -108,7 +108,7 @@ describe("cert revoke", () => {
     readonly refused: ReadonlyArray<{ readonly serial: string; readonly error: string }>
   }
 
-  test("says of each certificate what was done or refused", () =>
+  test("reports for each certificate whether it was revoked or refused", () =>
     Effect.gen(function*() {
       const { place, run } = yield* issued
       yield* served(place, sql(`UPDATE orders SET revoked_at = ${startsAt} WHERE cert_serial = 'a1'`))
@@ -120,7 +120,7 @@ describe("cert revoke", () => {
       assert.include(ended.err, "a1: The certificate is revoked already.")
     }))
 
-  test("tells of what was refused and of what failed", () =>
+  test("reports refused and failed revocations", () =>
     Effect.gen(function*() {
       const { place, run } = yield* issued
       yield* served(place, Effect.andThen(failing, sql(`UPDATE orders SET revoked_at = 1 WHERE cert_serial = 'a1'`)))
@@ -130,7 +130,7 @@ describe("cert revoke", () => {
       assert.match(ended.err, /^Job \S+ is failed\na1: The certificate is revoked already\.\n$/)
     }))
 
-  test("prints nothing where all was refused, and revokes none where one is unknown", () =>
+  test("prints nothing if all were refused, and revokes none if one is unknown", () =>
     Effect.gen(function*() {
       const { place, run } = yield* issued
       const unknown = yield* run(["cert", "revoke", "a1", "b1", "b2"])
@@ -150,7 +150,7 @@ describe("cert revoke", () => {
 })
 
 describe("order expiring", () => {
-  test("lists what order list --expiring-in lists, and has a window of its own", () =>
+  test("lists the same as order list --expiring-in, and has its own flag for the period", () =>
     Effect.gen(function*() {
       const { run } = yield* issued
       const listed = (...words: ReadonlyArray<string>) =>
@@ -164,7 +164,7 @@ describe("order expiring", () => {
       assert.strictEqual((yield* listed("expiring", "--within", "15")).total, 1)
     }))
 
-  test("has the other filters of orders refused beside its old spelling", () =>
+  test("refuses the other filters of orders together with its old spelling", () =>
     Effect.gen(function*() {
       const { run } = yield* issued
       for (const words of [["--hide-superseded"], ["--expiring-in", "7", "--status", "valid"]]) {

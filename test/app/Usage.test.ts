@@ -41,7 +41,7 @@ const filled = ({ args, flags, path }: CommandNode, but?: string): ReadonlyArray
 const good = new Map([["--to", "sqlite:///nowhere/x.db"]])
 
 describe.each(leaves.map((leaf) => ({ leaf, name: leaf.path.slice(1).join(" ") })))("$name", ({ leaf, name }) => {
-  it("names a flag it does not have, with the nearest, and an argument too many", async () => {
+  it("refuses an unknown flag with the nearest one, and an additional argument", async () => {
     await refuses([...leaf.path.slice(1), "--no-such-flag"], "--no-such-flag")
     if (!leaf.args.some(({ isRepeated }) => isRepeated)) {
       const all = leaf.args.filter(({ isNeeded }) => !isNeeded).map(({ words }) => words[0] ?? "x")
@@ -57,7 +57,7 @@ describe.each(leaves.map((leaf) => ({ leaf, name: leaf.path.slice(1).join(" ") }
   })
 
   if (leaf.args.length > 0) {
-    it("names an argument that is missing, empty or of no use", async () => {
+    it("names an argument that is missing, empty or invalid", async () => {
       for (const [at, argument] of leaf.args.filter(({ isNeeded }) => isNeeded).entries()) {
         const words = filled(leaf)
         const place = leaf.path.length - 1 + at
@@ -73,7 +73,7 @@ describe.each(leaves.map((leaf) => ({ leaf, name: leaf.path.slice(1).join(" ") }
   }
 
   for (const flag of leaf.flags) {
-    it(`names ${flag.name} when its value is missing, empty, given twice or none it takes`, async () => {
+    it(`names ${flag.name} when its value is missing, empty, given twice or not accepted`, async () => {
       const words = filled(leaf, flag.name)
       if (flag.isNeeded) await refuses(words, flag.name)
       if (flag.value === undefined) {
@@ -97,7 +97,7 @@ describe.each(leaves.map((leaf) => ({ leaf, name: leaf.path.slice(1).join(" ") }
 })
 
 describe("the program itself", () => {
-  it("is made of commands that are told apart", () => {
+  it("has commands with different names", () => {
     const names = leaves.map(({ path }) => path.slice(1).join(" "))
     assert.strictEqual(new Set(names).size, names.length)
     assert.includeMembers(names, ["serve", "order list", "upstream order show", "completions"])
@@ -106,7 +106,7 @@ describe("the program itself", () => {
     }
   })
 
-  it("names a command there is not, with the nearest", async () => {
+  it("names an unknown command with the nearest one", async () => {
     assert.strictEqual((await ends("ordr", "list")).err, "There is no command ordr; the nearest is order.\n")
     assert.strictEqual((await ends("order", "lst")).err, "There is no command order lst; the nearest is list.\n")
     assert.strictEqual(
@@ -134,14 +134,14 @@ describe("words that can be read in several ways", () => {
     assert.deepStrictEqual(await ends(...words), { code: 3, out: "", err })
   })
 
-  it("are arguments after a flag that takes none", async () => {
+  it("are arguments after a flag that takes no value", async () => {
     for (const word of ["1", "true", "no", "-"]) {
       const { code, err } = await ends("audit", "show", "--json", word)
       assert.deepStrictEqual([code, JSON.parse(err).error], [1, "host_failed"], word)
     }
   })
 
-  it("are refused with a sentence each", async () => {
+  it("are refused with one sentence each", async () => {
     assert.deepStrictEqual(await ends("order", "list", "--offset", "x", "--limit", "y"), {
       code: 2,
       out: "",
@@ -150,7 +150,7 @@ describe("words that can be read in several ways", () => {
   })
 })
 
-describe("values that look right", () => {
+describe("values that only look correct", () => {
   it.each([
     [["order", "list", "--since", "2026-02-31"], "--since"],
     [["order", "list", "--since", "2026-02-31T00:00:00Z"], "--since"],

@@ -26,7 +26,7 @@ describe("the uses of a generation", () => {
       yield* makeUses().ended
     }))
 
-  it.effect("count a request of no profile as of `none`", () =>
+  it.effect("count a request without a profile under `none`", () =>
     Effect.gen(function*() {
       const uses = makeUses()
       const answered = (facts: { readonly profile?: string }) =>

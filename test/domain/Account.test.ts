@@ -50,7 +50,7 @@ const separators = [
 const separator = fc.constantFrom(...separators, ...separators.map(encodeURIComponent))
 
 describe("contacts", () => {
-  prop("of one plain address each are kept as they were sent, in their order, up to 32", [
+  prop("of one plain address each are stored as they were sent, in their order, up to 32", [
     fc.array(contact, { maxLength: 32 })
   ], ([contacts]) => {
     assert.deepStrictEqual(checkContacts(contacts), Result.succeed(contacts))
@@ -60,7 +60,7 @@ describe("contacts", () => {
     assert.strictEqual(verdict(...contacts), "invalidContact")
   })
 
-  prop("with anything in them but one address are refused, encoded or not", [mailbox, separator, fc.nat()], (
+  prop("that contain anything but one address are refused, encoded or not", [mailbox, separator, fc.nat()], (
     [address, between, at]
   ) => {
     const index = at % (address.length + 1)
@@ -105,7 +105,7 @@ describe("contacts", () => {
     assert.strictEqual(verdict(`${scheme}${address}`), "unsupportedContact")
   })
 
-  it("lose blanks around scheme and address, and nothing else", () => {
+  it("lose only the blanks around scheme and address", () => {
     const blank = (given: string) => Result.getOrElse(checkContacts([given]), () => [])
     const plain = "mailto:ops@example.org"
     for (
@@ -125,7 +125,7 @@ describe("contacts", () => {
     }
   })
 
-  it("have both a local part and a domain, and a scheme in any case", () => {
+  it("must have both a local part and a domain, with a scheme in any case", () => {
     for (const text of ["mailto:", "mailto:a", "mailto:@b", "mailto:a@", "mailto:@", "mailto:%40", "mailto:a%@b"]) {
       assert.strictEqual(verdict(text), "invalidContact", text)
     }
@@ -134,7 +134,7 @@ describe("contacts", () => {
     }
   })
 
-  it("are of another host than the mail host: a domain has a dot", () => {
+  it("must not be addresses of the mail host itself: a domain has a dot", () => {
     const own = [
       "admin@localhost",
       "root@mail",
@@ -153,11 +153,11 @@ describe("contacts", () => {
     assert.strictEqual(verdict("mailto:a@localhost.example", "mailto:a@b.example."), "ok")
   })
 
-  it("<script> in a local part: not as it stands, and not encoded; as a quoted text it is none of ours", () => {
+  it("with <script> in the local part are refused, plain, encoded or quoted", () => {
     for (const text of ["<script>", "%3Cscript%3E", "\"<script>\"", "%22%3Cscript%3E%22"]) {
       assert.strictEqual(verdict(`mailto:${text}@b.example`), "invalidContact", text)
     }
   })
 
-  it("may be none at all", () => assert.strictEqual(verdict(), "ok"))
+  it("may be an empty list", () => assert.strictEqual(verdict(), "ok"))
 })

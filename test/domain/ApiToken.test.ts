@@ -16,7 +16,7 @@ describe("a token", () => {
   })
 
   prop(
-    "with a character changed is none",
+    "with one changed character is not recognised",
     [drawn, fc.nat(42), fc.constantFrom("A", "b", "3", "_", "-")],
     ([text, at, other]) => {
       const changed = text.slice(0, at) + other + text.slice(at + 1)
@@ -25,7 +25,7 @@ describe("a token", () => {
     }
   )
 
-  it("is nothing else", () => {
+  it("is recognised in no other form", () => {
     const token = printApiToken("A".repeat(43))
     for (
       const text of [

@@ -33,11 +33,11 @@ const row = fc.record({
 }) as fc.Arbitrary<AuditRow>
 
 describe("audit rows", () => {
-  it("are failures exactly where the event is one", () => {
+  it("are failures exactly if the name of the event says so", () => {
     for (const event of events) assert.strictEqual(outcomeOf(event) === "failure", event.endsWith("_failed"), event)
   })
 
-  prop("are cut to what their columns take, from the front, and bear it to be cut again", [row], ([full]) => {
+  prop("are cut to the size of their columns, and can be cut again without a change", [row], ([full]) => {
     const cut = bounded(full)
     for (
       const [name, limit] of [["clientPtr", 253], ["userAgent", 256], ["requestId", 128], ["identifiers", 100]] as const
@@ -50,7 +50,7 @@ describe("audit rows", () => {
     assert.deepStrictEqual(bounded(cut), cut)
   })
 
-  prop("keep everything else", [row], ([full]) => {
+  prop("keep all other members unchanged", [row], ([full]) => {
     const { clientPtr: _p, identifiers: _i, requestId: _r, userAgent: _u, ...rest } = full
     const { clientPtr: _q, identifiers: _j, requestId: _s, userAgent: _v, ...kept } = bounded(full)
     assert.deepStrictEqual(kept, rest)

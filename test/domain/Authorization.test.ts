@@ -22,8 +22,8 @@ const reached = (from: AuthorizationStatus) => moves.filter((move) => move.from.
 const seconds = fc.integer({ min: 0, max: 4_102_444_800 })
 const validity = fc.integer({ min: 1, max: 31_536_000 })
 
-describe("an authorization's moves", () => {
-  prop("decide it once: afterwards the client can give a valid one up, and nothing else happens", [
+describe("the transitions of an authorization", () => {
+  prop("decide it once: afterwards the client can deactivate a valid one, and nothing else happens", [
     fc.array(fc.constantFrom(...moves), { maxLength: 20 })
   ], ([tried]) => {
     const passed: Array<AuthorizationStatus> = ["pending"]
@@ -33,20 +33,20 @@ describe("an authorization's moves", () => {
     if (after !== undefined) assert.deepStrictEqual([decided, after], ["valid", "deactivated"])
   })
 
-  it("make nothing valid that was refused, given up, expired or revoked", () => {
+  it("make nothing valid that is invalid, deactivated, expired or revoked", () => {
     for (const status of ["invalid", "deactivated", "expired", "revoked"] as const) {
       assert.deepStrictEqual(reached(status), [], status)
     }
     assert.deepStrictEqual(reached("valid"), ["deactivated"])
   })
 
-  it("write every status but revoked", () => {
+  it("lead to every status except revoked", () => {
     assert.sameMembers(moves.map(({ to }) => to), statuses.filter((one) => one !== "pending" && one !== "revoked"))
   })
 })
 
-describe("the status a client is told", () => {
-  prop("is expired for a pending one whose time is over, and the stored one otherwise", [
+describe("the status that a client sees", () => {
+  prop("is expired for a pending one after its expiry, and the stored one otherwise", [
     fc.constantFrom(...statuses),
     seconds,
     validity,
@@ -59,7 +59,7 @@ describe("the status a client is told", () => {
     )
   })
 
-  prop("turns expired in the second in which its order turns invalid", [seconds, validity, seconds], (
+  prop("becomes expired in the second in which its order becomes invalid", [seconds, validity, seconds], (
     [createdAt, validitySeconds, now]
   ) => {
     const record = { status: "pending", createdAt, expiresAt: undefined } as const

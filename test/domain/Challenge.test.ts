@@ -9,9 +9,9 @@ const moves = Object.values(challengeMoves) as ReadonlyArray<
   { readonly from: ReadonlyArray<ChallengeStatus>; readonly to: ChallengeStatus }
 >
 
-describe("a challenge's moves", () => {
+describe("the transitions of a challenge", () => {
   prop(
-    "give it one attempt and one verdict",
+    "allow one attempt and one verdict",
     [fc.array(fc.constantFrom(...moves), { maxLength: 20 })],
     ([tried]) => {
       const passed: Array<ChallengeStatus> = ["pending"]
@@ -33,7 +33,7 @@ describe("a challenge's moves", () => {
 })
 
 describe("a key authorization", () => {
-  it("is made as RFC 8555 section 8.1 says", () => {
+  it("is computed as in RFC 8555 section 8.1", () => {
     assert.strictEqual(
       keyAuthorization("evaGxfADs6pSRb2LAv9IZf17Dt3juxGJ-PCt92wr-oA", "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs"),
       "evaGxfADs6pSRb2LAv9IZf17Dt3juxGJ-PCt92wr-oA.NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs"
@@ -54,7 +54,7 @@ describe("a key authorization", () => {
     }))
   )
 
-  prop("is of one token and one key only", [two], ([{ one, other }]) => {
+  prop("belongs to one token and one key only", [two], ([{ one, other }]) => {
     assert.strictEqual(
       keyAuthorization(one[0], one[1]) === keyAuthorization(other[0], other[1]),
       one[0] === other[0] && one[1] === other[1]

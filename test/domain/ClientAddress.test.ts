@@ -21,29 +21,29 @@ const address = (clientIp: string, forwarded: string | ReadonlyArray<string> | u
   })
 
 describe("the address of a client", () => {
-  it("forged Host, X-Forwarded-*, Forwarded from an unlisted address: ignored", () => {
+  it("forged Host, X-Forwarded-* or Forwarded headers from an untrusted address are ignored", () => {
     assert.strictEqual(address("192.0.2.1", "203.0.113.7"), "192.0.2.1")
     assert.strictEqual(address("192.0.2.1", "203.0.113.7", []), "192.0.2.1")
     assert.strictEqual(address("10.0.0.1", undefined), "10.0.0.1")
   })
 
-  it("header of three entries through a trusted proxy: first untrusted from the right", () => {
+  it("header with three entries from a trusted proxy: the first untrusted one from the right counts", () => {
     assert.strictEqual(address("10.0.0.1", "198.51.100.1, 203.0.113.7, 10.0.0.2"), "203.0.113.7")
     assert.strictEqual(address("2001:db8::1", "203.0.113.7"), "203.0.113.7")
   })
 
-  it("all trusted: leftmost", () => {
+  it("all entries are trusted: the leftmost counts", () => {
     assert.strictEqual(address("10.0.0.1", "10.0.0.4,10.0.0.3 , 10.0.0.2"), "10.0.0.4")
   })
 
-  it("empty elements of the list are no entries", () => {
+  it("empty elements of the list do not count as entries", () => {
     for (const list of ["203.0.113.7,", "203.0.113.7, ,10.0.0.2,", ["203.0.113.7", ""], ",203.0.113.7 ,, "]) {
       assert.strictEqual(address("10.0.0.1", list), "203.0.113.7", String(list))
     }
     assert.strictEqual(address("10.0.0.1", " , "), "10.0.0.1")
   })
 
-  it("junk entries: nothing to the left of one is believed", () => {
+  it("invalid entries: entries to the left of one are ignored", () => {
     for (const junk of ["unknown", "_hidden", "010.1.1.1", "1.2.3", "203.0.113.300", "10.1.1.1;x", "localhost"]) {
       assert.strictEqual(address("10.0.0.1", `203.0.113.7, ${junk}`), "10.0.0.1", junk)
       assert.strictEqual(address("10.0.0.1", `10.1.1.1, ${junk}, 10.0.0.2`), "10.0.0.2", junk)
@@ -61,7 +61,7 @@ describe("the address of a client", () => {
     ["[::ffff:203.0.113.7]:80", "203.0.113.7"]
   ])("an entry %s is %s", (entry, expected) => assert.strictEqual(address("10.0.0.1", entry), expected))
 
-  it("takes values of a repeated header in order, and IPv4 proxies in their mapped form", () => {
+  it("accepts values of a repeated header in order, and IPv4 proxies in their mapped form", () => {
     assert.strictEqual(address("::ffff:10.0.0.1", ["198.51.100.1", "203.0.113.7,10.0.0.2"]), "203.0.113.7")
   })
 })
@@ -70,7 +70,7 @@ describe("address sets", () => {
   const four = fc.ipV4()
   const six = fc.ipV6().map((text) => Option.getOrElse(parseAddress(text), () => "::"))
 
-  it("hold what their ranges hold", () => {
+  it("contain the addresses of their ranges", () => {
     fc.assert(
       fc.property(
         fc.array(fc.oneof(
@@ -104,7 +104,7 @@ describe("address sets", () => {
   })
 })
 
-describe("the name of an address's names", () => {
+describe("the DNS name that an address is looked up by", () => {
   it.each([
     ["192.0.2.7", "7.2.0.192.in-addr.arpa"],
     ["2001:db8::567:89ab", "b.a.9.8.7.6.5.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa"]

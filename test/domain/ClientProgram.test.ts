@@ -2,7 +2,7 @@ import { assert, describe, it } from "vitest"
 import { clientProgram } from "../../src/domain/ClientProgram.ts"
 
 describe("the program of a client", () => {
-  it("is named as its User-Agent claims", () => {
+  it("is recognised from its User-Agent", () => {
     const known = [
       ["Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0", "Firefox on Linux"],
       [
@@ -28,7 +28,7 @@ describe("the program of a client", () => {
     for (const [userAgent, program] of known) assert.strictEqual(clientProgram(userAgent), program, userAgent)
   })
 
-  it("is said in words of the service's own, whatever the text says", () => {
+  it("is described only with the service's own words, whatever the header says", () => {
     for (
       const text of ["Firefox/1 visit evil.example on Linux", "locked: https://evil.example/curl/8", "evil.example/1"]
     ) {

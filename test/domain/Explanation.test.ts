@@ -64,7 +64,7 @@ describe("why an order failed", () => {
     ["filter_denied", new errors.BadCsr({ detail }), /policy/],
     ["toString", new errors.IssuanceAbandoned(), /could not be issued here/],
     [undefined, new errors.IssuanceAbandoned(), /could not be issued here/]
-  ])("goes by the cause %s where there is one", (cause, error, words) => {
+  ])("uses the cause %s if there is one", (cause, error, words) => {
     const found = explainEnd({ ...evidence, orderError: problemOf(error), cause })
     assert.match(found?.summary ?? "", words)
     assert.match(found?.nextStep ?? "", /\.$/)
@@ -78,7 +78,7 @@ describe("why an order failed", () => {
     ["address_denied", /may not connect/, /policy of addresses/],
     ["connect_failed", /took a connection/, /open the port/],
     ["timeout", /in its time/, /waited for/]
-  ])("goes by the cause of the validation, %s", (reason, summary, nextStep) => {
+  ])("uses the cause of the validation, %s", (reason, summary, nextStep) => {
     const failure = { error: dialled, cause: { reason, detail } }
     const found = explainEnd({ ...evidence, orderError: dialled, challengeFailures: [failure] })
     assert.match(found?.summary ?? "", summary)
@@ -90,7 +90,7 @@ describe("why an order failed", () => {
     )
   })
 
-  it("goes by the problem where the cause is a word of another version", () => {
+  it("uses the problem if the cause was written by another version and is unknown", () => {
     for (const reason of ["of_tomorrow", "toString", ""]) {
       const failure = { error: dialled, cause: { reason, detail } }
       const found = explainEnd({ ...evidence, orderError: dialled, challengeFailures: [failure] })
@@ -98,7 +98,7 @@ describe("why an order failed", () => {
     }
   })
 
-  it("names the request, and shows what another version stored as it is", () => {
+  it("names the request, and shows a problem of another version unchanged", () => {
     const orderError = { type: "urn:ietf:params:acme:error:of_tomorrow", status: 400, detail }
     assert.deepStrictEqual(explainEnd({ ...evidence, orderError, requestId: "r" }), {
       summary: plain,

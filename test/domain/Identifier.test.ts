@@ -20,14 +20,14 @@ const normalized = (value: string): DnsName => {
   return result._tag === "Success" ? result.success : assert.fail(`refused ${value}: ${result.failure.detail}`)
 }
 
-describe("upper case, one trailing dot: the same identity", () => {
+describe("upper case and one trailing dot: the same name", () => {
   for (const spelling of ["a.example", "A.Example", "a.example.", "A.EXAMPLE."]) {
     it(spelling, () => accepted(spelling, "a.example"))
   }
   it("the trailing dot does not count towards 253 octets", () => {
     assert.strictEqual(verdict(`${nameOf(253)}.`), nameOf(253))
   })
-  it("the Kelvin sign is no k", () => assert.strictEqual(verdict("\u212a.example"), "malformed"))
+  it("the Kelvin sign is not accepted as k", () => assert.strictEqual(verdict("\u212a.example"), "malformed"))
 })
 
 describe("malformed", () => {
@@ -88,7 +88,7 @@ describe("malformed", () => {
     ) assert.strictEqual(verdict(`${ascii}.example`), "malformed", unicode)
     accepted("xn--ll-0ea.example") // l, middle dot, l
   })
-  it("letters RFC 5892 disallows by name", () => {
+  it("letters that RFC 5892 disallows individually", () => {
     for (const ascii of ["xn--ypd", "xn--ngba5e", "xn--a-s6t", "xn--37j", "xn--a-zrn", "xn--lsb9g"]) {
       assert.strictEqual(verdict(`${ascii}.example`), "malformed", ascii)
     }
@@ -118,7 +118,7 @@ describe("rejectedIdentifier", () => {
   ) it(value, () => assert.strictEqual(verdict(value), "rejectedIdentifier"))
 })
 
-describe("accepted; policy is the filter's task", () => {
+describe("accepted, because only the filter applies a policy", () => {
   for (
     const value of [
       "localhost",
@@ -148,7 +148,7 @@ describe("accepted; policy is the filter's task", () => {
   it("253 octets", () => assert.strictEqual(verdict(nameOf(253)), nameOf(253)))
 })
 
-it("a refusal says what is wrong, and quotes one character at most, none that does something", () => {
+it("a refusal says what is wrong, and quotes at most one character, never a control character", () => {
   const said = (value: string) => {
     const result = normalizeIdentifier(value, { dns01Enabled: true })
     return result._tag === "Failure" ? result.failure.detail : "accepted"
@@ -177,7 +177,7 @@ it("a reversed name is the name read backwards", () => {
   assert.strictEqual(reverseName(normalized("*.ab.example")), "elpmaxe.ba.*")
 })
 
-// mostly names, often almost one
+// Mostly names, and often texts that are almost names.
 const names = fc.array(
   fc.oneof(
     fc.stringMatching(/^[a-zA-Z0-9_][a-zA-Z0-9_-]{0,8}$/),
@@ -189,13 +189,17 @@ const names = fc.array(
 const same = (one: Result.Result<DnsName, unknown>, other: Result.Result<DnsName, unknown>) =>
   one._tag === other._tag && (one._tag === "Failure" || other._tag === "Failure" || one.success === other.success)
 
-prop("normalising is idempotent and gives what the schema admits", [names, fc.boolean()], ([value, on]) => {
-  const once = normalizeIdentifier(value, { dns01Enabled: on })
-  return once._tag === "Failure" ||
-    (same(once, normalizeIdentifier(once.success, { dns01Enabled: on })) && Schema.is(DnsName)(once.success))
-})
+prop(
+  "normalising twice gives the same as once, and a value that the schema accepts",
+  [names, fc.boolean()],
+  ([value, on]) => {
+    const once = normalizeIdentifier(value, { dns01Enabled: on })
+    return once._tag === "Failure" ||
+      (same(once, normalizeIdentifier(once.success, { dns01Enabled: on })) && Schema.is(DnsName)(once.success))
+  }
+)
 
-prop("spellings of one name fold", [names], ([value]) => {
+prop("different spellings of one name are normalised to the same name", [names], ([value]) => {
   const once = normalizeIdentifier(value, { dns01Enabled: true })
   const spell = (spelling: string) => same(once, normalizeIdentifier(spelling, { dns01Enabled: true }))
   const ascii = /^[\0-\u007f]*$/.test(value)

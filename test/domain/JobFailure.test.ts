@@ -90,13 +90,13 @@ const each: ReadonlyArray<readonly [failure: JobFailure, text: string, row: stri
 ]
 
 describe("a failure of a job", () => {
-  it("is listed here, whichever it is", () => {
+  it("is in the list above, whatever its kind", () => {
     const known = JobFailure.members.map(({ fields }) => fields._tag.schema.literal)
     assert.sameMembers([...new Set(each.map(([failure]) => failure._tag))], known)
   })
 
   for (const [failure, text, row] of each) {
-    it(`is kept, read and shown: ${row}`, () => {
+    it(`is stored, read and shown: ${row}`, () => {
       assert.strictEqual(failure.text, text)
       assert.strictEqual(failure.row, row)
       assert.deepStrictEqual(read(row), failure)
@@ -104,14 +104,14 @@ describe("a failure of a job", () => {
     })
   }
 
-  it("is whole in the log, and cut where it is kept and shown", () => {
+  it("is complete in the log, and is shortened where it is stored and shown", () => {
     const failure = new SignerFailed({ cause: "upstream_refused", detail: "\"long\" ".repeat(1000) })
     assert.lengthOf(failure.text, "upstream_refused: ".length + 7000)
     assert.strictEqual(shown(failure.row), failure.text.slice(0, 2000))
     assert.isBelow(failure.row.length, 3000)
   })
 
-  it("keeps words that are no text of a database", () => {
+  it("can be stored even if its text contains characters that a database does not accept", () => {
     for (const detail of ["\u0000", `${"a".repeat(1999)}😀`, "\ud83d"]) {
       const { row, text } = new Panicked({ detail })
       assert.notMatch(row, /\p{Surrogate}|\0/u)
@@ -119,7 +119,7 @@ describe("a failure of a job", () => {
     }
   })
 
-  it("is shown as its row has it, where an older or newer version wrote it or it is broken", () => {
+  it("is shown unchanged if an older or newer version wrote it or if it is damaged", () => {
     for (
       const row of [
         "deadline passed",
@@ -140,7 +140,7 @@ describe("a failure of a job", () => {
     ) assert.strictEqual(shown(row), row)
   })
 
-  it("is read where a newer version says more of it", () => {
+  it("is read even if a newer version has added members", () => {
     assert.strictEqual(shown("{\"_tag\":\"DeadlinePassed\",\"by\":17}"), "deadline passed")
   })
 })

@@ -5,7 +5,7 @@ import { knownKey, nameKey, operatorKey } from "../../src/domain/LoginKey.ts"
 const upTo = (most: number) => Array.from({ length: most }, (_, at) => at)
 
 describe("wrong passwords in a row", () => {
-  it("cost nothing ten times, then from half a minute to an hour, then a day", () => {
+  it("cause no wait ten times, then a wait from half a minute to an hour, then a day", () => {
     for (const free of upTo(11)) assert.strictEqual(waitAfter(free, fromStrangers), 0)
     const waits = [11, 12, 13, 14, 15, 16, 17, 18, 19, 49, 50, 1000].map((failures) =>
       waitAfter(failures, fromStrangers)
@@ -14,15 +14,15 @@ describe("wrong passwords in a row", () => {
     assert.deepStrictEqual([9, 10, 11].map((failures) => waitAfter(failures, fromKnown)), [0, 86_400, 86_400])
   })
 
-  it("are a hundred at most from everywhere: of strangers, and of the five addresses that are known", () => {
+  it("are at most a hundred in total: from unknown addresses and from the five known ones", () => {
     assert.strictEqual(fromStrangers.most + 5 * fromKnown.most, 100)
   })
 
-  it("are told of at each tenth", () => {
+  it("are reported at every tenth", () => {
     assert.deepStrictEqual(upTo(51).slice(1).filter(isTold), [10, 20, 30, 40, 50])
   })
 
-  it("are counted for an operator, for each address that is known, and for names that nobody has in so many places", () => {
+  it("are counted by operator, by known address, and by a fixed number of keys for unknown names", () => {
     assert.strictEqual(operatorKey("id"), "operator:id")
     assert.strictEqual(knownKey("id", "2001:db8::1"), "operator:id@2001:db8:0:0::/64")
     assert.strictEqual(nameKey("Nobody "), nameKey("nobody"))

@@ -5,12 +5,12 @@ import { isRoleUnknown, lowerRole, operatorRoles, permits, roleRead } from "../.
 import { readUsername } from "../../src/domain/Username.ts"
 
 describe("a role", () => {
-  it("permits what those below it do", () => {
+  it("permits everything that lower roles may do", () => {
     const table = operatorRoles.map((role) => operatorRoles.map((needed) => permits(role, needed)))
     assert.deepStrictEqual(table, [[true, false, false], [true, true, false], [true, true, true]])
   })
 
-  it("that is none reads as admin, and one that nobody knows as viewer", () => {
+  it("that is missing counts as admin, and an unknown one as viewer", () => {
     const reads: ReadonlyArray<readonly [string | undefined, OperatorRole, boolean]> = [
       [undefined, "admin", false],
       ["admin", "admin", false],
@@ -24,7 +24,7 @@ describe("a role", () => {
     }
   })
 
-  it("with another makes the lower of the two", () => {
+  it("combined with another one gives the lower of the two", () => {
     for (const one of operatorRoles) {
       for (const other of operatorRoles) {
         const lower = lowerRole(one, other)
@@ -35,7 +35,7 @@ describe("a role", () => {
 })
 
 describe("the name of an operator", () => {
-  it("is read in lower case, of plain characters alone", () => {
+  it("is converted to lower case, and has plain characters only", () => {
     for (
       const [text, name] of [["Olga", "olga"], [" olga\t", "olga"], ["0.a_b-c", "0.a_b-c"], [
         "a".repeat(64),
@@ -60,8 +60,8 @@ describe("the name of an operator", () => {
   })
 })
 
-describe("what attempts are counted under", () => {
-  it("is an IPv4 address, the /64 of an IPv6 one, or the operator", () => {
+describe("the key that attempts are counted by", () => {
+  it("is an IPv4 address, the /64 of an IPv6 address, or the operator", () => {
     const keys = [
       ["192.0.2.1", "192.0.2.1"],
       ["::ffff:192.0.2.1", "192.0.2.1"],
@@ -80,7 +80,7 @@ describe("what attempts are counted under", () => {
     assert.strictEqual(knownMfaKey("id", "2001:db8::1"), "mfa:id@2001:db8:0:0::/64")
   })
 
-  it("is the /48 around an IPv6 address too, and no network of IPv4 hosts", () => {
+  it("is also the /48 of an IPv6 address, but not of an address that embeds IPv4", () => {
     assert.strictEqual(networkKey("2001:db8:0:1::1"), "2001:db8:0::/48")
     for (const address of ["192.0.2.1", "2002:c000:201::1", "64:ff9b::192.0.2.1", "64:ff9b:1::192.0.2.1", "unknown"]) {
       assert.isUndefined(networkKey(address), address)

@@ -53,12 +53,12 @@ describe("operatorProblemOf", () => {
     assert.deepStrictEqual([...new Set(found)].sort(), codes)
   })
 
-  it("has no other status", () => {
+  it("has codes of no other status", () => {
     const statuses = new Set(operatorCodes.map(({ status }) => status))
     assert.deepStrictEqual([...statuses].sort((one, other) => one - other), decided.map(([status]) => status))
   })
 
-  it("says whose certificates can still be used, and every way on", () => {
+  it("says whose certificates can still be used, and every possible way to continue", () => {
     const told = (noun: "account" | "credential" | "order", count: number) =>
       operatorProblemOf(new LiveCertificates({ noun, id: "x", count })).message
     assert.strictEqual(told("order", 1), "Order x has 1 certificate that can still be used; revoke it first.")
@@ -69,7 +69,7 @@ describe("operatorProblemOf", () => {
     assert.match(told("credential", 2), /^The accounts of credential x have 2 .*--deactivate-accounts/)
   })
 
-  it("names what was asked for", () => {
+  it("names the subject of the request", () => {
     assert.deepStrictEqual(operatorProblemOf(new NoSuch({ noun: "order", id: "x" })), {
       status: 404,
       code: "not_found",
@@ -79,12 +79,12 @@ describe("operatorProblemOf", () => {
     assert.strictEqual(message, "status takes one of ready, done, not \"a\\\"b\".")
   })
 
-  it("says when to try again where that helps", () => {
+  it("says when to try again if that helps", () => {
     assert.strictEqual(operatorProblemOf(new RateLimited({ retryAfter: 7 })).retryAfter, 7)
     assert.strictEqual(operatorProblemOf(new Busy({ retryAfter: 5 })).retryAfter, 5)
   })
 
-  it("knows its own errors", () => {
+  it("recognises its own errors", () => {
     assert.isTrue(isOperatorError(new Busy({ retryAfter: 5 })))
     assert.isFalse(isOperatorError({ _tag: "toString" }))
   })

@@ -26,13 +26,13 @@ const tried = fc.array(fc.constantFrom(...moves), { maxLength: 30 })
 const seconds = fc.integer({ min: 0, max: 4_102_444_800 })
 const validity = fc.integer({ min: 1, max: 31_536_000 })
 
-describe("an order's moves", () => {
-  prop("end where it is valid or invalid", [tried], ([attempts]) => {
+describe("the transitions of an order", () => {
+  prop("end when it is valid or invalid", [tried], ([attempts]) => {
     const before = walk(attempts).slice(0, -1)
     assert.deepStrictEqual(before.filter((status) => finished.includes(status)), [])
   })
 
-  prop("make it valid only by way of ready and then processing", [tried], ([attempts]) => {
+  prop("make it valid only after ready and then processing", [tried], ([attempts]) => {
     const passed = walk(attempts)
     for (const [index, status] of passed.entries()) {
       if (status === "ready") assert.strictEqual(passed[index - 1], "pending")
@@ -41,7 +41,7 @@ describe("an order's moves", () => {
     }
   })
 
-  it("can fail it as long as it is not finished, and only a ready one falls back", () => {
+  it("can make it invalid as long as it is not finished, and only a ready one returns to pending", () => {
     const reached = (from: OrderStatus) => moves.filter((move) => move.from.includes(from)).map(({ to }) => to)
     for (const status of statuses) {
       assert.strictEqual(reached(status).includes("invalid"), !finished.includes(status), status)
@@ -49,7 +49,7 @@ describe("an order's moves", () => {
     }
   })
 
-  it("are all of use: a walk reaches every status", () => {
+  it("are all needed: they lead to every status", () => {
     const reached = new Set<OrderStatus>(["pending"])
     for (const _ of statuses) {
       for (const { from, to } of moves) if (from.some((one) => reached.has(one))) reached.add(to)
@@ -58,8 +58,8 @@ describe("an order's moves", () => {
   })
 })
 
-describe("the status a client is told", () => {
-  prop("is the stored one until the expiry and invalid from then on, unless work or certificate came first", [
+describe("the status that a client sees", () => {
+  prop("is the stored one until the expiry and invalid afterwards, unless the order is processing or valid", [
     fc.constantFrom(...statuses),
     seconds,
     validity,
@@ -74,7 +74,7 @@ describe("the status a client is told", () => {
     for (const since of [0, validitySeconds * 2]) assert.strictEqual(statusShown(told, since, now), shown)
   })
 
-  prop("never comes back from invalid as time passes", [
+  prop("never changes back from invalid as time passes", [
     fc.constantFrom(...statuses),
     seconds,
     validity,

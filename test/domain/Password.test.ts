@@ -16,7 +16,7 @@ describe("a new password", () => {
   const why = (password: string) =>
     Result.match(checkPassword(password, guessable), { onFailure: (weak) => weak.why, onSuccess: () => undefined })
 
-  it("has twelve characters to 1024 octets, of whatever kind", () => {
+  it("has at least twelve characters and at most 1024 octets, of any kind", () => {
     assert.strictEqual(why("elevenchars"), "has fewer than 12 characters")
     assert.strictEqual(why("🐢🐢🐟🐟🐢🐢🐟🐟🐢🐢🐟"), "has fewer than 12 characters")
     assert.isUndefined(why("🐢🐢🐟🐟🐢🐢🐟🐟🐢🐢🐟🐟"))
@@ -28,11 +28,11 @@ describe("a new password", () => {
     assert.strictEqual(why("\uD800 is half a pair"), "is not valid Unicode text")
   })
 
-  it("is read in NFC", () => {
+  it("is normalised to NFC", () => {
     assert.deepStrictEqual(checkPassword("e\u0301 kzlm vrtn 4", guessable), Result.succeed("é kzlm vrtn 4"))
   })
 
-  it("contains no word of what a guesser knows, in any case", () => {
+  it("contains no word that a guesser knows, in any case", () => {
     assert.match(why("PETROVA and 4 bears") ?? "", /petrova/)
     assert.match(why("my acme is the best") ?? "", /acme/)
     assert.match(why("for Example this one") ?? "", /example/)
@@ -40,7 +40,7 @@ describe("a new password", () => {
     assert.isUndefined(why("the web and the org"), "words of three letters are everywhere")
   })
 
-  it("is no run of the keyboard or the alphabet, nor several, nor one character", () => {
+  it("is not a sequence of the keyboard or the alphabet, nor several, nor one character repeated", () => {
     const runs = [
       "abcdefghijkl",
       "zyxwvutsrqpo",
@@ -62,7 +62,7 @@ describe("a new password", () => {
     assert.isUndefined(why("abcdefghijkl and more"))
   })
 
-  it("is none that many people have", () => {
+  it("is not one that many people use", () => {
     for (
       const common of ["correcthorsebatterystaple", "Password1234", "administrator", "UNBELIEVABLE", "changeme1234"]
     ) {
@@ -70,13 +70,13 @@ describe("a new password", () => {
     }
   })
 
-  prop("is never repeated by what refuses it", [fc.string({ maxLength: 40 })], ([password]) => {
+  prop("is never quoted in its refusal", [fc.string({ maxLength: 40 })], ([password]) => {
     const said = why(password)
     // The refusal may quote a word of the password, if others know that word too.
     if (said !== undefined && password.length > 12) assert.notInclude(said, password)
   })
 
-  it("is judged in no time, however long it is", () => {
+  it("is checked quickly, however long it is", () => {
     assert.strictEqual(why("abc".repeat(341)), "is a run of the keyboard or the alphabet")
     assert.strictEqual(why("abc".repeat(100_000)), "has more than 1024 octets")
   })
@@ -84,7 +84,7 @@ describe("a new password", () => {
 
 describe("a recovery code", () => {
   prop(
-    "is read however it is typed",
+    "is accepted in every notation",
     [fc.uint8Array({ minLength: recoveryCodeSize, maxLength: recoveryCodeSize })],
     ([octets]) => {
       const code = recoveryCodeFrom(octets)
@@ -96,7 +96,7 @@ describe("a recovery code", () => {
     }
   )
 
-  it("is nothing else", () => {
+  it("is recognised in no other form", () => {
     for (const text of ["", "123456", "AAAAA-AAAA", "AAAAA-AAAAAA", "AAAAA-AAAA1"]) {
       assert.isUndefined(readRecoveryCode(text))
     }

@@ -89,11 +89,11 @@ const classes = Object.entries(AcmeErrors as { readonly [name: string]: unknown 
   (entry): entry is [string, FailureClass] => typeof entry[1] === "function" && entry[1].prototype instanceof Error
 )
 
-it("there are failures to speak of", () => assert.isAbove(classes.length, 25))
+it("there are many classes of failures to test", () => assert.isAbove(classes.length, 25))
 
 for (const [name, Failure] of classes) {
   describe(name, () => {
-    prop("is a problem of RFC 8555 with a status that fits, or of those without a type", [parts], ([given]) => {
+    prop("is a problem of RFC 8555 with a suitable status, or one of those without a type", [parts], ([given]) => {
       const failure = new Failure(given)
       const { status, type } = problemOf(failure)
       assert.isTrue(isAcmeError(failure))
@@ -108,13 +108,13 @@ for (const [name, Failure] of classes) {
       }
     })
 
-    prop("says something, and nothing of its cause", [parts], ([given]) => {
+    prop("has a text, which does not contain its cause", [parts], ([given]) => {
       const problem = problemOf(new Failure(given))
       assert.isAbove(problem.detail.length, 0)
       assert.notInclude(JSON.stringify(problem), "planted-cause")
     })
 
-    prop("is the same document when it has been sent or stored", [parts], ([given]) => {
+    prop("is the same document after it has been sent or stored", [parts], ([given]) => {
       const problem = problemOf(new Failure(given))
       assert.deepStrictEqual(JSON.parse(JSON.stringify(problem)), problem as unknown)
       const stored = problemColumn
@@ -123,7 +123,7 @@ for (const [name, Failure] of classes) {
       }
     })
 
-    prop("says when to ask again exactly where asking again helps", [parts], ([given]) => {
+    prop("says when to try again exactly if that helps", [parts], ([given]) => {
       const failure = new Failure(given)
       const seconds = retryAfter(failure)
       // A problem that is stored with an order has no Retry-After header. Its sentence names the time instead.
@@ -134,8 +134,8 @@ for (const [name, Failure] of classes) {
   })
 }
 
-describe("what is particular", () => {
-  it("a refused algorithm names those that are taken", () => {
+describe("particular problems", () => {
+  it("a refused algorithm comes with the accepted ones", () => {
     const { algorithms } = problemOf(
       new AcmeErrors.BadSignatureAlgorithm({ detail: "no", algorithms: ["ES256", "EdDSA"] })
     )
@@ -146,7 +146,7 @@ describe("what is particular", () => {
     assert.deepStrictEqual(problemOf(refused).identifier, refused.identifier)
   })
 
-  prop("a failed validation names the identifier and a problem of its own, never what was seen", [fc.domain()], (
+  prop("a failed validation names the identifier and has its own problem, without received data", [fc.domain()], (
     [name]
   ) => {
     for (
@@ -159,7 +159,7 @@ describe("what is particular", () => {
     }
   })
 
-  prop("several refusals are one problem with each of them, in order, and the highest of their statuses", [
+  prop("several refusals give one problem with each of them, in order, and the highest of their statuses", [
     fc.array(refusals, { minLength: 1, maxLength: 12 })
   ], ([several]) => {
     const problem: ProblemDocument = problemOf(new AcmeErrors.Compound({ parts: several }))
@@ -178,7 +178,7 @@ describe("what is particular", () => {
     assert.notProperty(problem, "identifier")
   })
 
-  it("nothing else passes for such a failure", () => {
+  it("no other value counts as such a failure", () => {
     for (
       const other of [undefined, null, "Malformed", 7, {}, new Error("x"), { _tag: "StorageFailed" }, { _tag: 7 }, {
         _tag: "toString"

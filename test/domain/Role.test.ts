@@ -7,13 +7,13 @@ const read = (...given: ReadonlyArray<string>) => Result.map(parseRoles(given), 
 describe("roles", () => {
   it("are all of them when none is named", () => assert.deepStrictEqual(read(), Result.succeed("acme,admin,worker")))
 
-  it("are named once each, in one order, however they were given", () => {
+  it("are named once each, in a fixed order, however they were given", () => {
     for (const given of [["worker,acme"], ["worker", "acme"], ["acme", "worker,acme"], [" worker , acme "]]) {
       assert.deepStrictEqual(read(...given), Result.succeed("acme,worker"), given.join(" | "))
     }
   })
 
-  it("no other word is one", () => {
+  it("have no other names", () => {
     for (const [word, ...given] of [["ACME", "ACME"], ["", ""], ["", "acme,"], ["x", "worker", "acme,x"]] as const) {
       assert.deepStrictEqual(parseRoles(given), Result.fail(word), given.join(" | "))
     }

@@ -42,7 +42,7 @@ describe.each(databases)("npm's acme-client over TLS, http-01, $name", ({ freshU
     await ground?.dispose()
   })
 
-  it("issues a certificate openssl accepts", async () => {
+  it("issues a certificate that openssl accepts", async () => {
     const chain = await issue(client, ["www.corp.example"])
     await verifyChain(chain, ground.server.caFile, "www.corp.example")
     assert.isTrue(ground.responder.requests.some(({ host }) => /^www\.corp\.example(:\d+)?$/.test(host)))
@@ -59,7 +59,7 @@ describe.each(databases)("npm's acme-client over TLS, http-01, $name", ({ freshU
     await verifyChain(await issue(rsa, ["rsa.corp.example"]), ground.server.caFile, "rsa.corp.example")
   })
 
-  it("renews with the same account, under another serial", async () => {
+  it("renews a certificate with the same account, and the new one has another serial number", async () => {
     const before = await issue(client, ["renewed.corp.example"])
     const account = client.getAccountUrl()
     const after = await issue(client, ["renewed.corp.example"])
@@ -74,7 +74,7 @@ describe.each(databases)("npm's acme-client over TLS, http-01, $name", ({ freshU
     assert.strictEqual(second.getAccountUrl(), first.getAccountUrl())
   })
 
-  it("tells a client whose answer is not served that the challenge failed", async () => {
+  it("reports a failed challenge to a client that does not serve the key authorization", async () => {
     const { message } = await failure(issue(client, ["unserved.corp.example"], false))
     assert.include(message, "unserved.corp.example")
     await ground.server.waitForEvent("challenge_failed", {
@@ -82,7 +82,7 @@ describe.each(databases)("npm's acme-client over TLS, http-01, $name", ({ freshU
     })
   })
 
-  it("refuses a wildcard while dns-01 is off, naming dns-01", async () => {
+  it("refuses a wildcard name while dns-01 is off, and the message names dns-01", async () => {
     const order = client.createOrder({ identifiers: [{ type: "dns", value: "*.corp.example" }] })
     assert.include((await failure(order)).message, "dns-01")
   })
@@ -95,14 +95,14 @@ describe.each(databases)("npm's acme-client over TLS, http-01, $name", ({ freshU
     assert.strictEqual((await client.deactivateAuthorization(authorization)).status, "deactivated")
   })
 
-  it("deactivates the account, which can do nothing more", async () => {
+  it("deactivates the account, which can then no longer be used", async () => {
     const leaving = await newClient(await acme.crypto.createPrivateEcdsaKey("P-256"))
     await issue(leaving, ["leaving.corp.example"])
     assert.strictEqual((await leaving.updateAccount({ status: "deactivated" })).status, "deactivated")
     await failure(leaving.createOrder({ identifiers: [{ type: "dns", value: "leaving.corp.example" }] }))
   })
 
-  it("ends in peace when asked to", async () => {
+  it("stops without an error when it is asked to", async () => {
     const { code } = await ground.server.stop("SIGTERM")
     assert.strictEqual(code, 0)
     await ground.server.restart()

@@ -50,8 +50,8 @@ afterAll(async () => {
   await ground?.dispose()
 })
 
-describe("the head of an answer", () => {
-  it("of every step of an issuance", async () => {
+describe("the headers of an answer", () => {
+  it("are complete for every step of an issuance", async () => {
     const registered = await post(session.directory.newAccount, { termsOfServiceAgreed: true })
     assert.strictEqual(registered.status, 201)
     session.kid = String(registered.headers.location)
@@ -93,7 +93,7 @@ describe("the head of an answer", () => {
     assert.strictEqual(chain.text.match(/BEGIN CERTIFICATE/g)?.length, 2)
   })
 
-  it("of resources without a signature", async () => {
+  it("are complete for resources that need no signature", async () => {
     const { directory, directoryUrl } = session
     for (const [method, status] of [["GET", 204], ["HEAD", 200]] as const) {
       const answer = await http.send(directory.newNonce, { method })
@@ -117,7 +117,7 @@ describe("the head of an answer", () => {
     assert.strictEqual(root.headers.location, "/health")
   })
 
-  it("of a request whose target is in absolute form is that of its path, signed or not, whatever host it names", async () => {
+  it("of a request whose target is an absolute URL depend on its path alone, signed or not, whatever host the URL names", async () => {
     const { host, port, pathname } = new URL(session.directory.newOrder)
     const asked = async (request: string) => await open(Number(port), request).ended
     const close = "Connection: close\r\n"
@@ -132,11 +132,11 @@ describe("the head of an answer", () => {
       `POST http://${host}${pathname} HTTP/1.1\r\nHost: evil.example\r\n${close}Content-Type: application/jose+json\r\n` +
         `Content-Length: ${Buffer.byteLength(jws)}\r\n\r\n${jws}`
     )
-    // The signature and its URL are good, so it is the order that is refused.
+    // The signature and its URL are correct, so the refusal is about the order.
     assert.match(posted, /^HTTP\/1\.1 400 [^]*An order names at least one identifier\./)
   })
 
-  it("forged hosts, methods and request ids change nothing", async () => {
+  it("do not change because of a forged host, method or request id", async () => {
     const forged = await http.send(session.directoryUrl, {
       headers: {
         "host": "evil.example",

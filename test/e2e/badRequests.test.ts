@@ -14,8 +14,8 @@ import { makeHttpClient } from "../support/Http.ts"
 import { leafOf } from "../support/Openssl.ts"
 
 /*
- * Every way a signed request can be wrong, one at a time, and the answer to it (docs/attacks.md, "JWS";
- * docs/protocol.md, "Signed requests"). One server runs through all of it.
+ * Every fault that a signed request can have, one at a time, and the answer to it (docs/attacks.md, "JWS";
+ * docs/protocol.md, "Signed requests"). All requests go to one server.
  */
 
 let ground: Ground
@@ -67,7 +67,7 @@ interface Row {
 }
 
 const malformed = (name: string, make: Row["make"]): Row => ({ name, make, type: "malformed", status: 400 })
-/** A kid that is the URL of no account here. */
+/** A kid that is not the URL of an account here. */
 const nobodys = (name: string, make: Row["make"]): Row => ({ name, make, type: "accountDoesNotExist", status: 400 })
 const badAlgorithm = (name: string, make: Row["make"]): Row => ({
   name,
@@ -113,7 +113,7 @@ const ill = Buffer.from([0x22, 0xff, 0xfe, 0x22])
 const anywhere: ReadonlyArray<Row> = [
   // the body
   malformed("an empty body", () => ({ body: () => "" })),
-  malformed("a body that is no JSON", () => ({ body: () => "protected=x&payload=y" })),
+  malformed("a body that is not JSON", () => ({ body: () => "protected=x&payload=y" })),
   malformed("a JSON array", () => ({ body: (good) => `[${good}]` })),
   malformed("a JSON text", () => ({ body: () => "\"jws\"" })),
   malformed("null", () => ({ body: () => "null" })),
@@ -173,14 +173,17 @@ const anywhere: ReadonlyArray<Row> = [
   unsupportedMedia("no media type", () => ({ contentType: null })),
   unsupportedMedia("application/json", () => ({ contentType: "application/json" })),
   unsupportedMedia("text/plain", () => ({ contentType: "text/plain" })),
-  unsupportedMedia("a media type that only begins right", () => ({ contentType: "application/jose+jsonx" })),
+  unsupportedMedia(
+    "a media type that is correct only at its beginning",
+    () => ({ contentType: "application/jose+jsonx" })
+  ),
   unsupportedMedia("a compressed body", () => ({
     headers: { "content-encoding": "gzip" },
     body: (good) => gzipSync(good)
   })),
 
   // the protected header
-  malformed("a protected header that is no JSON", () => ({ protectedText: () => "alg=ES256" })),
+  malformed("a protected header that is not JSON", () => ({ protectedText: () => "alg=ES256" })),
   malformed("an empty protected header", () => ({ protectedText: () => "" })),
   malformed("a protected header that is an array", () => ({ protectedText: (good) => JSON.stringify([good]) })),
   malformed("a protected header with invalid UTF-8", () => ({
@@ -197,7 +200,7 @@ const anywhere: ReadonlyArray<Row> = [
   malformed("crit empty", members({ crit: [] })),
   malformed("crit with b64", members({ crit: ["b64"], b64: false })),
   malformed("crit null", members({ crit: null })),
-  badAlgorithm("a member twice, the last one wrong", () => ({
+  badAlgorithm("a member twice, of which the last one is wrong", () => ({
     protectedText: (good) => `${JSON.stringify(good).slice(0, -1)},"alg":"none"}`
   })),
 
@@ -295,7 +298,7 @@ const anywhere: ReadonlyArray<Row> = [
 ]
 
 const payloads: ReadonlyArray<Row> = [
-  malformed("a payload that is no JSON", () => ({ payloadText: "identifiers=x" })),
+  malformed("a payload that is not JSON", () => ({ payloadText: "identifiers=x" })),
   malformed("a payload that is an array", () => ({ payloadText: "[]" })),
   malformed("a payload that is null", () => ({ payloadText: "null" })),
   malformed("a payload with invalid UTF-8", () => ({ payloadText: ill })),
@@ -394,11 +397,11 @@ const withJwk: ReadonlyArray<Row> = [
   badKey("RSA with exponent 1", rsaJwk((good) => ({ ...good, e: "AQ" }))),
   badKey("RSA with an even exponent", rsaJwk((good) => ({ ...good, e: "AQAC" }))),
   badKey("RSA of 16384 bits", rsaJwk((good) => ({ ...good, n: base64url.encode(Buffer.alloc(2048, 0xff)) }))),
-  badAlgorithm("jwk of the other type than alg", () => ({ key: stranger, header: { jwk: rsaSession.key.jwk } })),
+  badAlgorithm("a jwk of another type than alg", () => ({ key: stranger, header: { jwk: rsaSession.key.jwk } })),
   unauthorized("the signature of another key", () => ({ key: stranger, header: { jwk: session.key.jwk } }))
 ]
 
-/** The nonce still works: a request that is otherwise right is not answered badNonce. */
+/** The nonce still works: a correct request with this nonce is not answered badNonce. */
 const isUnspent = async (nonce: string, of = session): Promise<boolean> => {
   const answer = await of.postOnce(of.kid ?? "", undefined, { nonce })
   return problemType(answer) !== "badNonce"
@@ -439,7 +442,7 @@ const assertProblem = (answer: HttpAnswer, status: number, type: Row["type"]): v
   assert.isString(body.detail, said)
 }
 
-describe("a signed request with one thing wrong", () => {
+describe("a signed request with one fault", () => {
   describe("at newOrder, signed with a kid", () => {
     const target = (of: AcmeSession) => ({
       session: of,
@@ -484,7 +487,7 @@ describe("a signed request with one thing wrong", () => {
     })
 
     it.each(["jwk", "kid"] as const)(
-      "signed with a %s that is right: as far as looking for the certificate",
+      "signed with a correct %s: accepted until the look-up of the certificate",
       async (identify) => {
         const { payload, url } = target(session)
         const answer = await session.postOnce(url, payload, { identify })
@@ -530,7 +533,7 @@ describe("a signed request with one thing wrong", () => {
 
     it.each([...anywhere, ...payloads, ...withKid])("$name", (row) => tryRow(row, target))
 
-    it("with nothing wrong", async () => {
+    it("without a fault", async () => {
       for (const  of of[session, rsaSession]) {
         const { payload, session: mover, url } = target(of)
         const answer = await mover.postOnce(url, payload, { nonce: await of.nonce() })
@@ -539,7 +542,7 @@ describe("a signed request with one thing wrong", () => {
     })
   })
 
-  it("spends a nonce once only, of many tries at a time", async () => {
+  it("uses up a nonce only once, although many requests with it come at the same time", async () => {
     const nonce = await session.nonce()
     const tries = Array.from({ length: 50 }, () => session.postOnce(session.kid ?? "", undefined, { nonce }))
     const types = (await Promise.all(tries)).map((answer) => answer.status === 200 ? "ok" : problemType(answer))
@@ -547,7 +550,7 @@ describe("a signed request with one thing wrong", () => {
     assert.strictEqual(types.filter((type) => type === "badNonce").length, 49)
   })
 
-  it("bears thousands of bad signatures with one nonce, which then works once", async () => {
+  it("accepts a nonce once after thousands of requests with that nonce and a bad signature", async () => {
     const nonce = await session.nonce()
     for (let round = 0; round < 80; round++) {
       const answers = await Promise.all(
@@ -563,7 +566,7 @@ describe("a signed request with one thing wrong", () => {
   })
 })
 
-describe("a signed request with something odd but right", () => {
+describe("a signed request that is unusual but correct", () => {
   const accepted = (deviation: Deviation) => async () => {
     const answer = await session.postOnce(session.kid ?? "", undefined, deviation)
     assert.strictEqual(answer.status, 200, answer.text)
@@ -572,12 +575,12 @@ describe("a signed request with something odd but right", () => {
   it("an unknown header member", accepted({ header: { unknown: { deep: [1] } } }))
   it("b64 without crit", accepted({ header: { b64: true } }))
   it(
-    "a member twice, the last one right",
+    "a member twice, of which the last one is correct",
     accepted({
       protectedText: (good) => `{"alg":"none","url":"x",${JSON.stringify(good).slice(1)}`
     })
   )
-  it("a member of the payload twice: the last one counts", async () => {
+  it("a member of the payload twice, of which the last one counts", async () => {
     const list = (value: string) => JSON.stringify([{ type: "dns", value }])
     const answer = await session.postOnce(session.directory.newOrder, {}, {
       payloadText: `{"identifiers":${list("10.0.0.1")},"identifiers":${list("last.example")}}`
@@ -597,7 +600,7 @@ describe("a signed request with something odd but right", () => {
     await accepted({})()
   })
   it(
-    "the media type in another case, with a parameter",
+    "the media type in upper case, with a parameter",
     accepted({
       contentType: "Application/JOSE+JSON; charset=utf-8"
     })
@@ -628,7 +631,7 @@ describe("a signed request with something odd but right", () => {
   })
 })
 
-describe("a CSR that is not as it must be", () => {
+describe("a CSR with a fault", () => {
   const names = ["csr.example"]
   const extension = (id: string, value: Uint8Array) => der(0x30, oid(id), der(0x04, value))
   const good = () => Buffer.from(makeCsr({ names }).csr)
@@ -642,15 +645,15 @@ describe("a CSR that is not as it must be", () => {
     { name: "garbage", csr: () => Buffer.alloc(500, 0xa5) },
     { name: "an empty sequence", csr: () => der(0x30) },
     { name: "cut short", csr: () => good().subarray(0, -1) },
-    { name: "a byte too many", csr: () => Buffer.concat([good(), Buffer.alloc(1)]) },
+    { name: "an additional octet at the end", csr: () => Buffer.concat([good(), Buffer.alloc(1)]) },
     { name: "an indefinite length", csr: () => Buffer.concat([Buffer.from([0x30, 0x80]), good().subarray(4)]) },
     { name: "PEM", csr: () => Buffer.from(`-----BEGIN CERTIFICATE REQUEST-----\n${good().toString("base64")}\n`) },
     { name: "a signature that does not verify", csr: () => flipped(good().length - 10) },
     { name: "another name", csr: () => makeCsr({ names: ["other.example"] }).csr },
-    { name: "a name more", csr: () => makeCsr({ names: [...names, "more.example"] }).csr },
-    { name: "a wildcard more", csr: () => makeCsr({ names: [...names, "*.csr.example"] }).csr },
+    { name: "an additional name", csr: () => makeCsr({ names: [...names, "more.example"] }).csr },
+    { name: "an additional wildcard", csr: () => makeCsr({ names: [...names, "*.csr.example"] }).csr },
     { name: "neither SAN nor CN", csr: () => makeCsr({ names, withoutSan: true }).csr },
-    { name: "free text alone", csr: () => makeCsr({ names, commonNames: ["csr"], withoutSan: true }).csr },
+    { name: "only free text", csr: () => makeCsr({ names, commonNames: ["csr"], withoutSan: true }).csr },
     { name: "an empty SAN", csr: () => makeCsr({ names: [] }).csr },
     { name: "an address in the SAN", csr: () => makeCsr({ names, otherNames: [der(0x87, Buffer.alloc(4, 1))] }).csr },
     {
@@ -665,8 +668,11 @@ describe("a CSR that is not as it must be", () => {
         return makeCsr({ names, extensions: [extension("2.5.29.17", san)] }).csr
       }
     },
-    { name: "a foreign CN", csr: () => makeCsr({ names, commonNames: ["evil.example"] }).csr },
-    { name: "two CNs, one foreign", csr: () => makeCsr({ names, commonNames: ["csr.example", "evil.example"] }).csr },
+    { name: "a CN that is not in the order", csr: () => makeCsr({ names, commonNames: ["evil.example"] }).csr },
+    {
+      name: "two CNs, one of them not in the order",
+      csr: () => makeCsr({ names, commonNames: ["csr.example", "evil.example"] }).csr
+    },
     { name: "the account's own key", csr: () => makeCsr({ names, key: session.key.privateKey }).csr },
     {
       name: "RSA of 1024 bits",
@@ -688,7 +694,7 @@ describe("a CSR that is not as it must be", () => {
     { name: "SHA-1", csr: () => makeCsr({ names, digest: "sha1" }).csr }
   ]
 
-  it("is refused with its reason, and the order stays ready for a good one", async () => {
+  it("is refused with the reason, and the order stays ready for a correct one", async () => {
     const placed = await session.newOrder(names)
     const early = await session.finalize(placed.body, good())
     assertProblem(early, 403, "orderNotReady")
@@ -721,7 +727,7 @@ describe("a CSR that is not as it must be", () => {
   })
 })
 
-describe("everything else a client can get wrong", () => {
+describe("all other mistakes of a client", () => {
   const identifiers = (...values: ReadonlyArray<unknown>) => ({ identifiers: values })
   const dns = (value: unknown) => ({ type: "dns", value })
 
@@ -735,7 +741,7 @@ describe("everything else a client can get wrong", () => {
     { name: "an empty list", payload: identifiers(), status: 400, type: "malformed" },
     { name: "identifiers of another type", payload: { identifiers: "a.example" }, status: 400, type: "malformed" },
     { name: "a null identifier", payload: identifiers(null), status: 400, type: "malformed" },
-    { name: "a value that is no text", payload: identifiers(dns(7)), status: 400, type: "malformed" },
+    { name: "a value that is not a text", payload: identifiers(dns(7)), status: 400, type: "malformed" },
     {
       name: "an object for a value",
       payload: identifiers(dns({ value: "a.example" })),
@@ -743,7 +749,12 @@ describe("everything else a client can get wrong", () => {
       type: "malformed"
     },
     { name: "a value that is null", payload: identifiers(dns(null)), status: 400, type: "malformed" },
-    { name: "a type that is no text", payload: identifiers({ type: 7, value: "a.x" }), status: 400, type: "malformed" },
+    {
+      name: "a type that is not a text",
+      payload: identifiers({ type: 7, value: "a.x" }),
+      status: 400,
+      type: "malformed"
+    },
     {
       name: "101 identifiers",
       payload: identifiers(...Array.from({ length: 101 }, (_, index) => dns(`n${index}.example`))),
@@ -808,7 +819,7 @@ describe("everything else a client can get wrong", () => {
     assertProblem(await session.postOnce(session.directory.newOrder, payload), status, type)
   })
 
-  it("newOrder with a notAfter in the year 9999 is taken, and the certificate ends when it must", async () => {
+  it("newOrder accepts a notAfter in the year 9999, and the certificate ends no later than the profile allows", async () => {
     const names = ["far.example"]
     const placed = await session.newOrder(names, { notAfter: "9999-12-31T23:59:59Z" })
     await session.authorize(placed.body, ground.responder.tokens)
@@ -821,7 +832,7 @@ describe("everything else a client can get wrong", () => {
     assert.strictEqual(Date.parse(done.notAfter ?? ""), Date.parse(leaf.validTo))
   })
 
-  it("newOrder with several bad names tells of each", async () => {
+  it("newOrder with several bad names has a subproblem for each of them", async () => {
     const payload = identifiers(dns("*.a.example"), { type: "ip", value: "10.0.0.1" }, dns("b.example"))
     const answer = await session.postOnce(session.directory.newOrder, payload)
     assertProblem(answer, 403, "compound")
@@ -853,7 +864,7 @@ describe("everything else a client can get wrong", () => {
     assertProblem(await session.postOnce(session.kid ?? "", { status }), 400, "malformed")
   })
 
-  it("what is absent and what is another's look the same", async () => {
+  it("resources that do not exist and resources of other accounts get the same answer", async () => {
     const placed = await session.newOrder(["mine.example"])
     const other = await session.another()
     await other.register()
@@ -873,7 +884,7 @@ describe("everything else a client can get wrong", () => {
     }
   })
 
-  it("paths that are not exactly a route, and methods they do not know", async () => {
+  it("paths that are not exactly a route, and methods that the route does not accept", async () => {
     const http = makeHttpClient()
     try {
       const base = `${ground.server.baseUrl}/profile/default`
@@ -905,7 +916,7 @@ describe("everything else a client can get wrong", () => {
   })
 })
 
-it("after all that the same process still issues, and nothing went wrong inside it", async () => {
+it("the same process still issues after all these requests, and has logged no internal error", async () => {
   const issued = await session.issue(["after.example"], ground.responder.tokens)
   assert.include(issued.chain, "BEGIN CERTIFICATE")
   const health = await session.get(`${ground.server.baseUrl}/health`)

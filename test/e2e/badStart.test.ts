@@ -32,7 +32,7 @@ const config = (...lines: ReadonlyArray<string>) => (): ProcessOptions => ({
 
 const env = (variables: Readonly<Record<string, string>>) => (): ProcessOptions => ({ env: variables })
 
-/** Files for the CA pair, written after a sound pair was made. */
+/** Files that replace those of the CA pair, written after a correct pair was made. */
 const caPair = (spoil: (cert: string, key: string) => void) => (directory: string): ProcessOptions => {
   const [cert, key] = [join(directory, "ca.pem"), join(directory, "ca.key")]
   makeCa(cert, key, "Supplied CA")
@@ -45,7 +45,7 @@ const openssl = (...words: ReadonlyArray<string>) => execFileSync("openssl", wor
 const configuration: ReadonlyArray<Case> = [
   { name: "no file and no profile", code: invalid, says: [/profile/i, /enabled/], with: () => ({ config: null }) },
   {
-    name: "only a parked profile",
+    name: "only a profile that is turned off",
     code: invalid,
     says: [/profile/i],
     with: () => ({ config: "[profiles.default]\nenabled = false\n" })
@@ -84,7 +84,7 @@ const configuration: ReadonlyArray<Case> = [
     with: config("[nonce]", "ttl_seconds = 1.5")
   },
   {
-    name: "a number out of its range",
+    name: "a number outside its range",
     code: invalid,
     says: [/challenge\.http_01\.port/, /65536|65535/],
     with: config("[challenge.http_01]", "port = 65536")
@@ -114,7 +114,7 @@ const configuration: ReadonlyArray<Case> = [
     with: env({ ACME_SVC_SERVER__BIND_ADRESS: "127.0.0.1:0" })
   },
   {
-    name: "a page of one's own that does not compile, in its file and line",
+    name: "a custom page that does not compile, with its file and line",
     code: invalid,
     says: [/own\/jobs\.html:2: /, /own\/orders\.html:1: /],
     with: async (directory) => {
@@ -126,7 +126,7 @@ const configuration: ReadonlyArray<Case> = [
     }
   },
   {
-    name: "a folder of pages of one's own that is not there, by its key",
+    name: "a folder of custom pages that does not exist, with its key",
     code: invalid,
     says: [/admin\.template_dir: \S*own is no folder/],
     with: async () => {
@@ -150,7 +150,7 @@ const configuration: ReadonlyArray<Case> = [
     )
   },
   {
-    name: "a validation that may outlast its request",
+    name: "a validation that may take longer than its request",
     code: invalid,
     says: [/challenge\.timeout_ms/, /server\.request_timeout_ms/],
     with: config("[challenge]", "timeout_ms = 60000")
@@ -171,13 +171,13 @@ const configuration: ReadonlyArray<Case> = [
 
 const authority: ReadonlyArray<Case> = [
   {
-    name: "a CA key that is no PEM",
+    name: "a CA key that is not PEM",
     code: invalid,
     says: [/ca\.key/],
     with: caPair((_cert, key) => writeFileSync(key, "no key at all\n"))
   },
   {
-    name: "a CA key cut short",
+    name: "a truncated CA key",
     code: invalid,
     says: [/ca\.key/],
     with: caPair((_cert, key) => writeFileSync(key, "-----BEGIN PRIVATE KEY-----\nMIGH\n-----END PRIVATE KEY-----\n"))
@@ -192,13 +192,13 @@ const authority: ReadonlyArray<Case> = [
     })
   },
   {
-    name: "a CA key of a foreign kind",
+    name: "a CA key of an unsupported type",
     code: invalid,
     says: [/ca\.key|ca\.pem/],
     with: caPair((_cert, key) => openssl("genpkey", "-algorithm", "ED25519", "-out", key))
   },
   {
-    name: "a CA key that does not fit its certificate",
+    name: "a CA key that does not belong to its certificate",
     code: invalid,
     says: [/ca\.key/, /ca\.pem|certificate/i],
     with: caPair((cert, key) => makeCa(`${cert}.other`, key, "Another CA"))
@@ -213,7 +213,7 @@ const authority: ReadonlyArray<Case> = [
     }
   },
   {
-    name: "a certificate that is no CA",
+    name: "a certificate that is not a CA",
     code: invalid,
     says: [/ca\.pem/],
     with: (directory) => {
@@ -233,7 +233,7 @@ const authority: ReadonlyArray<Case> = [
     })
   },
   {
-    // Nobody can open this file, not even root.
+    // No user can open this file, not even root.
     name: "a CA key that cannot be opened",
     code: invalid,
     says: [/ca\.key/],
@@ -274,7 +274,7 @@ const host: ReadonlyArray<Case> = [
     }
   },
   {
-    name: "a certificate of the PostgreSQL server's CA that is not there",
+    name: "a file of the PostgreSQL server's CA that does not exist",
     code: failed,
     says: [/database\.url/, /nowhere\/root\.pem/],
     with: env({ ACME_SVC_DATABASE__URL: "postgres://acme:hunter2@127.0.0.1/acme?sslrootcert=nowhere/root.pem" })
@@ -286,7 +286,7 @@ const host: ReadonlyArray<Case> = [
     with: env({ ACME_SVC_DATABASE__URL: "sqlite://nowhere/acme.db" })
   },
   {
-    name: "a SQLite file that is none",
+    name: "a file that is not a SQLite database",
     code: failed,
     says: [/acme\.db/],
     with: (directory) => {
@@ -318,7 +318,7 @@ const check = async ({ code, says, with: arrange }: Case): Promise<void> => {
   assert.isFalse(finished.records.some(({ fields }) => fields["event"] === "server_listening"))
 }
 
-describe("serve refuses to start, naming the cause", () => {
+describe("serve refuses to start, and the message names the cause", () => {
   beforeAll(builtServer)
 
   describe("configuration", () => {
@@ -332,7 +332,7 @@ describe("serve refuses to start, naming the cause", () => {
   describe("host and command line", () => {
     it.each(host)("$name", check)
 
-    it("a port already taken", async () => {
+    it("a port that is already in use", async () => {
       const port = await freePort()
       const taken = createServer()
       await new Promise<void>((done) => taken.listen(port, "127.0.0.1", done))

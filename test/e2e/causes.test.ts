@@ -143,13 +143,13 @@ const causes: ReadonlyArray<readonly [cause: string, AcmeError["_tag"], () => Pr
     await session.postOnce(session.kid ?? "", undefined, { nonce })
     return { answer: await session.postOnce(session.kid ?? "", undefined, { nonce }) }
   }],
-  ["an order of nobody", "NotFound", async () => ({
+  ["an order that does not exist", "NotFound", async () => ({
     answer: await session.postOnce(`${session.directoryUrl.replace("/directory", "/order/")}nothing`)
   })],
-  ["a path that is none", "NoSuchPath", async () => ({
+  ["a path that does not exist", "NoSuchPath", async () => ({
     answer: await http.send(session.directoryUrl.replace("/directory", "/nothing"))
   })],
-  ["a method that is not taken", "MethodNotAllowed", async () => ({
+  ["a method that the route does not accept", "MethodNotAllowed", async () => ({
     answer: await http.send(session.directoryUrl, { method: "DELETE" })
   })],
   ["a body of another type", "UnsupportedMediaType", async () => ({
@@ -176,7 +176,7 @@ const causes: ReadonlyArray<readonly [cause: string, AcmeError["_tag"], () => Pr
     const bound = await AcmeSession.open(ground.server.profileUrl("bound"), { http, key: await makeAcmeKey() })
     return { answer: await bound.postOnce(bound.directory.newAccount, { termsOfServiceAgreed: true }) }
   }],
-  ["a contact that nobody can write to", "InvalidContact", async () => {
+  ["a contact that no mail can reach", "InvalidContact", async () => {
     const other = await AcmeSession.open(ground.server.directoryUrl, { http, key: await makeAcmeKey() })
     return { answer: await other.postOnce(other.directory.newAccount, { contact: ["mailto:admin@localhost"] }) }
   }],
@@ -199,7 +199,7 @@ const causes: ReadonlyArray<readonly [cause: string, AcmeError["_tag"], () => Pr
     await small.authorize(body, new Map())
     return { answer: await small.finalize(body, makeCsr({ names: ["other.example"] }).csr) }
   }],
-  ["a reason that is none", "BadRevocationReason", async () => {
+  ["a reason that does not exist", "BadRevocationReason", async () => {
     const { revoke } = await issued()
     return { answer: await revoke(7) }
   }],
@@ -276,7 +276,7 @@ const entered = async (username: string) => {
 
 /** The causes of refusals of operators, each with its refusal. */
 const refusals: ReadonlyArray<readonly [cause: string, OperatorError["_tag"], () => Promise<Tried>]> = [
-  ["a name of nobody", "InvalidCredentials", async () => ({
+  ["an unknown name", "InvalidCredentials", async () => ({
     answer: await signIn("nobody", password),
     holds: "unknown_user"
   })],
@@ -285,7 +285,7 @@ const refusals: ReadonlyArray<readonly [cause: string, OperatorError["_tag"], ()
     holds: "wrong_password"
   })],
   ["no session", "SessionInvalid", async () => ({ answer: await http.send(`${admin}/api/orders`) })],
-  ["a token that is none", "SessionInvalid", async () => ({
+  ["an unknown token", "SessionInvalid", async () => ({
     answer: await http.send(`${admin}/api/orders`, { headers: { authorization: "Bearer acme_nothing" } }),
     holds: "malformed"
   })],
@@ -334,7 +334,7 @@ const recorded = async (answer: HttpAnswer, told: ReadonlyArray<Told>, holds = "
 
 const declared = (of: ReadonlyArray<CauseRecord> | undefined): ReadonlyArray<Told> => of ?? []
 
-describe("the log has the record that is documented", () => {
+describe("the log has the record that the documentation names", () => {
   it.each(causes)("of a request: %s", async (_, tag, provoke) => {
     const { answer, holds } = await provoke()
     const failure = problemType(answer) ?? "none"
@@ -342,7 +342,7 @@ describe("the log has the record that is documented", () => {
     await recorded(answer, recordsOf(tag), holds)
   })
 
-  it.each(validations)("of a validation: %s, which a client is told as %s", async (reason, tag, type, prepare) => {
+  it.each(validations)("of a validation: %s, which a client sees as %s", async (reason, tag, type, prepare) => {
     const { cookie } = await entered("vera")
     const { name, order, url } = await validated(type, prepare)
     const told = recordsOf(tag).find(({ cause }) => cause === reason)

@@ -80,7 +80,7 @@ describe.each(databases)("npm's acme-client, dns-01 and tls-alpn-01, $name", ({ 
     alpn?.close()
   })
 
-  it("dns-01 proves a wildcard and its base side by side", async () => {
+  it("dns-01 proves a wildcard name and its base name in one order", async () => {
     const chain = await issue("dns-01", ["*.wild.corp.example", "wild.corp.example"])
     await verifyChain(chain, ground.server.caFile, "wild.corp.example")
     await verifyChain(chain, ground.server.caFile, "below.wild.corp.example")
@@ -94,7 +94,7 @@ describe.each(databases)("npm's acme-client, dns-01 and tls-alpn-01, $name", ({ 
     assert.isTrue(ground.server.records().some(({ fields }) => fields["event"] === "challenge_tls_alpn_01_matched"))
   })
 
-  it("a wildcard's authorization says so and offers dns-01 alone", async () => {
+  it("the authorization of a wildcard name says so and offers only dns-01", async () => {
     const identifiers = [{ type: "dns" as const, value: "*.only.corp.example" }]
     const [authorization] = await client.getAuthorizations(await client.createOrder({ identifiers }))
     assert.deepStrictEqual(authorization?.identifier, { type: "dns", value: "only.corp.example" })
@@ -118,7 +118,7 @@ describe.each(databases)("npm's acme-client, dns-01 and tls-alpn-01, $name", ({ 
         says: /did not speak the validation protocol at port \d+;/
       }
     ] as const
-  )("a failed $type is told as $error, and nothing of what was seen", async ({ error, name, says, type }) => {
+  )("a failed $type is reported as $error, without the received data", async ({ error, name, says, type }) => {
     ground.dns.zone.set("_acme-challenge.wrong.corp.example", { TXT: ["planted-one", "planted-two"] })
     ground.dns.zone.set("_acme-challenge.broken.corp.example", { rcode: "SERVFAIL" })
     const order = await client.createOrder({ identifiers: [{ type: "dns", value: name }] })

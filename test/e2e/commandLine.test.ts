@@ -13,13 +13,13 @@ const program = resolve(import.meta.dirname, "../../dist/main.js")
 describe("the command line", () => {
   beforeAll(builtServer)
 
-  it("says its version, without a configuration", async () => {
+  it("prints its version without a configuration", async () => {
     const { code, stderr, stdout } = await runToEnd(["--version"], { config: null })
     assert.deepStrictEqual([code, stderr], [0, ""])
     assert.match(stdout, /^acme-svc \d+\.\d+\.\d+\n$/)
   })
 
-  it("prints its manual page: every command, each line text or a request of roff", async () => {
+  it("prints its manual page: every command, and each line is text or a request of roff", async () => {
     const { code, stderr, stdout } = await runToEnd(["man"], { config: null })
     assert.deepStrictEqual([code, stderr], [0, ""])
     assert.match(stdout, /^\.TH ACME\\-SVC 1 "" "acme\\-svc \d/)
@@ -30,7 +30,7 @@ describe("the command line", () => {
     }
   })
 
-  it("helps with every command: an example and the exit codes, and no flag that is not there", async () => {
+  it("has help for every command, with an example, the exit codes and only flags that exist", async () => {
     const { code, stdout } = await runToEnd(["--help"], { config: null })
     assert.strictEqual(code, 0)
     for (
@@ -47,7 +47,7 @@ describe("the command line", () => {
     { flags: [], env: {}, coloured: false },
     { flags: ["--color", "never"], env: { NO_COLOR: undefined, FORCE_COLOR: "1" }, coloured: false },
     { flags: ["--color", "always"], env: { NO_COLOR: "1" }, coloured: true }
-  ])("colours as asked: $flags, $env", async ({ coloured, env, flags }) => {
+  ])("uses colours as requested: $flags, $env", async ({ coloured, env, flags }) => {
     const help = await commandLine(["--help", ...flags], { config: null, env })
     assert.strictEqual(help.stdout.includes(escape), coloured)
   })
@@ -65,14 +65,14 @@ describe("the command line", () => {
     { words: ["filter", "explain", "--identifier", "a..b"], names: "--identifier" },
     { words: ["filter", "explain", "--account-id", "7"], names: "--account-id" },
     { words: ["completions", "tcsh"], names: "bash" }
-  ])("refuses $words with exit 2, naming it", async ({ names, words }) => {
+  ])("refuses $words with exit 2 and names the fault", async ({ names, words }) => {
     const { code, stderr, stdout } = await commandLine(words)
     assert.strictEqual(code, 2, stderr)
     assert.match(stderr, new RegExp(names))
     assert.strictEqual(stdout, "")
   })
 
-  it("tells errors as JSON too, on stderr", async () => {
+  it("reports errors as JSON on stderr if JSON is asked for", async () => {
     const { code, stderr, stdout } = await commandLine(["profile", "list", "--json"], { config: null })
     assert.deepStrictEqual([code, stdout], [3, ""])
     const said = JSON.parse(stderr) as { readonly error: string; readonly message: string }
@@ -80,7 +80,7 @@ describe("the command line", () => {
     assert.match(said.message, /profile/)
   })
 
-  it("lists profiles, for people and as JSON", async () => {
+  it("lists profiles as a table and as JSON", async () => {
     const config = [
       "[profiles.web]",
       "enabled = true",
@@ -109,7 +109,7 @@ describe("the command line", () => {
     ])
   })
 
-  it("ends quietly when nobody reads its output", async () => {
+  it("ends without an error when nobody reads its output", async () => {
     const child = spawn("bash", [
       "-c",
       `"${runtime}" "${program}" completions bash | true; exit "\${PIPESTATUS[0]}"`
@@ -132,14 +132,14 @@ describe("the command line", () => {
     if (shell === "bash") execFileSync("bash", ["-n"], { input: stdout })
   })
 
-  it("init names the file it may not write, with exit 1", async () => {
+  it("init names the file that it may not write, and exits with 1", async () => {
     const config = "[profiles.default]\nenabled = true\n[signer.local_ca]\nkey_path = \"no/such/folder/ca.key\"\n"
     const { code, stderr } = await commandLine(["init"], { config })
     assert.strictEqual(code, 1)
     assert.match(stderr, /signer\.local_ca: .*no\/such\/folder\/ca\.key cannot be written: no such file or directory\./)
   })
 
-  it("init leaves nothing behind of what it could not complete", async () => {
+  it("init removes its files if it cannot complete", async () => {
     const directory = freshDirectory()
     const config = "[profiles.default]\nenabled = true\n[signer.local_ca]\ncert_path = \"absent/ca.pem\"\n"
     assert.strictEqual((await commandLine(["init"], { config, directory })).code, 1)
@@ -147,7 +147,7 @@ describe("the command line", () => {
     assert.isEmpty(readdirSync(directory).filter((name) => name.startsWith(".")))
   })
 
-  it("writes what holds secrets for its owner alone", async () => {
+  it("makes files with secrets readable by their owner only", async () => {
     const directory = freshDirectory()
     const { code, stderr } = await commandLine(["init"], { config: null, directory })
     assert.strictEqual(code, 0, stderr)
@@ -160,7 +160,7 @@ describe("the command line", () => {
 describe.each(databases)("migrate and health, $name", ({ freshUrl }) => {
   beforeAll(builtServer)
 
-  it("migrate brings the schema up to date once; --check says whether it is, and changes nothing", async () => {
+  it("migrate updates the schema once, and --check reports whether it is current without a change", async () => {
     const env = { ACME_SVC_DATABASE__URL: await freshUrl() }
     const run = (...flags: ReadonlyArray<string>) => commandLine(["migrate", ...flags], { env })
     const behind = await run("--check", "--json")
@@ -175,7 +175,7 @@ describe.each(databases)("migrate and health, $name", ({ freshUrl }) => {
     assert.strictEqual((await run()).stdout, "0 migration(s) applied.\n")
   })
 
-  it("commands that read make no file of a database that is not there", async () => {
+  it("commands that only read do not create a missing database file", async () => {
     const directory = freshDirectory()
     const run = (...words: ReadonlyArray<string>) => commandLine(words, { directory })
     assert.strictEqual((await run("migrate", "--check")).code, 3)
@@ -191,7 +191,7 @@ describe.each(databases)("migrate and health, $name", ({ freshUrl }) => {
     assert.deepStrictEqual(readdirSync(directory).filter((name) => name !== "config.toml"), [])
   })
 
-  it("health is silent: 0 while the service runs, 1 before and after", async () => {
+  it("health prints nothing and returns 0 while the service runs, and 1 before and after", async () => {
     const [databaseUrl, port, directory] = [await freshUrl(), await freePort(), freshDirectory()]
     const env = {
       ACME_SVC_DATABASE__URL: databaseUrl,
@@ -214,7 +214,7 @@ describe.each(databases)("migrate and health, $name", ({ freshUrl }) => {
     assert.deepStrictEqual(await both(), [1, 1])
   })
 
-  it("an exception that reaches nobody ends the service in order, told of and with exit 1", async () => {
+  it("an exception that no code catches ends the service in order, is logged, and the exit code is 1", async () => {
     const directory = freshDirectory()
     writeFileSync(
       join(directory, "fault.mjs"),

@@ -74,7 +74,7 @@ describe("in bash", () => {
     }
   })
 
-  it("a word that has begun is completed, and so is what stands behind help and global flags", () => {
+  it("completes a word that has begun, and the words after help and after global flags", () => {
     assert.deepStrictEqual(offeredByBash("ord"), ["order"])
     assert.deepStrictEqual(offeredByBash("order", "li"), ["list"])
     assert.deepStrictEqual(offeredByBash("--color", "never", "order", "ch"), ["chain"])
@@ -94,7 +94,7 @@ const offeredByElvish = (...words: ReadonlyArray<string>): ReadonlyArray<string>
 }
 
 describe.skipIf(!isInstalled("elvish"))("in elvish", () => {
-  it("a place offers its commands and flags, a flag its words, and whatever takes any text nothing", () => {
+  it("offers commands and flags at each place, the values of a flag after it, and nothing where any text is allowed", () => {
     assert.includeMembers([...offeredByElvish("")], ["order", "--json"])
     assert.includeMembers([...offeredByElvish("order", "")], ["list", "show"])
     assert.includeMembers([...offeredByElvish("help", "order", "")], ["list", "show"])
@@ -104,7 +104,7 @@ describe.skipIf(!isInstalled("elvish"))("in elvish", () => {
 })
 
 describe("in PowerShell", () => {
-  it("the script has every place with its commands and flags, and every word of a flag", () => {
+  it("has every place with its commands and flags, and every value of a flag", () => {
     const script = readFileSync(join(directory, "powershell"), "utf8")
     for (const { args, children, flags, path } of nodesOf(root)) {
       const place = path.slice(1).map((word) => ` ${word}`).join("")
@@ -120,7 +120,7 @@ describe("in PowerShell", () => {
 })
 
 describe.skipIf(!isInstalled("pwsh"))("in PowerShell that is installed", () => {
-  it("a line is completed", () => {
+  it("completes a line", () => {
     const offered = (line: string) => {
       const ask = `[System.Management.Automation.CommandCompletion]::CompleteInput('${line}', ${line.length}, $null)`
       return runIn("pwsh", `Get-Content -Raw powershell | Invoke-Expression; ${ask}.CompletionMatches.CompletionText`)
@@ -131,7 +131,7 @@ describe.skipIf(!isInstalled("pwsh"))("in PowerShell that is installed", () => {
 })
 
 describe.skipIf(!isInstalled("zsh"))("in zsh", () => {
-  it("the script is read, and offers words with what they do", () => {
+  it("loads the script, which offers words with their descriptions", () => {
     const offered = (words: string, at: number) =>
       runIn(
         "zsh",
@@ -144,7 +144,7 @@ describe.skipIf(!isInstalled("zsh"))("in zsh", () => {
 })
 
 describe.skipIf(!isInstalled("fish"))("in fish", () => {
-  it("the script is read, and offers words with what they do", () => {
+  it("loads the script, which offers words with their descriptions", () => {
     const offered = (line: string) => runIn("fish", `source ./fish; complete -C '${line}'`)
     assert.include(offered("acme-svc ord"), "order\tOrders and their certificates")
     assert.include(offered("acme-svc order list --lim"), "--limit\tRows to print, at most 10000")

@@ -9,7 +9,7 @@ import { verifyChain } from "../support/Openssl.ts"
 import type { Raw } from "../support/RawClient.ts"
 import { drip, open } from "../support/RawClient.ts"
 
-/* Slow heads, slow bodies, 5000 idle connections and the like (docs/attacks.md, "HTTP surface"). */
+/* Slow heads, slow bodies, 5000 idle connections and similar attacks (docs/attacks.md, "HTTP surface"). */
 
 /**
  * Most of this test waits for the service's time limits, which are the same over TLS, so TLS belongs to the full run.
@@ -38,7 +38,7 @@ describe.each(ways)("connections, TLS $tls", ({ tls }) => {
     await ground?.dispose()
   })
 
-  it("closes who says nothing, while others are served", async () => {
+  it("closes connections that send nothing, while others are served", async () => {
     const silent = Array.from({ length: 100 }, () => open(ground.server.port))
     await issues("beside-silence.example")
     await Promise.all(silent.map(({ ended }) => ended))
@@ -47,7 +47,7 @@ describe.each(ways)("connections, TLS $tls", ({ tls }) => {
   // Octets sent before TLS say nothing about HTTP, so these tests are only for plain connections.
   const plainIt = tls ? () => undefined : it
 
-  plainIt("closes who sends head or body too slowly, while others are served", async () => {
+  plainIt("closes connections that send the head or the body too slowly, while others are served", async () => {
     const { port } = ground.server
     const path = new URL(session.directory.newOrder).pathname
     const post = `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/jose+json\r\n`
@@ -67,7 +67,7 @@ describe.each(ways)("connections, TLS $tls", ({ tls }) => {
     }
   })
 
-  it("bears 5000 idle connections; who has a connection is served, and everybody is afterwards", async () => {
+  it("holds 5000 idle connections: connected clients are served meanwhile, and everybody is served afterwards", async () => {
     const idle: Array<Raw> = []
     const flood = async () => {
       // The connections come in waves. Each wave is accepted before the next begins, because nothing closes connections
@@ -88,7 +88,7 @@ describe.each(ways)("connections, TLS $tls", ({ tls }) => {
     await issues("after-idleness.example")
   })
 
-  plainIt("ends what is no HTTP/1.1, and does nothing of it", async () => {
+  plainIt("closes connections that do not speak HTTP/1.1, and does nothing that they ask for", async () => {
     const get = `GET ${new URL(session.directoryUrl).pathname} HTTP/1.1`
     const post = `POST ${new URL(session.directory.newOrder).pathname} HTTP/1.1\r\nHost: x\r\n`
     const type = "Content-Type: application/jose+json\r\n"
@@ -112,7 +112,7 @@ describe.each(ways)("connections, TLS $tls", ({ tls }) => {
     await issues("after-oddities.example")
   })
 
-  it("a flood of HEAD newNonce: every answer has a nonce of its own, and who issues is served", async () => {
+  it("answers a flood of HEAD newNonce with a different nonce each, and serves a client that issues meanwhile", async () => {
     const http = makeHttpClient()
     try {
       const seen = new Set<string>()
@@ -131,7 +131,7 @@ describe.each(ways)("connections, TLS $tls", ({ tls }) => {
     }
   })
 
-  it("the process is well, has nothing to complain of, and ends although somebody says nothing", async () => {
+  it("leaves the process healthy, with no error in its log, and it ends although an idle connection is open", async () => {
     const health = await session.get(`${ground.server.baseUrl}/health`)
     assert.deepEqual(health.json, { healthy: true })
     const errors = ground.server.records().filter(({ level }) => level === "error")

@@ -70,7 +70,7 @@ const misbehaviours: ReadonlyArray<{
 const profileFor = (name: string, script: string, more = "") =>
   `[profiles.${name}.signer]\nbackend = "custom"\n[profiles.${name}.signer.custom]\nscript_path = "${script}"\n${more}\n`
 
-describe("the recipe with OpenSSL, asked directly", () => {
+describe("the recipe with OpenSSL, when it is called directly", () => {
   const run = promisify(execFile)
   const asked = async (directory: string, orderId: string, csr: Buffer) => {
     const env = {
@@ -86,7 +86,7 @@ describe("the recipe with OpenSSL, asked directly", () => {
     return (await asking).stdout
   }
 
-  it("gives an order one certificate, however often and from however many it is asked", async () => {
+  it("gives an order one certificate, although it is called several times and at the same time", async () => {
     const directory = freshDirectory()
     const { csr } = makeCsr({ names: ["a.example"] })
     const [order, other] = ["01890000-0000-7000-8000-000000000001", "01890000-0000-7000-8000-000000000002"]
@@ -102,7 +102,7 @@ describe("the recipe with OpenSSL, asked directly", () => {
     assert.sameMembers(readdirSync(join(directory, "issued")), [order, other])
   })
 
-  it("takes no path for an order's id", async () => {
+  it("rejects an order id that is a path", async () => {
     const { csr } = makeCsr({ names: ["a.example"] })
     for (const id of ["../ca.key", "a/b", ".new", ""]) {
       const refused: unknown = await asked(freshDirectory(), id, csr).catch((error: unknown) => error)
@@ -164,7 +164,7 @@ describe.each(databases)("a script that signs on $name", (backend) => {
     return session.awaitOrder(url, ["valid", "invalid"])
   }
 
-  it("has its certificates stored, revoked and listed: the recipe with OpenSSL", async () => {
+  it("the recipe with OpenSSL: the service stores, revokes and lists its certificates", async () => {
     const session = await sessionAt("default")
     const order = await finalized(session, "a.example", "b.example")
     assert.strictEqual(order.status, "valid")
@@ -195,7 +195,7 @@ describe.each(databases)("a script that signs on $name", (backend) => {
     session.close()
   })
 
-  it("that fails to revoke keeps the certificate as it was; asked again it is revoked, and the command waits for that", async () => {
+  it("a failed revocation leaves the certificate unrevoked; a second request revokes it, and the command waits for that", async () => {
     const session = await sessionAt("flaky")
     const order = await finalized(session, "a.example")
     const leaf = new X509Certificate(await session.download(order.certificate ?? ""))
@@ -220,7 +220,7 @@ describe.each(databases)("a script that signs on $name", (backend) => {
     session.close()
   })
 
-  it("that signed for an order that ended has its certificate revoked, once for each order", async () => {
+  it("a certificate that was signed for an order that ended is revoked, once for each order", async () => {
     const banner = await sessionAt("banner")
     const refused = await finalized(banner, "banner.example")
     assert.strictEqual(refused.error?.type, "urn:ietf:params:acme:error:serverInternal")
@@ -251,7 +251,7 @@ describe.each(databases)("a script that signs on $name", (backend) => {
     slow.close()
   })
 
-  it("may misbehave: the order ends, nothing is stored, and nothing of it is left running", async () => {
+  it("a script that misbehaves: the order ends, nothing is stored, and no process of it is left", async () => {
     const ended = await Promise.all(misbehaviours.map(async ({ name }) => {
       const session = await sessionAt(name)
       const order = await finalized(session, `${name}.example`)

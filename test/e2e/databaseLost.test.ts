@@ -6,7 +6,7 @@ import { builtServer, freshDirectory } from "../support/Databases.ts"
 import { startServer } from "../support/Server.ts"
 import type { Server } from "../support/Server.ts"
 
-describe("a database file that is taken away", () => {
+describe("a database file that is deleted while the service runs", () => {
   const directory = freshDirectory()
   const running: Array<Server> = []
   beforeAll(builtServer)
@@ -14,7 +14,7 @@ describe("a database file that is taken away", () => {
     for (const server of running) await server.dispose()
   })
 
-  it("ends the process with its reason; the next start refuses an empty one until it is told to accept it", async () => {
+  it("ends the process, which logs the reason; the next start refuses an empty database unless a flag accepts it", async () => {
     const first = await startServer({ directory })
     running.push(first)
     for (const suffix of ["", "-wal", "-shm"]) rmSync(join(directory, `sqlite.db${suffix}`), { force: true })

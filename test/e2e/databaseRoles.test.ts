@@ -72,7 +72,7 @@ describe("a database role for each process", () => {
     await owner.end()
   })
 
-  it("lets each of them do its work, and nothing of another's", async () => {
+  it("allows each process its own work and not the work of the others", async () => {
     await start("acme_worker", "worker", "job_runner_started")
     const front = await start("acme_front", "acme", "server_listening")
     await start("acme_admin", "admin", "admin_listening")

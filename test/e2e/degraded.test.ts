@@ -14,7 +14,7 @@ import { makeHttpClient } from "../support/Http.ts"
 import { patienceMs } from "../support/Patience.ts"
 
 /*
- * A profile whose CA has expired or is missing is served without issuance, and the others as usual
+ * A profile whose CA has expired or is missing is served but does not issue. The other profiles work as usual
  * (docs/decisions/degraded-profiles.md).
  */
 
@@ -74,7 +74,7 @@ describe.each(databases)("profiles that the world keeps from issuing, on $name",
 
   const profiles = ["ended", "gone"] as const
 
-  it("start all the same, and are told of", async () => {
+  it("do not prevent the start, and the log and the metrics report them", async () => {
     for (const profile of profiles) {
       const { fields } = await ground.server.waitForEvent("profile_degraded", {
         where: (record) => record.fields["profile"] === profile
@@ -90,7 +90,7 @@ describe.each(databases)("profiles that the world keeps from issuing, on $name",
     }, { timeout: patienceMs, interval: 200 })
   })
 
-  it("take no orders, in words, while the others issue", async () => {
+  it("refuse orders with an explanation, while the others issue", async () => {
     for (const profile of profiles) {
       const session = await AcmeSession.open(urlOf(profile, "/directory"))
       await session.register()
@@ -106,7 +106,7 @@ describe.each(databases)("profiles that the world keeps from issuing, on $name",
     await session.issue(["b.example"], ground.responder.tokens)
   })
 
-  it("go on with their lists and certificates", async () => {
+  it("still serve their revocation lists and certificates", async () => {
     assert.strictEqual((await http.send(urlOf("ended", "/crl"))).status, 200)
     for (const profile of profiles) {
       assert.strictEqual((await http.send(urlOf(profile, "/ca.pem"))).status, 200)
@@ -114,7 +114,7 @@ describe.each(databases)("profiles that the world keeps from issuing, on $name",
     }
   })
 
-  it("are named by config check, which passes", async () => {
+  it("are named by config check, which still succeeds", async () => {
     const checked = await commandLine(["config", "check"], {
       directory: ground.server.directory,
       config: null,
@@ -140,7 +140,7 @@ describe.each(databases)("profiles that the world keeps from issuing, on $name",
     await session.issue(["d.example"], ground.responder.tokens)
   })
 
-  it("are no reload's doing: one that would degrade a profile that works is refused as a whole", async () => {
+  it("never result from a reload: a reload that would degrade a working profile is refused completely", async () => {
     const { directory } = ground.server
     const written = readFileSync(join(directory, "config.toml"), "utf8")
     writeFileSync(

@@ -107,7 +107,7 @@ describe.each(databases)("eab commands, $name", ({ freshUrl }) => {
     assert.strictEqual((await commands.run("migrate")).code, 0)
   })
 
-  it("need a current schema, and do not make one", async () => {
+  it("need a current schema, and do not migrate it", async () => {
     const behind = new Commands(await freshUrl())
     for (
       const words of [["create", "--label", "a"], ["list"], ["show", nobody], ["revoke", nobody], [
@@ -119,7 +119,7 @@ describe.each(databases)("eab commands, $name", ({ freshUrl }) => {
     assert.strictEqual((await behind.run("migrate", "--check")).code, 3)
   })
 
-  it("list shows them newest first, in pages, and by status", async () => {
+  it("list shows credentials newest first, in pages, and by status", async () => {
     const listing = new Commands(await freshUrl())
     await listing.run("migrate")
     assert.strictEqual(await listing.succeed("eab", "list"), "0 of 0 row(s).\n")
@@ -150,7 +150,7 @@ describe.each(databases)("eab commands, $name", ({ freshUrl }) => {
     await listing.refused(2, "eab", "list", "--limit", "many")
   })
 
-  it("show and revoke print the credential; revoking again is nothing to do", async () => {
+  it("show and revoke print the credential, and a second revocation changes nothing", async () => {
     const { hmacKey, kid } = await commands.create("--label", "shown")
     const shown = await commands.succeed("eab", "show", kid)
     assert.match(
@@ -164,7 +164,7 @@ describe.each(databases)("eab commands, $name", ({ freshUrl }) => {
     assert.notInclude(commands.said.join(""), hmacKey)
   })
 
-  it("delete asks, and where nobody can be asked it takes --yes", async () => {
+  it("delete asks first, and needs --yes if there is no terminal to ask at", async () => {
     const { kid } = await commands.create("--label", "deleted")
     for (const flags of [[], ["--deactivate-accounts"], ["--delete-accounts"]]) {
       assert.match(await commands.refused(2, "eab", "delete", kid, ...flags), /--yes/)
@@ -183,7 +183,7 @@ describe.each(databases)("eab commands, $name", ({ freshUrl }) => {
     })
   })
 
-  it("the audit trail names who was at the keyboard", async () => {
+  it("the audit trail names the user who ran the command", async () => {
     const rows = await Effect.runPromise(
       Effect.scoped(Effect.flatMap(openDriver(url), (driver) =>
         Effect.provideService(
@@ -204,7 +204,7 @@ describe.each(databases)("eab commands, $name", ({ freshUrl }) => {
   })
 })
 
-describe("eab commands, in their words", () => {
+describe("the output of eab commands", () => {
   let commands: Commands
 
   beforeAll(async () => {
@@ -213,7 +213,7 @@ describe("eab commands, in their words", () => {
     assert.strictEqual((await commands.run("migrate")).code, 0)
   })
 
-  it("create prints kid and HMAC key, for people", async () => {
+  it("create prints the kid and the HMAC key as text", async () => {
     assert.match(
       await commands.succeed("eab", "create", "--label", "printers"),
       /^kid {9}[0-9a-f-]{36}\nlabel {7}printers\nstatus {6}active\ncreated at {2}\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\naccounts {4}0\nhmac key {4}[\w-]{43}\n\nThe HMAC key is shown only now\.\n$/
@@ -228,7 +228,7 @@ describe("eab commands, in their words", () => {
     assert.match(made.hmacKey, /^[\w-]{43}$/)
   })
 
-  it("create takes a label of 1 to 256 characters and no control character", async () => {
+  it("create accepts a label of 1 to 256 characters without control characters", async () => {
     await Promise.all(["", " ", "a\nb", "a\u0085b", "a".repeat(257)].map(async (label) => {
       assert.match(await commands.refused(2, "eab", "create", "--label", label), /--label/)
     }))
@@ -238,7 +238,7 @@ describe("eab commands, in their words", () => {
     assert.include(await commands.succeed("eab", "show", kid), label)
   })
 
-  it("create takes profiles that are served only, and names them", async () => {
+  it("create accepts only profiles that are served, and the message names them", async () => {
     for (const profile of ["bogus", "parked"]) {
       const stderr = await commands.refused(3, "eab", "create", "--label", "a", "--profile", profile, "--json")
       const { error, message } = JSON.parse(stderr) as { readonly error: string; readonly message: string }
@@ -248,7 +248,7 @@ describe("eab commands, in their words", () => {
     }
   })
 
-  it("delete takes one fate for the accounts", async () => {
+  it("delete accepts only one of the two flags about accounts", async () => {
     const { kid } = await commands.create("--label", "both")
     const stderr = await commands.refused(
       2,
@@ -263,7 +263,7 @@ describe("eab commands, in their words", () => {
     assert.strictEqual(await commands.statusOf(kid), "active")
   })
 
-  it.each(["y", "YES"])("delete on a terminal: %s does it", async (typed) => {
+  it.each(["y", "YES"])("delete on a terminal: %s confirms it", async (typed) => {
     const { kid } = await commands.create("--label", "printers")
     const { code, screen } = await commands.onTerminal(typed, "eab", "delete", kid, "--delete-accounts")
     assert.strictEqual(code, 0, screen)
@@ -283,7 +283,7 @@ describe("eab commands, in their words", () => {
     assert.strictEqual(await commands.statusOf(kid), "active")
   })
 
-  it("a kid nobody has: exit 3, naming it, and without a question", async () => {
+  it("an unknown kid causes exit code 3, and the message names it and asks nothing", async () => {
     const asked = [["show", nobody], ["show", "bogus"], ["revoke", nobody], ["delete", nobody]] as const
     await Promise.all(asked.map(async ([verb, kid]) => {
       assert.strictEqual(
@@ -294,7 +294,7 @@ describe("eab commands, in their words", () => {
     await commands.refused(2, "eab", "show")
   })
 
-  it("nothing but create ever prints a secret, at any log level", async () => {
+  it("only create prints a secret, at every log level", async () => {
     const { hmacKey, kid } = await commands.create("--label", "secret")
     for (
       const words of [["list"], ["list", "--json"], ["show", kid], ["show", kid, "--json"], ["revoke", kid], [
@@ -317,7 +317,7 @@ describe.each(databases)("npm's acme-client where a binding is needed, $name", (
   let ground: Ground
   let databaseUrl: string
 
-  /** A command beside the running server, over its configuration and database. */
+  /** A command that uses the configuration and database of the running server. */
   const command = (...words: ReadonlyArray<string>) =>
     commandLine(words, {
       config: null,
@@ -371,13 +371,13 @@ describe.each(databases)("npm's acme-client where a binding is needed, $name", (
     await ground?.dispose()
   })
 
-  it("is refused without one", async () => {
+  it("a registration without a credential is refused", async () => {
     const client = await clientOf()
     assert.match(await refusal(client), /external account/i)
     await ground.server.waitForEvent("eab_rejected", { where: ({ fields }) => fields["reason"] === "missing" })
   })
 
-  it("registers with one and gets a certificate; the credential serves many", async () => {
+  it("a registration with a credential gets a certificate, and the credential serves many accounts", async () => {
     const credential = await create("--label", "web servers")
     for (const name of ["one.corp.example", "two.corp.example"]) {
       await verifyChain(await issue(await clientOf(credential), name), ground.server.caFile, name)
@@ -390,7 +390,7 @@ describe.each(databases)("npm's acme-client where a binding is needed, $name", (
     assert.notInclude(ground.server.stdout() + ground.server.stderr(), credential.hmacKey)
   })
 
-  it("is refused with another secret", async () => {
+  it("a registration with a wrong secret is refused", async () => {
     const { kid } = await create("--label", "one")
     const { hmacKey } = await create("--label", "another")
     assert.include(await refusal(await clientOf({ kid, hmacKey })), unaccepted)
@@ -399,13 +399,13 @@ describe.each(databases)("npm's acme-client where a binding is needed, $name", (
     })
   })
 
-  it("is refused with a credential of another profile", async () => {
+  it("a registration with a credential of another profile is refused", async () => {
     const credential = await create("--label", "lab", "--profile", "lab")
     assert.include(await refusal(await clientOf(credential)), unaccepted)
     assert.include(await registered(await clientOf(credential, "lab")), "/profile/lab/acct/")
   })
 
-  it("a revoked credential binds nobody new, and the accounts it bound go on", async () => {
+  it("a revoked credential binds no new account, and the accounts that it bound still work", async () => {
     const credential = await create("--label", "revoked")
     const client = await clientOf(credential)
     await registered(client)
@@ -415,7 +415,7 @@ describe.each(databases)("npm's acme-client where a binding is needed, $name", (
     assert.strictEqual(order.status, "pending")
   })
 
-  it("its account is not deleted while it holds a live certificate, but deactivated with the credential", async () => {
+  it("an account with a valid certificate is not deleted with its credential, but can be deactivated with it", async () => {
     const credential = await create("--label", "leaving")
     const client = await clientOf(credential)
     await issue(client, "leaving.corp.example")

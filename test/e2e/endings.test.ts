@@ -33,7 +33,7 @@ describe("a command", () => {
   beforeAll(builtServer)
 
   it.each([["eab list --limit 10000"], ["eab list --limit 10000 --json"]])(
-    "%s ends quietly when its reader has read enough",
+    "%s ends without an error when its reader has read enough",
     async (words) => {
       const directory = await filled(10_000)
       const child = spawn("bash", ["-c", `"${runtime}" "${program}" ${words} | head -c 10; exit "\${PIPESTATUS[0]}"`], {
@@ -60,7 +60,7 @@ describe("a command", () => {
   }
 
   it.each([["eab list"], ["--version"], ["--help"], ["profile list --json"], ["completions bash"]])(
-    "%s fails where its output cannot be written, and says so",
+    "%s fails if its output cannot be written, and says so",
     async (words) => {
       const [code, err] = await told(await filled(1), words, "> /dev/full")
       assert.strictEqual(code, 1)
@@ -69,7 +69,7 @@ describe("a command", () => {
   )
 
   it.each([["> /dev/full", "ENOSPC"], ["| sleep 0", "EPIPE"]])(
-    "takes back what it has made and could not show, with its output %s",
+    "revokes what it has made if it cannot print it, with its output %s",
     async (to, why) => {
       const directory = await filled(0)
       const made = await told(directory, "eab create --label printers", to)

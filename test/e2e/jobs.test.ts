@@ -8,7 +8,7 @@ import { builtServer, databases } from "../support/Databases.ts"
 import type { Server } from "../support/Server.ts"
 import { minimalConfig, startServer } from "../support/Server.ts"
 
-/* The commands over the queue, beside a process without the worker role: its jobs wait. */
+/* The commands about the queue. The running process has no worker role, so its jobs wait. */
 
 interface JobObject {
   readonly id: string
@@ -63,7 +63,7 @@ describe.each(databases)("jobs and worker commands on $name", ({ freshUrl }) => 
     rmSync(directory, { recursive: true, force: true })
   })
 
-  it("list and show what waits", async () => {
+  it("list and show print the waiting jobs", async () => {
     const { job } = await waiting("shown.example")
     assert.deepInclude(job, { kind: "challenge_validate", status: "ready" })
     const text = await ends(0, "jobs", "list", "--kind", "challenge_validate", "--status", "ready")
@@ -75,7 +75,7 @@ describe.each(databases)("jobs and worker commands on $name", ({ freshUrl }) => 
     assert.match(await ends(0, "jobs", "queue"), /^challenge_validate +[1-9]/m)
   })
 
-  it("cancel asks, tells what becomes invalid, and does it", async () => {
+  it("cancel asks first, says what becomes invalid, and then cancels the job", async () => {
     const { job, order } = await waiting("cancelled.example")
     assert.include(await ends(2, "jobs", "cancel", job.id), "--yes")
     assert.strictEqual((await session.order(order.url)).status, "pending")
@@ -88,12 +88,12 @@ describe.each(databases)("jobs and worker commands on $name", ({ freshUrl }) => 
     assert.include(await ends(3, "jobs", "run-now", job.id), "is cancelled and cannot run now")
   })
 
-  it("run-now says that it is due, which a worker then finds", async () => {
+  it("run-now makes a job due, and a worker then runs it", async () => {
     const { job } = await waiting("pulled.example")
     assert.include(await ends(0, "jobs", "run-now", job.id), "is due now")
   })
 
-  it("what is unknown is exit 3, and what is no id exit 2", async () => {
+  it("an unknown id causes exit code 3, and a text that is not an id causes exit code 2", async () => {
     for (const command of [["show"], ["cancel", "--yes"], ["run-now"]]) {
       const [word = "", ...flags] = command
       assert.include(await ends(3, "jobs", word, "01234567-89ab-7def-8123-456789abcdef", ...flags), "There is no job")
@@ -102,7 +102,7 @@ describe.each(databases)("jobs and worker commands on $name", ({ freshUrl }) => 
     assert.include(await ends(2, "jobs", "list", "--order-id", "mine"), "--order-id takes an id")
   })
 
-  it("worker list names the processes, and says when there are none", async () => {
+  it("worker list names the processes, and says so if there are none", async () => {
     const { items } = await json<Page<{ readonly roles: ReadonlyArray<string>; readonly stale: boolean }>>(
       "worker",
       "list"

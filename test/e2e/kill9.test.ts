@@ -25,7 +25,7 @@ const clients = isFull ? 100 : 40
  */
 const settleMs = 120_000
 
-/** The facts that a client knows about one of its orders, all of them from answers of the server. */
+/** The facts that a client knows about one of its orders. All of them come from answers of the server. */
 interface Ledger {
   readonly name: string
   readonly session: AcmeSession
@@ -130,7 +130,7 @@ const run = async (ground: Ground): Promise<void> => {
   }
   try {
     const working = Promise.all(Array.from({ length: clients }, (_, index) => work(index)))
-    // The failure is awaited below. If the killer fails first, nobody waits for this promise any more.
+    // The failure is awaited below. If the killer fails first, no code waits for this promise any more.
     working.catch(() => undefined)
     // The killer and the clients run until one of them fails, so a client that fails ends the run at once.
     await Promise.race([killer(ground, book), working.then(() => undefined)])
@@ -184,7 +184,7 @@ const check = async (ground: Ground, book: Book): Promise<void> => {
 describe.concurrent.each(databases)("kill -9 during concurrent issuances, $name", ({ freshUrl }) => {
   beforeAll(builtServer)
 
-  it("keeps every order that was answered", async () => {
+  it("keeps every order that was acknowledged", async () => {
     const ground = await startGround({ databaseUrl: await freshUrl() })
     try {
       await run(ground)

@@ -7,14 +7,14 @@ import { builtServer, freshDirectory } from "../support/Databases.ts"
 import { freePort } from "../support/Ports.ts"
 import { runtime } from "../support/Server.ts"
 
-/* A log that cannot be written cannot report that itself; readiness and metrics do. */
+/* A log that cannot be written cannot report this itself. Readiness and metrics report it. */
 
 const program = resolve(import.meta.dirname, "../../dist/main.js")
 
 describe("a log on a full device", () => {
   beforeAll(builtServer)
 
-  it("keeps nobody from being served, and is told of by readiness and metrics", async () => {
+  it("still serves every client, and readiness and metrics report the loss", async () => {
     const directory = freshDirectory()
     const [acme, metrics] = [await freePort(), await freePort()]
     writeFileSync(

@@ -5,12 +5,12 @@ import { freshDirectory } from "../support/Databases.ts"
 import { startServer } from "../support/Server.ts"
 
 /*
- * A process whose background work keeps dying. Its bound is lower than the service's, so that the test does not wait
- * for minutes.
+ * A process whose background work fails again and again. The test gives up after fewer failures than the service, so
+ * that it does not take minutes.
  */
 
-describe("background work that cannot be helped", () => {
-  it("ends the process in order, with 1 and the name of the work", async () => {
+describe("background work that always fails", () => {
+  it("ends the process in order, with exit code 1 and the name of the work", async () => {
     const poison = freshDirectory()
     const server = await startServer({
       from: "source",

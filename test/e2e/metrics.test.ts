@@ -59,7 +59,7 @@ describe.each(databases)("the metrics listener on $name", ({ freshUrl }) => {
     await ground?.dispose()
   })
 
-  it("answers GET and HEAD of /metrics in OpenMetrics form, and nothing else", async () => {
+  it("answers GET and HEAD of /metrics in the OpenMetrics format, and nothing else", async () => {
     const answer = await ask("/metrics")
     assert.strictEqual(answer.status, 200)
     assert.strictEqual(answer.headers["content-type"], "application/openmetrics-text; version=1.0.0")
@@ -81,7 +81,7 @@ describe.each(databases)("the metrics listener on $name", ({ freshUrl }) => {
     assert.strictEqual((await ground.server.waitForEvent("metrics_listening")).fields["address"], `127.0.0.1:${port}`)
   })
 
-  it("begins the counters of issuance at 0", async () => {
+  it("starts the counters of issuance at 0", async () => {
     const samples = await scrape()
     assert.strictEqual(samples.get(`acme_svc_certificates_issued_total{${roles},profile="default"}`), 0)
     for (const reason of ["badCSR", "serverInternal"]) {
@@ -110,7 +110,7 @@ describe.each(databases)("the metrics listener on $name", ({ freshUrl }) => {
     assert.strictEqual(await value(failures), 1)
   })
 
-  it("no path, name or profile of a client makes a series", async () => {
+  it("creates no series from a path, name or profile that a client sends", async () => {
     await http.send(`${ground.server.baseUrl}/health`, { method: "GET" })
     await http.send(`${ground.server.baseUrl}/nothing`, { method: "GET" })
     await http.send(`${ground.server.baseUrl}/profile/default/nothing`, { method: "GET" })
@@ -125,12 +125,12 @@ describe.each(databases)("the metrics listener on $name", ({ freshUrl }) => {
     assert.include(before, `acme_svc_requests_total{${roles},profile="none",route="<unmatched>",status="404"}`)
   })
 
-  it("does not count itself: two scrapes differ in nothing but samples of the database", async () => {
+  it("does not count its own scrapes: two scrapes differ only in samples of the database", async () => {
     const [one, two] = [await scrape(), await scrape()]
     assert.deepStrictEqual(steady(two), steady(one))
   })
 
-  it("tells of connections, the queue, certificates and lists", async () => {
+  it("reports connections, the queue, certificates and lists", async () => {
     const isWhole = (samples: ReadonlyMap<string, number>) =>
       ["jobs{", "job_oldest", "certificates_expiring{", "crl_next"].every((series) =>
         [...samples.keys()].some((name) => name.startsWith(`acme_svc_${series}`))
@@ -151,7 +151,7 @@ describe.each(databases)("the metrics listener on $name", ({ freshUrl }) => {
     assert.isAbove(lists[0]?.[1] ?? 0, 6 * 86_400)
   })
 
-  it("counters survive a reload that moves the listener, and it goes off and on", async () => {
+  it("keeps counters across a reload that moves the listener, and a reload turns it off and on", async () => {
     const issued = `acme_svc_certificates_issued_total{${roles},profile="default"}`
     const before = await value(issued)
     const moved = await freePort()
@@ -174,11 +174,11 @@ describe.each(databases)("the metrics listener on $name", ({ freshUrl }) => {
   })
 })
 
-describe("how long certificates last", () => {
+describe("the validity of certificates", () => {
   beforeAll(builtServer)
 
   it.each([{ tls: true }, { tls: false }])(
-    "is told of the CA, and of a listener that has TLS: $tls",
+    "is reported for the CA, and for the listener if it has TLS: $tls",
     async ({ tls }) => {
       const http = makeHttpClient()
       const port = await freePort()
@@ -209,7 +209,7 @@ describe("how long certificates last", () => {
 describe("metrics.bind_address", () => {
   beforeAll(builtServer)
 
-  it("must not be that of another listener, however written: no start, and the database is not touched", async () => {
+  it("may not be the address of another listener in any notation: no start, and the database is not opened", async () => {
     const port = await freePort()
     const server = `[server]\nbind_address = "localhost:${port}"\nbase_url = "http://127.0.0.1:${port}"`
     const { code, records, stderr } = await commandLine(["serve"], { config: sections(port, server) })
@@ -221,7 +221,7 @@ describe("metrics.bind_address", () => {
     assert.notInclude(told, "db_opened")
   })
 
-  it("that is taken is named, and so is a file of configuration that is not there", async () => {
+  it("is named if it is already in use, and so is a configuration file that does not exist", async () => {
     const squatter = createServer().listen(0, "127.0.0.1")
     await once(squatter, "listening")
     const { port } = squatter.address() as AddressInfo

@@ -26,7 +26,7 @@ const cases = databases.flatMap((database) => [{ ...database, tls: false }, { ..
 describe.each(cases)("what npm start does in an empty folder, $name, TLS $tls", ({ dialect, freshUrl, tls }) => {
   beforeAll(builtServer)
 
-  it("makes all that is missing, says where to go, and a client that goes there holds a certificate", async () => {
+  it("creates everything that is missing and prints the URL, and a client that uses the URL gets a certificate", async () => {
     const directory = freshDirectory()
     const [port, httpPort] = [await freePort(), await freePort()]
     const baseUrl = `${tls ? "https" : "http"}://localhost:${port}`
@@ -101,10 +101,10 @@ describe.each(cases)("what npm start does in an empty folder, $name, TLS $tls", 
   })
 })
 
-describe("init beside what exists already", () => {
+describe("init in a directory that has some of the files", () => {
   beforeAll(builtServer)
 
-  it("adds the rest and touches neither a configuration nor a CA", async () => {
+  it("adds the missing files and changes neither the configuration nor the CA", async () => {
     const directory = freshDirectory()
     assert.strictEqual((await commandLine(["init"], { config: null, directory })).code, 0)
     const own = "# mine\n[profiles.team]\nenabled = true\n[server.tls]\nenabled = true\n"
@@ -116,7 +116,7 @@ describe("init beside what exists already", () => {
     assert.deepStrictEqual(keptFiles(directory).filter(({ name }) => !name.startsWith("server.")), before)
   })
 
-  it("repairs no configuration", async () => {
+  it("does not repair a configuration", async () => {
     const directory = freshDirectory()
     const config = "[profiles.default]\nenabled = false\n"
     const finished = await commandLine(["init"], { config, directory })

@@ -74,8 +74,8 @@ const variablesOf = (fields: Payload): Readonly<Record<string, string>> => {
   }
 }
 
-describe("the table of what is told", () => {
-  it("has a row for each way in that tells, and knows the others", async () => {
+describe("the table of notifications", () => {
+  it("has a row for each act that notifies, and lists the others", async () => {
     // An act that only reads causes no notification, as a GET does not.
     const reading = new Set(
       nouns.flatMap(({ acts }) =>
@@ -137,11 +137,11 @@ describe.each(databases)("what happens on $name", (backend) => {
   })
   afterAll(() => stage?.stop())
 
-  it.each(chosen.map((way) => [nameOf(way), way] as const))("can be made to happen: %s", async (_, way) => {
+  it.each(chosen.map((way) => [nameOf(way), way] as const))("can be caused: %s", async (_, way) => {
     subjects.set(way, await way.act(stage))
   })
 
-  it("comes to an end", async () => {
+  it("sends all of them", async () => {
     await stage.quiet()
     attempts = stage.inbox.attempts()
     ended = Math.floor(Date.now() / 1000)
@@ -203,7 +203,7 @@ describe.each(databases)("what happens on $name", (backend) => {
     })
   }
 
-  it.each(chosen.map((way) => [nameOf(way), way] as const))("is told once to each: %s", (_, way) => {
+  it.each(chosen.map((way) => [nameOf(way), way] as const))("is sent once to each receiver: %s", (_, way) => {
     const expected = subjects.get(way) ?? assert.fail("it did not happen")
     cells.set(way, ["✗", "✗", "✗"])
     const done = judge(expected)
@@ -217,12 +217,12 @@ describe.each(databases)("what happens on $name", (backend) => {
     kept.add(name)
   })
 
-  it("is told as often as it happens, and nothing else is", () => {
+  it("is sent exactly as often as it happens, and nothing else is sent", () => {
     for (const expected of stage.expected) if (!ids.has(expected)) judge(expected)
     assert.sameMembers([...new Set(attempts.map(({ id }) => id))], [...ids.values()])
   })
 
-  it("is tried again under its own id where it was refused", () => {
+  it("is sent again with the same id if it was refused", () => {
     for (const  of of["webhook", "email"] as const) {
       const again = attempts.filter((one) => one.backend === of && one.isRefused)
       assert.isAtLeast(again.length, isFull ? 9 : 7, of)
@@ -233,7 +233,7 @@ describe.each(databases)("what happens on $name", (backend) => {
     }
   })
 
-  it("is written down as a table", () => {
+  it("prints the table", () => {
     const head = ["event", "", "by", "", "", "webhook", "mail", "program"]
     const lines = [
       head,

@@ -31,7 +31,7 @@ describe("the panel in a browser", () => {
     await demo?.stop()
   })
 
-  it("signs in, sees an order become a certificate, revokes it, and signs out", async () => {
+  it("signs in, shows an order that becomes a certificate, revokes it, and signs out", async () => {
     const { close, context, page } = await open()
     await signInAs(page, demo.url, operatorOf("operator"))
     assert.strictEqual(new URL(page.url()).pathname, "/ui/")
@@ -77,7 +77,7 @@ describe("the panel in a browser", () => {
     await close()
   })
 
-  it("shows a viewer no act", async () => {
+  it("shows no actions to a viewer", async () => {
     const { close, page } = await open()
     await signInAs(page, demo.url, operatorOf("viewer"))
     await page.goto(`${demo.url}/ui/orders`)
@@ -87,7 +87,7 @@ describe("the panel in a browser", () => {
     await close()
   })
 
-  it("signs in and reads without scripts", async () => {
+  it("allows a sign-in and reading without scripts", async () => {
     const { close, page } = await open({ hasScripts: false })
     await signInAs(page, demo.url, operatorOf("viewer"))
     await page.goto(`${demo.url}/ui/orders`)

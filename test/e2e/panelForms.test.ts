@@ -28,7 +28,7 @@ import { qrTextOf } from "../support/Qr.ts"
  * form has no case in `PanelForms.ts`.
  */
 
-it("knows a case for every form of the panel", () => {
+it("has a case for every form of the panel", () => {
   assert.deepStrictEqual([...Object.keys(forms), ...signInForms].toSorted(), patternsOf("POST"))
 })
 
@@ -78,7 +78,9 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     await Promise.all([demo?.stop(), strict?.stop()])
   })
 
-  /** Sessions that windows share: most forms are not about signing in, and signing in is made costly on purpose. */
+  /**
+   * Sessions that several windows use, because most forms are not about signing in, and a sign-in is slow by design.
+   */
   const sessions = new Map<DemoOperator, Awaited<ReturnType<Window["context"]["cookies"]>>>()
 
   /** A window of the operator who fills in a form, and that operator as created. */
@@ -98,7 +100,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
   }
 
   it.each(Object.entries(forms))(
-    "%s: is declined, is refused, needs its script, and is sent once by a double click",
+    "%s: can be cancelled and refused, needs its script, and a double click sends it once",
     async (
       pattern,
       { badly, code = "csrf_failed", isMade = false, isOwn, lead, page: pathFor, says: said, well = {} }
@@ -158,7 +160,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     }
   )
 
-  it("is signed in to with a factor that is demanded, without scripts, by the code in the picture", async () => {
+  it("has a sign-in without scripts that demands a second factor, which is set up from the QR code", async () => {
     const { close, page } = await open({ hasScripts: false })
     const posted = postsOf(page)
     const press = async (pattern: string, fields: Fields = {}) => {
@@ -211,7 +213,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     await close()
   })
 
-  it("is signed in to once by a double click", async () => {
+  it("signs in only once after a double click", async () => {
     const { close, page } = await open()
     await page.goto(`${demo.url}/ui/login`)
     const posted = postsOf(page)
@@ -325,7 +327,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
   ]
 
   it.each(conflicts)(
-    "$form: what another tab has changed is shown beside what is refused",
+    "$form: the refusal comes with the page as another tab has changed it",
     async ({ code, fields = {}, first, form: pattern, isOwn, now, ready }) => {
       const { close, context, page } = await windowFor(isOwn)
       const { meanwhile, path } = await ready()
@@ -365,7 +367,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     }
   )
 
-  it("sends whoever signed out in another tab to sign-in, and from there back to the half-filled form's page", async () => {
+  it("sends an operator who signed out in another tab to sign-in, and from there back to the page of the half-filled form", async () => {
     const { close, context, page } = await windowFor()
     const { path } = await ground.account()
     const other = await context.newPage()
@@ -389,7 +391,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     await close()
   })
 
-  it("says what to do in a tab of an earlier sign-in", async () => {
+  it("explains what to do in a tab that belongs to an earlier sign-in", async () => {
     const { close, context, page } = await windowFor()
     const { path } = await ground.account()
     const other = await context.newPage()
@@ -408,7 +410,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     await close()
   })
 
-  it.each(["done", "gone"])("asks for a card until it can change no more: the job is %s", async (end) => {
+  it.each(["done", "gone"])("refreshes a card until it can no longer change: the job is %s", async (end) => {
     const { close, page } = await windowFor()
     const path = ground.job()
     const polls: Array<string> = []
@@ -421,7 +423,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     await page.clock.install({ time: 0 })
     await page.clock.pauseAt(1000)
     await at(page, path)
-    /** Lets time pass until the next poll. The page begins to wait for it only when it has read the previous answer. */
+    /** Lets time pass until the next poll. The page starts its timer only when it has read the previous answer. */
     const polled = async () => {
       const waiting = { isOver: false }
       const answered = page.waitForResponse((answer) => answer.url().includes("poll="))
@@ -446,7 +448,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     await close()
   })
 
-  it("does not swap a card beneath an open confirmation or a focused field", async () => {
+  it("does not replace a card while a confirmation in it is open or a field in it has the focus", async () => {
     const { close, page } = await windowFor()
     const path = ground.job()
     await page.clock.install()
@@ -464,7 +466,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     await close()
   })
 
-  it("has an order revoked, and is signed out of, with the keyboard alone", async () => {
+  it("lets an operator revoke an order and sign out with the keyboard alone", async () => {
     const path = await ground.issued()
     const { close, page } = await open()
     /** Presses Tab until something has the focus. The limit is higher than the number of controls on any page. */

@@ -12,8 +12,8 @@ import { nameOf, readers, rows } from "../support/PanelPages.ts"
 import { patternOf } from "../support/PanelRoutes.ts"
 
 /*
- * A table of every page of the panel with everything that it must fulfil. The run prints it. `Table.test.ts` fails if a
- * page has no row.
+ * A table of every page of the panel and of everything that is required of it. The run prints the table.
+ * `Table.test.ts` fails if a page has no row.
  */
 
 const columns = [...readers, "empty", "populated", "360 px", "keyboard", "light", "dark", "no script", "html"] as const
@@ -216,7 +216,7 @@ describe.runIf(isFull)("every page of the panel", () => {
     faults.push(...complaints.splice(0), ...plain.complaints.splice(0))
   }
 
-  it.each(rows.map((row) => ({ name: nameOf(row), row })))("is whole: $name", async ({ row }) => {
+  it.each(rows.map((row) => ({ name: nameOf(row), row })))("fulfils every requirement: $name", async ({ row }) => {
     await keepHalf()
     const noted = noting(row)
     const path = await pathOf(row)
@@ -233,7 +233,7 @@ describe.runIf(isFull)("every page of the panel", () => {
     assert.deepStrictEqual(noted.faults, [], path)
   })
 
-  it("is written down as a table", () => {
+  it("prints the table", () => {
     const written = table(cells)
     process.stdout.write(`\n${written}\n`)
     assert.notMatch(written, /[?✗]/)

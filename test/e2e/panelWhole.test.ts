@@ -91,7 +91,7 @@ describe.runIf(isFull)("every page of the panel in a browser", () => {
     await demo?.stop()
   })
 
-  it("weighs 80 KB at most when it is first seen, files included, and 20 KB of HTML after that", async () => {
+  it("loads at most 80 KB on the first visit, with all files, and at most 20 KB of HTML for each page after that", async () => {
     const { close, page } = await open()
     await signInAs(page, demo.url, operatorOf("admin"))
     const weights: Array<readonly [string, number]> = []
@@ -118,7 +118,7 @@ describe.runIf(isFull)("every page of the panel in a browser", () => {
     await close()
   })
 
-  it("is reached by a link of another site, with the session if there is one, and otherwise after a sign-in", async () => {
+  it("opens by a link of another site with the session if there is one, and otherwise after a sign-in", async () => {
     // For a browser, the other name of this host is another site.
     const elsewhere = createServer((_, answer) => {
       answer.setHeader("content-type", "text/html").end(`<a href="${demo.url}/ui/orders?status=valid">A ticket</a>`)
@@ -147,7 +147,7 @@ describe.runIf(isFull)("every page of the panel in a browser", () => {
     }
   })
 
-  it("has the main path done with the keyboard alone", async () => {
+  it("allows the main path with the keyboard alone", async () => {
     const { close, page } = await open()
     await page.goto(`${demo.url}/ui/login`)
     await page.waitForSelector("[name=username]:focus")
@@ -168,7 +168,7 @@ describe.runIf(isFull)("every page of the panel in a browser", () => {
     await close()
   })
 
-  it("enrols a second factor by the code in the picture, and signs in with it", async () => {
+  it("sets up a second factor from the QR code, and signs in with it", async () => {
     const { close, page } = await open()
     const olga = operatorOf("operator")
     await signInAs(page, demo.url, olga)
@@ -199,7 +199,7 @@ describe.runIf(isFull)("every page of the panel in a browser", () => {
     await close()
   })
 
-  it("sends whoever lost the session to sign-in, and back to the page", async () => {
+  it("sends an operator who lost the session to sign-in, and then back to the page", async () => {
     const { close, context, page } = await open()
     const ann = operatorOf("admin")
     await signInAs(page, demo.url, ann)
@@ -215,7 +215,7 @@ describe.runIf(isFull)("every page of the panel in a browser", () => {
     await close()
   })
 
-  it("is not shown again by going back, once one has signed out", async () => {
+  it("shows no earlier page by the back button after a sign-out", async () => {
     const { close, page } = await open()
     await signInAs(page, demo.url, operatorOf("admin"))
     await at(page, "/ui/orders")
@@ -232,7 +232,7 @@ describe.runIf(isFull)("every page of the panel in a browser", () => {
     await close()
   })
 
-  it("does nothing twice by going back after a form, and shows what is so by then", async () => {
+  it("does nothing a second time if the operator goes back after a form, and shows the present state", async () => {
     const { close, page } = await open()
     await signInAs(page, demo.url, operatorOf("admin"))
     await at(page, "/ui/orders?status=valid&profile=corp")
@@ -255,7 +255,7 @@ describe.runIf(isFull)("every page of the panel in a browser", () => {
     await close()
   })
 
-  it("makes one credential of a double click, shows its secret once, and goes back to the list", async () => {
+  it("creates one credential for a double click, shows its secret once, and returns to the list", async () => {
     const { close, page } = await open()
     await signInAs(page, demo.url, operatorOf("admin"))
     await at(page, "/ui/eab")

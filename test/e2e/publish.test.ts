@@ -15,7 +15,7 @@ import type { Server } from "../support/Server.ts"
 import { startServer } from "../support/Server.ts"
 import { talk } from "../support/Talk.ts"
 
-/* Lists and certificates in clear, beside an ACME listener with TLS. */
+/* Lists and certificates over HTTP without TLS, beside an ACME listener with TLS. */
 
 const configOf = (publish: number | undefined, metrics: number): string =>
   `${publish === undefined ? "" : `[publish]\nenabled = true\nbind_address = "127.0.0.1:${publish}"\n`}
@@ -30,7 +30,7 @@ filter.check.nobody = { type = "allowed_ip", allow = ["192.0.2.1"] }
 filter.rule.nobody = { when = "nobody", then = "allow" }
 `
 
-describe("the listener in clear", () => {
+describe("the listener without TLS", () => {
   const http = makeHttpClient()
   let server: Server
   let port: number
@@ -71,7 +71,7 @@ describe("the listener in clear", () => {
     await server?.stop()
   })
 
-  it("has what the CAs publish as the ACME listener has it over TLS, also where a policy keeps clients out", async () => {
+  it("serves the same lists and certificates as the ACME listener with TLS, even where a policy refuses clients", async () => {
     assert.strictEqual((await server.waitForEvent("publish_listening")).fields["address"], `127.0.0.1:${port}`)
     for (const [profile, file] of [["default", "ca"], ["closed", "closed"]] as const) {
       const text = openssl(
@@ -101,7 +101,7 @@ describe("the listener in clear", () => {
     assert.match(text, /^acme_svc_requests_total\{.*profile="default",route="\/crl",status="200"\} [1-9]/m)
   })
 
-  it("moves, stops and comes back at reloads", async () => {
+  it("moves, stops and starts again at reloads", async () => {
     const moved = await freePort()
     assert.deepInclude(await reload(moved), { listeners_rebound: 1 })
     assert.strictEqual((await ask("/profile/default/crl", moved)).status, 200)
@@ -113,7 +113,7 @@ describe("the listener in clear", () => {
     assert.strictEqual((await ask("/profile/default/crl")).status, 200)
   })
 
-  it("ends with the process, and lets no idle connection hold that up", async () => {
+  it("stops with the process, and an idle connection does not delay this", async () => {
     await Effect.runPromise(Effect.scoped(Effect.gen(function*() {
       const client = yield* talk(port)
       yield* client.send("GET /profile/default/ca.pem HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -130,7 +130,7 @@ describe("the listener in clear", () => {
 describe("publish.bind_address", () => {
   beforeAll(builtServer)
 
-  it("must not be that of another listener: no start, and the database is not touched", async () => {
+  it("may not be the address of another listener: no start, and the database is not opened", async () => {
     const port = await freePort()
     const server = `[server]\nbind_address = "localhost:${port}"\n`
     const { code, records, stderr } = await commandLine(["serve"], { config: server + configOf(port, 0) })
@@ -141,7 +141,7 @@ describe("publish.bind_address", () => {
     assert.notInclude(told, "db_opened")
   })
 
-  it("that is taken is named; a process without the role acme does not listen there", async () => {
+  it("is named if it is already in use; a process without the role acme does not listen there", async () => {
     const squatter = createServer().listen(0, "127.0.0.1")
     await once(squatter, "listening")
     const { port } = squatter.address() as AddressInfo

@@ -54,7 +54,7 @@ describe.each(databases)("many at once, $name", ({ freshUrl }) => {
     await ground?.dispose()
   })
 
-  it("50 triggers of one challenge: 200 each, one probe", async () => {
+  it("50 triggers of one challenge: each is answered 200, and there is one probe", async () => {
     const order = await session.newOrder(["triggers.example"])
     const [url = ""] = await challengeUrls(order)
     const answers = await times(50, () => session.postOnce(url, {}))
@@ -64,7 +64,7 @@ describe.each(databases)("many at once, $name", ({ freshUrl }) => {
     assert.strictEqual(probesOf("triggers.example"), 1)
   })
 
-  it("33 triggers of an account at the cap of 32: one is told to come back", async () => {
+  it("33 triggers of an account at the limit of 32: one is told to come back later", async () => {
     const names = Array.from({ length: 33 }, (_, index) => `cap${index}.example`)
     const order = await session.newOrder(names)
     const urls = await challengeUrls(order)
@@ -88,14 +88,14 @@ describe.each(databases)("many at once, $name", ({ freshUrl }) => {
     assert.strictEqual((await session.awaitOrder(order.url, ["ready", "invalid"])).status, "ready")
   })
 
-  it("20 names: each is probed exactly once", async () => {
+  it("20 names: there is exactly one probe for each", async () => {
     const names = Array.from({ length: 20 }, (_, index) => `each${index}.example`)
     const { order } = await session.issue(names, ground.responder.tokens)
     assert.strictEqual(order.body.status, "valid")
     assert.deepStrictEqual(names.map(probesOf), Array<number>(20).fill(1))
   })
 
-  it("50 finalizes: one is taken, one certificate", async () => {
+  it("50 finalizes: one of them is accepted, and there is one certificate", async () => {
     const names = ["finalizes.example"]
     const order = await session.newOrder(names)
     await session.authorize(order.body, ground.responder.tokens)
@@ -113,7 +113,7 @@ describe.each(databases)("many at once, $name", ({ freshUrl }) => {
     }
   })
 
-  it("the trigger of a failed challenge shows its error and probes nothing", async () => {
+  it("a second trigger of a failed challenge returns its error and starts no probe", async () => {
     const order = await session.newOrder(["failed.example"])
     const [url = ""] = await challengeUrls(order)
     ground.responder.tokens.clear()
@@ -128,7 +128,7 @@ describe.each(databases)("many at once, $name", ({ freshUrl }) => {
     assert.strictEqual(probesOf("failed.example"), probes)
   })
 
-  it("finalize against the deactivation of its authorization: refused, withdrawn or too late, never in between", async () => {
+  it("finalize at the same time as the deactivation of its authorization: one of the two wins completely", async () => {
     for (let round = 0; round < 10; round++) {
       const names = [`given-up${round}.example`]
       const order = await session.newOrder(names)
@@ -149,7 +149,7 @@ describe.each(databases)("many at once, $name", ({ freshUrl }) => {
     }
   })
 
-  it("an account that goes takes its unfinished orders along", async () => {
+  it("a deactivated account ends its unfinished orders", async () => {
     const leaving = await session.another()
     await leaving.register()
     const names = ["leaving.example"]
@@ -171,7 +171,7 @@ describe.each(databases)("many at once, $name", ({ freshUrl }) => {
     assert.strictEqual(back.status, 401, back.text)
   })
 
-  it("left no error behind", () => {
+  it("caused no error in the log", () => {
     assert.deepStrictEqual(ground.server.records().filter(({ level }) => level === "error"), [])
   })
 })

@@ -127,7 +127,7 @@ describe.each(databases)("a relay on $name", (backend) => {
     return { session, leaf }
   }
 
-  it("registers at its first start, and keeps key and account in files of its own", () => {
+  it("registers at its first start, and stores key and account in files of its own", () => {
     for (const name of ["default", "web", "zone", "strict"]) {
       const key = join(server.directory, `${name}.key`)
       assert.strictEqual(statSync(key).mode & 0o777, 0o600)
@@ -139,7 +139,7 @@ describe.each(databases)("a relay on $name", (backend) => {
     assert.isFalse(existsSync(join(server.directory, "ca.key")), "no CA of its own")
   })
 
-  it("bypass: has the upstream sign, and revoke", async () => {
+  it("bypass: the upstream signs and revokes", async () => {
     const { leaf, session } = await issued("default", "a.example", "*.a.example")
     const revoke = { certificate: leaf.raw.toString("base64url"), reason: 4 }
     const answer = await session.post(session.directory.revokeCert ?? "", revoke)
@@ -153,7 +153,7 @@ describe.each(databases)("a relay on $name", (backend) => {
     assert.deepStrictEqual(rows.map(({ error, status }) => [status, error]), [["valid", null]])
   })
 
-  it("http01: serves the upstream's token while it is looked for, and no longer", async () => {
+  it("http01: serves the upstream's token only while the upstream validates", async () => {
     await issued("web", "c.example", "d.example")
     assert.deepStrictEqual(await sqlAt(databaseUrl, "SELECT token FROM http01_tokens"), [])
     const refused = await ordered("web", "*.c.example").then(() => "nothing", String)
@@ -171,7 +171,7 @@ describe.each(databases)("a relay on $name", (backend) => {
     ])
   })
 
-  it("dns01: publishes values beside others at the name, a wildcard's too, and takes them away", async () => {
+  it("dns01: publishes values beside existing ones at the name, for a wildcard name too, and removes them", async () => {
     updates.texts.set("_acme-challenge.e.example", ["somebody's"])
     await issued("zone", "e.example", "*.e.example")
     assert.deepStrictEqual(updates.texts.get("_acme-challenge.e.example"), ["somebody's"])
@@ -183,7 +183,7 @@ describe.each(databases)("a relay on $name", (backend) => {
     )
   })
 
-  it("carries the upstream's refusal of a name into the order, the log and what operators are shown", async () => {
+  it("shows the upstream's refusal of a name in the order, in the log and to operators", async () => {
     const { order, url } = await ordered("strict", "b.example")
     assert.strictEqual(order.status, "invalid")
     assert.strictEqual(order.error?.type, "urn:ietf:params:acme:error:rejectedIdentifier")
@@ -223,7 +223,7 @@ describe.each(databases)("a relay on $name", (backend) => {
     assert.match(await command("show", id), /\nnames +b\.example\n/)
   })
 
-  it("shows nothing of orders that are not relayed, and takes no status the upstream cannot have", async () => {
+  it("shows no upstream order for an order that is not relayed, and refuses a status that an upstream order cannot have", async () => {
     const env = { ACME_SVC_DATABASE__URL: databaseUrl }
     const at = { config: null, directory: server.directory, env }
     const unknown = "01890a5d-ac96-774b-bcce-b302099a8057"
@@ -237,7 +237,7 @@ describe.each(databases)("a relay on $name", (backend) => {
     assert.match(wrong.stderr, /processing, valid, invalid/)
   })
 
-  it("init makes the account, and says what it made; where the upstream wants a credential first, it says that", async () => {
+  it("init creates the account and names its files; if the upstream requires a credential, init says so", async () => {
     const directory = freshDirectory()
     const config = relaying("trusting", upstream.directoryUrl.replace("/default/", "/trusting/"))
     const made = await commandLine(["init"], { config, directory })
@@ -251,7 +251,7 @@ describe.each(databases)("a relay on $name", (backend) => {
     assert.match(refused.stderr, /^Profile bound: .*external account binding/)
   })
 
-  it("wants a credential of its own clients where accounts are bound", async () => {
+  it("requires a credential from its own clients if the profile binds accounts", async () => {
     const session = await sessionAt("bound")
     assert.deepInclude(session.directory.meta, { externalAccountRequired: true })
     const answer = await session.post(session.directory.newAccount, { termsOfServiceAgreed: true })
@@ -259,7 +259,7 @@ describe.each(databases)("a relay on $name", (backend) => {
     session.close()
   })
 
-  it("registers by command, with a credential from a file or standard input that is written nowhere", async () => {
+  it("registers by a command with a credential from a file or standard input, and stores the credential nowhere", async () => {
     const directory = freshDirectory()
     const bound = upstream.directoryUrl.replace("/default/", "/bound/")
     const command = (...words: ReadonlyArray<string>) =>
@@ -292,7 +292,7 @@ describe.each(databases)("a relay on $name", (backend) => {
     assert.deepStrictEqual([wrong.code, wrong.stderr], [3, "Profile a does not relay to an upstream.\n"])
   })
 
-  it("keeps its secrets to itself: neither its log nor its rows hold one", async () => {
+  it("writes none of its secrets to the log or to the database", async () => {
     const tables = ["jobs", "audit_log", "upstream_orders", "orders", "http01_tokens"]
     const rows = await Promise.all(tables.map((table) => sqlAt(databaseUrl, `SELECT * FROM ${table}`)))
     const said = [
@@ -307,7 +307,7 @@ describe.each(databases)("a relay on $name", (backend) => {
     for (const one of [secret, Buffer.from(secret, "base64").toString(), ...keys]) assert.notInclude(said, one)
   })
 
-  it("killed at random points, it opens one upstream order for each of its own, and none is stuck", async () => {
+  it("opens one upstream order for each of its own although it is killed at random points, and every order ends", async () => {
     const countUpstream = async () => {
       const [row] = await sqlAt(
         `sqlite://${join(upstream.directory, "sqlite.db")}`,

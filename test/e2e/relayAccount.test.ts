@@ -46,7 +46,7 @@ describe("a relay's account", () => {
     return refused ?? readFileSync(join(directory, "upstream_account.key.kid"), "utf8")
   }
 
-  it("is found again by its key, and is no account without it", async () => {
+  it("is found again by its key, and cannot be used without the key", async () => {
     const directory = freshDirectory()
     const [key, kid] = ["", ".kid"].map((suffix) => join(directory, `upstream_account.key${suffix}`)) as [
       string,
@@ -66,7 +66,7 @@ describe("a relay's account", () => {
     assert.notStrictEqual(another, account)
   })
 
-  it("gets a new key and other contacts by commands, and goes on with them", async () => {
+  it("gets a new key and other contacts by commands, and works with them afterwards", async () => {
     const directory = freshDirectory()
     const account = (await started(directory, "open")).trim()
     const upstreamCommand = (...words: ReadonlyArray<string>) =>
@@ -103,7 +103,7 @@ relay.directory_url = "${upstream.profileUrl("open")}"`
     assert.deepStrictEqual(events.items.map(({ event }) => event), ["upstream_contact_updated", "upstream_key_changed"])
   })
 
-  it("that an upstream fails to register is told with its status, and one that is away is not", async () => {
+  it("causes an error with the status if the upstream fails, and without a status if the upstream does not answer", async () => {
     const failing = createServer((_, response) => response.writeHead(500).end("<h1>oops</h1>"))
     await new Promise<void>((resolve) => failing.listen(0, "127.0.0.1", resolve))
     const { port } = failing.address() as AddressInfo
@@ -121,7 +121,7 @@ relay.directory_url = "${upstream.profileUrl("open")}"`
     assert.match((await register()).stderr, /^The upstream does not answer: /)
   })
 
-  it("is found without the credential too, where the upstream asks for one", async () => {
+  it("is found again without the credential even if the upstream requires one", async () => {
     const directory = freshDirectory()
     const account = await started(directory, "bound", true)
     assert.strictEqual(await started(directory, "bound"), account, "kept")
@@ -130,7 +130,7 @@ relay.directory_url = "${upstream.profileUrl("open")}"`
     assert.include(await started(freshDirectory(), "bound"), "the upstream makes no account: ")
   })
 
-  it("is made through the forward proxy, where there is one; what that refuses is said to be its", async () => {
+  it("is created through the forward proxy if there is one, and a refusal by the proxy is reported as such", async () => {
     const port = await freePort()
     const baseUrl = `http://ca.example:${port}`
     const far = await startServer({ port, env: { ACME_SVC_SERVER__BASE_URL: baseUrl } })

@@ -16,7 +16,7 @@ import { patienceMs } from "../support/Patience.ts"
 import { freePort } from "../support/Ports.ts"
 import { talk } from "../support/Talk.ts"
 
-/* SIGHUP: a running process gets one configuration after the other (docs/decisions/process.md, "Reload"). */
+/* SIGHUP: a running process is given one configuration after another (docs/decisions/process.md, "Reload"). */
 
 interface Settings {
   readonly port: number
@@ -110,7 +110,7 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     await ground?.dispose()
   })
 
-  it("serves a profile that was added and no longer one that was taken away, and says so", async () => {
+  it("serves a profile that was added, no longer serves one that was removed, and logs both", async () => {
     const { profileUrl } = ground.server
     assert.strictEqual(await statusOf(profileUrl("second")), 404)
     assert.deepInclude(await reload({ profiles: ["default", "second"] }), {
@@ -127,7 +127,7 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     await issue("again.example")
   })
 
-  it("an open connection meets the new generation at its next request", async () => {
+  it("applies the new generation to an open connection at its next request", async () => {
     const said = await Effect.runPromise(Effect.scoped(Effect.gen(function*() {
       const client = yield* talk(first.port)
       const ask = client.send(`GET /profile/late/directory HTTP/1.1\r\nHost: x\r\n\r\n`)
@@ -140,7 +140,7 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     assert.include(said, "newNonce")
   })
 
-  it("what is wrong is refused by key, all at once, and changes nothing", async () => {
+  it("refuses a wrong configuration with all of its errors by key, and changes nothing", async () => {
     const error = await refused({ more: "[order]\nmax_identifiers = 0\n[nonce]\nttl = 1" })
     assert.strictEqual(
       error.replaceAll(/line \d+/g, "line N"),
@@ -159,7 +159,7 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     await issue("unchanged.example")
   })
 
-  it("commands over records go on beside a service whose file on disk is refused", async () => {
+  it("commands about records still work beside a service whose file on disk is refused", async () => {
     const { directory, directoryUrl } = ground.server
     const section = `[database]\nurl = "${url}"\n`
     const run = (...words: ReadonlyArray<string>) =>
@@ -177,7 +177,7 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     assert.match(revoked.stdout, /^Revoked\. Job .*\nThe revocation list is signed\.\n$/)
   })
 
-  it("a page of one's own that does not compile is refused by its file and line, and the panel goes on with its pages", async () => {
+  it("refuses a custom page that does not compile with its file and line, and the panel keeps its present pages", async () => {
     const [folder, port] = [freshDirectory(), await freePort()]
     const own = join(folder, "login.html")
     const url = `http://127.0.0.1:${port}/ui/login`
@@ -194,7 +194,7 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     assert.strictEqual(await page(), "<p>Again</p>")
   })
 
-  it("database.* is frozen: another URL refuses the whole reload, naming the key and not the value", async () => {
+  it("database.* cannot change: another URL refuses the whole reload, and the message has the key but not the value", async () => {
     const before = await statusOf(ground.server.profileUrl("third"))
     const error = await refused({
       more: `[database]\nacquire_timeout_ms = 4321\npool_max = 7`,
@@ -207,7 +207,7 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     assert.deepStrictEqual([before, await statusOf(ground.server.profileUrl("third"))], [404, 404])
   })
 
-  it("a socket that moves is bound before the old one goes, and requests in flight on the old one finish", async () => {
+  it("binds the new socket before it closes the old one, and finishes the requests on the old one", async () => {
     const port = await freePort()
     const held = await Effect.runPromise(Effect.scoped(Effect.gen(function*() {
       const client = yield* talk(first.port)
@@ -230,7 +230,7 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     assert.strictEqual(listening.level, "info")
   })
 
-  it("an address that cannot be bound refuses, and the old socket goes on", async () => {
+  it("an address that cannot be bound refuses the reload, and the old socket keeps working", async () => {
     const squatter = createServer()
     await new Promise<void>((resolve) => squatter.listen(0, "127.0.0.1", resolve))
     const { port } = squatter.address() as AddressInfo
@@ -244,7 +244,7 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     await new Promise((resolve) => squatter.close(resolve))
   })
 
-  it("TLS goes on and off without moving the socket", async () => {
+  it("turns TLS on and off without moving the socket", async () => {
     const secure = first.baseUrl.replace("http:", "https:")
     assert.strictEqual(await statusOf(`${first.baseUrl}/health`), 200)
     assert.deepInclude(await reload({ tls: true, baseUrl: secure }), { listeners_rebound: 0 })
@@ -256,7 +256,7 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     assert.strictEqual(await statusOf(`${first.baseUrl}/health`), 200)
   })
 
-  it("the queue and the log go by their new settings", async () => {
+  it("applies the new settings of the queue and the log", async () => {
     await reload({
       more:
         "[jobs]\nmax_concurrent = 3\npoll_interval_ms = 500\nlease_seconds = 60\n[logging]\nfilter = \"acme_svc=debug\""
@@ -271,7 +271,7 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     await issue("retuned.example")
   })
 
-  it("limits hold from the next request on, for connections that are open too", async () => {
+  it("applies limits from the next request on, also for open connections", async () => {
     const post = (octets: number) => {
       const head = "POST /profile/default/newAccount HTTP/1.1\r\nHost: x\r\nContent-Type: application/jose+json\r\n"
       return `${head}Content-Length: ${octets}\r\n\r\n${"x".repeat(octets)}`
@@ -287,7 +287,7 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     assert.match(said, /HTTP\/1\.1 413 /)
   })
 
-  it("a signer whose section has not changed goes on with the key it has, and makes no other", async () => {
+  it("a signer whose section has not changed keeps its key and creates no other", async () => {
     const key = join(ground.server.directory, "ca.key")
     renameSync(key, `${key}.away`)
     await reload({ profiles: ["default", "beside"] })
@@ -297,7 +297,7 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     renameSync(`${key}.away`, key)
   })
 
-  it("fifty reloads under load, refused ones and moved limits among them: no request fails, nothing is left open", async () => {
+  it("fifty reloads under load, some of them refused and some with other limits: no request fails, and no socket stays open", async () => {
     const load = { runs: true }
     const failures: Array<string> = []
     let done = 0
@@ -335,7 +335,7 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     assert.isAtMost(descriptors(), before + 20, "files and sockets of the process")
   })
 
-  it("signals that come together are a few reloads, and the last of them is heeded", async () => {
+  it("signals in quick succession cause few reloads, and the last one is applied", async () => {
     for (let index = 0; index < 50; index++) ground.server.signal("SIGHUP")
     write({ profiles: ["default", "last"] })
     ground.server.signal("SIGHUP")

@@ -76,7 +76,7 @@ describe.each(databases)("a database that was put back, $name", ({ freshUrl }) =
   })
   afterAll(() => server.stop())
 
-  it("has its lists numbered on, and forgets what came after the backup until it is repeated", async () => {
+  it("continues the numbers of its lists, and lacks what came after the backup until it is repeated", async () => {
     writeFileSync(join(directory, "password.txt"), `${password}\n`, { mode: 0o600 })
     await ends(0, "admin", "user", "create", "ann", "--password-file", "password.txt")
     const token = (await ends(0, "admin", "token", "create", "ann", "--name", "backup", "--expires-in", "2")).trim()
@@ -128,7 +128,7 @@ describe.each(databases)("a database that was put back, $name", ({ freshUrl }) =
     assert.strictEqual((JSON.parse(trail) as { readonly total: number }).total, 2)
     assert.include(await ends(3, "order", "revoke", id), "revoked already")
 
-    // After the restore, everything that was ended since the backup exists again.
+    // The restored database still has everything that was ended after the backup.
     assert.deepStrictEqual([await asked({ cookie }), await asked({ authorization: `Bearer ${token}` })], [200, 200])
     await ends(0, "admin", "session", "revoke", "--all", "--yes")
     await ends(0, "admin", "token", "revoke", tokenId, "--yes")
@@ -158,7 +158,7 @@ describe.each(databases)("a database that was put back, $name", ({ freshUrl }) =
     session.close()
   })
 
-  it("has an older list taken in by command, where no record of the last one is left", async () => {
+  it("accepts an older list by a command if there is no record of the last one", async () => {
     const session = await AcmeSession.open(server.directoryUrl, { patienceMs: 10_000 })
     await session.register()
     const { chain } = await session.issue(["kept.example"], new Map())

@@ -9,8 +9,8 @@ import { startGround } from "../support/Ground.ts"
 import { leafOf } from "../support/Openssl.ts"
 
 /*
- * A PostgreSQL database that is put back to an earlier state while the service runs. Its processes find out by
- * themselves, say what is missing, and never serve a list without what was revoked.
+ * A PostgreSQL database that is put back to an earlier state while the service runs. The processes notice this by
+ * themselves, report what is missing, and never serve a list that lacks a revoked certificate.
  */
 
 /** The serial numbers that openssl reads in a list. */
@@ -19,7 +19,7 @@ const serialsIn = (input: Buffer): ReadonlyArray<string> => {
   return [...said.matchAll(/Serial Number: (\S+)/g)].map(([, one = ""]) => one.toLowerCase().replace(/^0+/, ""))
 }
 
-describe("a database that is restored beneath a running service", () => {
+describe("a database that is restored while the service runs", () => {
   const bypass = "[profiles.default]\nenabled = true\n[challenge]\nbypass = true\n"
   let ground: Ground
   let session: AcmeSession
@@ -47,7 +47,7 @@ describe("a database that is restored beneath a running service", () => {
     await admin.end()
   })
 
-  /** Copies a database, which nobody may use meanwhile. */
+  /** Copies a database. No session may use the database during the copy. */
   const copied = async (from: string, to: string) => {
     for (const one of [from, to]) {
       await admin.query(
@@ -70,7 +70,7 @@ describe("a database that is restored beneath a running service", () => {
   const serialOf = (chain: string): string => leafOf(chain).serialNumber.toLowerCase().replace(/^0+/, "")
   const untilListed = (serial: string) => session.poll(list, (der) => serialsIn(der).includes(serial), 60_000)
 
-  it("is noticed, and what it lacks is named and revoked again", async () => {
+  it("is noticed, and the missing revocations are named and made again", async () => {
     const kept = await session.issue(["kept.example"], new Map())
     await copied(name, `${name}_before`)
     const other = await session.another()

@@ -135,7 +135,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
     await ground?.dispose()
   })
 
-  it("by the account's key and by the certificate's: openssl refuses both and passes a third, now and later", async () => {
+  it("by the account's key and by the certificate's: openssl refuses both and accepts a third, now and later", async () => {
     const empty = await fetchList()
     assert.deepStrictEqual([numberOf(empty), serialsOf(empty)], [1, []])
     const [one, two, fresh] = [await issue("one.example"), await issue("two.example"), await issue("fresh.example")]
@@ -166,7 +166,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
     assert.isTrue((await fetchList(second)).equals(await fetchList()), "every process serves the stored list")
   })
 
-  it("of twenty certificates at once at two servers: all are listed, and the number only rises", async () => {
+  it("of twenty certificates at once at two servers: all are listed, and the list number only rises", async () => {
     const issued = await Promise.all(
       Array.from({ length: 20 }, (_, index) => session.issue([`n${index}.example`], ground.responder.tokens))
     )
@@ -197,7 +197,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
     assert.deepInclude(await onlyList(), { state: "ok", unlisted: 0, entries: serialsOf(list).length })
   })
 
-  it("of one certificate twenty times at once at two servers: one revokes it", async () => {
+  it("of one certificate twenty times at once at two servers: one request revokes it", async () => {
     const { chain, key, order } = await session.issue(["wanted.example"], ground.responder.tokens)
     const reasons = [0, 1, 2, 3, 4, 5, 6, 8, 9, 10]
     const url = session.directory.revokeCert ?? ""
@@ -273,7 +273,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       assert.match(await ends(0, "order", "list", "--profile", "nowhere"), /^0 of 0 row\(s\)\.$/m)
     })
 
-    it("order list --expiring-in: what ends soon, and what has replaced it", async () => {
+    it("order list --expiring-in: certificates that expire soon, and their replacements", async () => {
       interface Ending {
         readonly orderId: string
         readonly daysRemaining: number
@@ -302,7 +302,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       await ends(2, "order", "list", "--limit", "many")
     })
 
-    it("order show: for people and as JSON", async () => {
+    it("order show: as text and as JSON", async () => {
       const text = await ends(0, "order", "show", id)
       assert.match(text, new RegExp(`^id +${id}$`, "m"))
       assert.match(text, /^status +valid$/m)
@@ -323,13 +323,13 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       assert.strictEqual(error.error, "refused")
     })
 
-    it("order chain: PEM that openssl accepts; never issued is exit 3", async () => {
+    it("order chain: PEM that openssl accepts; exit 3 if the order has no certificate", async () => {
       assert.strictEqual((await ends(0, "order", "chain", id)).trim(), chain.trim())
       assert.include(await ends(3, "order", "chain", pending), "There is no certificate of order")
       await ends(3, "order", "chain", absent)
     })
 
-    it("order revoke: refused, done, and refused again", async () => {
+    it("order revoke: refused, successful, and refused the second time", async () => {
       for (const reason of ["7", "-1", "outdated"]) {
         assert.include(await ends(2, "order", "revoke", id, `--reason=${reason}`), "keyCompromise", reason)
       }
@@ -354,7 +354,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       assert.match(text, /^reason +cessationOfOperation \(5\)$/m)
     })
 
-    it("cert revoke: by the numbers that certificates show; unknown, done, and refused again", async () => {
+    it("cert revoke: by the serial numbers that certificates show; unknown, successful, and refused the second time", async () => {
       const chains = [
         (await session.issue(["one.serials.example"], ground.responder.tokens)).chain,
         (await session.issue(["two.serials.example"], ground.responder.tokens)).chain
@@ -383,7 +383,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       for (const each of chains) assert.include(check(each, list), "certificate revoked")
     })
 
-    it("crl list: every member, and for people", async () => {
+    it("crl list: every member as JSON, and as text", async () => {
       const page = await json<Page<CrlObject>>("crl", "list", "--json")
       assert.deepInclude(page, { total: 1, limit: 1, offset: 0 })
       const [list] = page.items
@@ -439,7 +439,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       assert.strictEqual(numberOf(list), above + 1)
     })
 
-    it("without a database that is up to date: exit 1", async () => {
+    it("without a current database: exit 1", async () => {
       const directory = freshDirectory()
       for (const words of [["crl", "list"], ["order", "revoke", absent]]) {
         const { code, stderr } = await commandLine(words, { directory })
@@ -448,7 +448,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       }
     })
 
-    it("for a profile that is not served any more: exit 3", async () => {
+    it("for a profile that is no longer served: exit 3", async () => {
       const csr = makeCsr({ names: ["parked.example"] })
       const issued = await session.issue(["parked.example"], ground.responder.tokens, { key: csr.key })
       const directory = freshDirectory()

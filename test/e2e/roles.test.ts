@@ -66,7 +66,7 @@ describe.each(databases)("an acme and a worker process on $name", ({ dialect, fr
     for (const made of directories) rmSync(made, { recursive: true, force: true })
   })
 
-  it("issue and revoke together, though only one of them has the key", async () => {
+  it("issue and revoke together, although only the worker has the key", async () => {
     const session = await AcmeSession.open(acme.directoryUrl)
     await session.register()
     const { chain } = await session.issue(["roles.example"], responder.tokens)
@@ -79,7 +79,7 @@ describe.each(databases)("an acme and a worker process on $name", ({ dialect, fr
     assert.notInclude(eventsOf(worker), "request_completed")
   })
 
-  it("say what they are", () => {
+  it("log their roles", () => {
     assert.include(eventsOf(acme), "server_role_no_worker")
     assert.notInclude(eventsOf(acme), "job_runner_started")
     assert.notInclude(eventsOf(worker), "server_role_no_worker")
@@ -89,7 +89,7 @@ describe.each(databases)("an acme and a worker process on $name", ({ dialect, fr
     assert.deepStrictEqual([rolesOf(acme), rolesOf(worker)], ["acme", "worker"])
   })
 
-  it("a worker has no socket, and is well all the same", async () => {
+  it("a worker opens no socket, and is healthy nevertheless", async () => {
     assert.isTrue(await refusesConnections(worker.port))
     const env = { ACME_SVC_DATABASE__URL: databaseUrl }
     assert.strictEqual(
@@ -98,12 +98,12 @@ describe.each(databases)("an acme and a worker process on $name", ({ dialect, fr
     )
   })
 
-  it("end in peace, each by itself", async () => {
+  it("stop one by one without an error", async () => {
     assert.deepStrictEqual(await acme.stop(), { code: 0, signal: null })
     assert.deepStrictEqual(await worker.stop(), { code: 0, signal: null })
   })
 
-  it("an acme process neither makes the schema nor a CA", async () => {
+  it("an acme process creates neither the schema nor a CA", async () => {
     const empty = directory()
     const options = { directory: empty, env: { ACME_SVC_DATABASE__URL: await freshUrl() }, flags: ["--role", "acme"] }
     const behind = await commandLine(["serve"], options)
@@ -121,13 +121,13 @@ describe.each(databases)("an acme and a worker process on $name", ({ dialect, fr
 describe("serve --role", () => {
   beforeAll(builtServer)
 
-  it("an unknown role ends it before the configuration is read", async () => {
+  it("an unknown role ends the start before the configuration is read", async () => {
     const { code, stderr } = await commandLine(["serve", "--role", "acme,janitor"], { config: "nonsense" })
     assert.strictEqual(code, 2)
     assert.include(stderr, `--role takes acme, admin, worker, and not "janitor"`)
   })
 
-  it("an empty one is no word for every role", async () => {
+  it("an empty value does not mean every role", async () => {
     for (const flags of [["--role", ""], ["--role="]]) {
       const { code, stderr, stdout } = await commandLine(["serve", ...flags], { config: "nonsense" })
       assert.strictEqual(code, 2, flags.join(" "))
@@ -135,7 +135,7 @@ describe("serve --role", () => {
     }
   })
 
-  it("takes several, repeated or in a list, each once", async () => {
+  it("accepts several roles, repeated or in a list, and each counts once", async () => {
     for (const flags of [["--role", "worker,acme"], ["--role", "worker", "--role", "acme", "--role", "acme"]]) {
       const server = await startServer({ config: minimalConfig, flags })
       const { fields } = await server.waitForEvent("worker_registered")

@@ -12,9 +12,8 @@ import type { Server } from "../support/Server.ts"
 import { minimalConfig, startServer } from "../support/Server.ts"
 
 /*
- * The formula of docs/planning.md, "Connections". The server takes exactly as many connections as the formula says for
- * the processes, and
- * the clients are so many that the acme pools are full.
+ * The formula of docs/planning.md, "Connections". The server accepts exactly as many connections as the formula says for
+ * the processes, and there are so many clients that the acme pools are full.
  */
 
 const roles: ReadonlyArray<Role> = ["worker", "worker", "acme", "acme", "admin"]
@@ -30,7 +29,7 @@ const config = `${minimalConfig}[challenge]\nbypass = true\n[admin]\nenabled = t
 const startedBy = { worker: "job_runner_started", acme: "server_listening", admin: "admin_listening" } as const
 
 describe("docs/planning.md, \"Connections\"", () => {
-  it("adds up as it says", () => {
+  it("has the right sums", () => {
     const document = text("docs/planning.md")
     assert.include(
       document,
@@ -95,7 +94,7 @@ describe("processes under load on a PostgreSQL that takes as many connections as
     return row ?? assert.fail("no row")
   }
 
-  it("open so many and no more, and only workers listen", async () => {
+  it("open exactly that many sessions, and only workers listen", async () => {
     await vi.waitFor(async () => assert.strictEqual((await sessions()).listening, workers), {
       timeout: patienceMs,
       interval: 20

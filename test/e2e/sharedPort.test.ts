@@ -88,7 +88,7 @@ describe.each(databases)("acme processes that share a port, on $name", ({ freshU
     for (const made of directories) rmSync(made, { recursive: true, force: true })
   })
 
-  it("have connections each, and certificates come by either", async () => {
+  it("share the connections, and each of them serves clients that get certificates", async () => {
     for (let number = 0; number < 40; number++) assert.strictEqual(await ask(first.directoryUrl), 200)
     assert.isAbove(completed(first), 0)
     assert.isAbove(completed(second), 0)
@@ -100,7 +100,7 @@ describe.each(databases)("acme processes that share a port, on $name", ({ freshU
     }
   })
 
-  it("keep who shares nothing out, and are told from a process that has the port for itself", async () => {
+  it("refuse a process that does not share its port", async () => {
     const alone = await commandLine(["serve"], {
       directory: withAnchor(),
       env: {
@@ -114,7 +114,7 @@ describe.each(databases)("acme processes that share a port, on $name", ({ freshU
     assert.include(alone.stderr, "EADDRINUSE")
   })
 
-  it("read their configuration anew, each by itself, and the port stays shared", async () => {
+  it("reload their configuration one by one, and the port stays shared", async () => {
     first.signal("SIGHUP")
     const { fields } = await first.waitForEvent("server_config_reloaded")
     assert.strictEqual(fields["listeners_rebound"], 0)
@@ -123,7 +123,7 @@ describe.each(databases)("acme processes that share a port, on $name", ({ freshU
     assert.isAbove(completed(first), before)
   })
 
-  it("go on when one is killed or drained: who tries again is served, and it comes back", async () => {
+  it("keep serving clients that try again when one process is killed or drained, and it can start again", async () => {
     await first.kill9()
     for (let number = 0; number < 20; number++) assert.strictEqual(await ask(first.directoryUrl), 200)
     await first.restart()

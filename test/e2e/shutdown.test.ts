@@ -85,14 +85,14 @@ const opened = async (ground: Ground, patienceMs = 0): Promise<AcmeSession> => {
 describe.each(databases)("SIGTERM, $name", ({ freshUrl }) => {
   beforeAll(builtServer)
 
-  it("while it is still starting ends it in order, as soon as something has begun", async () => {
+  it("while the process is still starting ends it in order, as soon as its work has begun", async () => {
     const server = await startServer({ databaseUrl: await freshUrl(), startedBy: "job_runner_started" })
     const exit = await server.stop()
     assert.deepInclude(exit, { code: 0, signal: null }, server.stdout())
     await server.dispose()
   })
 
-  it("answers the requests in flight, lets a running job finish, and ends with 0", async () => {
+  it("waits for the requests in progress and for a running job, and ends with 0", async () => {
     const web = held()
     const ground = await startGround({ databaseUrl: await freshUrl() }, web)
     try {
@@ -137,7 +137,7 @@ describe.each(databases)("SIGTERM, $name", ({ freshUrl }) => {
     }
   })
 
-  it("hands a job that does not finish to the next process, at once", async () => {
+  it("gives a job that does not finish to the next process at once", async () => {
     const web = held()
     const ground = await startGround(
       // Long enough to exceed the five seconds that a job gets.
@@ -152,7 +152,7 @@ describe.each(databases)("SIGTERM, $name", ({ freshUrl }) => {
       assert.deepInclude((await server.waitForEvent("server_shutdown_completed")).fields, { jobs_released: 1 })
       web.open()
       await server.restart()
-      // The order goes on at once: the new process need not wait until a lease has expired.
+      // The order continues at once: the new process need not wait until a lease has expired.
       assert.strictEqual((await session.awaitOrder(order.url, ["ready", "invalid"], 10_000)).status, "ready")
       session.close()
     } finally {
@@ -161,7 +161,7 @@ describe.each(databases)("SIGTERM, $name", ({ freshUrl }) => {
     }
   })
 
-  it("under load, restarted: nobody who tries again notices", async () => {
+  it("and a restart under load: a client that tries again does not notice it", async () => {
     const ground = await startGround({ databaseUrl: await freshUrl() })
     const first = await opened(ground, 60_000)
     try {
@@ -204,10 +204,10 @@ describe.each(databases)("SIGTERM, $name", ({ freshUrl }) => {
   })
 })
 
-describe("an exception that reached nobody", () => {
+describe("an exception that no code catches", () => {
   beforeAll(builtServer)
 
-  it("ends the process in order, as a failure: what has begun is ended, or handed back", async () => {
+  it("ends the process in order with a failure: work in progress is completed or handed back", async () => {
     const folder = mkdtempSync(join(tmpdir(), "acme-thrown-"))
     const thrower = join(folder, "thrower.cjs")
     writeFileSync(thrower, `process.on("SIGUSR2", () => setImmediate(() => { throw new Error("planted") }))`)

@@ -100,7 +100,7 @@ describe("a service with a standby for its operators", () => {
     await servers?.dispose()
   })
 
-  it("shows what the standby has, says the lag, and decides by the primary", async () => {
+  it("shows the data of the standby with its lag, and decides by the primary", async () => {
     const before = await until("standby")
     const { pathname } = new URL(acme.kid ?? "")
     assert.include(before.text, pathname.slice(pathname.lastIndexOf("/") + 1))
@@ -146,7 +146,7 @@ describe("a service with a standby for its operators", () => {
     other.close()
   })
 
-  it("goes on without the standby, and with it again", async () => {
+  it("works without the standby, and uses it again when it is back", async () => {
     await until("standby")
     way.target = 1
     way.resetAll()

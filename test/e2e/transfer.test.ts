@@ -61,7 +61,7 @@ const sqliteUrl = (): string => `sqlite://${join(freshDirectory(), "acme.db")}`
 describe("transfer", () => {
   beforeAll(builtServer)
 
-  it("moves a service from SQLite to PostgreSQL, where it revokes and renews, and back", async () => {
+  it("moves a service from SQLite to PostgreSQL, where it revokes and renews, and back again", async () => {
     const { directory, ends, lasting, transfer } = place()
     const [small, large, again] = [sqliteUrl(), await freshPostgresUrl(), sqliteUrl()]
     const port = await freePort()
@@ -110,7 +110,7 @@ describe("transfer", () => {
     await returned.dispose()
   })
 
-  it("asks first, with the counts, and copies nothing when nobody can be asked", async () => {
+  it("asks first and shows the counts, and copies nothing if there is nobody to ask", async () => {
     const { ends } = place()
     const [from, to] = [sqliteUrl(), await freshPostgresUrl()]
     await ends(0, from, "migrate")
@@ -122,7 +122,7 @@ describe("transfer", () => {
     assert.include(await ends(3, from, "transfer", "--to", to, "--yes"), "there are rows in")
   })
 
-  it("shows no password, and takes none where others can see it", async () => {
+  it("shows no password, and refuses one in an argument that others can read", async () => {
     const { command, directory, ends } = place()
     const [from, to] = [sqliteUrl(), await freshPostgresUrl()]
     await ends(0, from, "migrate")
@@ -147,7 +147,7 @@ describe("transfer", () => {
     }
   })
 
-  it("takes the password from where PostgreSQL's own clients take it", async () => {
+  it("reads the password from the same places as PostgreSQL's own clients", async () => {
     const { directory, ends } = place()
     const [from, to] = [sqliteUrl(), new URL(await freshPostgresUrl())]
     await ends(0, from, "migrate")
@@ -162,7 +162,7 @@ describe("transfer", () => {
     assert.strictEqual((await runToEnd(words, { config, directory, env })).code, 1)
   })
 
-  it("refuses what is no database, none at all, one that is behind and the source itself", async () => {
+  it("refuses a source that is no database, is missing, is outdated, or is also the target", async () => {
     const { directory, ends } = place()
     const [from, absent, behind] = [sqliteUrl(), sqliteUrl(), await freshPostgresUrl()]
     assert.include(
@@ -240,7 +240,7 @@ const writesAt = async (to: string): Promise<void> => {
   await client.end()
 }
 
-/** Writes jobs into a migrated source, so many that a copy takes a while. Returns how many. */
+/** Writes so many jobs into a migrated source that a copy takes some time. Returns their number. */
 const fillJobs = (from: string): number => {
   const jobs = 40_000
   const source = new Sqlite(from.slice("sqlite://".length))
@@ -268,7 +268,7 @@ describe.each(databases)("transfer that is killed, to $name", ({ dialect, freshU
     await writesAt(to)
   }
 
-  it("leaves the target empty, and succeeds the second time", async () => {
+  it("leaves the target empty, and succeeds at the second try", async () => {
     const { directory, ends, transfer } = place()
     const [from, to] = [sqliteUrl(), await freshUrl()]
     await ends(0, from, "migrate")
@@ -291,7 +291,7 @@ describe.each(databases)("transfer that is killed, to $name", ({ dialect, freshU
 describe("transfer to a PostgreSQL server that crashes meanwhile", () => {
   beforeAll(builtServer)
 
-  it("ends with 1 and says so, leaves the target empty, and succeeds the second time", async () => {
+  it("ends with 1 and a message, leaves the target empty, and succeeds at the second try", async () => {
     const { command, ends, transfer } = place()
     const cluster = await startPostgres()
     try {

@@ -9,7 +9,7 @@ import { makeHttpClient } from "../support/Http.ts"
 import { leafOf, verifyChain } from "../support/Openssl.ts"
 import type { Server } from "../support/Server.ts"
 
-/** Sends requests for the first server to each server in turn, as a balancer in front of them does. */
+/** Sends requests for the first server to each server alternately, as a load balancer does. */
 const balancer = (servers: readonly [Server, Server]): HttpClient => {
   const http = makeHttpClient()
   let turn = 0
@@ -56,7 +56,7 @@ describe.each(databases)("two servers on one database, $name", ({ freshUrl }) =>
     await ground?.dispose()
   })
 
-  it("issue together, every request of a client at another one than the last", async () => {
+  it("issue together, although each request of a client goes to another server than the last", async () => {
     const issue = async (index: number): Promise<string> => {
       const client = await session.another()
       await client.register()
@@ -77,7 +77,7 @@ describe.each(databases)("two servers on one database, $name", ({ freshUrl }) =>
     }
   })
 
-  it("50 finalizes at once: one is taken, one certificate", async () => {
+  it("50 finalizes at once: one is accepted, and there is one certificate", async () => {
     const names = ["many.example"]
     const placed = await session.newOrder(names)
     await session.authorize(placed.body, ground.responder.tokens)
@@ -95,7 +95,7 @@ describe.each(databases)("two servers on one database, $name", ({ freshUrl }) =>
     assert.strictEqual(count("order_finalized", "order_id", idOf(placed.url)), 1)
   })
 
-  it("50 triggers of one challenge: 200 each, one job, one probe", async () => {
+  it("50 triggers of one challenge: each is answered 200, and there is one job and one probe", async () => {
     const placed = await session.newOrder(["triggered.example"])
     const { challenges: [challenge] } = await session.authorization(placed.body.authorizations[0] ?? "")
     const { token = "", url = "" } = challenge ?? {}
@@ -110,7 +110,7 @@ describe.each(databases)("two servers on one database, $name", ({ freshUrl }) =>
     assert.strictEqual(count("challenge_validated", "challenge_id", idOf(url)), 1)
   })
 
-  it("50 uses of one nonce: one passes", async () => {
+  it("50 uses of one nonce: one request is accepted", async () => {
     const nonce = await session.nonce()
     const uses = Array.from({ length: 50 }, () => session.postOnce(session.kid ?? "", undefined, { nonce }))
     const types = (await Promise.all(uses)).map((answer) => answer.status === 200 ? "ok" : problemType(answer))
@@ -128,7 +128,7 @@ describe.each(databases)("two servers on one database, $name", ({ freshUrl }) =>
     assert.strictEqual(new Set(answers.map(({ headers }) => headers.location)).size, 1)
   })
 
-  it("one ends, the other goes on", async () => {
+  it("one stops, and the other still works", async () => {
     assert.strictEqual((await servers[1].stop()).code, 0)
     const alone = await AcmeSession.open(ground.server.directoryUrl, { key: session.key })
     try {

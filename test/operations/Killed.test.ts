@@ -54,7 +54,7 @@ describe.each(databases)("a deletion in bulk that is killed, on $name", (backend
     return [...outcomes].toSorted((one, other) => one - other)
   })
 
-  test("has told of the nonces that are gone", () =>
+  test("has recorded the nonces that are deleted", () =>
     Effect.gen(function*() {
       const outcomes = yield* killed({
         rows: 2100,
@@ -88,14 +88,14 @@ describe.each(databases)("a deletion in bulk that is killed, on $name", (backend
     member: "removed"
   }
 
-  test("has told of the rows of the trail that are gone, at the command line and in the sweep", () =>
+  test("has recorded the rows of the trail that are deleted, from the command line and in the sweep", () =>
     Effect.gen(function*() {
       for (const run of [auditTrail.cleanup(operator, 10), sweepAudit(10)]) {
         assert.deepStrictEqual(yield* killed({ ...trail, run }), [0, 1000, 1100])
       }
     }))
 
-  test("has told of the orders that are gone", () =>
+  test("has recorded the orders that are deleted", () =>
     Effect.gen(function*() {
       const callers = [yield* callerAt(profileOf(config)), yield* callerAt(profileOf(config, "other"))]
       const make = Effect.gen(function*() {

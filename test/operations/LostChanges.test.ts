@@ -10,14 +10,14 @@ import { breakWrites, mend } from "../support/Faults.ts"
 import { callerAt, configOf, fieldsOf, orderOf, profileOf, sql } from "../support/Graph.ts"
 import { issueTo, useOwnCa } from "../support/Issued.ts"
 
-/* What a process has committed and the database lacks later, because it went back to an older state. */
+/* What a process has committed and the database lacks later, because the database was put back to an older state. */
 
 const config = configOf()
 const operator = { kind: "cli", id: "olga" } as const
 
 describe.each(bothDatabases)("changes that the database has lost, on $name", (backend) => {
   const { records, test } = useOwnCa(backend)
-  /** What tests before have committed over the same connections is forgotten first. */
+  /** Forgets what earlier tests have committed over the same connections. */
   const here = Effect.gen(function*() {
     yield* acknowledged.forget(yield* acknowledged.lost)
     return yield* callerAt(profileOf(config))
@@ -79,7 +79,7 @@ describe.each(bothDatabases)("changes that the database has lost, on $name", (ba
       assert.lengthOf(yield* rows, 1)
     }))
 
-  test("that were looked for and found before are missed too, in a quiet time and beside new ones", () =>
+  test("are noticed even if they were looked for and found before, in a quiet time and beside new changes", () =>
     Effect.gen(function*() {
       const caller = yield* here
       const orders = yield* Effect.forEach(Array.from({ length: 20 }), () => orderOf(caller, "a.example"))
@@ -105,7 +105,7 @@ describe.each(bothDatabases)("changes that the database has lost, on $name", (ba
       assert.include(told(), "eab_created ")
     }))
 
-  test("are none where an operator has deleted, or the time has passed", () =>
+  test("do not include what an operator has deleted, or changes that are too old", () =>
     Effect.gen(function*() {
       const caller = yield* here
       const [ended, old] = [yield* orderOf(caller, "a.example"), yield* orderOf(caller, "b.example")]

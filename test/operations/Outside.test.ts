@@ -62,7 +62,7 @@ describe.each(databases)("no transaction is open on $name", (backend) => {
     identifiers: () => Effect.as(asked("policy"), allowed),
     hasScriptsForNames: false
   }
-  /** The CA of the profile `default` publishes its own list; the profile `other` has somebody else's CA. */
+  /** The CA of the profile `default` publishes its own list; the profile `other` uses an external signer. */
   const signers = Layer.effect(
     Signers,
     Effect.gen(function*() {
@@ -164,7 +164,7 @@ describe.each(databases)("no transaction is open on $name", (backend) => {
       assert.deepStrictEqual([...met].toSorted(), whatIsAsked.toSorted())
     }))
 
-  test("unless something is asked within one, which would be seen", () =>
+  test("unless a call is made within one, and this test would notice it", () =>
     Effect.gen(function*() {
       met.clear()
       yield* Effect.provideService(transaction(asked("hash")), Database, marking(yield* Database))

@@ -32,7 +32,7 @@ describe.each(databases)("the audit trail on $name", (backend) => {
   const events = column("SELECT event FROM audit_log ORDER BY id")
   const here = Effect.suspend(() => callerAt(profileOf(config)))
 
-  test("has the row of a certificate with the certificate", () =>
+  test("gets the row of a certificate together with the certificate", () =>
     Effect.gen(function*() {
       const caller = yield* here
       const { id } = yield* orderOf(caller, "a.example")
@@ -55,7 +55,7 @@ describe.each(databases)("the audit trail on $name", (backend) => {
       assert.deepStrictEqual(yield* events, ["certificate_issued"])
     }))
 
-  test("has the row of a revocation with the revocation", () =>
+  test("gets the row of a revocation together with the revocation", () =>
     Effect.gen(function*() {
       const { orderId } = yield* issueTo(yield* here, ["a.example"])
       yield* sql("DELETE FROM audit_log")
@@ -66,7 +66,7 @@ describe.each(databases)("the audit trail on $name", (backend) => {
       assert.deepStrictEqual(yield* events, ["certificate_revoked"])
     }))
 
-  test("has the row of a credential with the credential, whatever becomes of it", () =>
+  test("gets the row of a credential together with each change of the credential", () =>
     Effect.gen(function*() {
       yield* withoutRows(Effect.flip(eab.create(operator, { label: "one", profile: undefined })))
       assert.deepStrictEqual(yield* column("SELECT status FROM eab_keys"), [])
@@ -81,7 +81,7 @@ describe.each(databases)("the audit trail on $name", (backend) => {
       assert.deepStrictEqual(yield* events, ["eab_created", "eab_revoked", "eab_deleted"])
     }))
 
-  test("a refusal whose row cannot be written is logged with what it was about", () =>
+  test("a refusal whose row cannot be written is logged with its subject", () =>
     Effect.gen(function*() {
       const { orderId, serial } = yield* issueTo(yield* here, ["a.example"])
       yield* admin.revoke(config, operator, orderId, 1)

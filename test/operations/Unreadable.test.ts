@@ -111,7 +111,7 @@ interface Ground {
   readonly held: Held
 }
 
-/** The requests of operators, clients and workers meanwhile. Returns those that failed. */
+/** The requests of operators, clients and workers during the damage. Returns those that failed. */
 const battery = Effect.fnUntraced(function*({ api, held: { cookie }, panel }: Ground) {
   const wrong: Array<string> = []
   const wants = (path: string, status: number, text: string) => {
@@ -158,7 +158,7 @@ const own: { readonly [table: string]: string } = {
   admin_sessions: "WHERE token_hash = 'h'"
 }
 
-/** Rows of the trail are only changed on purpose. */
+/** Removes the trigger that prevents changes of the trail. */
 const openTrail = Effect.flatMap(
   Database,
   ({ dialect }) =>
@@ -227,7 +227,7 @@ describe.each(databases)("a row that cannot be read, on $name", (backend) => {
       ...texts.flatMap((name) => ["'{'", "'[{}]'", "'7'"].map((literal) => [[name], literal] as const))
     ]
     for (const [columns, literal] of spoiled) {
-      test(`${table.name}: ${columns.join(", ")} = ${literal} stops nothing`, (ground) =>
+      test(`${table.name}: ${columns.join(", ")} = ${literal} prevents no other work`, (ground) =>
         Effect.gen(function*() {
           if (table.name === "audit_log") yield* openTrail
           yield* spoil(table, columns, literal)
@@ -236,7 +236,7 @@ describe.each(databases)("a row that cannot be read, on $name", (backend) => {
     }
   }
 
-  test("is shown by the page that lists it, with the column that cannot be read", ({ held: { cookie }, panel }) =>
+  test("is reported by the page that lists it, with the column that cannot be read", ({ held: { cookie }, panel }) =>
     Effect.gen(function*() {
       const jobs = tables.find(({ name }) => name === "jobs") ?? assert.fail("no table of jobs")
       const shown = yield* panel.ask("/ui/jobs", { cookie })

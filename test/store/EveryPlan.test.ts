@@ -241,7 +241,7 @@ describe.each(databases)("every plan on $name", (backend) => {
     )
   ).pipe(Effect.map((found) => [...new Set(found.flat())]))
 
-  it.effect("reads no more of a table that grows than is asked for, without statistics and with", () =>
+  it.effect("reads no more of a growing table than is needed, with and without statistics", () =>
     Effect.scoped(
       Effect.gen(function*() {
         assert.isAbove(statements.length, 800)
@@ -257,7 +257,7 @@ describe.each(databases)("every plan on $name", (backend) => {
         assert.deepStrictEqual(yield* unbounded, [], "large, without statistics")
         yield* gather
         assert.deepStrictEqual(yield* unbounded, [], "large, with statistics")
-        if (backend.dialect === "sqlite") return // nothing gathers statistics there
+        if (backend.dialect === "sqlite") return // SQLite gathers no statistics by itself.
         yield* emptied(backend.dialect)
         yield* fillTables(50)
         yield* gather
@@ -286,7 +286,7 @@ describe.each(databases)("every plan on $name", (backend) => {
       (plans) => plans.map((rows) => rows.map((row) => Object.values(row as object).map(String).join(" ")).join("\n"))
     )
 
-  it.effect("meets the orders of an account newest first, without sorting all of them", () =>
+  it.effect("finds the orders of an account newest first, without sorting all of them", () =>
     database.use(Effect.gen(function*() {
       yield* grow
       // Few rows are sorted quickly. The question is whether they have to be sorted.
@@ -301,7 +301,7 @@ describe.each(databases)("every plan on $name", (backend) => {
       }
     })))
 
-  it.effect("finds what few rows have by an index of theirs", () =>
+  it.effect("finds values that few rows have by an index on them", () =>
     database.use(Effect.gen(function*() {
       if (backend.dialect === "postgres") yield* sql("SET enable_seqscan = off")
       for (
@@ -319,7 +319,7 @@ describe.each(databases)("every plan on $name", (backend) => {
       }
     })))
 
-  it.effect("lists by the index of a condition, though many rows meet it and the newest do not", () =>
+  it.effect("lists by the index of a condition, although many rows meet it and the newest rows do not", () =>
     database.use(Effect.gen(function*() {
       if (backend.dialect === "postgres") {
         yield* grow
@@ -359,7 +359,7 @@ describe.each(databases)("every plan on $name", (backend) => {
       }
     })))
 
-  it.effect("meets the orders that may have followed a certificate newest first, by one of its names", () =>
+  it.effect("finds the orders that may have replaced a certificate newest first, by one of its names", () =>
     database.use(Effect.gen(function*() {
       yield* grow
       if (backend.dialect === "postgres") yield* sql("SET enable_seqscan = off; SET enable_sort = off")

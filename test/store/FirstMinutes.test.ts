@@ -59,7 +59,7 @@ const reads = <A, E, R>(self: Effect.Effect<A, E, R>) =>
   })
 
 describe("the first minutes of a PostgreSQL database", () => {
-  it.effect("cost an issuance no more rows with 10,000 orders than with none, by the plans of the empty tables", () =>
+  it.effect("need no more rows for an issuance with 10,000 orders than with none, with the plans of the empty tables", () =>
     Effect.scoped(Effect.gen(function*() {
       const url = yield* Effect.promise(freshPostgresUrl)
       // One connection, whose plans all statements use.
@@ -71,7 +71,7 @@ describe("the first minutes of a PostgreSQL database", () => {
       if (version < 150_000) return
       yield* Effect.gen(function*() {
         yield* crl.initialize
-        // A statement is planned for good when it is used for the sixth time.
+        // PostgreSQL keeps the plan of a statement when the statement is used for the sixth time.
         yield* Effect.repeat(issueOne, { times: 6 })
         const few = yield* reads(issueOne)
         yield* fillTables(10_000)

@@ -1,7 +1,7 @@
 import { int, text } from "../../src/engine/sql/Column.ts"
 import { statement } from "../../src/engine/sql/Statement.ts"
 
-/* Statements on the table `nonces`, which has the fewest columns. Tests that need just any statement use them. */
+/* Statements on the table `nonces`, which has the fewest columns. Tests that need any simple statement use them. */
 
 /** Inserts a row. */
 export const insert = statement({

@@ -19,7 +19,7 @@ import { sqlite, useDatabase } from "../support/Databases.ts"
 describe("plans on SQLite", () => {
   const database = useDatabase(sqlite)
 
-  /** The steps of the plan of the one statement that is run. */
+  /** The steps of the plan of the only statement that is run. */
   const planOf = Effect.fnUntraced(function*<A, E>(run: Effect.Effect<A, E, Database>) {
     const driver = database.driver()
     const steps: Array<string> = []
@@ -40,19 +40,19 @@ describe("plans on SQLite", () => {
     return steps.join("\n")
   })
 
-  it.effect("an account's challenges under way are counted from those under way", () =>
+  it.effect("an account's challenges in progress are counted without reading others", () =>
     Effect.gen(function*() {
       const plan = yield* planOf(authorizations.countInFlight(AccountId("00000000-0000-7000-8000-000000000000")))
       assert.match(plan, /(?:SCAN|SEARCH) fc USING (?:COVERING )?INDEX challenges_processing/)
       assert.notMatch(plan, /\(account_id=\?\)/)
     }))
 
-  it.effect("challenges without a job are looked for among those under way", () =>
+  it.effect("challenges without a job are looked for only among those in progress", () =>
     Effect.gen(function*() {
       assert.match(yield* planOf(authorizations.findOrphaned(100, 1000)), /SCAN c USING INDEX challenges_processing/)
     }))
 
-  it.effect("a relayed order is found by the order it is for, and started, kept and ended by it", () =>
+  it.effect("a relayed order is found by its order, and so are the rows to start, update and end it", () =>
     Effect.gen(function*() {
       const orderId = OrderId("00000000-0000-7000-8000-000000000000")
       const urls = { orderUrl: "o", finalizeUrl: "f", certificateUrl: "c" }
@@ -68,7 +68,7 @@ describe("plans on SQLite", () => {
       }
     }))
 
-  it.effect("who has an order of the upstream is found by its URL", () =>
+  it.effect("the owner of an upstream's order is found by its URL", () =>
     Effect.gen(function*() {
       const orderId = OrderId("00000000-0000-7000-8000-000000000000")
       const by = /INDEX upstream_orders_url \(upstream_order_url=\?\)/
@@ -76,7 +76,7 @@ describe("plans on SQLite", () => {
       assert.match(yield* planOf(upstreamOrders.opened({ orderId, orderUrl: "o", finalizeUrl: "f", now: 100 })), by)
     }))
 
-  it.effect("a token of a relay is found by itself, and those that have expired by when", () =>
+  it.effect("a token of a relay is found by its text, and expired ones by their expiry", () =>
     Effect.gen(function*() {
       assert.match(
         yield* planOf(http01Tokens.find("token", 100)),
@@ -87,7 +87,7 @@ describe("plans on SQLite", () => {
       assert.notMatch(plan, /SCAN http01_tokens|TEMP B-TREE/)
     }))
 
-  it.effect("orders that expired are looked for among those of their status, and what belongs to them is found by the order", () =>
+  it.effect("expired orders are looked for among those of their status, and their records are found by the order", () =>
     Effect.gen(function*() {
       const afterId = OrderId("00000000-0000-7000-8000-000000000000")
       const plan = yield* planOf(
@@ -108,7 +108,7 @@ describe("plans on SQLite", () => {
       )
     }))
 
-  it.effect("limits walk from the newest rows of an account or a network, and no others", () =>
+  it.effect("limits read only the newest rows of an account or a network", () =>
     Effect.gen(function*() {
       const accountId = AccountId("00000000-0000-7000-8000-000000000000")
       const plans = {
@@ -129,7 +129,7 @@ describe("plans on SQLite", () => {
       for (const plan of Object.values(plans)) assert.notMatch(plan, /SCAN|TEMP B-TREE/)
     }))
 
-  it.effect("the daily sweep visits unfinished and failed orders alone", () =>
+  it.effect("the daily sweep reads only unfinished and failed orders", () =>
     Effect.gen(function*() {
       const plan = yield* planOf(expiredOrders.sweep("p", { createdBefore: 100, expiredBefore: 100, limit: 20 }))
       assert.match(plan, /INDEX orders_status_created_at \(status=\? AND created_at<\?\)/)

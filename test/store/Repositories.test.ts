@@ -127,7 +127,7 @@ describe.each(databases)("repositories on $name", (backend) => {
   const problem = { type: "urn:ietf:params:acme:error:serverInternal", status: 500, detail: "x" }
 
   describe("accounts", () => {
-    test("are found by id and by key within their profile alone", () =>
+    test("are found by id and by key only within their profile", () =>
       Effect.gen(function*() {
         const pubkey = Buffer.from("one key")
         const id = yield* addAccount("p", pubkey)
@@ -148,7 +148,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.isUndefined(yield* accounts.find("p", Id.AccountId(yield* uuid)))
       }))
 
-    test("an insert for a key that has one answers nothing and changes nothing; another profile is another matter", () =>
+    test("an insert for a key with an account returns nothing and changes nothing; another profile is independent", () =>
       Effect.gen(function*() {
         const pubkey = Buffer.from("one key")
         yield* addAccount("p", pubkey)
@@ -172,7 +172,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.isDefined(yield* accounts.insert({ ...again, profile: "q" }))
       }))
 
-    test("contact, agreement and deactivation leave only a valid account, of this profile", () =>
+    test("contact, agreement and deactivation change only a valid account of this profile", () =>
       Effect.gen(function*() {
         for (const status of accountStatuses) {
           for (const profile of ["p", "q"]) {
@@ -188,7 +188,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         }
       }))
 
-    test("are stamped when seen", () =>
+    test("store the time when they were last seen", () =>
       Effect.gen(function*() {
         const id = yield* addAccount()
         yield* accounts.recordSeen(id, 777, { ip: "2001:db8::1", ptr: "host.example" })
@@ -227,7 +227,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         )
       }))
 
-    test("promote leaves pending alone, and only when every authorization is valid", () =>
+    test("promote changes only a pending order, and only when every authorization is valid", () =>
       Effect.gen(function*() {
         for (const status of orderStatuses) {
           for (const authz of authorizationStatuses) {
@@ -243,7 +243,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.isUndefined(yield* orders.promote(two.id), "one of two")
       }))
 
-    test("an authorization that is missing proves nothing: no order is promoted, claimed or issued without it", () =>
+    test("a missing authorization proves nothing: no order is promoted, claimed or issued without it", () =>
       Effect.gen(function*() {
         const accountId = yield* addAccount()
         for (const status of ["pending", "ready", "processing"] as const) {
@@ -285,7 +285,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.isUndefined(yield* orders.promote(id), "names that cannot be read")
       }))
 
-    test("demote leaves ready alone", () =>
+    test("demote changes only a ready order", () =>
       Effect.gen(function*() {
         for (const status of orderStatuses) {
           const { id } = yield* orderAt(status)
@@ -297,7 +297,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         }
       }))
 
-    test("claim leaves ready alone: owned, unexpired, every authorization valid", () =>
+    test("claim changes only a ready order that is owned, not expired, and has only valid authorizations", () =>
       Effect.gen(function*() {
         const other = yield* addAccount()
         for (const status of orderStatuses) {
@@ -320,7 +320,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         }
       }))
 
-    test("issue leaves processing alone: account and every authorization still valid", () =>
+    test("issue changes only a processing order, if the account and every authorization are still valid", () =>
       Effect.gen(function*() {
         const certificate = {
           certificate: "PEM",
@@ -349,7 +349,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         }
       }))
 
-    test("fail leaves the unfinished states, failIssuance processing alone; the error is kept as sent", () =>
+    test("fail changes only unfinished orders, failIssuance only processing ones; the error is stored as it was sent", () =>
       Effect.gen(function*() {
         for (const status of orderStatuses) {
           const first = yield* orderAt(status)
@@ -364,7 +364,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         }
       }))
 
-    test("a certificate is shown for a valid order of this account and profile alone", () =>
+    test("a certificate is shown only for a valid order of this account and profile", () =>
       Effect.gen(function*() {
         const { accountId, id } = yield* orderAt("processing")
         const other = yield* addAccount()
@@ -376,7 +376,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.isUndefined(yield* certificates.certificate({ id, profile: "p", accountId }))
       }))
 
-    test("for issuance: the account's status and how many authorizations are not valid, within the profile", () =>
+    test("the data for an issuance are the account's status and the number of authorizations that are not valid, within the profile", () =>
       Effect.gen(function*() {
         const accountId = yield* addAccount()
         const order = yield* addOrder(accountId, ["a.example", "b.example", "c.example"])
@@ -389,7 +389,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.isUndefined(yield* orders.findForIssuance("q", order.id))
       }))
 
-    test("a key is burnt for everybody, or for one account, who gets no certificate for it stored", () =>
+    test("a key is blocked for everybody, or for one account, and no certificate for it is stored", () =>
       Effect.gen(function*() {
         const longest = Buffer.alloc(1100, 7) // This is as long as an RSA key of 8192 bits.
         const { accountId, id } = yield* orderAt("processing")
@@ -411,7 +411,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.isDefined(yield* stored(longest))
       }))
 
-    test("stuck: processing, old enough and without a live signing job", () =>
+    test("stuck orders are processing, old enough and without an active signing job", () =>
       Effect.gen(function*() {
         const { id } = yield* orderAt("processing")
         yield* orderAt("ready")
@@ -436,7 +436,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.deepStrictEqual((yield* orders.findStuck(101, 10)).map((one) => one.id), [id])
       }))
 
-    test("the sweep takes old unfinished and failed orders of one profile, never a valid one, in batches", () =>
+    test("the sweep deletes old unfinished and failed orders of one profile, never a valid one, in batches", () =>
       Effect.gen(function*() {
         const accounts = { p: yield* addAccount("p"), q: yield* addAccount("q") }
         for (const status of orderStatuses) {
@@ -458,7 +458,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM authorizations"), 11)
       }))
 
-    test("profiles are those that have accounts", () =>
+    test("profiles are the ones that have accounts", () =>
       Effect.gen(function*() {
         yield* addAccount("p")
         yield* addAccount("p")
@@ -466,7 +466,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.sameDeepMembers([...yield* orders.profiles], [{ profile: "p" }, { profile: "q" }])
       }))
 
-    test("locking an absent or present row is quiet", () =>
+    test("locking a row succeeds whether or not the row exists", () =>
       transaction(Effect.gen(function*() {
         yield* orders.lock(Id.OrderId(yield* uuid))
         yield* accounts.lock(Id.AccountId(yield* uuid))
@@ -475,7 +475,7 @@ describe.each(databases)("repositories on $name", (backend) => {
 
   describe("authorizations and challenges", () => {
     if (dialect === "postgres") {
-      test("a pending challenge is found and its order held, with the account or without", () =>
+      test("a pending challenge is found and its order is locked, with the account or without", () =>
         Effect.gen(function*() {
           const elsewhere = yield* database.another
           const free = Effect.forEach(["accounts", "orders"], (table) =>
@@ -546,7 +546,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.isUndefined(yield* authorizations.findForValidation(order.challengeId, "q"))
       }))
 
-    test("a proof makes challenge, authorization and order valid together, as far as each may move", () =>
+    test("a proof makes challenge, authorization and order valid together, each if its status permits", () =>
       Effect.gen(function*() {
         for (const challenge of challengeStatuses) {
           for (const authz of authorizationStatuses) {
@@ -583,7 +583,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         }
       }))
 
-    test("claim leaves pending alone: authorization and order pending and unexpired", () =>
+    test("claim changes only a pending challenge whose authorization and order are pending and not expired", () =>
       Effect.gen(function*() {
         for (const status of challengeStatuses) {
           for (const authz of authorizationStatuses) {
@@ -601,7 +601,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         }
       }))
 
-    test("claim counts the account's processing challenges against the cap; 0 is no cap", () =>
+    test("claim compares the account's processing challenges with the limit; 0 means no limit", () =>
       Effect.gen(function*() {
         const accountId = yield* addAccount()
         const another = yield* orderAt("pending", "pending")
@@ -625,7 +625,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.isDefined(yield* claim(3, 3), "a place came free")
       }))
 
-    test("accept and refuse leave processing alone", () =>
+    test("accept and refuse change only a processing challenge", () =>
       Effect.gen(function*() {
         for (const status of challengeStatuses) {
           const [one, two] = [yield* orderAt("pending", "pending"), yield* orderAt("pending", "pending")]
@@ -654,7 +654,7 @@ describe.each(databases)("repositories on $name", (backend) => {
       deactivate: [["pending", "valid"], "deactivated"]
     } as const
     for (const [name, [from, to]] of Object.entries(moves)) {
-      test(`${name} leaves ${from.join(" and ")} alone`, () =>
+      test(`${name} does not change ${from.join(" and ")} ones`, () =>
         Effect.gen(function*() {
           for (const status of authorizationStatuses) {
             const { authzId } = yield* orderAt("pending", status)
@@ -668,7 +668,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         }))
     }
 
-    test("expire stores it on the pending authorizations of the orders named, and of no other", () =>
+    test("expire changes only the pending authorizations of the named orders", () =>
       Effect.gen(function*() {
         const accountId = yield* addAccount()
         const [one, other] = yield* Effect.replicateEffect(addOrder(accountId, ["a.example", "b.example"]), 2)
@@ -684,7 +684,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.strictEqual(yield* statusOf("authorizations", unnamed.authzId), "pending")
       }))
 
-    test("orphaned: processing, old enough and without a live job, with the account's key", () =>
+    test("orphaned challenges are processing, old enough and without an active job; they come with the account's key", () =>
       Effect.gen(function*() {
         const pubkey = Buffer.from("the key")
         const accountId = yield* addAccount("p", pubkey)
@@ -711,7 +711,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.strictEqual((yield* authorizations.findOrphaned(101, 10)).length, 1)
       }))
 
-    test("an order is inserted as a whole, with all of a hundred names, or not at all", () =>
+    test("an order with a hundred names is inserted completely or not at all", () =>
       Effect.gen(function*() {
         const accountId = yield* addAccount()
         const names = Array.from({ length: 100 }, (_, index) => `n${index}.example`)
@@ -733,7 +733,7 @@ describe.each(databases)("repositories on $name", (backend) => {
   })
 
   describe("nonces", () => {
-    test("are consumed once, alone and together, and swept by age", () =>
+    test("are used once, alone and together, and swept by age", () =>
       Effect.gen(function*() {
         yield* nonces.insert(["a", "b", "c"], 100_001)
         yield* nonces.insert(["d"], 200_000)
@@ -749,7 +749,7 @@ describe.each(databases)("repositories on $name", (backend) => {
   })
 
   describe("workers", () => {
-    test("are written, refreshed, seen by host and role, removed and forgotten", () =>
+    test("are written, refreshed, found by host and role, removed and forgotten", () =>
       Effect.gen(function*() {
         const row = { owner: "host:1:u", roles: "acme,worker", version: "1", startedAt: 100 }
         yield* workers.present({ ...row, now: 100 })
@@ -778,7 +778,7 @@ describe.each(databases)("repositories on $name", (backend) => {
   })
 
   describe("audit", () => {
-    test("rows are written with the outcome of their event, cut to their bounds", () =>
+    test("rows are written with the outcome of their event, and texts are cut to their limits", () =>
       Effect.gen(function*() {
         yield* audit.insert({
           event: "certificate_issue_failed",
@@ -805,7 +805,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.strictEqual((JSON.parse(String(row?.identifiers)) as ReadonlyArray<string>).length, 100)
       }))
 
-    test("a row that cannot be written fails nothing", () =>
+    test("a row that cannot be written makes nothing else fail", () =>
       Effect.gen(function*() {
         const row = { event: "account_deactivated", actorKind: "nobody" as "acme", detail: { via: "account" } } as const
         yield* audit.record(row)

@@ -137,7 +137,7 @@ const needing = (right: string, column: string) => {
 }
 
 describe("the script of roles", () => {
-  it.live("grants what the service says that each role needs, no more and no less", () =>
+  it.live("grants each role exactly the rights that the service says it needs", () =>
     Effect.scoped(Effect.gen(function*() {
       const { admin } = yield* scripted()
       for (const role of everyRole) {
@@ -145,7 +145,7 @@ describe("the script of roles", () => {
       }
     })))
 
-  it.live("takes no right away from processes that run, however often it is run", () =>
+  it.live("revokes no right from running processes, however often it is run", () =>
     Effect.scoped(Effect.gen(function*() {
       const { admin, url } = yield* scripted()
       const load = Effect.fnUntraced(function*(role: Role) {
@@ -167,11 +167,11 @@ describe("the script of roles", () => {
           assert.deepStrictEqual(yield* run(as(url, "owner")), { code: 0, error: undefined })
         }
       })
-      // The failure of one ends all.
+      // A load that fails ends the runs at once.
       yield* Effect.raceFirst(Effect.all(loads.map(({ loop }) => loop), { concurrency: "unbounded" }), runs)
     })))
 
-  it.live("changes nothing where it may not make a role, or the tables are another's", () =>
+  it.live("changes nothing if it may not create a role, or if the tables belong to another role", () =>
     Effect.scoped(Effect.gen(function*() {
       const { admin, url } = yield* scripted()
       const acls = Effect.map(
@@ -200,7 +200,7 @@ describe("the script of roles", () => {
 })
 
 describe.each(everyRole)("the role %s without one of its rights", (role) => {
-  it.live("is told which, at its start and in the log of the statement that needs it", () => {
+  it.live("is named at the start of the process and in the log of the statement that needs it", () => {
     const records: Array<Record> = []
     return Effect.scoped(Effect.gen(function*() {
       const { admin, url } = yield* scripted()

@@ -55,7 +55,7 @@ describe("the syntax", () => {
     assert.include(fault.detail, words)
   })
 
-  it("takes chains of any length", () => {
+  it("accepts chains of any length", () => {
     const long = parsed(Array.from({ length: 50_000 }, () => "a").join(" and "))
     assert.strictEqual(evaluate(long, () => "pass"), "pass")
     assert.deepStrictEqual(checksOf(long), ["a"])
@@ -67,7 +67,7 @@ describe("the syntax", () => {
 })
 
 const table: ReadonlyArray<readonly [string, Array<Verdict>]> = [
-  // pass, fail and undecided beside each of the three, in this order
+  // For each of pass, fail and undecided: its results with pass, fail and undecided, in this order.
   ["and", ["pass", "fail", "undecided", "fail", "fail", "fail", "undecided", "fail", "undecided"]],
   ["or", ["pass", "pass", "pass", "pass", "fail", "undecided", "pass", "undecided", "undecided"]]
 ]
@@ -158,7 +158,7 @@ describe("any condition", () => {
     Object.fromEntries(["a", "b", "c", "d-1", "e"].map((name) => [name, fc.constantFrom(...verdicts)]))
   )
 
-  it("is rendered as a text that means the same", () => {
+  it("is written as a text with the same meaning", () => {
     fc.assert(
       fc.property(conditions, (condition) => {
         const text = renderCondition(condition)
@@ -168,7 +168,7 @@ describe("any condition", () => {
     )
   })
 
-  it("comes to what its definition says", () => {
+  it("has the result that its definition gives", () => {
     fc.assert(
       fc.property(conditions, valuations, (condition, valuation) => {
         const verdictOf = (name: string): Verdict => valuation[name] ?? "fail"
@@ -178,7 +178,7 @@ describe("any condition", () => {
     )
   })
 
-  it("asks for the checks of an operator from left to right, until its result is settled", () => {
+  it("asks for the checks of an operator from left to right, until its result is known", () => {
     fc.assert(
       fc.property(conditions, valuations, (condition, valuation) => {
         const verdictOf = (name: string): Verdict => valuation[name] ?? "fail"
@@ -188,7 +188,7 @@ describe("any condition", () => {
     )
   })
 
-  it("of any text is read or refused at a column of it", () => {
+  it("is parsed from any text, or the error names a column of the text", () => {
     const words = fc.array(fc.constantFrom("a", "not", "and", "OR", "(", ")", " ", "\t", "x_y", "\u{1f600}", "é", "-"))
     fc.assert(
       fc.property(fc.oneof(fc.string({ unit: "binary" }), words.map((parts) => parts.join(" "))), (text) => {

@@ -55,7 +55,7 @@ describe("a stage", () => {
     assert.deepStrictEqual(judged(texts, otherwise), expected)
   })
 
-  it("stops at the first check it does not know, and asks for none behind the rule that decides", () => {
+  it("stops at the first check whose result it does not know, and asks for none after the rule that decides", () => {
     assert.deepStrictEqual(
       judged(["allow no and other", "allow yes or other", "deny other"], "deny"),
       answer("allow", "r2")

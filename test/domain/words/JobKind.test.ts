@@ -76,7 +76,7 @@ describe("payloads", () => {
     assert.deepInclude({ ...read }, written)
   })
 
-  it("that are no JSON object are refused", () => {
+  it("that are not JSON objects are refused", () => {
     for (const text of ["", "null", "[]", "7", "\"text\"", "{", "{\"order_id\":\"a\""]) {
       assert.isTrue(
         decodePayload("signer_issue", text) === undefined,

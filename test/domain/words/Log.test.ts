@@ -26,12 +26,12 @@ describe("the vocabulary", () => {
     return found
   }
 
-  it("declares no event that nothing emits", () => {
+  it("declares no event that the code does not emit", () => {
     const said = new Set(files.flatMap(textsOf))
     assert.deepStrictEqual(Object.keys(events).filter((event) => !said.has(event)), [])
   })
 
-  it("has from the engine what the engine emits, and the fields of that, and nothing more", () => {
+  it("takes exactly the events of the engine and their fields from the engine", () => {
     const said = new Set(files.filter((file) => file.startsWith(join("engine", ""))).flatMap(textsOf))
     assert.deepStrictEqual(
       Object.keys(events).filter((event) => said.has(event)).sort(),
@@ -41,7 +41,7 @@ describe("the vocabulary", () => {
     assert.deepStrictEqual([...new Set(used)].sort(), Object.keys(engineFields).sort())
   })
 
-  it("declares no event that no test speaks of", () => {
+  it("declares no event that is mentioned in no test", () => {
     const tests = fileURLToPath(new URL("../..", import.meta.url))
     const spoken = readdirSync(tests, { recursive: true, encoding: "utf8" })
       .filter((name) => name.endsWith(".ts") && !name.endsWith("specified.ts"))
@@ -50,13 +50,13 @@ describe("the vocabulary", () => {
     assert.deepStrictEqual(Object.keys(events).filter((event) => !known.has(event)), [])
   })
 
-  it("is the one the documents list, no name less, and more only where it is said", () => {
+  it("contains every event that the documents list, and further ones only from the list of this test", () => {
     const declared = Object.keys(events)
     assert.sameMembers(declared.filter((event) => !specified.has(event)), [...own])
     assert.deepStrictEqual([...specified].filter((event) => !(event in events)), [])
   })
 
-  it("is spoken through emit alone: nothing else logs or prints", () => {
+  it("is used only through emit: nothing else logs or prints", () => {
     const offending = files.filter((file) => file !== "main.ts" && !file.startsWith(join("surfaces", "cli"))).flatMap((
       file
     ) =>
@@ -67,7 +67,7 @@ describe("the vocabulary", () => {
     assert.deepStrictEqual(offending, [])
   })
 
-  it("names events and fields in lower-case words, the first of a closed list", () => {
+  it("names events and fields in lower-case words, the first from a fixed list", () => {
     const first = new Set(
       ("account admin audit authz certificate challenge csr db eab filter http ipam job jws key local metrics nonce notify order profile proxy publish renewal "
         + "request script server signer span tls trace upstream worker").split(" ")
@@ -76,7 +76,7 @@ describe("the vocabulary", () => {
     assert.deepStrictEqual(Object.keys(events).filter((name) => !first.has(name.split("_")[0] ?? "")), [])
   })
 
-  it("leaves no doubt between level and outcome", () => {
+  it("has levels that agree with the outcomes", () => {
     for (const [event, { level, outcome }] of declarations) {
       if (level === "error") assert.strictEqual(outcome, "failure", event)
       if (outcome === "failure") assert.notStrictEqual(level, "info", event)
@@ -85,7 +85,7 @@ describe("the vocabulary", () => {
     }
   })
 
-  it("calls what is usual and did not work a failure, and what did its work none", () => {
+  it("uses the outcome failure for common failures too, and not for work that succeeded in the end", () => {
     const of = (outcome: string, level: string) =>
       declarations.filter(([, one]) => one.outcome === outcome && one.level === level).map(([event]) => event)
     assert.sameMembers(of("failure", "debug"), [
@@ -98,12 +98,12 @@ describe("the vocabulary", () => {
     assert.includeMembers(of("advisory", "warn"), advisories)
   })
 
-  it("shows by default what the specification does not tell apart as debug", () => {
+  it("shows by default every event that the specification does not list as debug", () => {
     const hidden = declarations.filter(([event, { level }]) => level === "debug" && shownByDefault.has(event))
     assert.deepStrictEqual(hidden.map(([event]) => event), [])
   })
 
-  it("has no field that would hide what every record has", () => {
+  it("has no field with the name of a member that every record has", () => {
     const reserved = ["timestamp", "level", "target", "span", "event", "outcome", "message"]
     assert.deepStrictEqual(reserved.filter((name) => name in fields), [])
   })

@@ -44,7 +44,7 @@ const registration = (more: Partial<accounts.Registration> = {}): accounts.Regis
 describe.each(databases)("accounts on $name", (backend) => {
   const { database, records, test } = useWorld(backend)
 
-  test("a key that is weak or burnt gets no account; one that has an account keeps it", () =>
+  test("a weak or blocked key gets no account; a key that already has an account keeps it", () =>
     Effect.gen(function*() {
       const weak = importSpki(rsaSpki(3n * 2n ** 2050n + 3n, 65537n))
       const burnt = accountKeyOf()
@@ -65,7 +65,7 @@ describe.each(databases)("accounts on $name", (backend) => {
       assert.isTrue((yield* accounts.register(registration({ key: elsewhere }))).created, "what one account said of it")
     }))
 
-  test("a key is registered once and found from then on, unchanged", () =>
+  test("a key is registered once; later requests find the same account unchanged", () =>
     Effect.gen(function*() {
       const key = accountKeyOf()
       const first = yield* accounts.register(registration({ key, contact: ["mailto:a@example.com"] }))
@@ -78,7 +78,7 @@ describe.each(databases)("accounts on $name", (backend) => {
       assert.deepStrictEqual(eventsOf(records), ["account_created", "account_found"])
     }))
 
-  test("20 registrations of one key at once: one creates, the rest find it", () =>
+  test("20 registrations of one key at once: one creates the account, the others find it", () =>
     Effect.gen(function*() {
       const key = accountKeyOf()
       const answers = yield* Effect.all(
@@ -90,7 +90,7 @@ describe.each(databases)("accounts on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM accounts"), 1)
     }))
 
-  test("the loser of an insert race is answered with the winner", () =>
+  test("a request that loses the race to insert the account is answered with the existing account", () =>
     Effect.gen(function*() {
       const key = accountKeyOf()
       const racing = blindOnce(database.driver(), "FROM accounts WHERE profile")
@@ -106,7 +106,7 @@ describe.each(databases)("accounts on $name", (backend) => {
       assert.strictEqual(refused._tag, "Unauthorized", "the status counts on this branch too")
     }))
 
-  test("another profile is another account", () =>
+  test("the same key has another account at another profile", () =>
     Effect.gen(function*() {
       const key = accountKeyOf()
       const here = yield* accounts.register(registration({ key }))
@@ -115,7 +115,7 @@ describe.each(databases)("accounts on $name", (backend) => {
       assert.notStrictEqual(there.account.id, here.account.id)
     }))
 
-  test("onlyReturnExisting finds or says there is none, before terms and contacts are looked at", () =>
+  test("onlyReturnExisting finds the account or says there is none, before terms and contacts are checked", () =>
     Effect.gen(function*() {
       const key = accountKeyOf()
       const only = { key, onlyReturnExisting: true, profile: withTerms, contact: ["tel:1"] }
@@ -126,7 +126,7 @@ describe.each(databases)("accounts on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM accounts"), 1)
     }))
 
-  test("terms must be agreed to where there are any; an agreement made later is recorded", () =>
+  test("terms must be agreed to if there are any, and a later agreement is recorded", () =>
     Effect.gen(function*() {
       const refused = yield* Effect.flip(accounts.register(registration({ profile: withTerms })))
       assert.deepInclude(refused, { _tag: "UserActionRequired", terms })
@@ -156,7 +156,7 @@ describe.each(databases)("accounts on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM accounts"), 0)
     }))
 
-  test("a deactivated or revoked account is refused on every branch", () =>
+  test("a deactivated or revoked account is refused in every case", () =>
     Effect.gen(function*() {
       for (const status of ["deactivated", "revoked"]) {
         const key = accountKeyOf()
@@ -173,7 +173,7 @@ describe.each(databases)("accounts on $name", (backend) => {
       assert.include(eventsOf(records), "account_request_refused")
     }))
 
-  test("contacts are replaced, cleared by an empty list, and audited with what came and went", () =>
+  test("contacts are replaced, or cleared by an empty list, and the audit row counts the added and removed ones", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profile)
       const account = yield* Effect.flatMap(stored.find("default", caller.accountId), Effect.fromNullishOr)
@@ -202,7 +202,7 @@ describe.each(databases)("accounts on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM audit_log"), 2)
     }))
 
-  test("deactivation is for good: once, audited, and nothing changes the account after it", () =>
+  test("deactivation is permanent: it happens once, is audited, and nothing changes the account afterwards", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profile)
       const account = yield* Effect.flatMap(stored.find("default", caller.accountId), Effect.fromNullishOr)
@@ -219,7 +219,7 @@ describe.each(databases)("accounts on $name", (backend) => {
       assert.deepStrictEqual(yield* column("SELECT status FROM accounts"), ["deactivated"])
     }))
 
-  test("a client that hangs up after the change has been stored takes no audit row with it", () =>
+  test("the audit row is written even if the client disconnects after the change has been stored", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profile)
       const account = yield* Effect.flatMap(stored.find("default", caller.accountId), Effect.fromNullishOr)

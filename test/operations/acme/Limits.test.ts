@@ -32,14 +32,14 @@ const limit = (detail: string, seconds: number) => ({
 describe.each(databases)("limits on $name", (backend) => {
   const { records, test } = useWorld(backend, { startsAt: 1_700_000_000 })
 
-  test("are off unless they are set", () =>
+  test("apply only if they are configured", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(configOf()))
       for (let at = 0; at < 20; at++) yield* orderOf(caller, `a${at}.example`)
       for (let at = 0; at < 20; at++) yield* callerAt(profileOf(configOf()))
     }))
 
-  test("new orders of an account: so many in the window, and again when the first has left it", () =>
+  test("new orders of an account: a maximum within the window, and one more when the first has left the window", () =>
     Effect.gen(function*() {
       const profile = limited("orders_per_account = 2")
       const caller = yield* callerAt(profile)
@@ -67,7 +67,7 @@ describe.each(databases)("limits on $name", (backend) => {
       yield* orderOf(caller, "c.example")
     }))
 
-  test("names of an account: those of an order count before it is made", () =>
+  test("names of an account: the names of the new order are counted before it is made", () =>
     Effect.gen(function*() {
       const narrow = yield* callerAt(limited("names_per_account = 2"))
       const refused = yield* told(orderOf(narrow, "a.example", "b.example", "c.example"))
@@ -86,7 +86,7 @@ describe.each(databases)("limits on $name", (backend) => {
       yield* orderOf(caller, "c.example")
     }))
 
-  test("pending authorizations of an account: those no longer pending make room", () =>
+  test("pending authorizations of an account: those that are no longer pending do not count", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(limited("pending_authorizations_per_account = 3"))
       yield* orderOf(caller, "a.example", "b.example", "c.example")
@@ -105,7 +105,7 @@ describe.each(databases)("limits on $name", (backend) => {
       yield* orderOf(caller, "e.example")
     }))
 
-  test("20 orders at once: no more than may be", () =>
+  test("20 orders at once: no more than the maximum", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(limited("orders_per_account = 5"))
       const made = yield* Effect.all(
@@ -116,7 +116,7 @@ describe.each(databases)("limits on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM orders"), 5)
     }))
 
-  test("new accounts of a network: neighbours count, others do not, and who has an account finds it", () =>
+  test("new accounts of a network: neighbours count, others do not, and an existing account is still found", () =>
     Effect.gen(function*() {
       const profile = limited("accounts_per_network = 2")
       const register = (ip: string, key = accountKeyOf()) => registerKey(profile, key, { ip })
@@ -140,7 +140,7 @@ describe.each(databases)("limits on $name", (backend) => {
       yield* register("192.0.2.3")
     }))
 
-  test("a limit that is reached is counted", () =>
+  test("a reached limit is counted in the metrics", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(limited("orders_per_account = 1"))
       yield* orderOf(caller, "a.example")

@@ -34,7 +34,7 @@ describe.each(databases)("orders on $name", (backend) => {
   const dns = (value: string) => ({ type: "dns", value })
   const type = (name: string) => `urn:ietf:params:acme:error:${name}`
 
-  test("newOrder stores order, names, authorizations and challenges, in the order asked for", () =>
+  test("newOrder stores order, names, authorizations and challenges, in the requested order", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(1_000_000)
       const caller = yield* callerAt(profile)
@@ -62,7 +62,7 @@ describe.each(databases)("orders on $name", (backend) => {
       assert.include(eventsOf(records), "order_created")
     }))
 
-  test("expires when its client was told, at every process, whatever the key says since", () =>
+  test("an order expires at the time that its client was told, at every process, whatever the setting is since", () =>
     Effect.gen(function*() {
       const living = (seconds: number) => profileOf(configOf(`[order]\nvalidity_seconds = ${seconds}`))
       const caller = yield* callerAt(living(600))
@@ -92,7 +92,7 @@ describe.each(databases)("orders on $name", (backend) => {
       assert.deepStrictEqual(yield* column("SELECT deadline FROM jobs WHERE kind = 'signer_issue'"), ["600"])
     }))
 
-  test("of a version that did not keep its end lives as the key says", () =>
+  test("an order of a version that did not store its expiry gets its expiry from the setting", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profile)
       const { id } = yield* orderOf(caller, "a.example")
@@ -105,7 +105,7 @@ describe.each(databases)("orders on $name", (backend) => {
       assert.lengthOf((yield* orders.list(caller, undefined)).ids, 0)
     }))
 
-  test("an account that ends while its request is judged gets no order, and no certificate for one it has", () =>
+  test("an account that is deactivated during its request gets no order, and no certificate for an existing one", () =>
     Effect.gen(function*() {
       const ends = [
         ["UPDATE accounts SET status = 'deactivated'", [401, type("unauthorized")]],
@@ -144,7 +144,7 @@ describe.each(databases)("orders on $name", (backend) => {
       }
     }))
 
-  test("at a profile that nobody can sign for is neither made nor finalized, in words that name no file, until somebody can", () =>
+  test("an order at a profile without a working signer is neither made nor finalized, without file names in the answer", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profile)
       const ready = yield* orderOf(caller, "a.example")
@@ -170,7 +170,7 @@ describe.each(databases)("orders on $name", (backend) => {
     }))
 
   if (backend.dialect === "postgres") {
-    test("an account whose deletion commits while its order is written gets none", () =>
+    test("an account that is deleted while its order is written gets no order", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const other: Driver = yield* database.another
@@ -189,7 +189,7 @@ describe.each(databases)("orders on $name", (backend) => {
       }))
   }
 
-  test("a name offers every enabled challenge in their order, a wildcard dns-01 alone", () =>
+  test("a name offers every enabled challenge in the configured order, a wildcard offers only dns-01", () =>
     Effect.gen(function*() {
       const enabled = profileOf(configOf(`[challenge]\nenabled = ["tls-alpn-01", "dns-01", "http-01"]`))
       const caller = yield* callerAt(enabled)
@@ -203,7 +203,7 @@ describe.each(databases)("orders on $name", (backend) => {
       assert.deepStrictEqual(offered, [["dns-01"], ["tls-alpn-01", "dns-01", "http-01"]])
     }))
 
-  test("a wildcard is refused where dns-01 is not offered, a name too long for its TXT name where it is", () =>
+  test("a wildcard is refused without dns-01, and with dns-01 a name is refused that is too long for its TXT record", () =>
     Effect.gen(function*() {
       for (const types of [`"http-01"`, `"tls-alpn-01", "http-01"`]) {
         const caller = yield* callerAt(profileOf(configOf(`[challenge]\nenabled = [${types}]`)))
@@ -218,7 +218,7 @@ describe.each(databases)("orders on $name", (backend) => {
       yield* orderOf(yield* callerAt(profile), long)
     }))
 
-  test("a write that fails anywhere leaves nothing of the order", () =>
+  test("a failed write at any step leaves nothing of the order", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profile)
       for (const table of ["orders", "order_identifiers", "authorizations", "challenges"]) {
@@ -241,7 +241,7 @@ describe.each(databases)("orders on $name", (backend) => {
       yield* orderOf(caller, "a.example")
     }))
 
-  test("the number of names is counted as sent", () =>
+  test("the limit of names applies to the names as sent", () =>
     Effect.gen(function*() {
       assert.deepInclude(yield* refusal([]), { type: type("malformed"), status: 400 })
       const many = Array.from({ length: 101 }, () => dns("a.example"))
@@ -252,7 +252,7 @@ describe.each(databases)("orders on $name", (backend) => {
       assert.strictEqual((yield* orderOf(caller, "x.example", "x.example", "X.example.")).authorizationIds.length, 1)
     }))
 
-  test("dates: notAfter lies ahead and after notBefore", () =>
+  test("dates: notAfter must be in the future and after notBefore", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(1_000_000)
       for (
@@ -268,7 +268,7 @@ describe.each(databases)("orders on $name", (backend) => {
       assert.strictEqual((yield* orders.create(caller, past)).notBefore, 1)
     }))
 
-  test("each refused name has its problem, with the identifier as sent", () =>
+  test("each refused name has its own problem, with the identifier as sent", () =>
     Effect.gen(function*() {
       const cases = [
         [dns("a..b"), "malformed", 400],
@@ -287,7 +287,7 @@ describe.each(databases)("orders on $name", (backend) => {
       assert.strictEqual(eventsOf(records).filter((event) => event === "order_rejected").length, cases.length)
     }))
 
-  test("several refused names are one compound with the highest status", () =>
+  test("several refused names give one compound problem with the highest status", () =>
     Effect.gen(function*() {
       const [first, second, third] = [dns("a..b"), { type: "ip", value: "::1" }, dns("10.0.0.5")]
       const problem = yield* refusal(
@@ -303,7 +303,7 @@ describe.each(databases)("orders on $name", (backend) => {
       assert.strictEqual(client.status, 400)
     }))
 
-  test("absent, another account's and another profile's are one answer", () =>
+  test("an order that does not exist, another account's and another profile's get the same answer", () =>
     Effect.gen(function*() {
       const [owner, stranger, elsewhere] = [
         yield* callerAt(profile),
@@ -329,7 +329,7 @@ describe.each(databases)("orders on $name", (backend) => {
     }))
 
   describe("deactivating an authorization", () => {
-    test("a pending one, twice: the second changes nothing", () =>
+    test("a pending one, twice: the second request changes nothing", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const { authorizationIds: [id = AuthorizationId("")] } = yield* orderOf(caller, "a.example")
@@ -338,7 +338,7 @@ describe.each(databases)("orders on $name", (backend) => {
         assert.strictEqual(eventsOf(records).filter((event) => event === "authz_deactivated").length, 1)
       }))
 
-    test("a valid one takes its ready order back to pending, a processing one stays", () =>
+    test("a valid one takes its ready order back to pending, a processing order does not change", () =>
       Effect.gen(function*() {
         for (const [before, after] of [["ready", "pending"], ["processing", "processing"]] as const) {
           const caller = yield* callerAt(profile)
@@ -350,7 +350,7 @@ describe.each(databases)("orders on $name", (backend) => {
         }
       }))
 
-    test("refused once the order is valid, or the authorization invalid or expired", () =>
+    test("is refused once the order is valid, or the authorization is invalid or expired", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const { authorizationIds: [id = AuthorizationId("")] } = yield* orderOf(caller, "a.example")
@@ -369,7 +369,7 @@ describe.each(databases)("orders on $name", (backend) => {
         assert.deepStrictEqual(told.map(({ fields }) => fields["authz_id"]), Array.from({ length: 5 }, () => id))
       }))
 
-    test("an order that became valid in between is left alone", () =>
+    test("does not change an order that became valid meanwhile", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const { authorizationIds: [id = AuthorizationId("")] } = yield* orderOf(caller, "a.example")

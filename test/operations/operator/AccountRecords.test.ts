@@ -18,7 +18,7 @@ const nobody = "01234567-89ab-7def-8123-456789abcdef"
 const now = 1_000_000
 const page = { limit: 50, offset: 0 }
 
-describe.each(databases)("accounts in the operator's hands on $name", (backend) => {
+describe.each(databases)("accounts as operators see them on $name", (backend) => {
   const { database, test } = useWorld(backend, { startsAt: now })
   const isSqlite = backend.dialect === "sqlite"
   const literal = (id: string): string => idLiteral(backend.dialect, id)
@@ -34,7 +34,7 @@ describe.each(databases)("accounts in the operator's hands on $name", (backend) 
       })
   )
 
-  test("are listed newest first, with the id as tie-break, by profile, status and credential", () =>
+  test("are listed newest first, by profile, status and credential; the id decides between equal times", () =>
     Effect.gen(function*() {
       const ids: Array<string> = []
       for (const [at, profile] of [here, elsewhere, here, here].entries()) {
@@ -57,7 +57,7 @@ describe.each(databases)("accounts in the operator's hands on $name", (backend) 
       assert.deepStrictEqual(yield* found({}, { limit: 1, offset: 1 }), [[late[1]], 4])
     }))
 
-  test("one is shown with its key, its orders and its certificates that can still be used", () =>
+  test("one account is shown with its key, its orders and its certificates that can still be used", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(here)
       yield* orderWith(caller, live)
@@ -86,7 +86,7 @@ describe.each(databases)("accounts in the operator's hands on $name", (backend) 
     }))
 
   for (const [name, id] of [["another's id", nobody], ["nothing", ""], ["a word", "nothing"]]) {
-    test(`${name}: there is no such account, whatever is done`, () =>
+    test(`${name}: no such account, for every action`, () =>
       Effect.gen(function*() {
         const given = id ?? ""
         assert.deepInclude(yield* Effect.flip(accounts.detail(given)), { _tag: "NoSuch", noun: "account", id: given })
@@ -100,7 +100,7 @@ describe.each(databases)("accounts in the operator's hands on $name", (backend) 
   }
 
   describe("contacts", () => {
-    test("are replaced and cleared, each with a row that counts them; the same again changes nothing", () =>
+    test("are replaced and cleared, each time with a row that counts them; the same contacts again change nothing", () =>
       Effect.gen(function*() {
         const { accountId } = yield* callerAt(here)
         const two = ["mailto:a@example.org", "mailto:b@example.org"]
@@ -123,7 +123,7 @@ describe.each(databases)("accounts in the operator's hands on $name", (backend) 
         ])
       }))
 
-    test("that clients could not have are refused, and those of an account that is not valid too", () =>
+    test("are refused if clients could not have them, and for an account that is not valid", () =>
       Effect.gen(function*() {
         const { accountId } = yield* callerAt(here)
         for (const contact of ["tel:+1", "mailto:", "mailto:a@b,c@d", "mailto:a@b?subject=x"]) {
@@ -140,7 +140,7 @@ describe.each(databases)("accounts in the operator's hands on $name", (backend) 
       }))
   })
 
-  test("one is deactivated for good: 20 times at once leave one row", () =>
+  test("an account is deactivated permanently: 20 requests at once leave one row", () =>
     Effect.gen(function*() {
       const { accountId } = yield* callerAt(elsewhere)
       const done = yield* Effect.all(Array.from({ length: 20 }, () => accounts.deactivate(operator, accountId)), {
@@ -151,7 +151,7 @@ describe.each(databases)("accounts in the operator's hands on $name", (backend) 
     }))
 
   describe("deletion", () => {
-    test("takes the orders with their authorizations, and nobody else's", () =>
+    test("removes the orders with their authorizations, and those of no other account", () =>
       Effect.gen(function*() {
         const [one, other] = [yield* callerAt(here), yield* callerAt(here)]
         yield* orderWith(one, "status = 'invalid'", "a.example", "b.example")
@@ -177,7 +177,7 @@ describe.each(databases)("accounts in the operator's hands on $name", (backend) 
         ["that ends this very second", `status = 'valid', certificate = 'PEM', cert_not_after = ${now}`]
       ] as const
     ) {
-      test(`is refused for a certificate ${name}, before the question and in the deletion`, () =>
+      test(`is refused for a certificate ${name}, both in the question and in the deletion`, () =>
         Effect.gen(function*() {
           const { accountId, ...caller } = yield* callerAt(here)
           const id = yield* orderWith({ accountId, ...caller }, "status = 'processing'")
@@ -192,7 +192,7 @@ describe.each(databases)("accounts in the operator's hands on $name", (backend) 
     }
 
     if (!isSqlite) {
-      test("waits for an issuance under way, and is refused when it has come to a certificate", () =>
+      test("waits for an issuance in progress, and is refused if that has produced a certificate", () =>
         Effect.gen(function*() {
           const caller = yield* callerAt(here)
           const id = yield* orderWith(caller, "status = 'processing'")
@@ -217,7 +217,7 @@ describe.each(databases)("accounts in the operator's hands on $name", (backend) 
         }))
     }
 
-    test("leaves no row of the trail behind when it fails, and no row without it", () =>
+    test("leaves no row in the trail if it fails, and does not happen without its row", () =>
       Effect.gen(function*() {
         const { accountId } = yield* callerAt(here)
         yield* sql(

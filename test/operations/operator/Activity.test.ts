@@ -27,7 +27,7 @@ describe.each(databases)("the activity of the service on $name", (backend) => {
       ({ trend }) => Effect.map(trend(profile, "24h"), ({ buckets }) => buckets.map(({ issued }) => issued))
     )
 
-  test("counts the bucket that is open every ten seconds, and one that is over once", () =>
+  test("counts the present bucket every ten seconds, and a past one once", () =>
     Effect.gen(function*() {
       yield* row(now - 3600, "certificate_issued")
       yield* row(now, "certificate_issued")
@@ -37,12 +37,12 @@ describe.each(databases)("the activity of the service on $name", (backend) => {
       assert.deepStrictEqual((yield* issuedOf()).slice(-2), [1, 1])
       yield* TestClock.adjust("10 seconds")
       assert.deepStrictEqual((yield* issuedOf()).slice(-2), [1, 2])
-      // Another profile has counts of its own.
+      // Another profile has separate counts.
       assert.deepStrictEqual((yield* issuedOf("other")).slice(-2), [0, 0])
       assert.deepStrictEqual((yield* issuedOf("default")).slice(-2), [2, 2])
     }))
 
-  test("counts a bucket once more after its end, for rows that were committed late", () =>
+  test("counts a bucket once more after its end, because rows may be committed late", () =>
     Effect.gen(function*() {
       const end = now - now % 3600 + 3600
       yield* TestClock.setTime((end + 59) * 1000)
@@ -55,7 +55,7 @@ describe.each(databases)("the activity of the service on $name", (backend) => {
       assert.deepStrictEqual((yield* issuedOf()).slice(-2), [1, 0])
     }))
 
-  test("moves on with the hours, and has no bucket of an hour before its range", () =>
+  test("moves on with the hours, and has no bucket before its range", () =>
     Effect.gen(function*() {
       yield* row(now - 23 * 3600, "certificate_issued")
       const { trend } = yield* Activity
@@ -78,17 +78,17 @@ describe.each(databases)("the activity of the service on $name", (backend) => {
       assert.deepStrictEqual(yield* queue, [])
     }))
 
-  test("counts certificates that end within a week and were not replaced", () =>
+  test("counts certificates that expire within a week and were not replaced", () =>
     Effect.gen(function*() {
       const { expiring } = yield* Activity
       assert.deepStrictEqual(yield* expiring, { count: 0, isCut: false, days: 7 })
     }))
 })
 
-describe("a value that is kept", () => {
+describe("a cached value", () => {
   const { test } = useTests()
 
-  test("is read once for those who ask together, and again when it is old", () =>
+  test("is read once for simultaneous callers, and again when it is old", () =>
     Effect.gen(function*() {
       let reads = 0
       const kept = yield* makeSharedReading(1000, Effect.andThen(Effect.yieldNow, Effect.sync(() => ++reads)))

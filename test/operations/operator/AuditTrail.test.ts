@@ -57,7 +57,7 @@ const refused: AuditRow<"certificate_issue_failed"> = {
 }
 const created: AuditRow<"eab_created"> = { event: "eab_created", actorKind: "cli", detail: { kid: "x" } }
 
-describe.each(databases)("the trail in the operator's hands on $name", (backend) => {
+describe.each(databases)("the audit trail as operators see it on $name", (backend) => {
   const { test } = useWorld(backend, { startsAt: now })
 
   /** Three rows, a day apart and the oldest first. Returns their ids. */
@@ -67,7 +67,7 @@ describe.each(databases)("the trail in the operator's hands on $name", (backend)
     return ids
   })
 
-  test("is narrowed by each of its filters, and by several", () =>
+  test("can be filtered by each of its filters, and by several", () =>
     Effect.gen(function*() {
       const [one, two, three] = yield* rows
       const asked = (given: { readonly [filter: string]: string }) =>
@@ -116,7 +116,7 @@ describe.each(databases)("the trail in the operator's hands on $name", (backend)
       assert.lengthOf(yield* found({ event: "moon_landed" }), 1, "which a newer version wrote")
     }))
 
-  test("is exported whole at the command line, and up to a bound elsewhere", () =>
+  test("is exported completely on the command line, and up to a limit elsewhere", () =>
     Effect.gen(function*() {
       const isSqlite = backend.dialect === "sqlite"
       const numbers = isSqlite
@@ -175,7 +175,7 @@ describe.each(databases)("the trail in the operator's hands on $name", (backend)
       }
     }))
 
-  test("is searched for a request however far back, and says when more rows have it than are read", () =>
+  test("is searched for a request however old it is, and says when more rows match than are read", () =>
     Effect.gen(function*() {
       const [one] = yield* rows
       // Each second has ten rows, so that batches end within a second.
@@ -198,7 +198,7 @@ describe.each(databases)("the trail in the operator's hands on $name", (backend)
       assert.deepStrictEqual([old.items.map(({ id }) => id), old.total, old.truncated], [[one], 1, false])
     }))
 
-  test("loses rows by their age alone; one row tells how many are gone", () =>
+  test("loses rows only by their age, and one row says how many were deleted", () =>
     Effect.gen(function*() {
       yield* rows
       yield* audit.insert(created)
@@ -256,11 +256,11 @@ describe.each(databases)("the trail in the operator's hands on $name", (backend)
     }))
 })
 
-describe.each(databases)("nonces in the operator's hands on $name", (backend) => {
+describe.each(databases)("nonces as operators see them on $name", (backend) => {
   const { test } = useWorld(backend, { startsAt: now })
   const config = configOf("[nonce]\nttl_seconds = 60")
 
-  test("are counted, and those too old deleted with a row that says how many", () =>
+  test("are counted, and those that are too old are deleted with a row that says how many", () =>
     Effect.gen(function*() {
       yield* nonces.insert(["a", "b"], (now - 61) * 1000)
       yield* nonces.insert(["c"], (now - 60) * 1000)

@@ -4,10 +4,10 @@ import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import { certificateEnds } from "../../../src/operations/operator/CertificateEnds.ts"
 
-describe("how long certificates last", () => {
+describe("the remaining validity of certificates", () => {
   const issuer = (id: string, notAfter: number) => ({ id, firstToEnd: { notAfter, subject: "CN=Upper" } })
 
-  it.effect("is told in seconds that are left, negative after the end, of each CA once and of each listener", () =>
+  it.effect("is given in seconds, negative after the expiry, of each CA once and of each listener", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(1_000_000)
       const found = yield* certificateEnds(

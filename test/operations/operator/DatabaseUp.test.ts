@@ -21,12 +21,12 @@ describe.each(databases)("whether $name answers", (backend) => {
   const told = (up: ReturnType<typeof make>) =>
     Effect.map(up, (found) => (found.get("acme_svc_database_up") ?? []).map(({ labels, value }) => [labels, value]))
 
-  test("is told by every process, with its roles", () =>
+  test("is reported by every process, with its roles", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* told(make("acme,admin")), [[{ role: "acme,admin" }, 1]])
     }))
 
-  test("is 0 where it refuses, and 1 again a second after it has come back", () =>
+  test("is 0 while the database refuses, and 1 again a second after it works again", () =>
     Effect.gen(function*() {
       const up = make("acme")
       const away = answering(new SqlError({ cause: undefined, message: "planted" }))

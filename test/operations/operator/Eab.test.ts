@@ -89,7 +89,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
   ])
 
   describe("create", () => {
-    test("mints a kid and 32 random octets, and tells of it without them", () =>
+    test("makes a kid and 32 random octets, and the row and the log do not contain the octets", () =>
       Effect.gen(function*() {
         const one = yield* eab.create(operator, { label: "printers", profile: undefined })
         const two = yield* eab.create(operator, { label: "printers", profile: "other" })
@@ -119,7 +119,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
         }
       }))
 
-    test("mints no secret that clients would take for an option of theirs", () =>
+    test("makes no secret that a client would read as a command line option", () =>
       Effect.gen(function*() {
         const entropy = yield* Entropy
         const drawn = [0xf8, 0xfb, 0xfc].map((first) => new Uint8Array(32).fill(first))
@@ -133,7 +133,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
         assert.strictEqual(Buffer.from([0xf8, 0xfb]).toString("base64url")[0], "-")
       }))
 
-    test("one whose row cannot be written is not made", () =>
+    test("a credential whose row cannot be written is not made", () =>
       Effect.gen(function*() {
         yield* broken("INSERT", "audit_log")
         yield* Effect.ensuring(Effect.flip(made("printers")), mend)
@@ -144,7 +144,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
   const all = { status: undefined, limit: 50, offset: 0 }
 
   describe("list and find", () => {
-    test("newest first, those of one second by kid, in pages, with the number of all", () =>
+    test("newest first, those of one second by kid, in pages, with the total", () =>
       Effect.gen(function*() {
         const kids: Array<string> = []
         for (let at = 0; at < 5; at++) {
@@ -163,7 +163,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
         assert.deepStrictEqual(yield* page(2, 5), [[], 5])
       }))
 
-    test("one status only, and its number", () =>
+    test("only those of one status, with their number", () =>
       Effect.gen(function*() {
         const kids = [yield* made("a"), yield* made("b"), yield* made("c")] as const
         yield* eab.revoke(operator, kids[1])
@@ -179,7 +179,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
         assert.deepStrictEqual(yield* eab.list(all), { items: [], total: 0 })
       }))
 
-    test("the accounts each one bound are counted, at every profile and in every state", () =>
+    test("the accounts that each credential bound are counted, at every profile and in every state", () =>
       Effect.gen(function*() {
         const [kid, other] = [yield* made("a"), yield* made("b")]
         yield* boundBy(kid)
@@ -205,7 +205,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
       ["the kid with U+0000 behind it", (kid) => `${kid}\u0000`]
     ]
     for (const [name, spelled] of spellings) {
-      test(`${name}: nobody has it`, () =>
+      test(`${name}: there is no such credential`, () =>
         Effect.gen(function*() {
           const kid = spelled(yield* made("a"))
           yield* forgetRows
@@ -226,7 +226,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
   })
 
   describe("revoke", () => {
-    test("twice: revoked, and one row", () =>
+    test("twice: the credential is revoked, and there is one row", () =>
       Effect.gen(function*() {
         const kid = yield* made("printers", "other")
         yield* boundBy(kid, elsewhere)
@@ -242,7 +242,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
         assert.deepStrictEqual(yield* column("SELECT status FROM accounts"), ["valid"])
       }))
 
-    test("20 at once: one row", () =>
+    test("20 at once: there is one row", () =>
       Effect.gen(function*() {
         const kid = yield* made("printers")
         yield* forgetRows
@@ -253,7 +253,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
         assert.strictEqual((yield* rowsOf).length, 1)
       }))
 
-    test("one without a label, as older data may be", () =>
+    test("a credential without a label, as in older data", () =>
       Effect.gen(function*() {
         const kid = yield* made("a")
         yield* sql("UPDATE eab_keys SET label = NULL")
@@ -287,7 +287,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
       authorizations: count("SELECT count(*) FROM authorizations")
     })
 
-    test("keeping the accounts: they resolve to no credential and are else as before", () =>
+    test("keeping the accounts: they belong to no credential and are otherwise unchanged", () =>
       Effect.gen(function*() {
         const { kid } = yield* peopled
         assert.deepInclude(yield* eab.preview(kid, "keep"), { accounts: 3, orders: 2 })
@@ -315,7 +315,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
         ])
       }))
 
-    test("deactivating them: each valid one, with a row of its own", () =>
+    test("deactivating them: each valid account, with one row each", () =>
       Effect.gen(function*() {
         const { kid, one, two } = yield* peopled
         assert.deepInclude(yield* eab.preview(kid, "deactivate"), { accounts: 3, orders: 2 })
@@ -343,7 +343,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
         ])
       }))
 
-    test("deleting them: with their orders, each with a row of its own", () =>
+    test("deleting them: with their orders, with one row each", () =>
       Effect.gen(function*() {
         const { gone, kid, one, two } = yield* peopled
         assert.deepInclude(yield* eab.preview(kid, "delete"), { accounts: 3, orders: 2 })
@@ -367,7 +367,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
         ])
       }))
 
-    test("previewing changes nothing", () =>
+    test("a preview changes nothing", () =>
       Effect.gen(function*() {
         const { kid } = yield* peopled
         const before = yield* everything
@@ -375,7 +375,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
         assert.deepStrictEqual(yield* everything, before)
       }))
 
-    test("twice at once: one does it, the other finds nothing", () =>
+    test("twice at once: one request deletes the credential, the other finds none", () =>
       Effect.gen(function*() {
         const { kid } = yield* peopled
         const ends = yield* Effect.all([1, 2, 3].map(() => Effect.result(eab.remove(operator, kid, "delete"))), {
@@ -387,7 +387,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
       }))
 
     for (const mode of ["deactivate", "delete"] as const) {
-      test(`${mode}: all or nothing, when the credential cannot go`, () =>
+      test(`${mode}: if the credential cannot be deleted, nothing changes`, () =>
         Effect.gen(function*() {
           const { kid } = yield* peopled
           const before = yield* everything
@@ -405,7 +405,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
     }
     const held: ReadonlyArray<Held> = [
       { name: "one in force", set: live, live: true },
-      { name: "one that ends this very second", set: `${issued}, cert_not_after = ${now}`, live: true },
+      { name: "one that expires in this second", set: `${issued}, cert_not_after = ${now}`, live: true },
       { name: "one of unknown expiry", set: `${issued}, cert_not_after = NULL`, live: true },
       { name: "one of a negative expiry", set: `${issued}, cert_not_after = -1`, live: true },
       { name: "one that expired", set: `${issued}, cert_not_after = ${now - 1}`, live: false },
@@ -415,11 +415,11 @@ describe.each(databases)("credentials for external account binding on $name", (b
         set: `${issued}, cert_not_after = NULL, revoked_at = ${now - 5}`,
         live: false
       },
-      { name: "none, on its way", set: "status = 'processing'", live: false },
+      { name: "none, but its issuance is in progress", set: "status = 'processing'", live: false },
       { name: "none, after a failure", set: "status = 'invalid'", live: false }
     ]
     for (const { live, name, set } of held) {
-      test(`certificates: ${name}: ${live ? "the accounts are not deleted" : "nothing holds them"}`, () =>
+      test(`certificates: ${name}: ${live ? "the accounts are not deleted" : "the accounts are deleted"}`, () =>
         Effect.gen(function*() {
           const { kid, two } = yield* peopled
           yield* orderWith(two, set)
@@ -438,7 +438,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
         }))
     }
 
-    test("a live certificate keeps no credential from going alone, nor its accounts from being deactivated", () =>
+    test("a credential alone can be deleted, and its accounts deactivated, although an account has a valid certificate", () =>
       Effect.gen(function*() {
         for (const mode of ["keep", "deactivate"] as const) {
           const kid = yield* made(mode)
@@ -450,14 +450,14 @@ describe.each(databases)("credentials for external account binding on $name", (b
         assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE certificate IS NOT NULL"), 2)
       }))
 
-    test("a live certificate of another credential's account is no obstacle", () =>
+    test("a valid certificate of another credential's account does not matter", () =>
       Effect.gen(function*() {
         const { kid, stranger } = yield* peopled
         yield* orderWith(stranger, live)
         assert.strictEqual((yield* eab.remove(operator, kid, "delete")).deleted.accounts, 3)
       }))
 
-    test("a certificate that is issued between the question and the deletion: refused, nothing changed", () =>
+    test("a certificate that is issued between the question and the deletion: the deletion is refused, nothing changes", () =>
       Effect.gen(function*() {
         const { kid, two } = yield* peopled
         const id = yield* orderWith(two, "status = 'processing'")
@@ -500,7 +500,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
       const stolen = (id: OrderId) => `SELECT 1 FROM orders WHERE id = ${literal(id)} FOR UPDATE`
 
       for (const status of ["processing", "ready", "pending"]) {
-        test(`an issuance of a ${status} order that commits meanwhile: refused, nothing deleted`, () =>
+        test(`an issuance of a ${status} order that commits meanwhile: the deletion is refused, nothing is deleted`, () =>
           Effect.gen(function*() {
             const { kid, two } = yield* peopled
             const id = yield* orderWith(two, `status = '${status}'`)
@@ -516,7 +516,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
           }))
       }
 
-      test("an issuance that fails meanwhile: deleted, with the order", () =>
+      test("an issuance that fails meanwhile: the account is deleted with the order", () =>
         Effect.gen(function*() {
           const { kid, two } = yield* peopled
           const id = yield* orderWith(two, "status = 'processing'")
@@ -526,7 +526,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
           assert.strictEqual((yield* left).orders, 1)
         }))
 
-      test("an account that goes on ordering meanwhile: its new order goes too, and is counted", () =>
+      test("an account that orders again meanwhile: its new order is deleted too, and is counted", () =>
         Effect.gen(function*() {
           const { kid, two } = yield* peopled
           const id = nobody
@@ -541,7 +541,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
           assert.strictEqual((yield* left).orders, 1)
         }))
 
-      test("an account that is being bound is waited for, and goes the way of the others", () =>
+      test("an account that is being bound: the deletion waits for it, and deletes it like the others", () =>
         Effect.gen(function*() {
           const { kid } = yield* peopled
           const end = yield* removeAgainst({
@@ -555,7 +555,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
           assert.deepStrictEqual(yield* column(`SELECT status FROM accounts WHERE id = '${nobody}'`), ["deactivated"])
         }))
 
-      test("who is bound while it is deleted waits, and is refused", () =>
+      test("an account that is bound during the deletion waits, and is refused", () =>
         Effect.gen(function*() {
           const kid = yield* made("printers")
           const other: Driver = yield* database.another
@@ -575,7 +575,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
         }))
 
       for (const mode of ["deactivate", "delete"] as const) {
-        test(`${mode}: an account that is bound meanwhile is left alone, and is in no count`, () =>
+        test(`${mode}: an account that is bound meanwhile does not change, and is not counted`, () =>
           Effect.gen(function*() {
             const { kid } = yield* peopled
             // Rows can be locked, but not changed.

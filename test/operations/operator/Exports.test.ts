@@ -24,13 +24,13 @@ const written = (columns: ReadonlyArray<string>, ...rows: ReadonlyArray<{ readon
 const quoted = (text: string) => /[";\t\n]/.test(text) ? `"${text.replaceAll("\"", "\"\"")}"` : text
 
 describe("a CSV file", () => {
-  it("has a head, lines that end with CRLF, and lists with blanks between", () => {
+  it("has a first line with names, lines that end with CRLF, and lists with blanks between", () => {
     const row = { a: 1, b: ["x", "y"], c: [{ type: "dns", value: "a.example" }, { type: "dns", value: "b.example" }] }
     assert.strictEqual(written(["a", "b", "c", "d"], row), "a,b,c,d\r\n1,x y,a.example b.example,\r\n")
     assert.strictEqual(written(["a"]), "a\r\n")
   })
 
-  it("quotes what a reader would take apart", () => {
+  it("quotes values that a reader would split", () => {
     assert.strictEqual(
       written(["a"], { a: "x,y" }, { a: "say \"no\"" }, { a: "one\ntwo" }, { a: "one\rtwo" }, { a: { k: 1 } }),
       `a\r\n"x,y"\r\n"say ""no"""\r\n"one\ntwo"\r\n"one\rtwo"\r\n"{""k"":1}"\r\n`
@@ -38,7 +38,7 @@ describe("a CSV file", () => {
   })
 
   it.each(["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "=cmd|' /C calc'!A0"])(
-    "makes text of what a spreadsheet would run: %j",
+    "escapes a value that a spreadsheet would run: %j",
     (text) => {
       const [, line = ""] = written(["a"], { a: text }).split("a\r\n")
       assert.match(line, /^"?'/)
@@ -59,11 +59,11 @@ describe("a CSV file", () => {
     ["\uff0b1", "'\uff0b1"],
     ["\uff0d1", "'\uff0d1"],
     ["\uff20A1", "'\uff20A1"]
-  ])("makes text of it wherever a spreadsheet may see a cell begin: %j", (text, shown) => {
+  ])("escapes it at every place where a spreadsheet may begin a cell: %j", (text, shown) => {
     assert.strictEqual(written(["a"], { a: `${text}` }).slice(3), `${quoted(shown)}\r\n`)
   })
 
-  it("leaves what only holds such a character as it is", () => {
+  it("leaves a value unchanged that only contains such a character", () => {
     assert.strictEqual(
       written(["a"], { a: "a=b" }, { a: "2027-01-15T08:00:00Z" }),
       "a\r\na=b\r\n2027-01-15T08:00:00Z\r\n"
@@ -99,7 +99,7 @@ describe.each(databases)("exports on $name", (backend) => {
       assert.notInclude(csv + JSON.stringify(items), "BEGIN CERTIFICATE")
     }))
 
-  test("have the rows that the list has, by the same filters", () =>
+  test("have the same rows as the list, by the same filters", () =>
     Effect.gen(function*() {
       yield* peopled
       const filters = { profile: "default", status: "valid" } as const
@@ -120,14 +120,14 @@ describe.each(databases)("exports on $name", (backend) => {
       assert.lengthOf(yield* itemsOf(files.eabFile({ status: "revoked" }, json)), 1)
     }))
 
-  test("of nothing are an empty list, and a head alone", () =>
+  test("of no rows are an empty list, or only the first line", () =>
     Effect.gen(function*() {
       assert.strictEqual(yield* Effect.flatMap(files.accountsFile({}, json), textOf), `{"items":[]}\n`)
       const csv = yield* Effect.flatMap(files.eabFile({ status: undefined }, { format: "csv" }), textOf)
       assert.strictEqual(csv, "kid,label,profile,status,createdAt,accounts\r\n")
     }))
 
-  test("are named by what they hold and when they were asked for", () =>
+  test("have file names with the content and the time of the request", () =>
     Effect.gen(function*() {
       const { fileName, mediaType } = yield* files.auditFile({}, { format: "csv" })
       assert.deepStrictEqual([fileName, mediaType], [
@@ -136,7 +136,7 @@ describe.each(databases)("exports on $name", (backend) => {
       ])
     }))
 
-  test("of more rows than are wished for are refused before the first", () =>
+  test("with more rows than requested are refused before the first", () =>
     Effect.gen(function*() {
       yield* peopled
       const refusal = yield* Effect.flip(files.ordersFile(config, {}, { ...json, most: populatedOrders - 1 }))
@@ -148,14 +148,14 @@ describe.each(databases)("exports on $name", (backend) => {
       assert.strictEqual(files.mostOverApi, 100_000)
     }))
 
-  test("hold what was written by others as text", () =>
+  test("contain texts that others wrote as text", () =>
     Effect.gen(function*() {
       yield* eab.create({ kind: "cli", id: "x" }, { label: "=HYPERLINK(\"http://evil\")", profile: undefined })
       const csv = yield* Effect.flatMap(files.eabFile({ status: undefined }, { format: "csv" }), textOf)
       assert.include(csv, `,"'=HYPERLINK(""http://evil"")",`)
     }))
 
-  test("of a request have every row of it, or are refused where the search for it ends early", () =>
+  test("of a request contain all of its rows, or are refused if the search for it ends early", () =>
     Effect.gen(function*() {
       yield* peopled
       const isSqlite = backend.dialect === "sqlite"
@@ -184,10 +184,10 @@ describe.each(databases)("exports on $name", (backend) => {
     }))
 })
 
-describe.each(databases)("the export of what ends soon on $name", (backend) => {
+describe.each(databases)("the export of expiring certificates on $name", (backend) => {
   const { test } = useOwnCa(backend)
 
-  test("has what the list has, with and without those that were replaced", () =>
+  test("contains the same as the list, with and without those that were replaced", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       const first = yield* issueTo(caller, ["a.example"])

@@ -21,7 +21,7 @@ const config = configOf()
 const operator = { kind: "cli", id: "tester" } as const
 const nobody = "01234567-89ab-7def-8123-456789abcdef"
 
-describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
+describe.each(databases)("jobs as operators see them on $name", (backend) => {
   const { database, test } = useOwnCa(backend)
 
   /** An order whose certificate is asked for, and the job that is to sign it. */
@@ -71,7 +71,7 @@ describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
       assert.strictEqual((yield* Effect.flip(jobs.find("x")))._tag, "NoSuch")
     }))
 
-  test("that tell of operators are shown without what they tell", () =>
+  test("about messages to operators are shown without the messages", () =>
     Effect.gen(function*() {
       const payloadOf = (scope: string) =>
         Effect.gen(function*() {
@@ -91,7 +91,7 @@ describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
       assert.property(yield* payloadOf("default"), "fields")
     }))
 
-  test("are shown with the order they are about, by itself or by a challenge, and with that order at its upstream", () =>
+  test("are shown with their order, directly or through a challenge, and with that order at its upstream", () =>
     Effect.gen(function*() {
       const { job, orderId } = yield* finalized()
       const shown = () =>
@@ -113,7 +113,7 @@ describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
       }
     }))
 
-  test("a signing that is cancelled ends its order invalid, with two rows of one actor", () =>
+  test("a cancelled signing ends its order as invalid, with two rows by one actor", () =>
     Effect.gen(function*() {
       const { job, orderId } = yield* finalized()
       assert.isTrue(jobs.endsOrder(job))
@@ -137,7 +137,7 @@ describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
       assert.deepInclude(again, { _tag: "JobNotCancellable", status: "cancelled" })
     }))
 
-  test("a validation that is cancelled ends challenge, authorization and order invalid", () =>
+  test("a cancelled validation ends challenge, authorization and order as invalid", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       const { id: orderId } = yield* orderOf(caller, "a.example")
@@ -166,7 +166,7 @@ describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
       }
     }))
 
-  test("a failed one whose order has ended stays failed with its cause, however often it is run", () =>
+  test("a failed job whose order has ended stays failed with its cause, however often it is run", () =>
     Effect.gen(function*() {
       const { job, orderId } = yield* finalized()
       yield* fail(job.id)
@@ -181,7 +181,7 @@ describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
       assert.deepInclude(yield* jobs.find(job.id), { status: "done", lastError: undefined })
     }))
 
-  test("a failed one is cancelled without touching its order; a running one is not", () =>
+  test("a failed job is cancelled without a change of its order; a running job cannot be cancelled", () =>
     Effect.gen(function*() {
       const { job, orderId } = yield* finalized()
       yield* fail(job.id)
@@ -203,7 +203,7 @@ describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
       })
     }))
 
-  test("one that is taken up at the last moment is left to run, and its order with it", () =>
+  test("a job that is claimed at the last moment keeps running, and its order does not change", () =>
     Effect.gen(function*() {
       const { job } = yield* finalized()
       const driver = database.driver()
@@ -227,7 +227,7 @@ describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
       assert.deepStrictEqual(yield* audited, [])
     }))
 
-  test("run-now pulls a waiting one forward, once in the trail, and gives a failed one a single attempt", () =>
+  test("run-now makes a waiting job due, once in the trail, and gives a failed job one attempt", () =>
     Effect.gen(function*() {
       const { job } = yield* finalized()
       yield* sql(`UPDATE jobs SET run_at = ${madeAt + 3600}`)
@@ -245,7 +245,7 @@ describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
       assert.deepInclude(yield* Effect.flip(jobs.runNow(operator, job.id)), { _tag: "JobNotRunnable", status: "done" })
     }))
 
-  test("a failed one does not run again beside the one that lives in its place", () =>
+  test("a failed job cannot run again beside its active successor", () =>
     Effect.gen(function*() {
       const { job } = yield* finalized()
       yield* fail(job.id)
@@ -265,7 +265,7 @@ describe.each(databases)("jobs in the operator's hands on $name", (backend) => {
       })
     }))
 
-  test("the queue is counted by kind, with the age of what is due", () =>
+  test("the queue is counted by kind, with the age of the due jobs", () =>
     Effect.gen(function*() {
       const { job } = yield* finalized()
       yield* finalized("b.example")

@@ -17,7 +17,7 @@ import { configOf, sql } from "../../support/Graph.ts"
 
 const many = 25_000
 
-describe.each(databases)("names that are walked on $name", (backend) => {
+describe.each(databases)("names that are read one after another on $name", (backend) => {
   const database = useDatabase(backend)
   const { dialect } = backend
 
@@ -67,7 +67,7 @@ describe.each(databases)("names that are walked on $name", (backend) => {
 
   const found = (numbers: ReadonlyArray<number>, total: number, truncated = false) => ({ numbers, total, truncated })
 
-  it.effect("are found by a part, newest first and page by page, however far back", () =>
+  it.effect("are found by a part, newest first and in pages, however old", () =>
     database.use(Effect.gen(function*() {
       yield* filled
       assert.deepStrictEqual(yield* numbersOf({ identifierContains: "H24999." }), found([24_999], 1))
@@ -82,7 +82,7 @@ describe.each(databases)("names that are walked on $name", (backend) => {
       assert.deepStrictEqual(yield* numbersOf(every, 5, many), found([], many))
     })))
 
-  it.effect("are narrowed by profile, account, status and time", () =>
+  it.effect("can be filtered by profile, account, status and time", () =>
     database.use(Effect.gen(function*() {
       yield* filled
       const part = { identifierContains: "h2499" } as const
@@ -116,7 +116,7 @@ describe.each(databases)("names that are walked on $name", (backend) => {
       )
     })))
 
-  it.effect("are found by an end that so many have, at the beginning of a label alone", () =>
+  it.effect("are found by a common ending, but only if it begins with a label", () =>
     database.use(Effect.gen(function*() {
       yield* filled
       assert.deepStrictEqual(yield* numbersOf({ identifierSuffix: "many.example" }, 2), found([25_000, 24_999], many))
@@ -138,7 +138,7 @@ describe.each(databases)("names that are walked on $name", (backend) => {
       assert.deepInclude(refused, { _tag: "ExportTooLarge", rows: many })
     })))
 
-  it.effect("are walked by stretches whose ends are looked for once, and counted only where the page does not tell", () =>
+  it.effect("are read in parts; the limits of the parts are determined once, and matches are counted only beyond the page", () =>
     database.use(Effect.gen(function*() {
       yield* filled
       const driver = database.driver()
@@ -169,7 +169,7 @@ describe.each(databases)("names that are walked on $name", (backend) => {
       assert.deepStrictEqual(yield* found("h24", 500), { ends: 2, counts: 7 }, "a page further back")
     })))
 
-  it.effect("are walked once for some time where few match, but for those that are new", () =>
+  it.effect("are read once for some time if few match, except for new ones", () =>
     database.use(Effect.gen(function*() {
       yield* filled
       yield* TestClock.adjust("1 day") // the ends that other tests met are not those of more names

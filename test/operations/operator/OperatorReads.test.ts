@@ -21,24 +21,26 @@ describe.each(databases)("what is listed for operators on $name", (backend) => {
       (driver) => Effect.provideService(body, Database, driver)
     ))
 
-  it.live("is given up when its time is over, and says when to ask again", () =>
+  it.live("is stopped when its time is over, and the error says when to try again", () =>
     beside(Effect.gen(function*() {
       const busy = yield* Effect.flip(readForOperator(all(endless, {}), 300))
       assert.deepInclude(busy, { _tag: "Busy", retryAfter: 5 } as const)
     })))
 
-  it.live("says the same while others read and no connection comes free", () =>
+  it.live("ends with the same error if others read and no connection becomes free", () =>
     beside(Effect.gen(function*() {
       // On SQLite one of two connections writes, so one reader serves all; PostgreSQL has two.
-      const others = yield* Effect.forEach([1, 2], () =>
-        Effect.forkChild(Effect.flip(readForOperator(all(endless, {}), 5000))))
+      const others = yield* Effect.forEach(
+        [1, 2],
+        () => Effect.forkChild(Effect.flip(readForOperator(all(endless, {}), 5000)))
+      )
       yield* Effect.yieldNow
       const busy = yield* Effect.flip(readForOperator(all(endless, {}), 5000))
       assert.deepInclude(busy, { _tag: "Busy", retryAfter: 5 } as const)
       yield* Effect.forEach(others, Fiber.join)
     })))
 
-  it.live("fails as the statement does when that is at fault", () =>
+  it.live("fails like the statement if the statement is at fault", () =>
     beside(Effect.gen(function*() {
       assert.strictEqual((yield* Effect.flip(readForOperator(all(wrong, {}))))._tag, "StorageFailed")
     })))

@@ -17,7 +17,7 @@ import { madeAt } from "../../support/LocalCa.ts"
 const config = configOf()
 const operator = { kind: "cli", id: "tester" } as const
 
-describe.each(databases)("orders in the operator's hands on $name", (backend) => {
+describe.each(databases)("orders as operators see them on $name", (backend) => {
   const { records, test } = useOwnCa(backend)
 
   const revoke = (id: string, reason?: number) => orders.revoke(config, operator, id, reason)
@@ -50,7 +50,7 @@ describe.each(databases)("orders in the operator's hands on $name", (backend) =>
       assert.deepStrictEqual(yield* column("SELECT revocation_reason FROM orders"), ["4"])
     }))
 
-  test("without a configuration the CA that signed decides, and of another signer the worker that runs the job", () =>
+  test("without a configuration, the list of the CA decides; for another signer the worker that runs the job does", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       const [listed, unlisted] = [yield* issueTo(caller, ["a.example"]), yield* issueTo(caller, ["b.example"])]
@@ -71,7 +71,7 @@ describe.each(databases)("orders in the operator's hands on $name", (backend) =>
       assert.strictEqual(yield* count("SELECT count(*) FROM revocations"), 0)
     }))
 
-  test("those that were revoked are listed by that, beside every other filter", () =>
+  test("revoked orders can be listed, together with every other filter", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       const [one, two] = [yield* issueTo(caller, ["a.example"]), yield* issueTo(caller, ["b.example"])]
@@ -104,7 +104,7 @@ describe.each(databases)("orders in the operator's hands on $name", (backend) =>
       }
     }))
 
-  test("what has no certificate cannot be revoked, and leaves nothing behind", () =>
+  test("an order without a certificate cannot be revoked, and nothing is written", () =>
     Effect.gen(function*() {
       const { id } = yield* orderOf(yield* callerAt(profileOf(config)), "a.example")
       assert.strictEqual((yield* Effect.flip(revoke(id)))._tag, "OrderNotIssued")
@@ -114,7 +114,7 @@ describe.each(databases)("orders in the operator's hands on $name", (backend) =>
       assert.deepStrictEqual(yield* failures, [])
     }))
 
-  test("a revocation that joined a list under way waits for the list that has it", () =>
+  test("a revocation that is requested while a list is being signed waits for the list that contains it", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       const [one, two] = [yield* issueTo(caller, ["a.example"]), yield* issueTo(caller, ["b.example"])]

@@ -30,7 +30,7 @@ describe.each(databases)("orders that are deleted on $name", (backend) => {
   )
 
   describe("one by one", () => {
-    test("take their authorizations with them, and leave one row", () =>
+    test("are deleted with their authorizations, and leave one row", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profileOf(config))
         const { id } = yield* orderOf(caller, "a.example", "b.example")
@@ -55,7 +55,7 @@ describe.each(databases)("orders that are deleted on $name", (backend) => {
         }
       }))
 
-    test("are kept by a certificate that can still be used, also by one that came after the question", () =>
+    test("are kept if their certificate can still be used, also if it was issued after the question", () =>
       Effect.gen(function*() {
         const { id } = yield* orderOf(yield* callerAt(profileOf(config)), "a.example")
         for (const notAfter of [now, now + 1, "NULL", -1]) {
@@ -109,7 +109,7 @@ describe.each(databases)("orders that are deleted on $name", (backend) => {
       return kinds.filter(([, isTaken]) => isTaken).length
     })
 
-    test("are counted by profile, and those of unknown expiry apart", () =>
+    test("are counted by profile, and those of unknown expiry separately", () =>
       Effect.gen(function*() {
         const taken = yield* peopled
         const preview = purgePreviewObject(yield* purge.preview({ profile: undefined, expiredForDays: 30 }))
@@ -127,7 +127,7 @@ describe.each(databases)("orders that are deleted on $name", (backend) => {
         assert.deepStrictEqual(none, { orders: 0, profiles: [], left: 0, cutoff: "2026-12-16T08:00:00Z" })
       }))
 
-    test("go with their authorizations; a row tells of it, and the log says how many", () =>
+    test("are deleted with their authorizations; a row records it, and the log says how many", () =>
       Effect.gen(function*() {
         const taken = yield* peopled
         const done = purgeObject(yield* purge.run(operator, { profile: "other", expiredForDays: 30 }))
@@ -160,7 +160,7 @@ describe.each(databases)("orders that are deleted on $name", (backend) => {
         assert.deepStrictEqual((yield* trail).map(({ profile }) => profile), ["other", "other", "default", "default"])
       }))
 
-    test("go in parts of 500; whoever interrupts it keeps what is left, and a row for each part has what is gone", () =>
+    test("are deleted in parts of 500; an interruption keeps the rest, and each part has a row of what was deleted", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profileOf(config))
         const columns = "profile, account_id, status, identifiers, certificate, cert_not_after, created_at"

@@ -25,7 +25,7 @@ describe.each(databases)("the search box on $name", (backend) => {
       (found) => found.map((id) => id.replaceAll("-", "").replace(/(.{8})(.{4})(.{4})(.{4})(.{12})/, "$1-$2-$3-$4-$5"))
     )
 
-  test("knows what an id is of, in either case", () =>
+  test("finds the record of an id, in upper or lower case", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       const { id } = yield* orderOf(caller, "a.example")
@@ -61,7 +61,7 @@ describe.each(databases)("the search box on $name", (backend) => {
       assert.deepStrictEqual(yield* kinds("31111111-1111-1111-1111-111111111111"), [])
     }))
 
-  test("finds a certificate by its serial number, however that is written and at every profile", () =>
+  test("finds a certificate by its serial number, in every notation and at every profile", () =>
     Effect.gen(function*() {
       for (const profile of ["default", "other"]) {
         const { orderId, serial } = yield* issueTo(yield* callerAt(profileOf(config, profile)), ["a.example"])
@@ -75,7 +75,7 @@ describe.each(databases)("the search box on $name", (backend) => {
       assert.deepStrictEqual(yield* kinds("deadbeef"), [])
     }))
 
-  test("finds names: the very one first, then those that end so, and those that contain it where there are none; five at most", () =>
+  test("finds names: the exact one first, then those with this ending, and if there are none those that contain it; at most five", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       const names = ["x.mid.example", "mid.example", "amid.example", "a.example"]
@@ -90,7 +90,7 @@ describe.each(databases)("the search box on $name", (backend) => {
       assert.strictEqual((yield* labels("mid.example"))[0], "mid.example")
     }))
 
-  test("finds operators for those alone who may see them", () =>
+  test("finds operators only for those who may see them", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* kinds("Olga", { maySeeOperators: true, operators }), [
         ["operator", "/ui/operators/olga-olga"]
@@ -104,7 +104,7 @@ describe.each(databases)("the search box on $name", (backend) => {
       assert.deepStrictEqual([found.results, found.hint?.slice(0, 26)], [[], "Contacts are not searched;"])
     }))
 
-  test("a certificate is shown in words, with its certID and when to renew it", () =>
+  test("a certificate is described in words, with its certID and when to renew it", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       const { leaf, orderId, serial } = yield* issueTo(caller, ["a.example", "b.example"])

@@ -19,13 +19,13 @@ describe.each(databases)("certificates by their serial numbers on $name", (backe
     return { orderId, certSerial }
   })
 
-  test("lead to their order", () =>
+  test("lead to their orders", () =>
     Effect.gen(function*() {
       const { certSerial, orderId } = yield* issued
       assert.strictEqual((yield* findBySerial(certSerial)).id, orderId)
     }))
 
-  test("that no order has are refused, with what may be done", () =>
+  test("are refused if no order has them, and the message says what to do", () =>
     Effect.gen(function*() {
       const { message } = operatorProblemOf(
         yield* Effect.flip(Effect.catchTag(findBySerial("4a1b"), "StorageFailed", Effect.die))
@@ -33,7 +33,7 @@ describe.each(databases)("certificates by their serial numbers on $name", (backe
       assert.match(message, /^There is no certificate 4a1b\. .*crl revoke/)
     }))
 
-  test("that certificates of several CAs have are refused, with their orders", () =>
+  test("are refused if certificates of several CAs have them, and the message names the orders", () =>
     Effect.gen(function*() {
       const [one, two] = [yield* issued, yield* issued]
       yield* sql(`UPDATE orders SET cert_serial = '${one.certSerial}'`)
@@ -43,7 +43,7 @@ describe.each(databases)("certificates by their serial numbers on $name", (backe
       for (const { orderId } of [one, two]) assert.include(message, `${orderId} (profile default)`)
     }))
 
-  test("are told from ids of orders, by everything that takes one", () =>
+  test("are distinguished from ids of orders by everything that accepts one", () =>
     Effect.gen(function*() {
       const { certSerial, orderId } = yield* issued
       const written = certSerial.toUpperCase().replaceAll(/(..)(?=.)/g, "$1:")

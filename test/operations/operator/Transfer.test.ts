@@ -44,7 +44,7 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
     Effect.flatMap(known, (names) => transfer.run(olga, to.driver(), names, progress))
   const refused = Effect.flip(run())
 
-  test("copies every row of every table, and says how many and their digest", () =>
+  test("copies every row of every table, and reports how many and their digest", () =>
     Effect.gen(function*() {
       yield* populate
       const plan = yield* Effect.flatMap(known, (names) => transfer.plan(to.driver(), names))
@@ -64,7 +64,7 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
       assert.strictEqual(sha256, createHash("sha256").update(`["192.0.2.0/24","1","2"]\n`).digest("hex"))
     }))
 
-  test("leaves a trail in the target, whose numbers go on behind those of the source", () =>
+  test("writes a row in the trail of the target, whose numbers continue after those of the source", () =>
     Effect.gen(function*() {
       // Then the last row is deleted, so that the engine has given out one number more than there are rows.
       for (let row = 0; row < 3; row++) {
@@ -86,7 +86,7 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
       })
     }))
 
-  test("tells of its progress, page by page", () =>
+  test("reports its progress page by page", () =>
     Effect.gen(function*() {
       yield* populate
       const told: Array<Counted> = []
@@ -97,13 +97,13 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
       assert.deepStrictEqual(of("crls"), [1])
     }))
 
-  test("copies nothing of an empty database, but that it did", () =>
+  test("copies nothing of an empty database except the record of the transfer", () =>
     Effect.gen(function*() {
       assert.strictEqual((yield* run()).total, 0)
       assert.strictEqual(yield* to.use(count("SELECT count(*) FROM audit_log")), 1)
     }))
 
-  test("refuses a target that has rows, naming every table", () =>
+  test("refuses a target with rows, and names every table", () =>
     Effect.gen(function*() {
       yield* populate
       yield* to.use(sql("INSERT INTO nonces (value, created_at) VALUES ('x', 1)"))
@@ -117,7 +117,7 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
       assert.strictEqual(yield* to.use(count("SELECT count(*) FROM orders")), 0)
     }))
 
-  test("refuses while the source is served, naming who was seen, and no longer", () =>
+  test("refuses while the source is served and names the processes, until they are no longer seen", () =>
     Effect.gen(function*() {
       const seen = (at: number) =>
         sql(
@@ -136,7 +136,7 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
       }
     }))
 
-  test("refuses while a process of this host is there, whatever its clock reads", () =>
+  test("refuses while a process of this host is there, whatever its clock says", () =>
     Effect.gen(function*() {
       const owner = workers.ownerOf(workers.here(), { host: "here", pid: process.pid, uuid: "a" })
       yield* sql(
@@ -145,7 +145,7 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
       assert.deepInclude(yield* refused, { _tag: "StillServed", owners: [owner] })
     }))
 
-  test("keeps everybody else from writing to the source, or from serving it, until it is done", () =>
+  test("prevents others from writing to the source, or from serving it, until it is done", () =>
     Effect.scoped(Effect.gen(function*() {
       yield* populate
       const attempt: Effect.Effect<unknown, unknown> = source.dialect === "sqlite"
@@ -171,7 +171,7 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
       )
     )
 
-    test("refuses while a process serves, though nobody was seen", () =>
+    test("refuses while a process serves, even if no process was seen", () =>
       Effect.scoped(Effect.gen(function*() {
         const scope = yield* Scope.make()
         yield* Scope.provide(serving, scope)
@@ -185,7 +185,7 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
         yield* Effect.retry(run(), { times: 100 })
       })))
 
-    test("lets no process begin to serve while it copies", () =>
+    test("prevents every process from starting to serve while it copies", () =>
       Effect.scoped(Effect.gen(function*() {
         const tried = yield* Effect.cached(Effect.scoped(Effect.result(serving)))
         yield* run(() => Effect.asVoid(tried))
@@ -195,7 +195,7 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
       })))
   }
 
-  test("refuses schemas that differ, naming both", () =>
+  test("refuses different schemas, and names both", () =>
     Effect.gen(function*() {
       const names = yield* known
       const last = names.at(-1) ?? ""
@@ -228,14 +228,14 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
       )
     }))
 
-  it.effect("refuses the source itself under another opening", () =>
+  it.effect("refuses the source itself as the target, even through another connection", () =>
     Effect.scoped(from.use(Effect.gen(function*() {
       const again = yield* from.another
       const error = yield* Effect.flip(Transfer.plan(from.driver(), again))
       assert.include(error, { _tag: "TransferRefused", reason: "same" })
     }))))
 
-  it.effect("does so with the largest number that its lock may get, which the engine can hold", () =>
+  it.effect("does this also with the largest number for its lock, which the engine can store", () =>
     Effect.scoped(from.use(Effect.gen(function*() {
       const again = yield* from.another
       const error = yield* Effect.flip(
@@ -244,7 +244,7 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
       assert.include(error, { _tag: "TransferRefused", reason: "same" })
     }))))
 
-  test("keeps nothing of what it could not write, and succeeds the second time", () =>
+  test("keeps nothing if it could not write, and succeeds at the second try", () =>
     Effect.gen(function*() {
       yield* populate
       yield* to.use(breakWrites(to.dialect, { table: "login_attempts", operation: "INSERT" }))
@@ -255,7 +255,7 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
       assert.strictEqual((yield* run()).total, populatedRows)
     }))
 
-  test("keeps nothing of a copy that is not what was read", () =>
+  test("keeps nothing if the copy differs from what was read", () =>
     Effect.gen(function*() {
       yield* populate
       const late = to.dialect === "sqlite"
@@ -274,7 +274,7 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
     }))
 
   it.effect.each([1, 21, 60, 110])(
-    "keeps nothing when the process is gone after %d statements",
+    "keeps nothing if the process ends after %d statements",
     (statements) =>
       from.use(Effect.gen(function*() {
         yield* populate
@@ -285,11 +285,11 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
   )
 })
 
-describe("a value one engine cannot hold", () => {
+describe("a value that one engine cannot store", () => {
   const from = useDatabase(sqlite)
   const to = useDatabase(postgres)
 
-  it.effect("is refused by its table and column", () =>
+  it.effect("is refused, and the message names its table and column", () =>
     from.use(Effect.gen(function*() {
       yield* sql("INSERT INTO login_attempts (key, window_started_at, attempts) VALUES (char(65, 0, 66), 1, 1)")
       const error = yield* Effect.flip(Transfer.copy(from.driver(), to.driver(), quietly))
@@ -298,12 +298,12 @@ describe("a value one engine cannot hold", () => {
     })))
 })
 
-describe("there and back", () => {
+describe("a transfer there and back", () => {
   const from = useDatabase(sqlite)
   const over = useDatabase(postgres)
   const back = useDatabase(sqlite)
 
-  it.effect("has the digests it had", () =>
+  it.effect("preserves the digests", () =>
     Effect.gen(function*() {
       yield* from.use(populate)
       const there = yield* Transfer.copy(from.driver(), over.driver(), quietly)

@@ -24,7 +24,7 @@ const everything = { target: undefined, event: undefined, profile: undefined }
 describe.each(databases)("a test of receivers on $name", (backend) => {
   const { records, test } = useStore(backend)
 
-  test("that is given up half-way is in the trail with what was sent", () =>
+  test("that is interrupted is in the trail with what was sent until then", () =>
     Effect.gen(function*() {
       const hanging = yield* Deferred.make<void>()
       const deliveries = Deliveries.layerScripted(({ entry }) =>

@@ -29,7 +29,7 @@ const profileOf = (relay: ReturnType<typeof relaySettings>) => ({
 describe.each(databases)("a relay's account on $name", (backend) => {
   const { test } = useWorld(backend)
 
-  test("gets a new key, and the trail says which and by whom", () =>
+  test("gets a new key, and the trail says which one and who changed it", () =>
     Effect.gen(function*() {
       const settings = relaySettings()
       yield* relayOf({}, settings)
@@ -46,7 +46,7 @@ describe.each(databases)("a relay's account on $name", (backend) => {
       }])
     }))
 
-  test("gets the contacts that are given, or those of the configuration; the trail counts them", () =>
+  test("gets the given contacts, or those of the configuration, and the trail counts them", () =>
     Effect.gen(function*() {
       const settings = relaySettings({ contact })
       yield* relayOf({}, settings)
@@ -69,7 +69,7 @@ describe.each(databases)("a relay's account on $name", (backend) => {
       ])
     }))
 
-  test("that is refused or not there leaves no row", () =>
+  test("writes no row if its change is refused or it does not exist", () =>
     Effect.gen(function*() {
       const settings = relaySettings({ contact })
       const { web } = upstreamWith({ ...paths, "/acct/1": [refusal("invalidContact")] })

@@ -107,7 +107,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
   })
 
   describe("the trigger", () => {
-    test("50 at once: every one is answered, one job, one probe", () =>
+    test("50 at once: each is answered, and there is one job and one probe", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
@@ -121,7 +121,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.deepStrictEqual((yield* challenges.trigger(caller, id)).status, "valid")
       }))
 
-    test("the job carries what the check needs and no secret", () =>
+    test("the job contains what the check needs and no secret", () =>
       Effect.gen(function*() {
         yield* TestClock.setTime(1_000_000)
         const caller = yield* callerAt(profile)
@@ -138,7 +138,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.deepStrictEqual([job?.dedup_key, Number(job?.deadline), Number(job?.run_at)], [id, 605_800, 1000])
       }))
 
-    test("33 at once with a cap of 32: exactly one is told to wait", () =>
+    test("33 at once with a limit of 32: exactly one is told to wait", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const names = Array.from({ length: 33 }, (_, index) => `n${index}.example`)
@@ -171,7 +171,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.deepStrictEqual((yield* statuses).challenges, ["processing"])
       }))
 
-    test("interrupted while it commits, it has happened wholly", () =>
+    test("if it is interrupted during the commit, it has happened completely", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
@@ -194,7 +194,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 1)
       }))
 
-    test("under an authorization that is over, or an order that is invalid: malformed; a decided challenge is shown", () =>
+    test("under an authorization that has ended, or an invalid order: malformed; a decided challenge is shown", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
@@ -212,7 +212,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 0)
       }))
 
-    test("past its time: malformed, and the authorization is stored as expired", () =>
+    test("after its expiry: malformed, and the authorization is stored as expired", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
@@ -221,7 +221,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.deepStrictEqual((yield* statuses).authorizations, ["expired"])
       }))
 
-    test("a pending challenge of a valid authorization is shown and queues nothing", () =>
+    test("a pending challenge of a valid authorization is shown and no job is queued", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
@@ -230,7 +230,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 0)
       }))
 
-    test("another's challenge does not exist", () =>
+    test("a challenge of another account is not found", () =>
       Effect.gen(function*() {
         const [caller, stranger] = [yield* callerAt(profile), yield* callerAt(profile)]
         const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
@@ -242,7 +242,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.deepStrictEqual((yield* statuses).challenges, ["pending"])
       }))
 
-    test("with the bypass it is valid at once, without a job", () =>
+    test("with the bypass the challenge is valid at once, without a job", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profileOf(bypassing))
         const ids = yield* challengesOf(caller, yield* orderOf(caller, "a.example", "b.example"))
@@ -256,7 +256,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
   })
 
   describe("verdicts", () => {
-    test("the last two authorizations accepted at once leave the order ready", () =>
+    test("the last two authorizations that are accepted at once make the order ready", () =>
       Effect.gen(function*() {
         for (let round = 0; round < 10; round++) {
           const caller = yield* callerAt(profile)
@@ -282,7 +282,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         }
       }))
 
-    test("an authorization is valid no earlier than its order is ready", () =>
+    test("an authorization is not valid before its order is ready", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const order = yield* orderOf(caller, "a.example")
@@ -305,7 +305,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.include(seen, "valid ready")
       }))
 
-    test("accepted: challenge and authorization valid, stamped with the time", () =>
+    test("accepted: challenge and authorization are valid, with the time", () =>
       Effect.gen(function*() {
         yield* TestClock.setTime(7_000_000)
         const caller = yield* callerAt(profile)
@@ -330,7 +330,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
       ] as const
     ) {
       test(
-        `refused (${error}): invalid everywhere, the error stored and nothing seen told`,
+        `refused (${error}): everything is invalid, the error is stored, and the client learns nothing that was received`,
         () =>
           Effect.gen(function*() {
             const caller = yield* callerAt(profile)
@@ -362,7 +362,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
       )
     }
 
-    test("refused, filtered and denied: the client is told one text, of the kind and the identifier alone; operators the cause", () =>
+    test("refused, filtered and denied: clients get the same text with only the kind and the identifier, operators get the cause", () =>
       Effect.gen(function*() {
         const told: Array<unknown> = []
         for (const reason of ["connect_failed", "timeout", "address_denied", "no_address"] as const) {
@@ -389,7 +389,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         )
       }))
 
-    test("a verdict that comes after the authorization was deactivated revives nothing", () =>
+    test("a verdict that comes after the authorization was deactivated changes nothing", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const order = yield* orderOf(caller, "a.example")
@@ -419,7 +419,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         })
       }), { validate: refuses("connection") })
 
-    test("a second verdict for one challenge changes nothing and says so", () =>
+    test("a second verdict for one challenge changes nothing and reports that", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const order = yield* orderOf(caller, "a.example")
@@ -465,7 +465,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
       ] as const
     ) {
       test(
-        `two challenges of one authorization, one passing, one failing: ${first}, the first, decides`,
+        `two challenges of one authorization, one passes and one fails: ${first}, the first verdict, decides`,
         () =>
           Effect.gen(function*() {
             yield* bothTriggered
@@ -486,7 +486,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
     }
 
     test(
-      "two challenges of one authorization, decided at once by two workers: order and authorization agree",
+      "two challenges of one authorization that two workers decide at once: order and authorization have consistent states",
       () =>
         Effect.gen(function*() {
           for (let round = 0; round < 10; round++) {
@@ -515,7 +515,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
 
     const lapsing = TestClock.adjust(`${profile.order.validity_seconds} seconds`)
     test(
-      "an order that expires while its validation runs is invalid, and cannot be finalized",
+      "an order that expires while its validation runs becomes invalid, and cannot be finalized",
       () =>
         Effect.gen(function*() {
           const caller = yield* callerAt(profile)
@@ -545,7 +545,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["done"])
       }), { validate: () => Effect.die("probed") })
 
-    test("an order of 20 names: each is probed once, with its own token and the key at trigger time", () => {
+    test("an order of 20 names: there is one probe for each, with its own token and the key at the time of the trigger", () => {
       const probed: Array<string> = []
       return Effect.provide(
         Effect.gen(function*() {
@@ -571,29 +571,33 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
       )
     })
 
-    test("a validation the queue gives up ends invalid everywhere with serverInternal", () =>
-      Effect.gen(function*() {
-        const caller = yield* callerAt(profile)
-        const order = yield* orderOf(caller, "a.example")
-        const [id = ChallengeId("")] = yield* challengesOf(caller, order)
-        yield* challenges.trigger(caller, id)
-        for (let round = 0; round < 3; round++) {
-          yield* work
-          yield* TestClock.adjust("2 hours")
-        }
-        assert.deepStrictEqual(yield* statuses, {
-          orders: ["invalid"],
-          authorizations: ["invalid"],
-          challenges: ["invalid"]
-        })
-        const shown = yield* challenges.find(caller, id)
-        assert.deepInclude(shown.error ?? {}, { type: "urn:ietf:params:acme:error:serverInternal", status: 500 })
-        assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["failed"])
-        assert.include(eventsOf(records), "challenge_validation_abandoned")
-      }), { validate: () => Effect.die("boom") })
+    test(
+      "a validation that the queue abandons makes everything invalid with serverInternal",
+      () =>
+        Effect.gen(function*() {
+          const caller = yield* callerAt(profile)
+          const order = yield* orderOf(caller, "a.example")
+          const [id = ChallengeId("")] = yield* challengesOf(caller, order)
+          yield* challenges.trigger(caller, id)
+          for (let round = 0; round < 3; round++) {
+            yield* work
+            yield* TestClock.adjust("2 hours")
+          }
+          assert.deepStrictEqual(yield* statuses, {
+            orders: ["invalid"],
+            authorizations: ["invalid"],
+            challenges: ["invalid"]
+          })
+          const shown = yield* challenges.find(caller, id)
+          assert.deepInclude(shown.error ?? {}, { type: "urn:ietf:params:acme:error:serverInternal", status: 500 })
+          assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["failed"])
+          assert.include(eventsOf(records), "challenge_validation_abandoned")
+        }),
+      { validate: () => Effect.die("boom") }
+    )
 
     test(
-      "a check this host could not run has no verdict, however often: it is run again until it can be",
+      "a check that this host cannot run has no verdict, however often it is tried, and is repeated until it can run",
       () =>
         Effect.gen(function*() {
           hostRuns = 0
@@ -625,7 +629,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
       }
     )
 
-    test("a profile that is not mounted keeps the job waiting", () =>
+    test("a profile that is not served keeps the job waiting", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
@@ -648,7 +652,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         rows.map((row) => ({ ...row, detail: JSON.parse(String(row.detail)) as { readonly [name: string]: unknown } }))
     )
 
-    test("50 at once: one is accepted, one job, one certificate", () =>
+    test("50 at once: one is accepted, and there is one job and one certificate", () =>
       Effect.gen(function*() {
         const { caller, id } = yield* readyOrder("a.example")
         const csr = csrText("a.example")
@@ -663,7 +667,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.strictEqual(eventsOf(records).filter((event) => event === "order_finalized").length, 1)
       }))
 
-    test("stores the chain, its serial, key and end, and audits it; the job is settled with it", () =>
+    test("stores the chain, its serial number, key and expiry, and audits it, together with the end of the job", () =>
       Effect.gen(function*() {
         const { caller, id } = yield* readyOrder("a.example", "b.example")
         const answered = yield* finalize(caller, id, csrText("b.example", "A.example."))
@@ -687,7 +691,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.deepInclude(audited?.detail ?? {}, { not_after: "1970-04-01T00:00:00Z" })
       }))
 
-    test("an order that is not ready, or past its time, is refused before the CSR is read", () =>
+    test("an order that is not ready, or has expired, is refused before the CSR is read", () =>
       Effect.gen(function*() {
         const { caller, id } = yield* readyOrder("a.example")
         for (const status of ["pending", "processing", "valid", "invalid"]) {
@@ -704,7 +708,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         )
       }))
 
-    test("every unacceptable CSR is badCSR, audited, and leaves the order ready", () =>
+    test("every unacceptable CSR is refused as badCSR and audited, and leaves the order ready", () =>
       Effect.gen(function*() {
         const accountKey = newPrivateKey()
         const caller = yield* callerAt(profile, accountKeyOf(accountKey))
@@ -760,7 +764,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         yield* finalize(caller, id, `${good.toString("base64url")}${good.length % 3 === 0 ? "" : "="}`)
       }))
 
-    test("a CSR may hold names in the common name alone, or some of them", () =>
+    test("a CSR may have names only in the common name, or some of them there", () =>
       Effect.gen(function*() {
         const { caller, id } = yield* readyOrder("a.example")
         const alone = makeCsr({ names: [], withoutSan: true, commonNames: ["A.example"] }).csr
@@ -773,7 +777,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         )
       }))
 
-    test("a CSR that is no base64url, or no DER, is told what it is", () =>
+    test("a CSR that is not base64url, or not DER, is refused with that explanation", () =>
       Effect.gen(function*() {
         const { caller, id } = yield* readyOrder("a.example")
         const der = makeCsr({ names: ["a.example"] }).csr
@@ -803,7 +807,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         yield* finalize(caller, id, csrText("a.example"))
       }))
 
-    test("an authorization deactivated between the first look and the claim: not ready, nothing queued", () =>
+    test("an authorization that is deactivated between check and claim: the order is not ready, nothing is queued", () =>
       Effect.gen(function*() {
         const { caller, id } = yield* readyOrder("a.example")
         const driver = database.driver()
@@ -823,15 +827,15 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.strictEqual((yield* orders.find(caller, id)).status, "ready")
       }))
 
-    test("another's order does not exist", () =>
+    test("an order of another account is not found", () =>
       Effect.gen(function*() {
         const { id } = yield* readyOrder("a.example")
         const stranger = yield* callerAt(profile)
         assert.strictEqual((yield* Effect.flip(finalize(stranger, id, csrText("a.example"))))._tag, "NotFound")
       }))
 
-    describe("and its signing", () => {
-      /** Reports a certificate that was signed in vain, as a local CA does. */
+    describe("and the signing that follows", () => {
+      /** Reports a certificate that was signed but cannot be used, as a local CA does. */
       const openly = ({ orderId }: IssueRequest, signed: Issued): Issued => ({
         ...signed,
         discarded: emit("local_ca_leaf_discarded", { order_id: orderId, cert_serial: signed.serial })
@@ -852,17 +856,21 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
           assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["done"])
         })
 
-      test("the account deactivated before: nothing is signed, the order ends invalid", () =>
-        Effect.gen(function*() {
-          const { caller, id } = yield* readyOrder("a.example")
-          yield* finalize(caller, id, csrText("a.example"))
-          const account = yield* Effect.flatMap(stored.find("default", caller.accountId), Effect.fromNullishOr)
-          yield* accounts.deactivate(caller, account)
-          yield* work
-          yield* withdrawn(caller, id)
-        }), { issue: () => Effect.die("signed") })
+      test(
+        "the account is deactivated before: nothing is signed, the order becomes invalid",
+        () =>
+          Effect.gen(function*() {
+            const { caller, id } = yield* readyOrder("a.example")
+            yield* finalize(caller, id, csrText("a.example"))
+            const account = yield* Effect.flatMap(stored.find("default", caller.accountId), Effect.fromNullishOr)
+            yield* accounts.deactivate(caller, account)
+            yield* work
+            yield* withdrawn(caller, id)
+          }),
+        { issue: () => Effect.die("signed") }
+      )
 
-      test("an authorization deactivated before: likewise", () =>
+      test("an authorization is deactivated before: nothing is signed either", () =>
         Effect.gen(function*() {
           const { caller, id, order } = yield* readyOrder("a.example", "b.example")
           yield* finalize(caller, id, csrText("a.example", "b.example"))
@@ -872,7 +880,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         }), { issue: () => Effect.die("signed") })
 
       const deactivating: { run: Effect.Effect<void> } = { run: Effect.void }
-      test("deactivated while it is signed: the certificate is thrown away", () =>
+      test("a deactivation during the signing: the certificate is discarded", () =>
         Effect.gen(function*() {
           const { caller, id } = yield* readyOrder("a.example")
           yield* finalize(caller, id, csrText("a.example"))
@@ -884,7 +892,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
 
       for (const cause of ["lint_failed", "chain_rejected"] as const) {
         test(
-          `what fails with ${cause} is not signed again: the order ends at once, with the cause for operators`,
+          `a failure with ${cause} is not repeated: the order ends at once, and operators see the cause`,
           () =>
             Effect.gen(function*() {
               const { caller, id } = yield* readyOrder("a.example")
@@ -905,7 +913,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
 
       for (const [cause, told] of [["signer_failed", "attempts_exhausted"]] as const) {
         test(
-          `a signer that fails with ${cause} is asked again, then given up: serverInternal, audited as ${told}`,
+          `a signer that fails with ${cause} is tried again, then abandoned: serverInternal, audited as ${told}`,
           () =>
             Effect.gen(function*() {
               const { caller, id } = yield* readyOrder("a.example")
@@ -939,7 +947,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
       }
 
       test(
-        "a program that was ended is counted at each attempt, by itself",
+        "a killed program is counted separately at each attempt",
         () =>
           Effect.gen(function*() {
             const { caller, id } = yield* readyOrder("a.example")
@@ -971,7 +979,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         }), { issue: () => new CsrRejected({ detail: "not this name" }) })
 
       for (const [table, operation] of [["orders", "UPDATE"], ["audit_log", "INSERT"]] as const) {
-        test(`a certificate that cannot be stored is told of with its order, and stored when it can be: ${table}`, () =>
+        test(`a certificate that cannot be stored is logged with its order, and is stored as soon as possible: ${table}`, () =>
           Effect.gen(function*() {
             const { caller, id } = yield* readyOrder("a.example")
             yield* finalize(caller, id, csrText("a.example"))
@@ -987,7 +995,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
           }))
       }
 
-      test("past the order's time the job is retired and the order ends invalid", () =>
+      test("after the order's expiry the job ends and the order becomes invalid", () =>
         Effect.gen(function*() {
           const { caller, id } = yield* readyOrder("a.example")
           yield* finalize(caller, id, csrText("a.example"))
@@ -999,7 +1007,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
 
       const lapsing = TestClock.adjust(`${profile.order.validity_seconds} seconds`)
       test(
-        "an order that expires while it is signed ends invalid; the certificate that arrives is thrown away",
+        "an order that expires while it is signed becomes invalid, and the certificate is discarded",
         () =>
           Effect.gen(function*() {
             const { caller, id } = yield* readyOrder("a.example")
@@ -1014,7 +1022,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         { issue: (request) => Effect.andThen(lapsing, signsOpenly(request)) }
       )
 
-      test("the lease ends while the first worker lives: its certificate is thrown away, job_lease_lost", () => {
+      test("the lease ends while the first worker still runs: its certificate is discarded, with job_lease_lost", () => {
         let calls = 0
         const [entered, go] = [Deferred.makeUnsafe<void>(), Deferred.makeUnsafe<void>()]
         // The first worker signs for so long that a second one has taken its place.
@@ -1064,7 +1072,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         }), { issue: () => Effect.die("signed") })
 
       test(
-        "a certificate whose settlement cannot be written is told of once; one that is stored never",
+        "a certificate whose settlement cannot be written is logged once; one that is stored is never logged",
         () =>
           Effect.gen(function*() {
             const { caller, id } = yield* readyOrder("a.example")
@@ -1087,7 +1095,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         { issue: (request) => signsOpenly(request) }
       )
 
-      test("two workers at once: one certificate", () =>
+      test("two workers at once: there is one certificate", () =>
         Effect.gen(function*() {
           const { caller, id } = yield* readyOrder("a.example")
           yield* finalize(caller, id, csrText("a.example"))
@@ -1101,7 +1109,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
     })
   })
 
-  describe("a worker killed at each step", () => {
+  describe("a worker that is killed at each step", () => {
     /** Runs one pass of a worker that dies after `statements` statements; returns whether it died. */
     const diesAfter = Effect.fnUntraced(function*(statements: number) {
       const { driver, killed } = yield* killedAfter(database.driver(), statements)
@@ -1117,7 +1125,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
     /** This is longer than any lease. */
     const later = TestClock.adjust("2 minutes")
 
-    test("while it signs: one certificate is recorded, and no other ever was", () => {
+    test("while it signs: one certificate is recorded, and no other one ever was", () => {
       let signatures = 0
       const issue: Script["issue"] = (request) =>
         Effect.map(signsAtOnce(request), (signed) => ({ ...signed, serial: `0badcafe${signatures++}` }))
@@ -1146,7 +1154,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
       )
     })
 
-    test("while it validates: challenge, authorization and order agree in the end", () =>
+    test("while it validates: challenge, authorization and order have consistent states in the end", () =>
       Effect.gen(function*() {
         let died = true
         let steps = 0
@@ -1181,7 +1189,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
   const breakInserts = (table: string) => breakWrites(backend.dialect, { table, operation: "INSERT" })
   const mend = mendWrites(backend.dialect)
 
-  /** Makes the key of a CSR one that was revoked here for key compromise. */
+  /** Makes the key of a CSR a key that was revoked here for key compromise. */
   const burn = (csr: Buffer, caller: Caller) =>
     Effect.gen(function*() {
       const spki = Buffer.from(

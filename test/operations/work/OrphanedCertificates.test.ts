@@ -62,7 +62,7 @@ const signsElsewhere = (request: IssueRequest) =>
 
 const serialOf = (leaf: Uint8Array | undefined) => leaf === undefined ? "" : new X509Certificate(leaf).serialNumber
 
-describe.each(databases)("a certificate whose order ended without it on $name", (backend) => {
+describe.each(databases)("a certificate that was issued for an order that ended, on $name", (backend) => {
   describe("signed by a program", () => {
     const { records, test } = useWorld(backend)
     const meanwhile: { run: Effect.Effect<void> } = { run: Effect.void }
@@ -99,7 +99,7 @@ describe.each(databases)("a certificate whose order ended without it on $name", 
       "its time is over": () => TestClock.adjust(`${profile.order.validity_seconds} seconds`)
     }
     for (const [how, end] of Object.entries(ends)) {
-      test(`while ${how}: recorded and revoked`, () =>
+      test(`while ${how}: the certificate is recorded and revoked`, () =>
         Effect.gen(function*() {
           const of = yield* readyOrder
           const context = yield* Effect.context<Database | World>()
@@ -147,7 +147,7 @@ describe.each(databases)("a certificate whose order ended without it on $name", 
       }
     )
 
-    test("before its program failed: a later attempt may store it, and it is not revoked then", () => {
+    test("before its program failed: a later attempt may store it, and then it is not revoked", () => {
       let made: Issued | undefined
       return Effect.provide(
         Effect.gen(function*() {
@@ -183,7 +183,7 @@ describe.each(databases)("a certificate whose order ended without it on $name", 
     })
 
     test(
-      "whose settlement could not be written is recorded when the database is back",
+      "whose settlement could not be written is recorded when the database works again",
       () =>
         watched(Effect.gen(function*() {
           yield* finalizedOrder
@@ -198,7 +198,7 @@ describe.each(databases)("a certificate whose order ended without it on $name", 
     )
 
     test(
-      "that the signer does not revoke is asked for again, for a week, and then kept for operators to see",
+      "that the signer does not revoke is tried again for a week, and then kept so that operators see it",
       () =>
         Effect.gen(function*() {
           const { caller } = yield* readyOrder
@@ -227,7 +227,7 @@ describe.each(databases)("a certificate whose order ended without it on $name", 
       }
     )
 
-    test("is listed for thirty days beyond its end", () =>
+    test("is listed until thirty days after its expiry", () =>
       Effect.gen(function*() {
         const { caller } = yield* readyOrder
         const context = yield* Effect.context<Database | World>()
@@ -301,7 +301,7 @@ describe.each(databases)("a certificate whose order ended without it on $name", 
     }
     const later = Effect.andThen(TestClock.adjust("2 hours"), relay)
     for (const [how, end] of Object.entries(ends)) {
-      test(`after ${how}: found there, recorded and revoked`, () =>
+      test(`after ${how}: the certificate is found there, recorded and revoked`, () =>
         Effect.gen(function*() {
           const of = yield* opened
           yield* end(of)
@@ -314,7 +314,7 @@ describe.each(databases)("a certificate whose order ended without it on $name", 
         }))
     }
 
-    test("that is still at work, or away, is looked at again; one that refused issued nothing", () =>
+    test("that is still pending or cannot be reached is looked for again; a refused one has no certificate", () =>
       Effect.gen(function*() {
         yield* opened
         yield* sql("UPDATE orders SET status = 'invalid'")
@@ -331,7 +331,7 @@ describe.each(databases)("a certificate whose order ended without it on $name", 
         assert.deepStrictEqual(yield* rows, [])
       }))
 
-    test("is left alone where another order here has taken the upstream's order over", () =>
+    test("is not revoked if another order here now owns the upstream's order", () =>
       Effect.gen(function*() {
         const { caller } = yield* opened
         yield* sql("UPDATE orders SET status = 'invalid'")
@@ -344,7 +344,7 @@ describe.each(databases)("a certificate whose order ended without it on $name", 
         assert.deepStrictEqual([revoked, yield* rows], [[], []], caller.accountId)
       }))
 
-    test("of a profile that nobody serves any more is looked for no longer than a week", () =>
+    test("of a profile that is no longer served is looked for no longer than a week", () =>
       Effect.gen(function*() {
         yield* opened
         yield* sql("UPDATE orders SET status = 'invalid'")
@@ -367,7 +367,7 @@ describe.each(databases)("a certificate whose order ended without it on $name", 
         assert.deepInclude((yield* rows)[0], { status: "kept", error: "upstream_refused: no" })
       }))
 
-    test("is not looked for where the upstream has refused the order", () =>
+    test("is not looked for if the upstream has refused the order", () =>
       Effect.gen(function*() {
         yield* finalized()
         play(({ keeper }) =>

@@ -60,7 +60,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.deepStrictEqual([yield* of("upstream_unavailable"), yield* of("signer_failed")], [1, undefined])
     }).pipe(Effect.provide(Registry.layer("worker", series))))
 
-  test("is queued with its CSR and the facts of the request in a row of its own, none of them in the job", () =>
+  test("is queued with its CSR and the data of the request in a separate row, and the job has none of them", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(1_000_000)
       const { csr, id } = yield* finalized()
@@ -81,7 +81,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       )
     }))
 
-  test("ends valid with the upstream's chain, both rows and the trail in one", () =>
+  test("becomes valid with the upstream's chain; both rows and the trail change in one transaction", () =>
     Effect.gen(function*() {
       const { caller, csr, id } = yield* finalized("default", ["a.example", "*.a.example"])
       yield* relay
@@ -97,7 +97,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.includeMembers([...eventsOf(records)], ["upstream_relay_succeeded", "order_finalized"])
     }))
 
-  test("by a worker killed at each step ends valid with the next one, both rows alike all the while", () =>
+  test("whose worker is killed at any step becomes valid with the next worker, and both rows agree all the time", () =>
     Effect.gen(function*() {
       let [died, steps] = [true, 0]
       play(({ keeper, request }) =>
@@ -135,7 +135,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.isAbove(steps, 8, "it died in between")
     }))
 
-  test("knows when another attempt has taken the order over, because its own worker stood still", () =>
+  test("notices that another attempt has taken the order over while its own worker was stopped", () =>
     Effect.gen(function*() {
       yield* finalized()
       const stoodStill = yield* Deferred.make<Effect.Effect<boolean>>()
@@ -165,7 +165,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.isFalse(yield* isTakenOver, "the order has ended")
     }))
 
-  test("has its time for itself: what passes while its worker is dead is none of it", () =>
+  test("counts only the time of its own attempts, not the time in which its worker was dead", () =>
     Effect.gen(function*() {
       yield* finalized()
       let spent: number | undefined
@@ -192,7 +192,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.isAtMost(spent ?? 0, 20)
     }))
 
-  test("that is not validated here never comes to the upstream, which may hold the names for authorized", () =>
+  test("that was not validated here is never sent to the upstream, which may already have authorized the names", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(relaying))
       const { id } = yield* orderOf(caller, "a.example")
@@ -205,7 +205,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
     }))
 
   for (const [status, left] of [["valid", "valid"], ["invalid", "invalid"]] as const) {
-    test(`that is ${status} already is not asked for, and its row does not stay behind`, () =>
+    test(`that is ${status} already is not sent to the upstream, and its row is deleted`, () =>
       Effect.gen(function*() {
         yield* finalized()
         yield* sql(`UPDATE orders SET status = '${status}'`)
@@ -217,7 +217,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       }))
   }
 
-  test("that is gone, with its row or its row alone, is not asked for", () =>
+  test("that was deleted, or whose upstream row was deleted, is not sent to the upstream", () =>
     Effect.gen(function*() {
       yield* finalized()
       yield* sql("DELETE FROM orders")
@@ -228,7 +228,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.deepStrictEqual(yield* relayJobs, ["done", "done"])
     }))
 
-  test("whose job is gone ends invalid by the recovery, and its row with it", () =>
+  test("whose job is missing becomes invalid by the recovery, and so does its row", () =>
     Effect.gen(function*() {
       yield* finalized()
       yield* sql("DELETE FROM jobs")
@@ -244,7 +244,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
     (rows) => rows.map((row) => shown(String(row)))
   )
 
-  test("at an upstream that is away is tried again, with what was learnt and the time that is left", () =>
+  test("at an upstream that is unreachable is tried again, with the stored progress and the remaining time", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(1_000_000)
       const { caller, id } = yield* finalized()
@@ -279,7 +279,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.deepStrictEqual(yield* upstreamRows, [["valid", null]])
     }))
 
-  test("is told how often the upstream was asked to open it, kept before it is asked; the log tells of a second time", () =>
+  test("is given the number of earlier newOrder requests, stored before each request; the log reports a second one", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(1_000_000)
       const { id } = yield* finalized()
@@ -300,7 +300,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.deepStrictEqual(record?.fields, { order_id: id, attempts: 2 })
     }))
 
-  test("is told what it replaces, with the upstream's order for it, as long as it is not opened", () =>
+  test("is given the certificate that it replaces, with the upstream's order for it, until it is opened", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(madeAt * 1000)
       const orderUrl = "https://ca.example/order/1"
@@ -325,7 +325,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.deepStrictEqual(record?.fields, { order_id: renewal.id, error: "not yours" })
     }))
 
-  test("is told which orders of the upstream another one here has", () =>
+  test("is given the upstream's orders that belong to other orders here", () =>
     Effect.gen(function*() {
       let unclaimed: ReadonlyArray<string> = []
       const urls = ["https://ca.example/order/1", "https://ca.example/order/2"]
@@ -343,7 +343,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.deepStrictEqual(unclaimed, ["https://ca.example/order/2"])
     }))
 
-  test("of either of two profiles is issued by the one handler, each by its own relay", () =>
+  test("of either of two profiles is issued by the same handler, each through its own relay", () =>
     Effect.gen(function*() {
       const [one, other] = [yield* finalized("default", ["a.example"]), yield* finalized("other", ["b.example"])]
       yield* relay
@@ -357,7 +357,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.deepStrictEqual(yield* upstreamRows, [["valid", null], ["valid", null]])
     }))
 
-  test("of a profile that is not mounted waits, unasked", () =>
+  test("of a profile that is not served waits, and is not sent to the upstream", () =>
     Effect.gen(function*() {
       yield* finalized("other")
       yield* Effect.provide(relay, relaysBy(() => Effect.die("asked"), ["default"]))
@@ -366,7 +366,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.deepStrictEqual(yield* upstreamRows, [["processing", null]])
     }))
 
-  describe("by way of http01", () => {
+  describe("by http01", () => {
     const tokens = Effect.map(
       sql("SELECT token, key_authorization, created_at, expires_at FROM http01_tokens"),
       (found) =>
@@ -375,7 +375,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
         ) => [row["token"], row["key_authorization"], Number(row["created_at"]), Number(row["expires_at"])])
     )
 
-    test("has its tokens put down for whoever serves them, and taken away", () =>
+    test("has its tokens stored for the processes that serve them, and deleted afterwards", () =>
       Effect.gen(function*() {
         yield* TestClock.setTime(1_000_000)
         yield* finalized()
@@ -394,7 +394,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
         assert.deepStrictEqual(yield* relayJobs, ["done"])
       }))
 
-    test("is tried again when a token cannot be put down, and the log says so", () =>
+    test("is tried again when a token cannot be stored, and the log says so", () =>
       Effect.gen(function*() {
         yield* finalized()
         play(({ request, tokens: store }) =>

@@ -32,7 +32,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
     assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE certificate IS NOT NULL"), 0)
   })
 
-  test("with a CSR the upstream rejects ends with badCSR, in the upstream's words", () =>
+  test("whose CSR the upstream rejects ends with badCSR and the upstream's text", () =>
     Effect.gen(function*() {
       const { caller, id } = yield* finalized()
       play(() => new CsrRejected({ detail: "the key is too small" }))
@@ -51,7 +51,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
       ])
     }))
 
-  describe("whose authority is withdrawn", () => {
+  describe("whose authority is revoked", () => {
     const unauthorized = Effect.gen(function*() {
       yield* without
       assert.deepInclude(yield* orderError, { type: "urn:ietf:params:acme:error:unauthorized", status: 403 })
@@ -65,7 +65,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
       assert.include(eventsOf(records), "order_finalize_authority_withdrawn")
     })
 
-    test("before, by its account: the upstream hears nothing of it", () =>
+    test("before, by its account: the upstream gets no request", () =>
       Effect.gen(function*() {
         const { caller } = yield* finalized()
         const account = yield* Effect.flatMap(stored.find("default", caller.accountId), Effect.fromNullishOr)
@@ -75,7 +75,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
         yield* unauthorized
       }))
 
-    test("before, by one authorization of two: likewise, whatever the upstream holds for authorized", () =>
+    test("before, by one authorization of two: the same, whatever the upstream has already authorized", () =>
       Effect.gen(function*() {
         const { caller, order } = yield* finalized("default", ["a.example", "b.example"])
         yield* authorizations.deactivate(caller, order.authorizationIds[1] ?? AuthorizationId(""))
@@ -90,7 +90,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
         ["an authorization", "UPDATE authorizations SET status = 'deactivated'"]
       ] as const
     ) {
-      test(`while the upstream works, by ${what}: the certificate is thrown away`, () =>
+      test(`while the upstream works, by ${what}: the certificate is discarded`, () =>
         Effect.gen(function*() {
           yield* finalized()
           play(({ request }) => Effect.andThen(database.use(sql(statement)), signsAtOnce(request)))
@@ -100,7 +100,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
         }))
     }
 
-    test("between two attempts: there is no second one", () =>
+    test("between two attempts: there is no second attempt", () =>
       Effect.gen(function*() {
         yield* finalized()
         play(() => away)
@@ -131,7 +131,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
         ["badPublicKey", "badPublicKey", 400, /^The upstream authority does not take the key of the signing request/]
       ] as const
     ) {
-      test(`with ${problemType} ends at once with ${type}, in the upstream's words`, () =>
+      test(`with ${problemType} ends at once with ${type} and the upstream's text`, () =>
         Effect.gen(function*() {
           const { caller } = yield* finalized()
           play(() => refusal("no such account", problemType))
@@ -172,7 +172,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
         [["caa", "dns"], "serverInternal", 500]
       ] as const
     ) {
-      test(`name by name, with ${types.join(" and ")}, ends with ${type}, and each name with its own`, () =>
+      test(`name by name, with ${types.join(" and ")}, ends with ${type}, and each name with its own type`, () =>
         Effect.gen(function*() {
           yield* finalized("default", ["a.example", "b.example"])
           const subproblems = types.map((type, index) => ({
@@ -197,7 +197,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
         }))
     }
 
-    test("at length: the trail keeps 500 characters of it, the row of the upstream 2000", () =>
+    test("with a long text: the trail keeps 500 characters of it, the row of the upstream 2000", () =>
       Effect.gen(function*() {
         yield* finalized()
         const words = "<script>alert(1)</script>".repeat(200)
@@ -209,7 +209,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
       }))
   })
 
-  test("with words that read like a refused name is refused as an order: words decide nothing", () =>
+  test("with a text that looks like a refused name is refused as an order, because texts are not interpreted", () =>
     Effect.gen(function*() {
       yield* finalized()
       play(() => refusal("rejectedIdentifier: no such account", "unauthorized"))
@@ -218,7 +218,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
       assert.deepInclude(yield* orderError, { detail })
     }))
 
-  test("whose job a version before this one has tried goes on, and ends by what fails now", () =>
+  test("whose job a previous version has tried continues, and ends with the present failure", () =>
     Effect.gen(function*() {
       const { id } = yield* finalized()
       const before = "poll_timeout: connect ECONNREFUSED 10.0.0.1:443"
@@ -236,7 +236,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
       assert.deepStrictEqual((yield* trail).map(({ detail }) => detail), [{ cause: "upstream_refused", error }])
     }))
 
-  test("for which the upstream takes too long ends with serverInternal, and the trail says poll_timeout", () =>
+  test("that takes too long at the upstream ends with serverInternal, and the trail has poll_timeout", () =>
     Effect.gen(function*() {
       yield* finalized()
       play(() => new SigningFailed({ cause: "poll_timeout", detail: "connect ECONNREFUSED 10.0.0.1:443" }))
@@ -254,7 +254,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
       assert.deepStrictEqual((yield* trail).map(({ detail }) => detail), [{ cause: "poll_timeout", error }])
     }))
 
-  test("with a chain that is refused ends at once, and is told as chain_rejected", () =>
+  test("whose chain is refused ends at once, and the trail has chain_rejected", () =>
     Effect.gen(function*() {
       yield* finalized()
       play(() => new SigningFailed({ cause: "chain_rejected", detail: "planted" }))
@@ -268,7 +268,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
     }))
 
   for (const [cause, told] of [["signer_failed", "attempts_exhausted"]] as const) {
-    test(`at an upstream that fails with ${cause} is tried again, then given up: serverInternal, told as ${told}`, () =>
+    test(`at an upstream that fails with ${cause} is tried again, then abandoned: serverInternal, audited as ${told}`, () =>
       Effect.gen(function*() {
         yield* finalized()
         play(() => new SigningFailed({ cause, detail: "planted" }))
@@ -291,7 +291,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
   }
 
   for (const [what, cause] of [["at once", "upstream_refused"], ["after all attempts", "signer_failed"]] as const) {
-    test(`that an upstream limits ${what} ends with rateLimited, in the upstream's words`, () =>
+    test(`that an upstream limits ${what} ends with rateLimited and the upstream's text`, () =>
       Effect.gen(function*() {
         yield* finalized()
         const detail = "too many; it is not to be asked before 2026-01-01T00:00:00Z"
@@ -310,7 +310,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
       }))
   }
 
-  test("that an upstream limits is not looked after before the upstream may be asked again", () =>
+  test("that an upstream limits is not checked before the upstream permits another request", () =>
     Effect.gen(function*() {
       const { id } = yield* finalized()
       yield* sql(`UPDATE upstream_orders SET upstream_order_url = 'https://ca.example/order/1'`)
@@ -323,7 +323,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
       assert.deepStrictEqual(look, [String(now + 3600)])
     }))
 
-  describe("past its time", () => {
+  describe("after its expiry", () => {
     const expired = Effect.gen(function*() {
       yield* without
       assert.deepStrictEqual(yield* upstreamRows, [["invalid", "deadline passed"]])
@@ -333,7 +333,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
       ])
     })
 
-    test("is not asked for any more", () =>
+    test("is no longer sent to the upstream", () =>
       Effect.gen(function*() {
         yield* finalized()
         yield* TestClock.adjust(validity)
@@ -342,7 +342,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
         yield* expired
       }))
 
-    test("when the certificate arrives: it is thrown away", () =>
+    test("when the certificate arrives: the certificate is discarded", () =>
       Effect.gen(function*() {
         yield* finalized()
         play(({ request }) => Effect.andThen(TestClock.adjust(validity), signsAtOnce(request)))
@@ -359,7 +359,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
         ({ items: [job] }) => job?.id ?? assert.fail("there is no job")
       )
 
-    test("who cancels its job ends invalid, and the upstream's order is given up", () =>
+    test("who cancels its job becomes invalid, and the upstream's order is abandoned", () =>
       Effect.gen(function*() {
         const { id } = yield* finalized()
         play(() => away)
@@ -387,7 +387,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
         assert.lengthOf(asked, 1)
       }))
 
-    test("who cancels the job when it has failed already: it ended before, and stays as it was", () =>
+    test("who cancels the job when it has failed already: the order ended before, and does not change", () =>
       Effect.gen(function*() {
         const { id } = yield* finalized()
         play(() => refusal("no such account"))

@@ -9,7 +9,10 @@ import { databases } from "../../support/Databases.ts"
 import { callerAt, configOf, count, eventsOf, profileOf, sql } from "../../support/Graph.ts"
 import { issueTo, useForeignSigner, work } from "../../support/Issued.ts"
 
-/* signer_revoke (docs/decisions/job-outcomes.md, "Signing"): the signer is asked first, the order is stamped after. */
+/*
+ * signer_revoke (docs/decisions/job-outcomes.md, "Signing"): the signer is asked first, and the order is stamped
+ * afterwards.
+ */
 
 const config = configOf("[signer]\nbackend = \"custom\"\ncustom.script_path = \"sign\"")
 const operator = { kind: "cli", id: "tester" } as const
@@ -42,7 +45,7 @@ describe.each(databases)("revocation by another signer on $name", (backend) => {
   )
   const number = (value: unknown) => value === null ? null : Number(value)
 
-  test("asks with the leaf and the reason, and stamps the order when it was told yes", () =>
+  test("sends the leaf and the reason, and stamps the order after a success", () =>
     Effect.gen(function*() {
       const { der, orderId } = yield* issued
       const { isRevoked, job } = yield* revoke(orderId, 4)
@@ -68,7 +71,7 @@ describe.each(databases)("revocation by another signer on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE kind = 'local_ca_crl_regenerate'"), 0)
     }))
 
-  test("a revocation without a reason has none", () =>
+  test("sends no reason if the revocation has none", () =>
     Effect.gen(function*() {
       yield* revoke((yield* issued).orderId)
       yield* work("signer_revoke")
@@ -76,7 +79,7 @@ describe.each(databases)("revocation by another signer on $name", (backend) => {
       assert.deepStrictEqual(yield* stamps, [["yes", null]])
     }))
 
-  test("a second one joins the first, and has its reason", () =>
+  test("a second request joins the first one, and has its reason", () =>
     Effect.gen(function*() {
       const { orderId } = yield* issued
       const first = yield* revoke(orderId, 1)
@@ -88,7 +91,7 @@ describe.each(databases)("revocation by another signer on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE kind = 'signer_revoke'"), 1)
     }))
 
-  test("what failed is asked again while attempts remain, the order as it was; then it is given up, with a row", () =>
+  test("a failed revocation is tried again while attempts remain, without a change of the order; then it ends with a row", () =>
     Effect.gen(function*() {
       const { orderId } = yield* issued
       answer = failing
@@ -126,7 +129,7 @@ describe.each(databases)("revocation by another signer on $name", (backend) => {
   for (
     const [problemType, reason] of [["badRevocationReason", "badRevocationReason"], ["unauthorized", "serverInternal"]]
   ) {
-    test(`what an upstream refuses with ${problemType} is asked once, and the row says ${reason}`, () =>
+    test(`a refusal by an upstream with ${problemType} is not tried again, and the row says ${reason}`, () =>
       Effect.gen(function*() {
         const { orderId } = yield* issued
         answer = new SigningFailed({ cause: "upstream_refused", detail: "no", problemType: problemType ?? "" })
@@ -151,7 +154,7 @@ describe.each(databases)("revocation by another signer on $name", (backend) => {
       }))
   }
 
-  test("what an upstream asks to wait for is waited for", () =>
+  test("waits as long as an upstream asks", () =>
     Effect.gen(function*() {
       const { orderId } = yield* issued
       answer = new SigningFailed({ cause: "signer_failed", detail: "later", again: { atLeast: 7201, atMost: 86_400 } })
@@ -165,7 +168,7 @@ describe.each(databases)("revocation by another signer on $name", (backend) => {
       assert.lengthOf(asked, 2)
     }))
 
-  test("a revocation that is asked for anew keeps the wait of the one before, given up or cancelled", () =>
+  test("a repeated request keeps the wait of the previous one, whether that was abandoned or cancelled", () =>
     Effect.gen(function*() {
       const { orderId } = yield* issued
       answer = new SigningFailed({ cause: "signer_failed", detail: "later", again: { atLeast: 7201, atMost: 86_400 } })
@@ -194,7 +197,7 @@ describe.each(databases)("revocation by another signer on $name", (backend) => {
       assert.deepStrictEqual((yield* stamps).map(([is]) => is), ["yes"])
     }))
 
-  test("a crash between the answer and the stamp repeats the question", () =>
+  test("a crash between the answer and the stamp repeats the request", () =>
     Effect.gen(function*() {
       const { orderId } = yield* issued
       yield* revoke(orderId, 4)
@@ -213,7 +216,7 @@ describe.each(databases)("revocation by another signer on $name", (backend) => {
       assert.deepStrictEqual((yield* stamps).map(([is]) => is), ["yes"])
     }))
 
-  test("cancelled by an operator it ends there, with a row that names who", () =>
+  test("ends if an operator cancels it, with a row that names the operator", () =>
     Effect.gen(function*() {
       const { orderId } = yield* issued
       const { job } = yield* revoke(orderId, 4)
@@ -229,7 +232,7 @@ describe.each(databases)("revocation by another signer on $name", (backend) => {
       })
     }))
 
-  test("an order that is gone, or of a profile that is not mounted, harms nothing", () =>
+  test("a deleted order, or one of a profile that is not served, causes no failure", () =>
     Effect.gen(function*() {
       const { orderId } = yield* issued
       const { job } = yield* revoke(orderId)

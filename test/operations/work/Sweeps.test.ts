@@ -33,7 +33,7 @@ describe.each(databases)("periodic work on $name", (backend) => {
     detail: { issuer: "a", before: 1, after: 2 }
   })
 
-  test("the audit trail keeps its days, in batches, and each of them says how much it removed", () =>
+  test("the audit trail keeps its rows for the configured days; each batch of a sweep reports how many it removed", () =>
     Effect.gen(function*() {
       yield* Effect.replicateEffect(nonceRow, 1001, { discard: true })
       yield* TestClock.adjust("10 days")
@@ -56,7 +56,7 @@ describe.each(databases)("periodic work on $name", (backend) => {
       assert.strictEqual((yield* column("SELECT id FROM audit_log")).length, 5, "nothing removed, nothing said")
     }))
 
-  test("a clock that is days ahead, here or at the database's server, sweeps away nothing that is young", () =>
+  test("a clock that is days ahead, here or at the database server, causes no young row to be deleted", () =>
     Effect.gen(function*() {
       const config = configOf("[order]\nretention_days = 1\n")
       yield* nonces.insert(["young"], madeAt * 1000)
@@ -91,7 +91,7 @@ describe.each(databases)("periodic work on $name", (backend) => {
       assert.deepStrictEqual(yield* column("SELECT value FROM nonces"), [], "both are")
     }))
 
-  test("an order that came to nothing keeps its authorizations for as long as it is kept, also if that is for ever", () =>
+  test("an order without a certificate keeps its authorizations as long as the order is kept, also without limit", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(configOf()))
       const [, failed, ready, issued] = yield* Effect.all(
@@ -132,7 +132,7 @@ describe.each(databases)("periodic work on $name", (backend) => {
       assert.deepStrictEqual<unknown>(yield* left, [["valid"], 2, 2, 2])
     }))
 
-  test("more such orders than are deleted in one go, made in one second, all go", () =>
+  test("orders without a certificate are all deleted, even if one batch is too small for those of one second", () =>
     Effect.gen(function*() {
       const config = configOf()
       const caller = yield* callerAt(profileOf(config))
@@ -148,7 +148,7 @@ describe.each(databases)("periodic work on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM authorizations"), 0)
     }))
 
-  test("a sweep that fails is tried again after backoff, longer each time, and never later than it would have been", () =>
+  test("a failed sweep is tried again after a delay that grows, and never later than its normal time", () =>
     Effect.gen(function*() {
       const config = configOf(
         "[audit]\nretention_days = 1\n[jobs]\nretry_base_seconds = 100\nretry_max_seconds = 10000000"
@@ -183,7 +183,7 @@ describe.each(databases)("periodic work on $name", (backend) => {
       assert.deepStrictEqual(yield* next, { wait: daySeconds, error: null })
     }))
 
-  test("a sweep that is not wanted any more ends, and is not enqueued again", () =>
+  test("a sweep that is turned off ends, and is not queued again", () =>
     Effect.gen(function*() {
       const kinds = ["audit_sweep", "job_retention_sweep"] as const
       for (const kind of kinds) yield* enqueueJob({ kind, dedupKey: periodicKey, payload: {} })
@@ -238,7 +238,7 @@ relay = { directory_url = "https://up.example/dir", challenge_strategy = "http01
     yield* sql(`UPDATE jobs SET status = 'done', updated_at = ${madeAt} WHERE kind = 'local_ca_crl_regenerate'`)
   })
 
-  test("each sweep is a job that removes what is over, says so, and is due again", () =>
+  test("each sweep is a job that removes expired rows, reports it, and is due again", () =>
     Effect.gen(function*() {
       yield* old
       yield* TestClock.adjust("60 days")
@@ -262,7 +262,7 @@ relay = { directory_url = "https://up.example/dir", challenge_strategy = "http01
       )
     }))
 
-  test("the order sweep tells of a profile whose orders are kept for good, too", () =>
+  test("the order sweep also reports a profile that keeps its orders without limit", () =>
     Effect.gen(function*() {
       yield* old
       yield* TestClock.adjust("60 days")
@@ -284,7 +284,7 @@ relay = { directory_url = "https://up.example/dir", challenge_strategy = "http01
       ["job_reaper_failed", "jobs"]
     ] as const
   ) {
-    test(`${event}: a sweep that cannot delete from ${table} says so, and the others go on`, () =>
+    test(`${event}: a sweep that cannot delete from ${table} reports it, and the others continue`, () =>
       Effect.gen(function*() {
         yield* old
         yield* TestClock.adjust("60 days")

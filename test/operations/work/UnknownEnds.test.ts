@@ -10,12 +10,12 @@ import { issueTo, useOwnCa } from "../../support/Issued.ts"
 
 const config = configOf()
 
-describe.each(databases)("ends that no column says, on $name", (backend) => {
+describe.each(databases)("expiries that are stored in no column, on $name", (backend) => {
   const { records, test } = useOwnCa(backend)
   const said = (event: string) => records.filter((one) => one.event === event).map(({ fields }) => fields)
   const ends = column("SELECT DISTINCT cert_not_after FROM orders ORDER BY cert_not_after")
 
-  test("are stored by the sweep of orders, in more than one go; -1 for a chain that cannot be read, which is named", () =>
+  test("are stored by the sweep of orders, in several batches; -1 for an unreadable chain, which is logged", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       const { leaf } = yield* issueTo(caller, ["a.example"])
@@ -32,7 +32,7 @@ describe.each(databases)("ends that no column says, on $name", (backend) => {
       assert.deepStrictEqual(yield* ends, ["-1", String(leaf.validToDate.getTime() / 1000)])
     }))
 
-  test("that cannot be stored are told of, and the sweep goes on", () =>
+  test("that cannot be stored are logged, and the sweep continues", () =>
     Effect.gen(function*() {
       yield* orderOf(yield* callerAt(profileOf(config)), "a.example")
       yield* sql("UPDATE orders SET status = 'valid', certificate = 'unreadable'")

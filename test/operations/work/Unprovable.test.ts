@@ -53,7 +53,7 @@ describe.each(databases)("newOrder at a relay on $name", (backend) => {
       ]]
     ] as const
   ) {
-    test(`by ${strategy} takes the names it can prove, and no others`, () =>
+    test(`by ${strategy} accepts only the names that it can prove`, () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(relayingBy(...lines))
         for (const [value, detail] of refused) {

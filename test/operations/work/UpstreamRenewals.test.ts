@@ -49,7 +49,7 @@ describe.each(databases)("renewal at an upstream on $name", (backend) => {
   )
   const now = Effect.map(Effect.clockWith((clock) => clock.currentTimeMillis), (millis) => Math.floor(millis / 1000))
 
-  test("is what clients are told, no sooner asked again than the upstream wants, and never by a client", () =>
+  test("is sent to clients, is refreshed only as often as the upstream permits, and never because of a client", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(madeAt * 1000)
       const asked: Array<unknown> = []
@@ -82,7 +82,7 @@ describe.each(databases)("renewal at an upstream on $name", (backend) => {
       }
     }))
 
-  test("goes with a window that the upstream takes back, and stays while the upstream is away", () =>
+  test("is dropped when the upstream withdraws its window, and is kept while the upstream is unreachable", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(madeAt * 1000)
       const { certId } = yield* issued()
@@ -109,7 +109,7 @@ describe.each(databases)("renewal at an upstream on $name", (backend) => {
       assert.notStrictEqual((yield* renewalInfo("default", second.certId)).start, window.start)
     }))
 
-  test("is not asked for where a certificate has ended, is revoked or has no relay any more; revoked is urgent", () =>
+  test("is not requested if a certificate has expired, is revoked or has no relay any more; a revoked one is urgent", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(madeAt * 1000)
       const certificate = yield* issued()

@@ -20,8 +20,8 @@ const judged = (paths: ReadonlyArray<string>, spki: Uint8Array) =>
 
 const sha256 = (octets: Uint8Array) => createHash("sha256").update(octets).digest("hex")
 
-describe("every key that comes in", () => {
-  it.effect("is judged by what is wrong with it in itself", () =>
+describe("every key that clients send", () => {
+  it.effect("is refused for a weakness of its own", () =>
     Effect.gen(function*() {
       assert.isUndefined(yield* judged([], spkiOf(ecKey)))
       assert.isUndefined(yield* judged([], spkiOf(rsaKey)))
@@ -30,14 +30,14 @@ describe("every key that comes in", () => {
       assert.include(fault?.detail, "below 65536")
     }))
 
-  it.effect("is refused when a list has the SHA-256 of its SubjectPublicKeyInfo", () =>
+  it.effect("is refused if a list contains the SHA-256 of its SubjectPublicKeyInfo", () =>
     Effect.gen(function*() {
       const list = listOf("# keys from a leaked image", "", `  ${sha256(spkiOf(ecKey)).toUpperCase()}  # the third`)
       assert.deepInclude(yield* judged([list], spkiOf(ecKey)), { reason: "blocked_key" })
       assert.isUndefined(yield* judged([list], spkiOf(rsaKey)))
     }))
 
-  it.effect("is refused when a list of Debian's has its modulus", () =>
+  it.effect("is refused if a list from Debian contains its modulus", () =>
     Effect.gen(function*() {
       const { n = "" } = rsaKey.export({ format: "jwk" })
       // The command `openssl rsa -noout -modulus | sha1sum | cut -c 21-40` prints the same.
@@ -49,7 +49,7 @@ describe("every key that comes in", () => {
       assert.isUndefined(yield* judged(lists, spkiOf(ecKey)))
     }))
 
-  it.effect("is judged once, however often it comes", () =>
+  it.effect("is checked once, however often it is sent", () =>
     Effect.gen(function*() {
       const keys = yield* PublicKeys
       const weak = rsaSpki(3n * 2n ** 2050n + 3n, 65537n)
@@ -58,7 +58,7 @@ describe("every key that comes in", () => {
       assert.strictEqual(first, again)
     }).pipe(Effect.provide(PublicKeys.layer([]))))
 
-  it.effect("is not judged by a list that cannot be read", () =>
+  it.effect("is not checked against a list that cannot be read", () =>
     Effect.gen(function*() {
       const said = (path: string) => Effect.map(Effect.flip(judged([path], spkiOf(ecKey))), ({ message }) => message)
       assert.strictEqual(

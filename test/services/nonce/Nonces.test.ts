@@ -30,7 +30,7 @@ const noncesOver = (driver: Driver) =>
     Context.get(Nonces)
   )
 
-/** A driver that does something before whatever is sent through it. */
+/** A driver that runs an effect before each statement and each transaction. */
 const before = (driver: Driver, first: Effect.Effect<void, SqlError>): Driver => ({
   ...driver,
   single: (statement, params) => Effect.andThen(first, driver.single(statement, params)),
@@ -77,7 +77,7 @@ describe.each(databases)("nonces on $name", (backend) => {
   const { database, test } = useStore(backend, { first: () => Effect.flatMap(Database, noncesOver) })
 
   describe("issue", () => {
-    test("gives everybody who asks at once a nonce of his own, which is stored", (nonces) =>
+    test("gives each of many simultaneous callers a different nonce, which is stored", (nonces) =>
       Effect.gen(function*() {
         const given = yield* Effect.replicateEffect(issued(nonces), 600, together)
         assert.strictEqual(new Set(given).size, 600)
@@ -86,7 +86,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.deepStrictEqual(given.filter((nonce) => !found.has(nonce)), [])
       }))
 
-    test("has the next batch on its way before the last nonce is taken", () =>
+    test("prepares the next batch before the last nonce is taken", () =>
       Effect.gen(function*() {
         const sent: Array<string> = []
         const nonces = yield* noncesOver(before(database.driver(), Effect.sync(() => void sent.push("insert"))))
@@ -100,7 +100,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.isBelow(taken, batch)
       }))
 
-    test("gives none that has used up more than a tenth of its life", (nonces) =>
+    test("gives no nonce that has used up more than a tenth of its lifetime", (nonces) =>
       Effect.gen(function*() {
         for (let now = 0; now < 4 * ttlSeconds; now += 7) {
           yield* TestClock.setTime(now * 1000)
@@ -111,14 +111,14 @@ describe.each(databases)("nonces on $name", (backend) => {
         }
       }))
 
-    test("gives nothing while none can be stored, and a stored one as soon as it can", (nonces) =>
+    test("gives no nonce while none can be stored, and a stored one as soon as possible", (nonces) =>
       Effect.gen(function*() {
         const given = yield* withoutTable(Effect.replicateEffect(nonces.issue, 50, together))
         assert.deepStrictEqual(given.filter((nonce) => nonce !== undefined), [])
         assert.strictEqual(yield* nonces.spend(yield* issued(nonces)), "fresh")
       }))
 
-    test("gives up on a database that does not answer", () =>
+    test("fails if the database does not answer", () =>
       Effect.gen(function*() {
         const asked = yield* Deferred.make<void>()
         const silent = before(database.driver(), Effect.andThen(Deferred.succeed(asked, undefined), Effect.never))
@@ -129,7 +129,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.isUndefined(yield* Fiber.join(asking))
       }))
 
-    test("is not spoilt for others when whoever asked first goes away", () =>
+    test("still works for the others if the first caller leaves", () =>
       Effect.gen(function*() {
         const [asked, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
         const driver = before(
@@ -148,7 +148,7 @@ describe.each(databases)("nonces on $name", (backend) => {
   })
 
   describe("spend", () => {
-    test("does not look for what cannot be a nonce of ours, however long it is", () =>
+    test("does not look up a text that cannot be a nonce of this service, however long it is", () =>
       Effect.gen(function*() {
         const nonces = yield* noncesOver(before(database.driver(), gone))
         for (const nonce of ["", "a", "a".repeat(42), "a".repeat(44), "a".repeat(90_000)]) {
@@ -157,7 +157,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.strictEqual((yield* Effect.flip(nonces.spend("a".repeat(43))))._tag, "StorageFailed")
       }))
 
-    test("takes none whose row cannot be read, alone or among others", (nonces) =>
+    test("refuses a nonce whose row cannot be read, alone or among others", (nonces) =>
       Effect.gen(function*() {
         const made = "created_at = 9223372036854775807"
         for (const spoilt of [made, "created_millisecond = 9223372036854775807"]) {
@@ -168,7 +168,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         }
       }))
 
-    test("looks for no nonce whose client has gone while others were looked for", (nonces) =>
+    test("does not look up a nonce whose client has left while others were looked up", (nonces) =>
       Effect.gen(function*() {
         const [asked, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
         const slow = yield* noncesOver(
@@ -187,7 +187,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.strictEqual(yield* nonces.spend(left), "fresh")
       }))
 
-    test("takes a nonce once", (nonces) =>
+    test("accepts a nonce once", (nonces) =>
       Effect.gen(function*() {
         const nonce = yield* issued(nonces)
         assert.deepStrictEqual(
@@ -196,19 +196,19 @@ describe.each(databases)("nonces on $name", (backend) => {
         )
       }))
 
-    test("hands out no more of those made ahead once one shows that the table was emptied", (nonces) =>
+    test("discards the prepared nonces once one of them shows that the table was emptied", (nonces) =>
       Effect.gen(function*() {
         const lost = yield* issued(nonces)
-        yield* sql("DELETE FROM nonces") // as a crash of PostgreSQL or a promoted standby leaves it
+        yield* sql("DELETE FROM nonces") // A crash of PostgreSQL or a promoted standby leaves the table empty.
         assert.strictEqual(yield* nonces.spend(lost), "unknown")
         assert.strictEqual(yield* nonces.spend(yield* issued(nonces)), "fresh")
       }))
 
-    test("hands out none of several batches made ahead once one shows that the table was emptied", (nonces) =>
+    test("discards several batches of prepared nonces once one of them shows that the table was emptied", (nonces) =>
       Effect.gen(function*() {
         const lost = yield* issued(nonces)
         const batch = yield* stored
-        yield* TestClock.adjust("1 second") // so that the batches can be told apart
+        yield* TestClock.adjust("1 second") // Without this, the batches could not be distinguished.
         while ((yield* stored) === batch) yield* issued(nonces)
         yield* sql("DELETE FROM nonces")
         assert.strictEqual(yield* nonces.spend(lost), "unknown")
@@ -216,7 +216,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.strictEqual(yield* nonces.spend(yield* issued(nonces)), "fresh")
       }))
 
-    test("keeps those made ahead when an unknown one is presented", (nonces) =>
+    test("keeps the prepared nonces when an unknown one is presented", (nonces) =>
       Effect.gen(function*() {
         yield* issued(nonces)
         const before = yield* stored
@@ -225,7 +225,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.strictEqual(yield* stored, before)
       }))
 
-    test("reads the signer with the nonce, and spends nothing for one that is not as it was", (nonces) =>
+    test("reads the signer together with the nonce, and uses up no nonce if the signer has changed", (nonces) =>
       Effect.gen(function*() {
         const [id, other] = [yield* addAccount("p", "key of one"), yield* addAccount("p", "key of another")]
         const pubkey = Buffer.from("key of one")
@@ -257,7 +257,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.isUndefined(yield* nonces.spendSigned({ ...signed, nonce: "a".repeat(44) }))
       }))
 
-    test("judges those with a signer and those without in one batch, each nonce once", (nonces) =>
+    test("checks nonces with a signer and without one in one batch, each nonce once", (nonces) =>
       Effect.gen(function*() {
         const pubkey = Buffer.from("key of one")
         const accountId = yield* addAccount("p", "key of one")
@@ -275,7 +275,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.strictEqual((yield* nonces.spendSigned(of(shared)))?.spent, "unknown")
       }))
 
-    test("judges each of those who share a nonce and an account in one batch by its own profile and key", (nonces) =>
+    test("checks requests that share a nonce and an account in one batch, each by its own profile and key", (nonces) =>
       Effect.gen(function*() {
         const pubkey = Buffer.from("key of one")
         const accountId = yield* addAccount("p", "key of one")
@@ -297,7 +297,7 @@ describe.each(databases)("nonces on $name", (backend) => {
       }))
 
     if (backend.dialect === "postgres") {
-      test("holds no nonce while it waits for another, with a signer or without", (nonces) =>
+      test("blocks no nonce while it waits for another, with a signer or without", (nonces) =>
         Effect.gen(function*() {
           const pubkey = Buffer.from("key of one")
           const accountId = yield* addAccount("p", "key of one")
@@ -324,7 +324,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         }))
     }
 
-    test("leaves a signer whose row cannot be read to its own look-up, and answers the others", (nonces) =>
+    test("leaves a signer whose row cannot be read to a separate look-up, and answers the others", (nonces) =>
       Effect.gen(function*() {
         const [good, bad] = [yield* addAccount("p", "good"), yield* addAccount("p", "bad")]
         yield* sql(
@@ -344,7 +344,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.isUndefined(two)
       }))
 
-    test("of a hundred and fifty who present one at once, one has it", (nonces) =>
+    test("accepts one of a hundred and fifty requests that present one nonce at once", (nonces) =>
       Effect.gen(function*() {
         const nonce = yield* issued(nonces)
         const verdicts = yield* Effect.replicateEffect(nonces.spend(nonce), 150, together)
@@ -352,7 +352,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.strictEqual(verdicts.filter((one) => one === "unknown").length, 149)
       }))
 
-    test("of many who present the same ones to two processes, one has each", (nonces) =>
+    test("accepts each nonce once if many clients present the same ones to two processes", (nonces) =>
       Effect.gen(function*() {
         const other = yield* noncesOver(yield* database.another)
         const given = yield* Effect.replicateEffect(issued(nonces), 20, together)
@@ -366,7 +366,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.sameMembers(fresh, given)
       }))
 
-    test("takes what another process issued, once for both", (nonces) =>
+    test("accepts a nonce that another process issued, once for both processes", (nonces) =>
       Effect.gen(function*() {
         const other = yield* noncesOver(yield* database.another)
         const nonce = yield* issued(other)
@@ -376,7 +376,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         )
       }))
 
-    test("knows no other value, alone or among others, and these cost no nonce", (nonces) =>
+    test("accepts no other text, alone or among others, and such texts use up no nonce", (nonces) =>
       Effect.gen(function*() {
         const nonce = yield* issued(nonces)
         const before = yield* stored
@@ -402,7 +402,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.strictEqual(yield* nonces.spend(nonce), "fresh")
       }))
 
-    test("answers everybody of a crowd about his own nonce", (nonces) =>
+    test("gives each of many simultaneous callers the answer about their own nonce", (nonces) =>
       Effect.gen(function*() {
         yield* TestClock.setTime(0)
         const old = yield* Effect.replicateEffect(issued(nonces), 40, together)
@@ -417,7 +417,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.deepStrictEqual(verdicts, presented.map(({ expected }) => expected))
       }))
 
-    test("takes a nonce until its time is over, and not a millisecond longer, wherever in a second it was made", () =>
+    test("accepts a nonce exactly until its expiry, at whatever fraction of a second it was made", () =>
       Effect.gen(function*() {
         for (const within of [0, 1, 500, 999]) {
           yield* TestClock.setTime(1_000_000_000 + within)
@@ -431,7 +431,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         }
       }))
 
-    test("takes a nonce of an older version to the end of its second", (nonces) =>
+    test("accepts a nonce of an older version until the end of its second", (nonces) =>
       Effect.gen(function*() {
         const [first, second] = ["a", "b"].map((letter) => letter.repeat(43)) as [string, string]
         yield* sql(`INSERT INTO nonces (value, created_at) VALUES ('${first}', 1000000), ('${second}', 1000000)`)
@@ -441,7 +441,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.strictEqual(yield* nonces.spend(second), "expired")
       }))
 
-    test("at ttl - 1 s / ttl + 1 s, and with the clock stepped back: one from the future is fresh", (nonces) =>
+    test("accepts nonces at ttl - 1 s but not at ttl + 1 s, and one from the future if the clock was set back", (nonces) =>
       Effect.gen(function*() {
         const now = 1_000_000_000
         for (const [later, verdict] of [[ttlSeconds - 1, "fresh"], [ttlSeconds + 1, "expired"], [-3600, "fresh"]]) {
@@ -458,7 +458,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.strictEqual(yield* nonces.spend(given), "fresh")
       }))
 
-    test("tells everybody who waits of a failure, spends nothing then, and works afterwards", (nonces) =>
+    test("reports a failure to every waiting caller, uses up nothing then, and works afterwards", (nonces) =>
       Effect.gen(function*() {
         const given = yield* Effect.replicateEffect(issued(nonces), 130, together)
         const failures = yield* withoutTable(
@@ -468,7 +468,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.deepStrictEqual(yield* Effect.forEach(given, nonces.spend, together), given.map(() => "fresh"))
       }))
 
-    test("tells everybody who waits when not even a transaction could begin", (nonces) =>
+    test("reports to every waiting caller that a transaction could not begin", (nonces) =>
       Effect.gen(function*() {
         const given = yield* Effect.replicateEffect(issued(nonces), 130, together)
         let reachable = false
@@ -483,7 +483,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.deepStrictEqual(yield* Effect.forEach(given, failing.spend, together), given.map(() => "fresh"))
       }))
 
-    test("answers everybody, and goes on, when the look for its own supply dies", (nonces) =>
+    test("answers every caller, and continues, if the check of the prepared nonces fails", (nonces) =>
       Effect.gen(function*() {
         const driver = database.driver()
         const dying = yield* noncesOver({
@@ -496,7 +496,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.strictEqual(yield* dying.spend(yield* issued(nonces)), "fresh")
       }))
 
-    test("whoever goes away takes nobody's answer with him", () =>
+    test("still answers the others if a caller leaves", () =>
       Effect.gen(function*() {
         const [sent, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
         const driver = database.driver()
@@ -514,7 +514,7 @@ describe.each(databases)("nonces on $name", (backend) => {
       }))
   })
 
-  test("a flood leaves no more rows than were asked for and one batch ahead, and is swept in batches", (nonces) =>
+  test("a flood of requests leaves no more rows than requests and one prepared batch, and these are swept in batches", (nonces) =>
     Effect.gen(function*() {
       const asked = 1000
       yield* Effect.replicateEffect(issued(nonces), asked)

@@ -32,7 +32,7 @@ const eventOf = (event: NotificationEvent): Payload =>
     ? issued({ identifiers: ["a.example"] })
     : payload(event, { username: nasty, identifier: nasty, error: nasty, challenge_type: "http-01", user_agent: nasty })
 
-/** The longest values of everything whose length somebody else decides: a message names ten names. */
+/** The longest possible values of everything that others write: a message names ten names. */
 const longest = (event: NotificationEvent): Payload => {
   const name = (number: number) => `${number}.${"x".repeat(253)}`.slice(0, 253)
   const names = Array.from({ length: 1000 }, (_, number) => name(number))
@@ -49,13 +49,13 @@ const longest = (event: NotificationEvent): Payload => {
 }
 
 describe("docs/notifications.md", () => {
-  it("has an example for each receiver, and each is taken", () => {
+  it("has an example for each receiver, and each is accepted", () => {
     const entries = configs.flatMap((toml) => Object.keys(configOf(toml).notify.webhook))
     assert.sameMembers(entries, [...receivers])
   })
 
   it.effect.each(configs)(
-    "has bodies that their receivers take, whatever the event holds, and however long it is: %#",
+    "has bodies that their receivers accept, whatever the event contains and however long it is: %#",
     (toml) =>
       Effect.gen(function*() {
         const { notify } = configOf(toml)
@@ -71,7 +71,7 @@ describe("docs/notifications.md", () => {
       })
   )
 
-  it("says how long a receiver may be away", () => {
+  it("says how long a receiver may be unreachable", () => {
     const { jobs } = configOf("")
     const rows = [...text.matchAll(/^\| (\d+)(?:, the default)? +\| (\d+) minutes\b/gm)]
     assert.isAtLeast(rows.length, 4)
@@ -82,11 +82,11 @@ describe("docs/notifications.md", () => {
     }
   })
 
-  it("has templates in the language there is", () => {
+  it("has templates in every supported language", () => {
     for (const template of blocks("text")) assert.isUndefined(outsideSubset("document", template))
   })
 
-  it("tells of every event", () => {
+  it("describes every event", () => {
     for (const event of notificationEvents) {
       assert.include(text, `| \`${event}\``)
     }

@@ -39,7 +39,7 @@ const refusal = (toml: string) =>
   )
 
 describe("a mail", () => {
-  it.live("says what happened, to everybody at once, and what made it", () =>
+  it.live("contains what happened, to all recipients at once, and the program that sent it", () =>
     Effect.gen(function*() {
       const server = yield* mailServer()
       yield* attempt(section(server.port))
@@ -74,7 +74,7 @@ Delivery: ${deliveryId}
       )
     }))
 
-  it.live("cannot be given headers by what it tells, and is whole whatever that holds", () =>
+  it.live("gets no headers from its texts, and is complete whatever they contain", () =>
     Effect.gen(function*() {
       const server = yield* mailServer({ hide8BITMIME: true, hideSMTPUTF8: true })
       const nasty = "x\r\nBcc: evil@example.org\r\n\r\n.\r\nü 😀\u0000"
@@ -92,7 +92,7 @@ Delivery: ${deliveryId}
       assert.isAtMost(Math.max(...raw.split("\r\n").map((line) => line.length)), 998)
     }))
 
-  it.live("that somebody tries to get at an account goes to its operator, the admins and the recipients of the section", () =>
+  it.live("about an attack on an account goes to its operator, the admins and the recipients of the section", () =>
     Effect.gen(function*() {
       const server = yield* mailServer()
       const toml = `[admin]\nenabled = true\n${section(server.port).replaceAll("[notify", "[admin.notify")}`
@@ -119,7 +119,7 @@ Delivery: ${deliveryId}
       assert.include(server.taken[0]?.mail.text ?? "", "\nWrong passwords: 20\n")
     }))
 
-  it.live("to an operator has nothing that a stranger wrote into a User-Agent", () =>
+  it.live("to an operator contains no text of a stranger's User-Agent", () =>
     Effect.gen(function*() {
       const server = yield* mailServer()
       const toml = `[admin]\nenabled = true\n${section(server.port).replaceAll("[notify", "[admin.notify")}`
@@ -138,7 +138,7 @@ Delivery: ${deliveryId}
       assert.lengthOf(server.taken, told.length)
     }))
 
-  it.live("to an operator goes to their own address, and of a change of it to the one before", () =>
+  it.live("to an operator goes to their own address, and about a change of the address to the previous one", () =>
     Effect.gen(function*() {
       const server = yield* mailServer()
       const toml = `[admin]\nenabled = true\n${section(server.port).replaceAll("[notify", "[admin.notify")}`
@@ -192,7 +192,7 @@ describe("the connection", () => {
   const login = (password = "hunter22") => `smtp_username = "acme"\nsmtp_password = "${password}"`
 
   it.live.each<readonly ["starttls" | "tls", boolean]>([["starttls", false], ["tls", true]])(
-    "by %s signs in over TLS of a certificate that is verified",
+    "by %s signs in over TLS and verifies the certificate",
     ([security, fromTheStart]) =>
       Effect.gen(function*() {
         const server = yield* mailServer({ ...secure, ...pair, secure: fromTheStart })
@@ -206,7 +206,7 @@ describe("the connection", () => {
       })
   )
 
-  it.live("never goes on without TLS where the server does not offer it", () =>
+  it.live("is never used without TLS if the server does not offer it", () =>
     Effect.gen(function*() {
       const server = yield* mailServer()
       const failed = yield* refusal(section(server.port, "smtp_security = \"starttls\""))
@@ -214,7 +214,7 @@ describe("the connection", () => {
       assert.lengthOf(server.taken, 0)
     }))
 
-  it.live("with a password that is refused is tried again, and quotes none", () =>
+  it.live("with a refused password is tried again, and the error does not contain the password", () =>
     Effect.gen(function*() {
       const server = yield* mailServer({ ...secure, ...pair })
       const failed = yield* refusal(section(server.port, `smtp_security = "starttls"\n${login("swordfish")}`))
@@ -225,12 +225,12 @@ describe("the connection", () => {
 
 describe("a mail server that refuses", () => {
   it.live.each<readonly [string, SMTPServerOptions, "retry" | "never", number]>([
-    ["the sender, for good", { onMailFrom: (_, _1, done) => done(answering(550)) }, "never", 550],
-    ["the sender, for now", { onMailFrom: (_, _1, done) => done(answering(450)) }, "retry", 450],
-    ["every recipient, for good", { onRcptTo: (_, _1, done) => done(answering(550)) }, "never", 550],
-    ["every recipient, for now", { onRcptTo: (_, _1, done) => done(answering(451)) }, "retry", 451],
+    ["the sender, permanently", { onMailFrom: (_, _1, done) => done(answering(550)) }, "never", 550],
+    ["the sender, temporarily", { onMailFrom: (_, _1, done) => done(answering(450)) }, "retry", 450],
+    ["every recipient, permanently", { onRcptTo: (_, _1, done) => done(answering(550)) }, "never", 550],
+    ["every recipient, temporarily", { onRcptTo: (_, _1, done) => done(answering(451)) }, "retry", 451],
     [
-      "the message, for good",
+      "the message, permanently",
       {
         onData: (stream, _, done) => stream.resume().on("end", () => done(answering(554)))
       },
@@ -238,7 +238,7 @@ describe("a mail server that refuses", () => {
       554
     ],
     [
-      "the message, for now",
+      "the message, temporarily",
       {
         onData: (stream, _, done) => stream.resume().on("end", () => done(answering(452)))
       },
@@ -252,7 +252,7 @@ describe("a mail server that refuses", () => {
       assert.deepInclude({ ...yield* refusal(section(server.port)) }, { hope, status })
     }))
 
-  it.live("one recipient of two is not given the message twice", () =>
+  it.live("one recipient of two does not get the message twice", () =>
     Effect.gen(function*() {
       const server = yield* mailServer({
         onRcptTo: ({ address }, _, done) => address.startsWith("two") ? done(answering(550)) : done()
@@ -262,7 +262,7 @@ describe("a mail server that refuses", () => {
       assert.lengthOf(server.taken, 1)
     }))
 
-  it.live("hangs, drops or is not there: it is tried again", () =>
+  it.live("does not answer, disconnects or does not exist: the delivery is tried again", () =>
     Effect.gen(function*() {
       const hanging = yield* rawServer(() => {})
       const greeted = yield* rawServer(() => {}, { greeting: "220 here\r\n" })

@@ -26,8 +26,8 @@ const many = Array.from({ length: 12 }, (_, index) => `${index}.example`)
 
 const compiled = compileMessages(configOf().notify, "notify", "localhost")
 
-describe("the end of a CA", () => {
-  it.effect("is told with the days that are left, and with whatever above it ends first", () =>
+describe("the message about the expiry of a CA", () => {
+  it.effect("contains the remaining days, and names the certificate of the chain that expires first", () =>
     Effect.gen(function*() {
       const { message } = yield* compiled
       const said = (days: number, chain_ends_with = "CN=CA") =>
@@ -47,7 +47,7 @@ describe("the end of a CA", () => {
 })
 
 describe("the digest", () => {
-  it.effect("says how many expire, how many of them were replaced, and which is the first", () =>
+  it.effect("says how many certificates expire, how many of them were replaced, and which is the first", () =>
     Effect.gen(function*() {
       const { letter, message } = yield* compiled
       const said = (total: number, superseded: number, ...certificates: ReadonlyArray<object>) =>
@@ -83,7 +83,7 @@ describe("the digest", () => {
       )
     }))
 
-  it.effect("of the most certificates with the most names is rendered", () =>
+  it.effect("with the largest number of certificates and names can be rendered", () =>
     Effect.gen(function*() {
       const { letter } = yield* compiled
       const certificates = Array.from({ length: 1000 }, () => certificate(3, ...many))

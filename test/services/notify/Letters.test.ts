@@ -27,7 +27,7 @@ timeout_ms = 60000
   return `${section("notify")}[admin]\nenabled = true\n${section("admin.notify")}`
 }
 
-/** Awkward texts from clients, labels and errors, each in every member that is a text. */
+/** Unusual texts from clients, labels and errors, each in every member that is a text. */
 const contents: { readonly [name: string]: string } = {
   "line breaks and headers": "x\r\nBcc: evil@example.org\r\nContent-Type: text/html\r\n\r\n<b>.\r\n.\r\nQUIT\r\n",
   "bare CR, LF and NUL": "a\rb\nc\u0000d\u0007\u001b[2J\u0085\u2028e",
@@ -89,7 +89,7 @@ describe("a mail", () => {
   for (const hideSMTPUTF8 of [false, true]) {
     for (const hide8BITMIME of [false, true]) {
       const offers = [hideSMTPUTF8 ? [] : ["SMTPUTF8"], hide8BITMIME ? [] : ["8BITMIME"]].flat().join(" and ")
-      it.live(`of each event is whole by a server that offers ${offers || "neither SMTPUTF8 nor 8BITMIME"}`, () =>
+      it.live(`of each event is complete through a server that offers ${offers || "neither SMTPUTF8 nor 8BITMIME"}`, () =>
         Effect.gen(function*() {
           const server = yield* mailServer({ hideSMTPUTF8, hide8BITMIME })
           const sections = deliveries(toml(server.port, "ops@example.org"))
@@ -135,7 +135,7 @@ describe("a mail", () => {
     }
   }
 
-  it.live("to an address that is not ASCII before the @ says so to a server that takes it", () =>
+  it.live("to an address with non-ASCII characters before the @ announces this to a server that supports it", () =>
     Effect.gen(function*() {
       const asked: Array<unknown> = []
       const server = yield* mailServer({

@@ -29,7 +29,7 @@ const gone = (pid: number) =>
   })
 
 describe("a program", () => {
-  it.live("is told by its input and its variables, and by nothing of ours besides", () =>
+  it.live("gets its data through its input and its variables, and nothing else of the service", () =>
     Effect.gen(function*() {
       const to = freshDirectory()
       yield* told(
@@ -53,7 +53,7 @@ describe("a program", () => {
       ])
     }))
 
-  it.live("has every variable for every event, empty where there is nothing", () =>
+  it.live("gets every variable for every event, empty if there is no value", () =>
     Effect.gen(function*() {
       const to = freshDirectory()
       const digest = payload("certificates_expiring", { certificates: [], account_id: "x", order_id: "y" })
@@ -69,7 +69,7 @@ describe("a program", () => {
       ])
     }))
 
-  describe("of a certificate with many names", () => {
+  describe("with a certificate that has many names", () => {
     const longest = (count: number) =>
       Array.from({ length: count }, (_, number) => `${number}.${"x".repeat(253)}`.slice(0, 253))
     const toldOf = (identifiers: ReadonlyArray<string>) =>
@@ -84,7 +84,7 @@ describe("a program", () => {
       })
 
     it.live.each([order.max_identifiers, 258])(
-      "%i that are as long as names may be has them in its variable",
+      "gets %i names of the greatest length in its variable",
       (count) =>
         Effect.gen(function*() {
           const { names, records } = yield* toldOf(longest(count))
@@ -94,7 +94,7 @@ describe("a program", () => {
     )
 
     it.live.each([259, 520, 5000])(
-      "%i of them has its variable empty and is started, and the log says so",
+      "gets an empty variable for %i names, is started nevertheless, and the log says so",
       (count) =>
         Effect.gen(function*() {
           const { names, records } = yield* toldOf(longest(count))
@@ -132,7 +132,7 @@ describe("a program", () => {
       })
   )
 
-  it.live("that is not there is looked for again; of one that does not end the whole group is killed", () =>
+  it.live("that does not exist is tried again; if a program does not end, its whole process group is killed", () =>
     Effect.gen(function*() {
       const pid = join(freshDirectory(), "pid")
       const stuck = shellScript(`sleep 300 & echo $! > ${pid}.new; mv ${pid}.new ${pid}; sleep 300`)

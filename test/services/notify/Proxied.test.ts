@@ -49,7 +49,7 @@ const refusal = (toml: string) =>
   })
 
 describe("a webhook through a proxy", () => {
-  it.live("of https is told in a tunnel, of which the proxy knows host and port alone", () =>
+  it.live("over https uses a tunnel, and the proxy sees only host and port", () =>
     Effect.gen(function*() {
       const proxy = yield* proxyWith()
       const { asked, port } = yield* receiver(fine, right)
@@ -61,7 +61,7 @@ describe("a webhook through a proxy", () => {
       assert.isUndefined(head.headers["proxy-authorization"])
     }))
 
-  it.live("of http is told by the whole URL, and the proxy signed in at is told apart from the receiver", () =>
+  it.live("over http sends the whole URL to the proxy, and the sign-in at the proxy is separate from the one at the receiver", () =>
     Effect.gen(function*() {
       const proxy = yield* proxyWith()
       const { asked, port } = yield* receiver(fine)
@@ -74,7 +74,7 @@ describe("a webhook through a proxy", () => {
       assert.include(body, "certificate issued for a.example")
     }))
 
-  it.live("reaches those directly that it has no part in", () =>
+  it.live("connects directly to hosts that are excluded from the proxy", () =>
     Effect.gen(function*() {
       const proxy = yield* proxyWith()
       const { asked, port } = yield* receiver(fine, right)
@@ -84,7 +84,7 @@ describe("a webhook through a proxy", () => {
       assert.deepStrictEqual(proxy.seen, [])
     }))
 
-  it.live("holds the receiver to its name, not the proxy's word for it", () =>
+  it.live("compares the receiver's certificate with the name in the URL, not with what the proxy says", () =>
     Effect.gen(function*() {
       const proxy = yield* proxyWith()
       const { asked, port } = yield* receiver(fine, other)
@@ -96,7 +96,7 @@ describe("a webhook through a proxy", () => {
     }))
 
   it.live.each<readonly ["http" | "https", number]>([["https", 407], ["https", 403], ["http", 407]])(
-    "of %s that the proxy answers %i is tried again: the receiver was not asked",
+    "over %s to which the proxy answers %i is tried again, because the receiver got no request",
     ([scheme, refuse]) =>
       Effect.gen(function*() {
         const proxy = yield* proxyWith({ refuse })
@@ -111,7 +111,7 @@ describe("a webhook through a proxy", () => {
   )
 
   it.live.each<"http" | "https">(["http", "https"])(
-    "of %s is told nobody while the proxy is away",
+    "over %s sends nothing while the proxy is unreachable",
     (scheme) =>
       Effect.gen(function*() {
         const { asked, port } = yield* receiver(fine, scheme === "https" ? right : undefined)

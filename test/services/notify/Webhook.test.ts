@@ -17,7 +17,7 @@ const refusal = (toml: string, fields = issued()) =>
   Effect.provide(Effect.flip(deliver("webhook", "chat", fields)), deliveries(toml))
 
 describe("a webhook", () => {
-  it.live("is told the message as JSON, under headers of its own", () =>
+  it.live("sends the message as JSON, with its own headers", () =>
     Effect.gen(function*() {
       const { asked, port } = yield* receiver(fine)
       const more =
@@ -38,7 +38,7 @@ describe("a webhook", () => {
       assert.isUndefined(head.headers["webhook-signature"])
     }))
 
-  it.live("has a body of the operator's, which stays JSON whatever the event holds", () =>
+  it.live("may have a body that the operator wrote, which remains JSON whatever the event contains", () =>
     Effect.gen(function*() {
       const { asked, port } = yield* receiver(fine)
       const nasty = "\r\nBcc: x\u0000\"\\'{{ secret }}\u2028 ü 😀".repeat(500)
@@ -52,7 +52,7 @@ describe("a webhook", () => {
       })
     }))
 
-  it.live("can tell who signed: Standard Webhooks, with the id that every attempt has", () =>
+  it.live("is signed according to Standard Webhooks, with the same id at every attempt", () =>
     Effect.gen(function*() {
       const { asked, port } = yield* receiver(fine)
       const key = Buffer.from("0123456789abcdef0123456789abcdef")
@@ -93,7 +93,7 @@ describe("a webhook", () => {
       )
     }))
 
-  it.live("asks for time by a date as well", () =>
+  it.live("accepts a date as the time to try again", () =>
     Effect.gen(function*() {
       const { port } = yield* receiver((response) => {
         response.writeHead(503, { "retry-after": new Date(Date.now() + 600_000).toUTCString() }).end()
@@ -102,7 +102,7 @@ describe("a webhook", () => {
       assert.approximately("afterSeconds" in failed ? failed.afterSeconds ?? 0 : 0, 600, 60)
     }))
 
-  it.live("that hangs, drops, is not there or has a wrong certificate is tried again", () =>
+  it.live("is tried again if the receiver does not answer, disconnects, does not exist or has a wrong certificate", () =>
     Effect.gen(function*() {
       const hanging = yield* receiver(() => {})
       const dropping = yield* receiver((response) => response.destroy())
@@ -117,7 +117,7 @@ describe("a webhook", () => {
       assert.strictEqual(said[0]?.[1], "no answer within 300 ms")
     }))
 
-  it.live("with an endless answer is heard to the bound and no further", () =>
+  it.live("reads an endless answer only up to the limit", () =>
     Effect.gen(function*() {
       const { port } = yield* receiver((response) => {
         const flood = () => void (response.destroyed || (response.write("x".repeat(65_536)), setImmediate(flood)))
@@ -127,7 +127,7 @@ describe("a webhook", () => {
       assert.strictEqual(answered._tag, "Success")
     }))
 
-  it.live("that repeats what it was told in secret is not quoted with it", () =>
+  it.live("hides its secrets if the receiver repeats them in the answer", () =>
     Effect.gen(function*() {
       const { port } = yield* receiver((response, { head }) => {
         response.writeHead(404).end(
@@ -138,7 +138,7 @@ describe("a webhook", () => {
       assert.strictEqual("detail" in failed ? failed.detail : "", "answered 404: no *** for *** [31m *** ***")
     }))
 
-  it.live("whose template does not render is not asked, and not tried again", () =>
+  it.live("with a template that cannot be rendered is not sent, and is not tried again", () =>
     Effect.gen(function*() {
       const { asked, port } = yield* receiver(fine)
       const failed = yield* refusal(chat(port, "body = '{% for a in not_after %}{% endfor %}'"))
@@ -147,7 +147,7 @@ describe("a webhook", () => {
       assert.deepStrictEqual(asked, [])
     }))
 
-  it.live("that the configuration does not have is no target", () =>
+  it.live("that is not in the configuration is not a target", () =>
     Effect.gen(function*() {
       const { port } = yield* receiver(fine)
       const failed = yield* Effect.provide(Effect.flip(deliver("webhook", "other")), deliveries(chat(port)))

@@ -53,11 +53,11 @@ describe("a receiver whose certificate", () => {
     ["is of many others", "many", /is not in the cert's altnames: DNS:\*\*\*-0\.example/],
     ["is signed by itself", "own", /self-signed certificate/],
     [
-      "is of a CA that nobody trusts",
+      "is of an unknown CA",
       "stranger",
       /unable to (?:verify the first|get local issuer) certificate|self-signed certificate in certificate chain/
     ]
-  ])("%s is told nothing, and tried again", ([, name, said]) =>
+  ])("%s gets no message, and the delivery is tried again", ([, name, said]) =>
     Effect.gen(function*() {
       const { asked, port } = yield* receiver(fine, shown.get(name))
       const attempted = yield* attempt(port)
@@ -70,7 +70,7 @@ describe("a receiver whose certificate", () => {
       assert.deepStrictEqual(asked, [])
     }))
 
-  it.live("is right is told, by the name of its URL", () =>
+  it.live("is valid for the name in its URL gets the message", () =>
     Effect.gen(function*() {
       const { asked, port } = yield* receiver(fine, shown.get("right"))
       assert.strictEqual((yield* attempt(port))._tag, "Success")

@@ -17,7 +17,7 @@ describe("hashes of passwords", () => {
     use: (passwords: Passwords["Service"]) => Effect.Effect<A, E, R>
   ) => Effect.provide(Effect.flatMap(Passwords, use), Passwords.layer(settings))
 
-  test("are of 600,000 iterations with a salt of their own, and match their password alone", () =>
+  test("have 600,000 iterations with their own salt, and match only their password", () =>
     withPasswords({}, ({ hash, verify }) =>
       Effect.gen(function*() {
         const [one, other] = [yield* hash("tramway"), yield* hash("tramway")]
@@ -27,7 +27,7 @@ describe("hashes of passwords", () => {
         assert.deepStrictEqual(yield* verify("Tramway", one), { _tag: "Wrong" })
       })))
 
-  test("that are nobody's or cannot be read cost what others cost, and let nobody in", () => {
+  test("of an unknown user or in an unreadable form cost as much as others, and never match", () => {
     const asked: Array<number> = []
     const counted: Derive = (password, salt, iterations) =>
       Effect.andThen(Effect.sync(() => void asked.push(iterations)), derive(password, salt, iterations))
@@ -54,7 +54,7 @@ describe("hashes of passwords", () => {
       }))
   })
 
-  test("are computed two at once, 32 wait, and whoever comes after them is to try again", () =>
+  test("are computed two at once, 32 wait, and a further one is told to try again", () =>
     Effect.gen(function*() {
       const gate = yield* Deferred.make<void>()
       let [running, most] = [0, 0]
@@ -91,7 +91,7 @@ describe("hashes of passwords", () => {
     Effect.provideService(self, currentPeer, peerOf(address))
   const settled = Effect.repeat(Effect.yieldNow, { times: 100 })
 
-  test("are shared: sixty hosts of one network keep nobody elsewhere out, who is the next one too", () =>
+  test("are shared fairly: sixty hosts of one network cannot keep out others, who are next", () =>
     Effect.gen(function*() {
       const begun: Array<string> = []
       const gates: Array<Deferred.Deferred<void>> = []
@@ -133,7 +133,7 @@ describe("hashes of passwords", () => {
         }))
     }))
 
-  test("that find no place are the doing of who has others in the queue, and of nobody else", () =>
+  test("that find no place are counted against a client that has others in the queue, and against nobody else", () =>
     Effect.gen(function*() {
       const { held, letGo } = yield* heldHashes
       yield* withPasswords({ derive: held }, ({ verify }) =>
@@ -156,7 +156,7 @@ describe("hashes of passwords", () => {
         }))
     }))
 
-  test("that an operator asks for, who has proved who they are, wait for no stranger's", () =>
+  test("for an operator who is signed in do not wait for those of strangers", () =>
     Effect.gen(function*() {
       const { held, letGo, running } = yield* heldHashes
       yield* withPasswords({ derive: held, recoveryIterations: 1 }, ({ findCode, hash, hashCodes, verify }) =>
@@ -192,7 +192,7 @@ describe("hashes of passwords", () => {
         }))
     }))
 
-  test("are computed beside the event loop, which turns between any two of them, however many wait", () =>
+  test("are computed outside the event loop, which can run between any two of them, however many wait", () =>
     withPasswords({ iterations: 50_000 }, ({ hash }) =>
       Effect.gen(function*() {
         let turns = 0
@@ -208,7 +208,7 @@ describe("hashes of passwords", () => {
         for (const [at, time] of times.entries()) assert.isAbove(time, times[at - 2] ?? 0)
       })))
 
-  test("give their place back to others when nobody waits for them any more", () =>
+  test("leave the queue when nobody waits for them any more", () =>
     Effect.gen(function*() {
       const never: Derive = () => Effect.never
       yield* withPasswords({ derive: never }, ({ hash }) =>
@@ -222,7 +222,7 @@ describe("hashes of passwords", () => {
         }))
     }))
 
-  test("of recovery codes take less work, and a code is found wherever it is", () =>
+  test("of recovery codes take less work, and a code is found at any position", () =>
     withPasswords({}, ({ findCode, hashCodes }) =>
       Effect.gen(function*() {
         const hashes = yield* hashCodes(["AAAAAAAAAA", "BBBBBBBBBB"], "olga")
@@ -232,7 +232,7 @@ describe("hashes of passwords", () => {
         assert.isUndefined(yield* findCode("CCCCCCCCCC", among, "olga"))
       })))
 
-  test("of recovery codes are all compared, whichever of them is right", () => {
+  test("of recovery codes are all compared, whichever of them matches", () => {
     let compared = 0
     const counted: Derive = (password, salt, iterations) =>
       Effect.andThen(Effect.sync(() => void compared++), derive(password, salt, iterations))

@@ -58,7 +58,7 @@ describe("allowed_ip", () => {
 })
 
 describe("allowed_ip", () => {
-  it.effect("says which address, and whether it is denied or not among those allowed", () =>
+  it.effect("says which address failed, and whether it is denied or not allowed", () =>
     Effect.gen(function*() {
       assert.strictEqual(shown(yield* connecting("10.1.0.1")), "Denied: the client address 10.1.0.1 is denied")
       assert.strictEqual(
@@ -71,7 +71,7 @@ deny = ["10.1.0.0/16"]`)))))
 })
 
 describe("path", () => {
-  it.effect("globs over the path, deny first", () =>
+  it.effect("matches globs with the path, deny first", () =>
     Effect.gen(function*() {
       for (const path of ["/crl", "/acct/1"]) assert.strictEqual(shown(yield* connecting("::1", path)), allowed)
       for (const path of ["/crl/", "/acct/1/orders", "/CRL", "/%63rl"]) {
@@ -82,7 +82,7 @@ describe("path", () => {
       assert.isBelow(long.length, 400, "a path is cut")
     }).pipe(Effect.provide(policiesOf(policyOf(`type = "path"\nallow = ["/crl", "/acct/*"]\ndeny = ["/acct/2"]`)))))
 
-  it.effect("is no matter of names: newOrder and finalize are allowed by such a policy", () =>
+  it.effect("does not concern names: such a policy allows newOrder and finalize", () =>
     Effect.map(Policies, (policies) => {
       assert.isDefined(policies.of("default")?.connection)
       assert.isUndefined(policies.of("default")?.identifiers)
@@ -92,7 +92,7 @@ describe("path", () => {
 describe("identifiers", () => {
   const names = (check: string) => policiesOf(policyOf(`type = "identifiers"\n${check}`))
 
-  it.effect("policy look-alikes: evilexample.com, example.com.evil, *.a.example.com against *.example.com", () =>
+  it.effect("policy names that look similar: evilexample.com, example.com.evil, *.a.example.com against *.example.com", () =>
     Effect.gen(function*() {
       const refused = ["evilexample.com", "example.com.evil", "*.a.example.com", "a.b.example.com", "example.com"]
       assert.strictEqual(shown(yield* ordering("::1", ["a.example.com", "*.example.com"])), allowed)
@@ -101,7 +101,7 @@ describe("identifiers", () => {
       }
     }).pipe(Effect.provide(names(`allow = ["*.example.com"]\nallow_wildcards = true`))))
 
-  it.effect("every name must pass, and those that do not are named", () =>
+  it.effect("every name must pass, and the failing ones are named", () =>
     Effect.gen(function*() {
       const decision = yield* ordering("::1", ["a.x", "b.y", "c.x", "d.y"])
       assert.strictEqual(shown(decision), "Denied: not allowed: b.y, d.y")
@@ -111,7 +111,7 @@ describe("identifiers", () => {
       ])
     }).pipe(Effect.provide(names(`allow = ["*.x"]`))))
 
-  it.effect("names that are refused for different reasons are told apart", () =>
+  it.effect("names that are refused for different reasons are listed separately", () =>
     Effect.gen(function*() {
       assert.strictEqual(
         shown(yield* ordering("::1", ["a.y", "*.x", "b.y", "no.x"])),
@@ -119,13 +119,13 @@ describe("identifiers", () => {
       )
     }).pipe(Effect.provide(names(`allow = ["*.x"]\ndeny = ["no.x"]`))))
 
-  it.effect("wildcards need leave of their own", () =>
+  it.effect("wildcards need their own permission", () =>
     Effect.gen(function*() {
       assert.strictEqual(shown(yield* ordering("::1", ["*.x"])), "Denied: wildcards are not allowed: *.x")
       assert.strictEqual(shown(yield* ordering("::1", ["a.x"])), allowed)
     }).pipe(Effect.provide(names(""))))
 
-  it.effect("deny covers common names, allow does not, and so do globs and regular expressions alike", () =>
+  it.effect("deny applies to common names, allow does not; globs and regular expressions behave the same", () =>
     Effect.gen(function*() {
       assert.strictEqual(shown(yield* ordering("::1", ["host1.x", "cn:A printer"])), allowed)
       assert.strictEqual(shown(yield* ordering("::1", ["secret.x"])), "Denied: denied: secret.x")
@@ -160,21 +160,21 @@ describe("eab", () => {
   const other = "Denied: the account's credential kid-1 is not among those allowed"
   const denied = "Denied: the account's credential kid-1 is denied"
 
-  it.effect("an account without a credential fails, in deny-only form too", () =>
+  it.effect("an account without a credential fails, also if the check only denies", () =>
     Effect.gen(function*() {
       assert.strictEqual(shown(yield* ordering("::1", ["a"])), none)
       assert.strictEqual(shown(yield* ordering("::1", ["a"], of("ok"))), allowed)
       assert.strictEqual(shown(yield* ordering("::1", ["a"], of(undefined))), allowed)
       const decision = yield* ordering("::1", ["a"], of("Bad one"))
       assert.strictEqual(shown(decision), denied)
-      // Only operators see the label, because it is their own word.
+      // Only operators see the label, because they wrote it.
       assert.strictEqual(
         decision._tag === "Denied" ? decision.finding : "",
         "the account's credential kid-1 is denied (its label is Bad one)"
       )
     }).pipe(Effect.provide(eab(`deny = ["bad*"]`))))
 
-  it.effect("labels by glob and regular expression, ids exactly", () =>
+  it.effect("labels match by glob and regular expression, ids exactly", () =>
     Effect.gen(function*() {
       for (const label of ["team-", "TEAM-a", "Printer 7"]) {
         assert.strictEqual(shown(yield* ordering("::1", ["a"], of(label))), allowed, label)
@@ -189,7 +189,7 @@ describe("eab", () => {
       )
     }).pipe(Effect.provide(eab(`allow = ["team-*"]\nallow_regex = ["printer [0-9]"]\nkids = ["kid-2"]`))))
 
-  it.effect("without lists: any credential, or any that is active", () =>
+  it.effect("without lists: any credential passes, or any active one", () =>
     Effect.gen(function*() {
       for (const [check, revoked] of [["", "Allowed"], ["require_active = true", "Denied"]] as const) {
         yield* Effect.gen(function*() {
@@ -207,7 +207,7 @@ describe("eab", () => {
       (decision) => assert.strictEqual(shown(decision), allowed)
     ).pipe(Effect.provide(eab(`allow = ["x"]`))))
 
-  it.effect("unless require_active", () =>
+  it.effect("but not with require_active", () =>
     Effect.map(
       ordering("::1", ["a"], of("x", { status: "revoked" })),
       (decision) => assert.strictEqual(shown(decision), "Denied: the account's credential kid-1 is revoked")
@@ -256,7 +256,7 @@ describe("reverse_dns", () => {
     })
   const refused = (ip: string, why: string) => `Denied: the client address ${ip} ${why}`
 
-  it.live("a name counts when it has the address itself", () =>
+  it.live("a name counts if it resolves to the address itself", () =>
     over(`allow = ["*.corp.example"]`, () =>
       Effect.gen(function*() {
         assert.strictEqual(shown(yield* connecting("192.0.2.7")), allowed)
@@ -274,7 +274,7 @@ describe("reverse_dns", () => {
         assert.strictEqual(shown(yield* connecting("192.0.2.11")), allowed, "of 17 names the one that is asked about")
       })))
 
-  it.live("deny finds a name wherever it stands among many", () =>
+  it.live("deny finds a name at any position among many", () =>
     Effect.gen(function*() {
       for (const [at, count] of [[0, 1], [15, 17], [16, 17], [17, 40], [199, 200]] as const) {
         const PTR = Array.from({ length: count }, (_, n) => n === at ? "last.corp.example" : `n${n}.other.example`)
@@ -287,7 +287,7 @@ describe("reverse_dns", () => {
       }
     }))
 
-  it.live("sixteen names are looked up; if none has the address and there are more, that is undecided", () =>
+  it.live("sixteen names are looked up; if none has the address and there are more, the result is undecided", () =>
     over(`allow = ["*.corp.example"]`, () =>
       Effect.gen(function*() {
         const most = "the first 16 do not have the address"
@@ -305,7 +305,7 @@ describe("reverse_dns", () => {
       ...Object.fromEntries(Array.from({ length: 17 }, (_, n) => [`m${n}.corp.example`, { A: ["192.0.2.99"] }]))
     }))
 
-  it.live("without lists: any name that has the address", () =>
+  it.live("without lists: any name that resolves to the address passes", () =>
     over("", () =>
       Effect.gen(function*() {
         assert.strictEqual(shown(yield* connecting("192.0.2.7")), allowed)
@@ -313,14 +313,14 @@ describe("reverse_dns", () => {
         assert.match(shown(yield* connecting("192.0.2.99")), /^Denied: .* has no name in the DNS$/)
       })))
 
-  it.live("or at once without require_forward_confirm", () =>
+  it.live("or any name without a look-up if require_forward_confirm is off", () =>
     over(`allow = ["*.corp.example"]\nrequire_forward_confirm = false`, ({ queries }) =>
       Effect.gen(function*() {
         assert.strictEqual(shown(yield* connecting("192.0.2.8")), allowed)
         assert.deepStrictEqual(queries.map(({ type }) => type), ["PTR"])
       })))
 
-  it.live("deny applies to every name, confirmed or not, and a nameless address fails in deny-only form", () =>
+  it.live("deny applies to every name, confirmed or not, and an address without a name fails if the check only denies", () =>
     over(`deny = ["a.corp.example"]`, () =>
       Effect.gen(function*() {
         for (const ip of ["192.0.2.7", "192.0.2.8"]) {
@@ -340,7 +340,7 @@ describe("reverse_dns", () => {
         assert.strictEqual(shown(yield* connecting("192.0.2.10")), "Undecided: broken.corp.example: EREFUSED")
       })))
 
-  it.live("addresses are kept for their time, and asked for anew behind it", () =>
+  it.live("addresses are cached for their TTL, and looked up again afterwards", () =>
     over(`allow = ["*.corp.example"]`, ({ queries }) =>
       Effect.gen(function*() {
         yield* connecting("192.0.2.7")
@@ -354,10 +354,10 @@ describe("reverse_dns", () => {
         assert.isAbove(queries.length - third, 1)
       })))
 
-  describe("the family of the address alone counts", () => {
+  describe("only the family of the address is looked up", () => {
     const records = { A: ["192.0.2.12"], AAAA: ["2001:db8::12"], ttl: 60 }
 
-    it.live("silence about it is undecided", () =>
+    it.live("no answer about it is undecided", () =>
       over(`allow = ["*.corp.example"]\ntimeout_ms = 700`, ({ zone }) =>
         Effect.gen(function*() {
           zone.set("dual.corp.example", { ...records, drop: ["A"] })
@@ -367,7 +367,7 @@ describe("reverse_dns", () => {
           )
         })))
 
-    it.live("the other is not asked for", () =>
+    it.live("the other family is not looked up", () =>
       over(`allow = ["*.corp.example"]\ntimeout_ms = 20000`, ({ queries, zone }) =>
         Effect.gen(function*() {
           zone.set("dual.corp.example", { ...records, drop: ["AAAA"] })
@@ -376,7 +376,7 @@ describe("reverse_dns", () => {
         })))
   })
 
-  it.live("that a name has no address is not kept", () =>
+  it.live("that a name has no address is not cached", () =>
     over(`allow = ["*.corp.example"]`, ({ zone }) =>
       Effect.gen(function*() {
         assert.strictEqual(
@@ -401,7 +401,7 @@ describe("reverse_dns", () => {
         }))
     )
 
-  it.effect.each([[60, 60], [4000, 300]])("a TTL of %i keeps for %i s", ([ttl, kept]) => {
+  it.effect.each([[60, 60], [4000, 300]])("an address with a TTL of %i is cached for %i s", ([ttl, kept]) => {
     const asked = { count: 0 }
     return Effect.gen(function*() {
       yield* connecting("192.0.2.7")
@@ -416,7 +416,7 @@ describe("reverse_dns", () => {
     )
   })
 
-  it.effect("the time budget is undecided", () =>
+  it.effect("the time limit is exceeded: undecided", () =>
     Effect.gen(function*() {
       const fiber = yield* Effect.forkChild(connecting("192.0.2.7"))
       yield* TestClock.adjust(2000)
@@ -430,7 +430,7 @@ describe("reverse_dns", () => {
       )
     ))))
 
-  it.effect("a failing name does not matter beside one that is confirmed", () =>
+  it.effect("a failed look-up of a name does not matter if another name is confirmed", () =>
     Effect.map(connecting("192.0.2.7"), (decision) => assert.strictEqual(shown(decision), allowed)).pipe(
       Effect.provide(policiesOf(
         policyOf(`type = "reverse_dns"\nallow = ["*.example"]`),
@@ -447,7 +447,7 @@ describe("custom", () => {
   const custom = (body: string, more = "", limit = "timeout_ms = 20000") =>
     policiesOf(policyOf(`type = "custom"\nscript_path = "${shellScript(body)}"\n${limit}\n${more}`))
 
-  it.live("exit 0 passes, and whatever is written is nobody's business", () =>
+  it.live("exit 0 passes, whatever the script prints", () =>
     Effect.map(connecting("192.0.2.1"), (decision) => assert.strictEqual(shown(decision), allowed)).pipe(
       Effect.provide(custom("echo no; exit 0"))
     ))
@@ -467,12 +467,12 @@ describe("custom", () => {
       )
   )
 
-  it.live("a reason is cut", () =>
+  it.live("a reason is shortened", () =>
     Effect.map(connecting("192.0.2.1"), (decision) => assert.strictEqual(shown(decision).length, 508)).pipe(
       Effect.provide(custom("head -c 5000 /dev/zero | tr '\\0' x; exit 1"))
     ))
 
-  it.live("not starting and the timeout are undecided", () =>
+  it.live("a script that does not start or exceeds its time is undecided", () =>
     Effect.gen(function*() {
       const absent = policiesOf(policyOf(`type = "custom"\nscript_path = "/nowhere/script"`))
       assert.strictEqual(
@@ -486,7 +486,7 @@ describe("custom", () => {
       )
     }))
 
-  it.live("names that are longer than a variable may be are undecided: nobody judges a part of them", () =>
+  it.live("names that are too long for a variable are undecided, so that no script judges a part of them", () =>
     Effect.map(
       ordering("192.0.2.1", Array.from({ length: 600 }, (_, n) => `${n}.${"x".repeat(250)}`)),
       (decision) =>
@@ -496,7 +496,7 @@ describe("custom", () => {
         )
     ).pipe(Effect.provide(custom("exit 0"))))
 
-  it.live("is told of a connection in environment and input", () =>
+  it.live("gets the connection in environment and input", () =>
     Effect.gen(function*() {
       const decision = yield* connecting("::ffff:192.0.2.1", "/acct/$(id)")
       assert.strictEqual(
@@ -508,7 +508,7 @@ describe("custom", () => {
       "echo $ACME_FILTER_HOOK $ACME_FILTER_CHECK_NAME $ACME_FILTER_CLIENT_IP $ACME_FILTER_METHOD \"$ACME_FILTER_PATH\" $(cat); exit 1"
     ))))
 
-  it.live("is told of names in environment and input", () =>
+  it.live("gets the names in environment and input", () =>
     Effect.map(ordering("192.0.2.1", ["-n", "b.x", "cn:B x"], { at: "CSR" }), (decision) =>
       assert.strictEqual(
         shown(decision),
@@ -517,7 +517,7 @@ describe("custom", () => {
         "echo $ACME_FILTER_HOOK $ACME_FILTER_ACCOUNT_ID $ACME_FILTER_STAGE $ACME_FILTER_IDENTIFIERS $(cat); exit 1"
       ))))
 
-  it.live("is told of the request by the words that the document has", () =>
+  it.live("gets the documented variables of the request", () =>
     Effect.gen(function*() {
       const row = /\| `ACME_FILTER_STAGE` +\| (.*) \|/.exec(text("docs/policy.md"))?.[1] ?? ""
       const words = [...row.matchAll(/`([^`]+)`/g)].map(([, word]) => word)
@@ -529,7 +529,7 @@ describe("custom", () => {
       "echo $ACME_FILTER_STAGE $(sed 's/.*\"stage\":\"\\([^\"]*\\)\".*/\\1/'); exit 1"
     ))))
 
-  it.live("its input is empty without pass_stdin, and its arguments arrive as they are", () =>
+  it.live("has an empty input without pass_stdin, and gets its arguments unchanged", () =>
     Effect.map(connecting("::1"), (decision) => assert.strictEqual(shown(decision), "Denied: $x|-y|[]")).pipe(
       Effect.provide(custom("echo \"$1|$2|[$(cat)]\"; exit 1", `pass_stdin = false\nargs = ["$x", "-y"]`))
     ))

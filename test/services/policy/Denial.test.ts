@@ -64,7 +64,7 @@ const refusing = (check: string | undefined, detail: string, ...names: ReadonlyA
 describe("what no rule allows", () => {
   const teams = { rules: ["allow print", "allow web"] }
 
-  it.effect("is told as the last rule says that could have allowed it, without the names of another", () =>
+  it.effect("is explained by the last rule that could have allowed it, without names of other requests", () =>
     Effect.gen(function*() {
       const refused = refusing("web", "not allowed: x.other", "x.other")
       assert.deepStrictEqual(yield* asked(["a.web.example", "x.other"], teams), refused)
@@ -79,13 +79,13 @@ describe("what no rule allows", () => {
       )
     }))
 
-  it.effect("asks every rule about a name, not only the first and the last", () =>
+  it.effect("is determined by every rule, not only the first and the last", () =>
     Effect.map(
       asked(["a.web.example", "x.other"], { rules: ["allow print", "allow web", "allow print and short"] }),
       (told) => assert.deepStrictEqual(told, refusing("print", "not allowed: x.other", "x.other"))
     ))
 
-  it.effect("calls no name refused if each of them is permitted by a rule", () =>
+  it.effect("has no refused name if each of the names is permitted by some rule", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(
         yield* asked(["a.print.example", "a.web.example"], teams),
@@ -93,7 +93,7 @@ describe("what no rule allows", () => {
       )
     }))
 
-  it.effect("looks into conditions: what settled them", () =>
+  it.effect("is explained by the parts of a condition that decided it", () =>
     Effect.gen(function*() {
       const names = ["a.print.example", "x.other"]
       const only = refusing("web", "not allowed: x.other", "x.other")
@@ -113,7 +113,7 @@ describe("what no rule allows", () => {
       )
     }))
 
-  it.effect("passes over rules that no failed check explains, that deny, or that only warn", () =>
+  it.effect("is not explained by rules without a failed check, by rules that deny, or by rules that only warn", () =>
     Effect.gen(function*() {
       const only = refusing("print", "not allowed: x.other", "x.other")
       const names = ["a.print.example", "x.other"]
@@ -128,7 +128,7 @@ describe("what no rule allows", () => {
 })
 
 describe("what a rule denies", () => {
-  it.effect("is told with the rule's name, and with its own failed check alone", () =>
+  it.effect("is explained with the rule's name, and only with its own failed check", () =>
     Effect.gen(function*() {
       const said = { rule: "r2", check: undefined, detail: "refused by rule r2", names: [] }
       assert.deepStrictEqual(yield* reached({ rules: ["allow paths", "deny office"] }, "192.0.2.1"), said)
@@ -139,7 +139,7 @@ describe("what a rule denies", () => {
       })
     }))
 
-  it.effect("names what its check refused and no rule before it permits", () =>
+  it.effect("names what its check refused and no earlier rule permits", () =>
     Effect.gen(function*() {
       const rules = ["allow print", "deny not web"]
       assert.deepStrictEqual(yield* asked(["a.print.example", "x.other"], { rules, otherwise: "allow" }), {
@@ -150,7 +150,7 @@ describe("what a rule denies", () => {
       })
     }))
 
-  it.effect("is told with the rule's message alone, if it has one", () =>
+  it.effect("is explained only with the rule's message, if it has one", () =>
     Effect.gen(function*() {
       const message = "ask the owner"
       assert.deepStrictEqual(yield* asked(["x.other"], { rules: [`deny not web|${message}`] }), {

@@ -40,7 +40,7 @@ const signersOf = (
     Context.get(Signers)
   )
 
-/** Every test has a directory of its own. */
+/** Every test has a separate directory. */
 const { records, test } = useTests({ first: () => Effect.sync(freshDirectory) })
 
 /** Settings with a separate directory below another. */
@@ -52,7 +52,7 @@ const settingsBelow = (directory: string, name: string, more: Partial<LocalCaSet
 
 describe("the backends of the profiles", () => {
   test(
-    "are one where the sections are alike: one CA, made and loaded once",
+    "are shared if the sections are equal: one CA is made and loaded once",
     (directory) =>
       Effect.gen(function*() {
         const signers = yield* signersOf([
@@ -66,7 +66,7 @@ describe("the backends of the profiles", () => {
       })
   )
 
-  test("of a relay that profiles share tell of a request by the profile that it is for", (directory) =>
+  test("of a relay that profiles share log a request with its own profile", (directory) =>
     Effect.gen(function*() {
       const { web } = upstreamWith({
         "/account": [{ status: 201, json: {}, headers: { location: `${ca}/acct/1` } }],
@@ -84,7 +84,7 @@ describe("the backends of the profiles", () => {
       }
     }))
 
-  test("are gone on with after a reload, unless how the world is reached has changed", (directory) =>
+  test("are kept at a reload, unless the way to the network has changed", (directory) =>
     Effect.gen(function*() {
       const profiles = [profile("a", settingsIn(directory))]
       const outbound = (password: string) => ({ dns: { resolver: "" }, proxy: { http_url: Redacted.make(password) } })
@@ -95,7 +95,7 @@ describe("the backends of the profiles", () => {
       assert.notStrictEqual(yield* third.of("a"), yield* first.of("a"))
     }))
 
-  test("are apart where the sections differ: each signs with its own CA and validity", (directory) =>
+  test("are separate if the sections differ: each signs with its own CA and validity", (directory) =>
     Effect.gen(function*() {
       const sections = {
         a: settingsBelow(directory, "a"),
@@ -119,7 +119,7 @@ describe("the backends of the profiles", () => {
 
   const every = () => true
 
-  test("are there where a file of one is gone, which signs again once it is back; the others sign", (directory) =>
+  test("are available although a file of one is missing; that one signs when the file is back, the others sign", (directory) =>
     Effect.gen(function*() {
       const [a, b] = [settingsBelow(directory, "a"), settingsBelow(directory, "b")]
       const profiles = [profile("a", a), profile("b", b)]
@@ -159,7 +159,7 @@ describe("the backends of the profiles", () => {
       ["is away", [{ unsent: true }], /connect ECONNREFUSED/]
     ] as const
   ) {
-    test(`are there where the upstream of one ${what}, which signs once it makes an account; the others sign`, (directory) =>
+    test(`are available although the upstream of one ${what}; that one signs once an account exists, the others sign`, (directory) =>
       Effect.gen(function*() {
         const created = { status: 201, json: {}, headers: { location: `${ca}/acct/1` } }
         const { web } = upstreamWith({ "/account": [...refused, ...refused, created], "/revoke": [{}] })
@@ -193,7 +193,7 @@ describe("the backends of the profiles", () => {
       }))
   }
 
-  test("are refused where none of them can be made", (directory) =>
+  test("are refused if none of them can be made", (directory) =>
     Effect.gen(function*() {
       const [a, b] = [settingsBelow(directory, "a"), settingsBelow(directory, "b")]
       const profiles = [profile("a", a), profile("b", b)]
@@ -202,7 +202,7 @@ describe("the backends of the profiles", () => {
       assert.strictEqual((yield* Effect.flip(signersOf(profiles, undefined, undefined, every)))._tag, "ProfileUnusable")
     }))
 
-  test("keep the list of a CA that has ended, and sign no certificate with it", (directory) =>
+  test("keep the list of a CA that has expired, and sign no certificate with it", (directory) =>
     Effect.gen(function*() {
       const settings = settingsIn(directory)
       const first = yield* signersOf([profile("a", settings)])
@@ -218,7 +218,7 @@ describe("the backends of the profiles", () => {
       assert.isDefined(crl)
     }))
 
-  test("of a CA whose record of lists cannot be used are there, in trouble, and refused where it worked before", (directory) =>
+  test("are degraded for a CA whose record of lists cannot be used, and a reload is refused if the CA worked before", (directory) =>
     Effect.gen(function*() {
       const settings = settingsIn(directory)
       const signers = yield* signersOf([profile("a", settings)])
@@ -235,7 +235,7 @@ describe("the backends of the profiles", () => {
       assert.isUndefined((yield* degraded.troubles).get("a"))
     }))
 
-  test("are refused for a fault of the configuration, whatever may be degraded", (directory) =>
+  test("are refused for a fault in the configuration, even if profiles may be degraded", (directory) =>
     Effect.gen(function*() {
       const [a, b] = [settingsBelow(directory, "a"), settingsBelow(directory, "b")]
       const profiles = [profile("a", a), profile("b", b)]
@@ -252,7 +252,7 @@ describe("the backends of the profiles", () => {
       }
     }))
 
-  test("are known by the names of the profiles alone", (directory) =>
+  test("are identified only by the names of the profiles", (directory) =>
     Effect.gen(function*() {
       const signers = yield* signersOf([profile("a", settingsIn(directory))])
       for (const name of ["b", "", "A", "toString", "__proto__"]) {
@@ -262,7 +262,7 @@ describe("the backends of the profiles", () => {
     }))
 
   test(
-    "are none at all where one cannot be made, and the log names the profile and why",
+    "do not exist for a profile whose signer cannot be made, and the log has the profile and the reason",
     (directory) =>
       Effect.gen(function*() {
         const sound = settingsBelow(directory, "sound")
@@ -278,7 +278,7 @@ describe("the backends of the profiles", () => {
       })
   )
 
-  test("without a profile are none, and nothing is written", (directory) =>
+  test("do not exist without a profile, and nothing is written", (directory) =>
     Effect.gen(function*() {
       const signers = yield* signersOf([])
       yield* Effect.flip(signers.of("default"))

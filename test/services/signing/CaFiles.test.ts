@@ -69,7 +69,7 @@ describe("a CA that strict verifiers refuse", () => {
     ]
   ]
 
-  test("is used, with an advisory that names the file, the certificate and what it lacks", (settings) =>
+  test("is used, with an advisory that names the file, the certificate and what is missing in it", (settings) =>
     Effect.gen(function*() {
       for (const [reason, ca] of cases) {
         supply(settings, { ...ca, certificatePem: ca.certificatePem + root.certificatePem })
@@ -83,7 +83,7 @@ describe("a CA that strict verifiers refuse", () => {
       }
     }))
 
-  test("is told of where it stands above the one that signs, and a root needs no authority key identifier", (settings) =>
+  test("is reported if it stands above the CA that signs, and a root needs no authority key identifier", (settings) =>
     Effect.gen(function*() {
       const weak = foreignCa({ name: "Weak", without: ["subjectKeyIdentifier", "authorityKeyIdentifier"] })
       const ca = foreignCa({ name: "Below", issuer: weak })
@@ -92,7 +92,7 @@ describe("a CA that strict verifiers refuse", () => {
       assert.deepStrictEqual(records.map(({ fields }) => fields["reason"]), ["subject_key_identifier_missing"])
     }))
 
-  test("is refused by OpenSSL for exactly that, and is none of ours", (settings) =>
+  test("is refused by OpenSSL for exactly that reason, and this service makes no such CA", (settings) =>
     Effect.gen(function*() {
       const path = (name: string) => join(dirname(settings.cert_path), name)
       const verify = (ca: ForeignCa) => {
@@ -123,8 +123,8 @@ describe("a CA that strict verifiers refuse", () => {
     }))
 })
 
-describe("a CA that is not there yet", () => {
-  test("is made once: the key for nobody else to read, the certificate for everybody, whatever the umask", (settings) =>
+describe("a CA that does not exist yet", () => {
+  test("is made once: the key is readable for its owner only, the certificate for everybody, whatever the umask", (settings) =>
     Effect.gen(function*() {
       const umask = process.umask(0o777)
       const made = yield* Effect.ensuring(
@@ -156,7 +156,7 @@ describe("a CA that is not there yet", () => {
       assert.strictEqual(records.length, 1)
     }))
 
-  test("can be loaded at once, under every type of key, and is no root of somebody else's", (settings) =>
+  test("can be loaded at once, with every type of key, and does not count as a supplied root", (settings) =>
     Effect.forEach(["ecdsa-p256", "ecdsa-p384", "rsa-2048"] as const, (key_type) =>
       Effect.gen(function*() {
         const own = {
@@ -171,7 +171,7 @@ describe("a CA that is not there yet", () => {
         assert.isFalse(isSuppliedRoot(ca, own))
       })))
 
-  test("is refused, and nothing written, where one of its two files lies alone", (settings) =>
+  test("is refused, and nothing is written, if only one of its two files exists", (settings) =>
     Effect.gen(function*() {
       for (const alone of ["cert_path", "key_path"] as const) {
         const own = settingsIn(join(dirname(settings.cert_path), alone))
@@ -185,7 +185,7 @@ describe("a CA that is not there yet", () => {
       }
     }))
 
-  test("is refused where its directory is missing, or a link leads nowhere; the link is not followed", (settings) =>
+  test("is refused if its directory is missing, or a link has no target; the link is not followed", (settings) =>
     Effect.gen(function*() {
       const nowhere = settingsIn(join(dirname(settings.cert_path), "absent"))
       assert.include((yield* Effect.flip(generateIfAbsent(nowhere))).message, nowhere.key_path)
@@ -200,7 +200,7 @@ describe("a CA that is not there yet", () => {
       }
     }))
 
-  test("is made by one of many fibers that try at once, whole", (settings) =>
+  test("is made completely by one of many fibers that try at once", (settings) =>
     Effect.gen(function*() {
       const tries = yield* Effect.replicateEffect(Effect.result(generateIfAbsent(settings)), 12, {
         concurrency: "unbounded"
@@ -212,7 +212,7 @@ describe("a CA that is not there yet", () => {
       yield* loadForSigning(settings)
     }))
 
-  it("is made by one of two processes that try at once, whole", async () => {
+  it("is made completely by one of two processes that try at once", async () => {
     const settings = settingsIn(freshDirectory())
     const source = (path: string) => JSON.stringify(new URL(`../../../src/${path}`, import.meta.url).href)
     const code = `
@@ -244,8 +244,8 @@ describe("a CA that is not there yet", () => {
   })
 })
 
-describe("a CA that is there", () => {
-  test("is told of when others may read its key, and only then", (settings) =>
+describe("a CA that exists", () => {
+  test("is reported if others may read its key, and only then", (settings) =>
     Effect.gen(function*() {
       const ca = foreignCa({ name: "Root" })
       for (const [index, mode] of [0o600, 0o400, 0o640, 0o604, 0o644].entries()) {
@@ -257,7 +257,7 @@ describe("a CA that is there", () => {
       }
     }))
 
-  test("is refused with a key of another certificate, an unsupported or encrypted one, or none", (settings) =>
+  test("is refused if the key belongs to another certificate, is unsupported, encrypted or missing", (settings) =>
     Effect.gen(function*() {
       const { certificatePem, key } = foreignCa({ name: "Root" })
       const encrypted = key.export({ type: "pkcs8", format: "pem", cipher: "aes-256-cbc", passphrase: "p" }).toString()
@@ -279,7 +279,7 @@ describe("a CA that is there", () => {
       }
     }))
 
-  test("is told of before and after its time, to the second, and is loaded all the same", (settings) =>
+  test("is reported before and after its validity, to the second, and is loaded nevertheless", (settings) =>
     Effect.gen(function*() {
       const [notBefore, notAfter] = [madeAt, madeAt + 10 * daySeconds]
       supply(settings, foreignCa({ name: "Root", notBefore, notAfter }))
@@ -296,7 +296,7 @@ describe("a CA that is there", () => {
       }
     }))
 
-  test("is refused, by name, where a file is missing or is none", (settings) =>
+  test("is refused, and the file is named, if a file is missing or invalid", (settings) =>
     Effect.gen(function*() {
       const ca = foreignCa({ name: "Root" })
       for (const missing of ["cert_path", "key_path"] as const) {
@@ -311,7 +311,7 @@ describe("a CA that is there", () => {
       }
     }))
 
-  test("is a supplied root when it signed itself under a name that is not configured", (settings) =>
+  test("counts as a supplied root if it signed itself with a name that is not configured", (settings) =>
     Effect.gen(function*() {
       const root = foreignCa({ name: "Corporate Root" })
       const intermediate = foreignCa({ name: "Issuing CA", issuer: root })

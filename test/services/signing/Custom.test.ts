@@ -67,7 +67,7 @@ const failureOf = (path: string, more?: Partial<CustomSettings>, asked = request
   })
 
 describe("the hook issue", () => {
-  it.live("is told the order, its names and the CSR, in standard base64, and nothing of the service's own", () =>
+  it.live("gets the order, its names and the CSR in standard base64, and no other data of the service", () =>
     Effect.gen(function*() {
       const seen = freshDirectory()
       const script = shellScript(
@@ -89,7 +89,7 @@ describe("the hook issue", () => {
       })
     }))
 
-  it.live("prints the chain: blanks at its end go, and one newline is put there", () =>
+  it.live("prints the chain, in which blanks at the end are removed and one newline is added", () =>
     Effect.gen(function*() {
       const chain = yield* chainFor(request)
       for (const text of [chain, chain.trimEnd(), `${chain}\n \n\t\n`]) {
@@ -101,7 +101,7 @@ describe("the hook issue", () => {
       }
     }))
 
-  it.live("a program that reads nothing of its input is no error", () =>
+  it.live("may ignore its input", () =>
     Effect.gen(function*() {
       const file = join(freshDirectory(), "chain")
       writeFileSync(file, yield* chainFor(request))
@@ -117,7 +117,7 @@ describe("the hook issue", () => {
       [":", "the script ended with 3"]
     ] as const
   ) {
-    it.live(`exit 3 is a bad CSR, for the reason of its first line: ${JSON.stringify(expected)}`, () =>
+    it.live(`exit 3 is a bad CSR, with the first line as the reason: ${JSON.stringify(expected)}`, () =>
       Effect.gen(function*() {
         const { cause, detail, records } = yield* failureOf(shellScript(`${said}; exit 3`))
         assert.deepStrictEqual([cause, detail, records], ["CsrRejected", expected, []])
@@ -125,7 +125,7 @@ describe("the hook issue", () => {
   }
 
   for (const exit of [1, 2, 4, 125, 126, 127, 255]) {
-    it.live(`exit ${exit} is a failure to be tried again`, () =>
+    it.live(`exit ${exit} is a failure that is tried again`, () =>
       Effect.gen(function*() {
         const { cause, detail, records } = yield* failureOf(shellScript(`echo 'the HSM is away'; exit ${exit}`))
         assert.deepStrictEqual([cause, detail], ["script_failed", "the HSM is away"])
@@ -135,7 +135,7 @@ describe("the hook issue", () => {
       }))
   }
 
-  it.live("all that a failed program said is in the log, its first line as the error", () =>
+  it.live("all output of a failed program is in the log, its first line as the error", () =>
     Effect.gen(function*() {
       const said = "echo Traceback; echo '  line 7'; printf 'red \\033[31m\\n\\n' >&2; echo 'KeyError: zone' >&2"
       const { detail, records: [record] } = yield* failureOf(shellScript(`${said}; exit 1`))
@@ -147,7 +147,7 @@ describe("the hook issue", () => {
       assert.isUndefined(short.records[0]?.fields["output"])
     }))
 
-  it.live("a program that a signal ends has failed, and so has one that does not exist or may not run", () =>
+  it.live("a program that a signal ends has failed, and so has one that does not exist or may not be run", () =>
     Effect.gen(function*() {
       const killed = yield* failureOf(shellScript("kill -9 $$"))
       assert.deepStrictEqual([killed.cause, killed.detail], ["script_failed", "the script ended with SIGKILL"])
@@ -158,7 +158,7 @@ describe("the hook issue", () => {
       }
     }))
 
-  it.live("a program without end is killed with everything it started when its time is up", () =>
+  it.live("a program that does not end is killed with all its children when its time is over", () =>
     Effect.gen(function*() {
       const pids = join(freshDirectory(), "pids")
       const script = shellScript(
@@ -180,14 +180,14 @@ describe("the hook issue", () => {
       }
     }))
 
-  it.live("a grandchild that holds the pipe does not hold the signing", () =>
+  it.live("a grandchild that keeps the pipe open does not delay the signing", () =>
     Effect.gen(function*() {
       const file = join(freshDirectory(), "chain")
       writeFileSync(file, yield* chainFor(request))
       assert.include((yield* issueBy(shellScript(`cat '${file}'; sleep 600 &`))).chain, "BEGIN CERTIFICATE")
     }))
 
-  it.live("output beyond the bound is a failure, however it ends", () =>
+  it.live("output beyond the limit is a failure, however the program ends", () =>
     Effect.gen(function*() {
       const finite = yield* failureOf(shellScript("head -c 70000 /dev/zero | tr '\\0' x"))
       assert.deepStrictEqual([finite.cause, finite.detail], ["chain_rejected", "the script printed too much"])
@@ -199,7 +199,7 @@ describe("the hook issue", () => {
     }))
 })
 
-describe("the chain a program prints", () => {
+describe("the chain that a program prints", () => {
   /** This check refuses what a program prints, and the log says so. */
   const refused = (name: string, check: string, body: () => Effect.Effect<string, unknown, never>) =>
     it.effect(name, () =>
@@ -212,7 +212,7 @@ describe("the chain a program prints", () => {
           yield* Clock.Clock
         )
         assert.deepStrictEqual([cause, detail.split(":")[0]], ["chain_rejected", `the chain failed the check ${check}`])
-        // A certificate for the key of the CSR is found wherever it stands, and for no other key.
+        // A certificate for the key of the CSR is found at any position, and a certificate for another key is not.
         const cert_serial = findLeaf(text, request.csr.spki)?.serial
         assert.deepStrictEqual(records.map(({ event, fields }) => [event, fields]), [
           ["order_finalize_chain_rejected", { order_id: "order", check, cert_serial }]
@@ -223,13 +223,13 @@ describe("the chain a program prints", () => {
 
   const hasLeaf = new Set([
     "text before the chain",
-    "a private key behind the chain",
+    "a private key after the chain",
     "a certificate for fewer names",
     "a certificate for more names",
     "a certificate that is not valid yet",
-    "the leaf behind its issuer",
+    "the leaf after its issuer",
     "an issuer that did not sign the leaf",
-    "what OpenSSL makes of a request for a CA that the program believes",
+    "a CA certificate that OpenSSL signs because it believes the request",
     "a hundred certificates"
   ])
 
@@ -247,11 +247,11 @@ describe("the chain a program prints", () => {
     () => Effect.map(chainFor(request), (chain) => `Certificate:\n${chain}`)
   )
   refused(
-    "a block that is no certificate",
+    "a block that is not a certificate",
     "undecodable",
     () => Effect.succeed(pem("CERTIFICATE", Buffer.from("no DER")))
   )
-  refused("a private key behind the chain", "undecodable", () =>
+  refused("a private key after the chain", "undecodable", () =>
     Effect.map(
       chainFor(request),
       (chain) => chain + newPrivateKey().export({ type: "pkcs8", format: "pem" }).toString()
@@ -268,7 +268,7 @@ describe("the chain a program prints", () => {
     "validity",
     () => chainFor({ ...request, notBefore: madeAt + daySeconds, notAfter: undefined })
   )
-  refused("the leaf behind its issuer", "key", () =>
+  refused("the leaf after its issuer", "key", () =>
     Effect.map(chainFor(request), (chain) => {
       const [leaf = "", issuer = ""] = chain.split(/(?<=-----END CERTIFICATE-----\n)/)
       return issuer + leaf
@@ -280,7 +280,7 @@ describe("the chain a program prints", () => {
       return leaf + (two.split(/(?<=-----END CERTIFICATE-----\n)/)[1] ?? "")
     }))
   refused(
-    "what OpenSSL makes of a request for a CA that the program believes",
+    "a CA certificate that OpenSSL signs because it believes the request",
     "authority",
     () =>
       Effect.gen(function*() {
@@ -310,7 +310,7 @@ describe("the chain a program prints", () => {
 describe("the hook revoke", () => {
   const leaf = Buffer.from("the leaf")
 
-  it.live("is told the certificate and the reason, which may be none", () =>
+  it.live("gets the certificate and the reason, if there is one", () =>
     Effect.gen(function*() {
       for (const reason of [undefined, 0, 4]) {
         const seen = freshDirectory()
@@ -331,7 +331,7 @@ describe("the hook revoke", () => {
     }))
 
   for (const exit of [1, 3]) {
-    it.live(`exit ${exit} is a failure to be tried again`, () =>
+    it.live(`exit ${exit} is a failure that is tried again`, () =>
       Effect.gen(function*() {
         const script = shellScript(`echo busy; exit ${exit}`)
         const error = yield* Effect.flip(

@@ -21,7 +21,7 @@ const built = (...words: Parameters<typeof Issuers.layer>) =>
   Effect.scoped(Effect.map(Layer.build(Issuers.layer(...words)), Context.get(Issuers)))
 
 describe("the CAs of the profiles", () => {
-  it.effect("are those whose certificates are there, where the others may be degraded", () =>
+  it.effect("are those whose certificates exist, if profiles may be degraded", () =>
     Effect.gen(function*() {
       const profiles = twoCas()
       const before = yield* built(profiles)
@@ -35,7 +35,7 @@ describe("the CAs of the profiles", () => {
       assert.isDefined((yield* built(profiles, before.bySection)).of("gone"))
     }))
 
-  it.effect("are refused for a file that is no certificate, whatever may be degraded", () =>
+  it.effect("are refused for a file that is not a certificate, even if profiles may be degraded", () =>
     Effect.gen(function*() {
       const profiles = twoCas()
       writeFileSync(profiles[1]?.signer.local_ca.cert_path ?? "", "no certificate")

@@ -45,7 +45,7 @@ const names = ["a.example.com", "*.b.example.com"]
 
 describe("a leaf", () => {
   test(
-    "has the key and names asked for, its own serial, and the end that is told",
+    "has the requested key and names, its own serial number, and the expiry that is reported",
     (settings) =>
       Effect.gen(function*() {
         const signer = yield* LocalCa.make(settings)
@@ -70,7 +70,7 @@ describe("a leaf", () => {
       })
   )
 
-  test("has its names in the SAN when the CSR has them in the common name alone", (settings) =>
+  test("has its names in the SAN if the CSR has them only in the common name", (settings) =>
     Effect.gen(function*() {
       const signer = yield* LocalCa.make(settings)
       const csr = Result.getOrThrow(parseCsr(csrOf({ attributes: [], subject: seq(cn(utf8("A.example.com"))) })))
@@ -78,7 +78,7 @@ describe("a leaf", () => {
       assert.deepStrictEqual([leaf.subjectAltName, leaf.subject], ["DNS:a.example.com", "CN=a.example.com"])
     }))
 
-  test("has a serial no other has: 16 positive octets by chance", (settings) =>
+  test("has a random serial number of its own: 16 positive octets", (settings) =>
     Effect.gen(function*() {
       const signer = yield* LocalCa.make(settings)
       const issued = yield* Effect.replicateEffect(signer.issue(issueRequest(names)), 200, { concurrency: "unbounded" })
@@ -91,7 +91,7 @@ describe("a leaf", () => {
       }
     }))
 
-  test("comes with the whole file of the CA behind it, which openssl accepts up to the root", (settings) =>
+  test("is followed by the whole file of the CA, and openssl accepts the chain up to the root", (settings) =>
     Effect.gen(function*() {
       const root = foreignCa({ name: "Corporate Root" })
       const intermediate = foreignCa({ name: "Issuing CA", issuer: root })
@@ -118,7 +118,7 @@ describe("a leaf", () => {
       assert.include(said.toString(), "OK")
     }))
 
-  test("is refused for the request's sake where the CA's name constraints forbid a name", (settings) =>
+  test("is refused because of the request if the CA's name constraints forbid a name", (settings) =>
     Effect.gen(function*() {
       const permitted = ext(
         "2.5.29.30",
@@ -135,7 +135,7 @@ describe("a leaf", () => {
       }
     }))
 
-  test("has no common name where the CA's name constraints do not permit one, and is valid with an empty subject", (settings) =>
+  test("has no common name if the CA's name constraints do not permit one, and is valid with an empty subject", (settings) =>
     Effect.gen(function*() {
       const csr = Result.getOrThrow(parseCsr(csrOf({ attributes: [], subject: seq(cn(utf8("a.example.com"))) })))
       const corp = seq(set(seq(oid("2.5.4.10"), utf8("Corp"))))
@@ -199,7 +199,7 @@ describe("the validity of a leaf", () => {
     }), { numRuns: 30 })
 
   test(
-    "ends with the CA, of which there is word when it is loaded, and not before",
+    "ends with the CA, which is logged when the CA is loaded, and not before,",
     (settings) =>
       Effect.gen(function*() {
         const caEnd = madeAt + 100 * daySeconds
@@ -215,7 +215,7 @@ describe("the validity of a leaf", () => {
       })
   )
 
-  test("ends with whatever of the chain ends first, of which there is word too", (settings) =>
+  test("ends with the part of the chain that expires first, which is logged too", (settings) =>
     Effect.gen(function*() {
       const end = madeAt + 5 * daySeconds
       const root = foreignCa({ name: "Root" })
@@ -232,7 +232,7 @@ describe("the validity of a leaf", () => {
       assert.strictEqual(records.at(-1)?.event, "local_ca_issuer_expired")
     }))
 
-  test("is never had of a CA that has expired since it was loaded", (settings) =>
+  test("is not given by a CA that has expired since it was loaded", (settings) =>
     Effect.gen(function*() {
       const caEnd = madeAt + daySeconds
       supply(settings, foreignCa({ name: "Root", notAfter: caEnd }))
@@ -251,7 +251,7 @@ describe("the validity of a leaf", () => {
 
 describe("a CA", () => {
   test(
-    "that was supplied and is a root is told of, a generated one and an intermediate are not",
+    "that was supplied and is a root is logged, a generated one and an intermediate are not",
     (settings) =>
       Effect.gen(function*() {
         const root = foreignCa({ name: "Corporate Root" })
@@ -270,7 +270,7 @@ describe("a CA", () => {
   )
 
   test(
-    "is known by its key: renewed under the same one it is the same issuer",
+    "is identified by its key: after a renewal with the same key it is the same issuer",
     (settings) =>
       Effect.gen(function*() {
         const first = foreignCa({ name: "Root" })
@@ -293,7 +293,7 @@ describe("a CA", () => {
       })
   )
 
-  test("of which two instances are made at once is one, or the later is refused", (settings) =>
+  test("that two instances make at once is made once, or the later instance is refused", (settings) =>
     Effect.gen(function*() {
       const made = yield* Effect.replicateEffect(Effect.option(LocalCa.make(settings)), 6, { concurrency: "unbounded" })
       const signers = made.flatMap((one) => one._tag === "Some" ? [one.value] : [])
@@ -304,7 +304,7 @@ describe("a CA", () => {
       }
     }))
 
-  test("tells which check a leaf fails, and hands none out", (settings) =>
+  test("reports which check a leaf fails, and returns no such leaf", (settings) =>
     Effect.gen(function*() {
       const signer = yield* LocalCa.make(settings)
       // This key has trailing octets. No CSR could be read that contains such a key.

@@ -88,7 +88,7 @@ const opensslCrl = (version: 1 | 2): Buffer => {
 describe("the hook crl", () => {
   for (const version of [1, 2] as const) {
     const der = opensslCrl(version)
-    test(`a list of version ${version} is handed on as it is, and for a minute`, () =>
+    test(`a list of version ${version} is returned unchanged, and cached for a minute`, () =>
       Effect.gen(function*() {
         assert.deepStrictEqual(Buffer.from((yield* crlOf("p")) ?? []), der)
         const [asked] = seen
@@ -103,13 +103,13 @@ describe("the hook crl", () => {
   }
 
   const list = opensslCrl(2)
-  test("a list in PEM, with the words that OpenSSL puts before it, is handed on in DER", () =>
+  test("a list in PEM, with the text that OpenSSL prints before it, is returned in DER", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(Buffer.from((yield* crlOf("p")) ?? []), list)
       assert.deepStrictEqual(eventsOf(records), [])
     }), { answers: () => Effect.succeed(exits(0, openssl(["crl", "-inform", "DER", "-text"], list))) })
 
-  test("nothing printed is no list", () => Effect.map(crlOf("p"), (der) => assert.isUndefined(der)), {
+  test("no output means no list", () => Effect.map(crlOf("p"), (der) => assert.isUndefined(der)), {
     answers: () => Effect.succeed(exits(0))
   })
 
@@ -123,7 +123,7 @@ describe("the hook crl", () => {
       ["exit 3, which is reserved for issue", exits(3)]
     ] as const
   ) {
-    test(`${what} is a failure, and asked again after some seconds`, () =>
+    test(`${what} is a failure, and the program is run again after some seconds`, () =>
       Effect.gen(function*() {
         yield* Effect.flip(crlOf("p"))
         yield* Effect.flip(crlOf("p"))
@@ -140,7 +140,7 @@ describe("the hook crl", () => {
   }
 
   test(
-    "is not run unless the script is said to have it, nor for a profile with another signer",
+    "is not run unless the configuration says that the script supports it, nor for a profile with another signer",
     () =>
       Effect.gen(function*() {
         for (const name of ["p", "own", "nobody"]) {
@@ -157,7 +157,7 @@ describe("the hook crl", () => {
     }
   )
 
-  test("whoever asks at once waits for one run", () =>
+  test("simultaneous callers wait for the same run", () =>
     Effect.gen(function*() {
       const asking = yield* Effect.forkChild(
         Effect.all(Array.from({ length: 50 }, () => crlOf("p")), { concurrency: 50 })
@@ -168,7 +168,7 @@ describe("the hook crl", () => {
     }), { answers: () => Effect.delay(Effect.succeed(exits(0)), "1 second") })
 })
 
-describe("a client that goes away", () => {
+describe("a client that leaves", () => {
   const goes = (ask: Effect.Effect<unknown, unknown, ReadHooks>) => () =>
     Effect.gen(function*() {
       const first = yield* Effect.forkChild(ask)
@@ -182,8 +182,10 @@ describe("a client that goes away", () => {
     })
   const slowly = (printed: string) => () => Effect.delay(Effect.succeed(exits(0, printed)), "1 second")
 
-  test("from a list leaves the others their answer, and the program running", goes(crlOf("p")), { answers: slowly("") })
-  test("from a window likewise", goes(windowOf("p")), { answers: slowly("100 200") })
+  test("from a list does not stop the program, and the others get its answer", goes(crlOf("p")), {
+    answers: slowly("")
+  })
+  test("does the same with a window", goes(windowOf("p")), { answers: slowly("100 200") })
 })
 
 describe("the hook renewal_info", () => {
@@ -202,7 +204,7 @@ describe("the hook renewal_info", () => {
       ["100 200 no-url", { start: 100, end: 200, explanationUrl: undefined }]
     ] as const
   ) {
-    test(`${JSON.stringify(printed)} is understood`, () =>
+    test(`${JSON.stringify(printed)} is accepted`, () =>
       Effect.gen(function*() {
         assert.deepStrictEqual(yield* windowOf("p"), window)
         assert.deepInclude(seen[0], {
@@ -238,7 +240,7 @@ describe("the hook renewal_info", () => {
     }), { answers: () => Effect.succeed(exits(7, "away")) })
 
   test(
-    "the same certificate is asked about once a minute, and no more than four programs run at once",
+    "the program runs once a minute for one certificate, and no more than four programs run at once",
     () =>
       Effect.gen(function*() {
         const leaves = Array.from({ length: 40 }, (_, index) => Buffer.of(index % 20))

@@ -126,7 +126,7 @@ describe("records", () => {
     "value of another token": [valueOf(`${"A".repeat(43)}.9jg46WB3rR_AHD-EBXdN7cBkH1WOu0tA3M9fm21mqTI`)]
   }
   for (const [row, texts] of Object.entries(refused)) {
-    it.effect(`${row}: incorrectResponse, with the number of records and none of their text`, () =>
+    it.effect(`${row}: incorrectResponse, with the number of records and without their text`, () =>
       Effect.gen(function*() {
         const { answers, detail, records, verdict } = yield* attempt(answering(texts))
         const hasBlanks = texts.slice(0, 64).some((text) => text.replaceAll(/[\s"]/g, "") === right)
@@ -148,7 +148,7 @@ describe("records", () => {
 })
 
 it.effect(
-  "texts of any kind: valid when one of the first 64 is the right one, octet for octet",
+  "texts of any kind: valid if one of the first 64 is exactly the expected one",
   () =>
     Effect.gen(function*() {
       const cut = fc.nat({ max: right.length })
@@ -193,14 +193,14 @@ describe("the look-up", () => {
       }))
   }
 
-  it.effect("ENOTFOUND: no record, as at a name that has others", () =>
+  it.effect("ENOTFOUND: no record, like a name that has only other records", () =>
     Effect.gen(function*() {
       const failed = new ResolveFailed({ name: txtName, code: "ENOTFOUND" })
       const { answers, verdict } = yield* attempt(answering(failed))
       assert.deepStrictEqual([verdict, answers], ["incorrectResponse txt_absent", 0])
     }))
 
-  it.effect("timeout: dns, and the look-up is ended", () =>
+  it.effect("timeout: dns, and the look-up is stopped", () =>
     Effect.gen(function*() {
       let ended = false
       const silent = Layer.succeed(Resolver, {
@@ -222,7 +222,7 @@ describe("the look-up", () => {
       ])
     }))
 
-  it.effect("one question, of one name", () =>
+  it.effect("one query, for one name", () =>
     Effect.gen(function*() {
       for (const identifier of ["a.example", "A.Example.", "*.a.example"]) {
         const names: Array<string> = []
@@ -299,7 +299,7 @@ describe("over the DNS", () => {
     }))
 
   for (const forged of ["id", "port"] as const) {
-    it.live(`spoofed ${forged}: passed over, so that no reply is dns and the true reply counts`, () =>
+    it.live(`spoofed ${forged}: ignored, so that no reply means dns and a correct reply counts`, () =>
       Effect.gen(function*() {
         const { ask, queried, zone } = yield* asking({ [txtName]: { TXT: [right], forged } })
         assert.strictEqual((yield* ask({ timeout_ms: 300 })).verdict, "dns timeout")
@@ -310,7 +310,7 @@ describe("over the DNS", () => {
       }))
   }
 
-  it.live("replies of any octets: a verdict, and never valid unless they say so", () =>
+  it.live("replies of any octets: there is a verdict, and it is never valid unless they contain the expected text", () =>
     Effect.gen(function*() {
       const random = seeded(seedOf(53))
       const { port } = yield* Effect.acquireRelease(
@@ -341,7 +341,7 @@ describe("over the DNS", () => {
       assert.include(verdicts, "incorrectResponse txt_mismatch")
     }))
 
-  it.live("value for the base name beside the one for its wildcard: each finds its own", () =>
+  it.live("value for the base name beside the one for its wildcard: each validation finds its own", () =>
     Effect.gen(function*() {
       const [base, wildcard] = ["token1.thumbprint", "token2.thumbprint"]
       const { ask, queries } = yield* asking({ [txtName]: { TXT: [valueOf(base), valueOf(wildcard)] } })

@@ -112,7 +112,7 @@ const routed = (routes: Record<string, HttpAnswer>): Script => (request) =>
   )
 
 describe("the request", () => {
-  it.effect("asks the identifier for the token", () =>
+  it.effect("asks the identifier's host for the token", () =>
     Effect.gen(function*() {
       const { events, fieldsOf, requests, verdict } = yield* attempt({})
       assert.strictEqual(verdict, "valid")
@@ -132,14 +132,14 @@ describe("the request", () => {
       assert.deepStrictEqual(fieldsOf("challenge_http_01_matched"), [{ identifier: "a.example", elapsed_ms: 0 }])
     }))
 
-  it.effect("goes to the configured port, its Host the identifier alone", () =>
+  it.effect("goes to the configured port, and its Host header has only the identifier", () =>
     Effect.gen(function*() {
       const { requests } = yield* attempt({ http_01: { port: 5002 } })
       assert.deepStrictEqual(requests.map(({ host, port }) => [host, port]), [["a.example", 5002]])
     }))
 })
 
-it.effect("a name whose characters are younger than the runtime's URL class", () =>
+it.effect("works for a name with characters that are newer than the runtime's URL class", () =>
   Effect.gen(function*() {
     const identifier = "xn--9b1e.example" // U+14161, Unicode 16
     const zone = { [identifier]: ["192.0.2.1"], "a.example": ["192.0.2.2"] }
@@ -149,7 +149,7 @@ it.effect("a name whose characters are younger than the runtime's URL class", ()
   }))
 
 describe("addresses", () => {
-  it.effect("name resolving to a denied range, its mapped, NAT64 or 6to4 form: connection, never dialled", () =>
+  it.effect("name that resolves to a denied address, or its mapped, NAT64 or 6to4 form: connection, no connection is opened", () =>
     Effect.gen(function*() {
       for (const address of ["169.254.169.254", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::1"]) {
         const { dialled, events, fieldsOf, verdict } = yield* attempt({ zone: { "a.example": [address] } })
@@ -160,7 +160,7 @@ describe("addresses", () => {
       }
     }))
 
-  it.effect("a mix of denied and allowed: denied ones never dialled", () =>
+  it.effect("a mix of denied and allowed addresses: no connection to denied ones", () =>
     Effect.gen(function*() {
       const denied = Array.makeBy(9, (n) => `fe80::${n + 1}`)
       const { dialled, fieldsOf, verdict } = yield* attempt({ zone: { "a.example": [...denied, "192.0.2.1"] } })
@@ -168,7 +168,7 @@ describe("addresses", () => {
       assert.lengthOf(fieldsOf("challenge_address_denied"), 4)
     }))
 
-  it.effect("loopback and the service's own addresses, in any spelling: connection unless they are allowed", () =>
+  it.effect("loopback and the service's own addresses, in any notation: connection, unless they are allowed", () =>
     Effect.gen(function*() {
       const own = ["198.51.100.9", "2001:db8::9"]
       const spellings = ["::ffff:127.0.0.1", "64:ff9b::c633:6409"]
@@ -185,7 +185,7 @@ describe("addresses", () => {
       }
     }))
 
-  it.effect("private addresses: dialled by default; connection once denied", () =>
+  it.effect("private addresses: used by default, connection if they are denied", () =>
     Effect.gen(function*() {
       for (const address of ["10.0.0.1", "192.168.0.1", "fd00::1"]) {
         const zone = { "a.example": [address] }
@@ -197,7 +197,7 @@ describe("addresses", () => {
       }
     }))
 
-  it.effect("of a name's addresses 64 of each family are looked at, however many there are", () =>
+  it.effect("at most 64 addresses of each family of a name are looked at, however many there are", () =>
     Effect.gen(function*() {
       const many = (allowed: ReadonlyArray<string>) => ({
         "a.example": [...Array.makeBy(64, (n) => `10.0.0.${n}`), ...allowed]
@@ -211,7 +211,7 @@ describe("addresses", () => {
       assert.deepStrictEqual((yield* attempt({ zone: twice, challenge })).dialled, ["192.0.2.1"])
     }))
 
-  it.effect("public first, private on the second answer: one resolution; the checked address is dialled", () =>
+  it.effect("public address first, private in the second answer: there is one look-up, and the checked address is used", () =>
     Effect.gen(function*() {
       const lookups = yield* Ref.make(0)
       const [first, second] = [["192.0.2.1"], ["169.254.169.254"]]
@@ -248,7 +248,7 @@ describe("addresses", () => {
       : Effect.andThen(Effect.sleep(connectMillis), new ConnectFailed({ detail: "no connection" }))
   const ten = [...Array.makeBy(5, (n) => `192.0.2.${n}`), ...Array.makeBy(5, (n) => `2001:db8::${n + 1}`)]
 
-  it.effect("an address that was given up late says nothing, since the process stood still; in time it is passed over", () =>
+  it.effect("an address whose time limit was noticed late, because the process was stopped, decides nothing; otherwise the next is tried", () =>
     Effect.gen(function*() {
       for (const [late, verdict] of [[1000, "connection connect_failed"], [1001, "ChallengePostponed"]] as const) {
         const zone = { "a.example": ["192.0.2.1", "192.0.2.2"] }
@@ -261,7 +261,7 @@ describe("addresses", () => {
       }
     }))
 
-  it.effect("ten addresses, first dead: the second within the budget", () =>
+  it.effect("ten addresses, the first unreachable: the second is tried within the time limit", () =>
     Effect.gen(function*() {
       const fiber = yield* Effect.forkChild(attempt({
         zone: { "a.example": ten },
@@ -273,7 +273,7 @@ describe("addresses", () => {
       assert.strictEqual(fieldsOf("challenge_http_01_matched")[0]?.["elapsed_ms"], 1250)
     }))
 
-  it.effect("ten addresses, all dead: at most 4 tried within the budget, IPv6 first", () =>
+  it.effect("ten addresses, all unreachable: at most 4 are tried within the time limit, IPv6 first", () =>
     Effect.gen(function*() {
       const fiber = yield* Effect.forkChild(attempt({ zone: { "a.example": ten }, script: deaf }))
       yield* TestClock.adjust(5000)
@@ -283,7 +283,7 @@ describe("addresses", () => {
       assert.deepStrictEqual(requests.map(({ connectMillis }) => connectMillis), [1250, 1250, 1250, undefined])
     }))
 
-  it.effect("time an address leaves over goes to the next ones", () =>
+  it.effect("the time that an address does not need is given to the next ones", () =>
     Effect.gen(function*() {
       const { fieldsOf, requests, verdict } = yield* attempt({
         zone: { "a.example": ["2001:db8::1", "192.0.2.1", "192.0.2.2"] },
@@ -296,7 +296,7 @@ describe("addresses", () => {
       assert.deepStrictEqual(requests.map(({ connectMillis }) => connectMillis), [1666, 2500, undefined])
     }))
 
-  it.effect("the first established connection is final", () =>
+  it.effect("the first established connection decides", () =>
     Effect.gen(function*() {
       const zone = { "a.example": ["2001:db8::1", "192.0.2.1"] }
       const rows = [
@@ -311,7 +311,7 @@ describe("addresses", () => {
     }))
 })
 
-describe("redirect to ...: connection, nothing dialled", () => {
+describe("redirect to ...: connection, no connection is opened", () => {
   const rows: Record<string, string | undefined> = {
     "another port": "http://a.example:8080/",
     "another port over https": "https://a.example:8443/",
@@ -361,7 +361,7 @@ describe("redirect to ...: connection, nothing dialled", () => {
   }
 
   it.effect(
-    "anything at all: what is denied is not dialled, nor another port, and there is a verdict",
+    "any answers: there is no connection to a denied address or another port, and there is a verdict",
     () =>
       Effect.gen(function*() {
         const pieces = fc.oneof(
@@ -566,7 +566,7 @@ describe("redirect to ...: followed", () => {
       ])
     }))
 
-  it.effect("a name, resolved and checked anew at every hop", () =>
+  it.effect("a name is resolved and checked again at every redirect", () =>
     Effect.gen(function*() {
       const { dialled, verdict } = yield* attempt({
         zone: { "a.example": ["192.0.2.1"], "b.example": ["169.254.169.254", "192.0.2.2"] },
@@ -637,7 +637,7 @@ describe("bodies", () => {
       ])
     }))
 
-  it.effect("a preview is cut and holds neither token nor key authorization", () =>
+  it.effect("a quoted body is shortened and contains neither token nor key authorization", () =>
     Effect.gen(function*() {
       const content = `${keyAuthorization} and ${token}.other ${"x".repeat(4000)}`
       const { fieldsOf, records } = yield* attempt({ script: () => Effect.succeed(body(content)) })
@@ -649,7 +649,7 @@ describe("bodies", () => {
 })
 
 describe("time", () => {
-  it.effect("one byte a second, endless: failure within challenge.timeout_ms, and the request is ended", () =>
+  it.effect("one byte a second without an end: failure within challenge.timeout_ms, and the request is ended", () =>
     Effect.gen(function*() {
       const ended = yield* Ref.make(false)
       const fiber = yield* Effect.forkChild(
@@ -667,7 +667,7 @@ describe("time", () => {
       ])
     }))
 
-  it.effect("hops share one budget", () =>
+  it.effect("all redirects share one time limit", () =>
     Effect.gen(function*() {
       const slow: Script = ({ path: at }) => Effect.delay(Effect.succeed(redirect(`${at}x`)), 2000)
       const fiber = yield* Effect.forkChild(attempt({ script: slow }))
@@ -676,7 +676,7 @@ describe("time", () => {
       assert.deepStrictEqual([verdict, requests.length], ["connection timeout", 3])
     }))
 
-  it.effect("a name server that says nothing: failure within challenge.timeout_ms", () =>
+  it.effect("a name server that does not answer: failure within challenge.timeout_ms", () =>
     Effect.gen(function*() {
       const resolver = Layer.succeed(Resolver, { ...unasked, addresses: () => Effect.never })
       const fiber = yield* Effect.forkChild(attempt({ resolver }))
@@ -684,7 +684,7 @@ describe("time", () => {
       assert.strictEqual((yield* Fiber.join(fiber)).verdict, "connection timeout")
     }))
 
-  it.effect("a job cut short leaves no verdict", () =>
+  it.effect("an interrupted job leaves no verdict", () =>
     Effect.gen(function*() {
       const fiber = yield* Effect.forkChild(attempt({ script: () => Effect.never }))
       yield* Effect.yieldNow
@@ -693,7 +693,7 @@ describe("time", () => {
     }))
 })
 
-it.effect("the double decides by its script", () =>
+it.effect("the simulated validator decides by its script", () =>
   Effect.gen(function*() {
     const validator = yield* Validator
     yield* validator.validate({

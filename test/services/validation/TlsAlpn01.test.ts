@@ -97,8 +97,8 @@ const attempt = (world: World = {}) =>
     return { ...outcome, requests, dialled: requests.map(({ address }): string => address) }
   })
 
-describe("the handshake asked for", () => {
-  it.effect("names the identifier and acme-tls/1 alone, on the configured port", () =>
+describe("the handshake", () => {
+  it.effect("requests only the identifier and acme-tls/1, on the configured port", () =>
     Effect.gen(function*() {
       const { records, requests, verdict } = yield* attempt({ challenge: { tls_alpn_01: { port: 5001 } } })
       assert.strictEqual(verdict, "valid")
@@ -112,18 +112,18 @@ describe("the handshake asked for", () => {
 
   const answers: Record<string, readonly [string, ReturnType<Script>]> = {
     "http/1.1 chosen": ["tls alpn_refused", Effect.succeed({ ...right, protocol: "http/1.1" })],
-    "acme-tls/1 in other case": ["tls alpn_refused", Effect.succeed({ ...right, protocol: "ACME-TLS/1" })],
+    "acme-tls/1 in upper case": ["tls alpn_refused", Effect.succeed({ ...right, protocol: "ACME-TLS/1" })],
     "no ALPN": ["tls alpn_refused", Effect.succeed({ ...right, protocol: undefined })],
     "no ALPN and no certificate": ["tls alpn_refused", Effect.succeed({ protocol: undefined, certificate: undefined })],
     "no certificate": ["incorrectResponse certificate_absent", Effect.succeed({ ...right, certificate: undefined })],
-    "a certificate that is none": [
+    "a certificate that cannot be read": [
       "incorrectResponse certificate_undecodable",
       Effect.succeed({ ...right, certificate: Buffer.from(keyAuthorization) })
     ],
     "a handshake that fails": ["tls handshake_failed", new TlsFailed({ detail: "alert" })]
   }
   for (const [row, [expected, answer]] of Object.entries(answers)) {
-    it.effect(`${row}: ${expected.split(" ")[0]}, told to the log without the key authorization`, () =>
+    it.effect(`${row}: ${expected.split(" ")[0]}, and the log does not contain the key authorization`, () =>
       Effect.gen(function*() {
         const { records, verdict } = yield* attempt({ script: () => answer })
         assert.strictEqual(verdict, expected)
@@ -136,7 +136,7 @@ describe("the handshake asked for", () => {
       }))
   }
 
-  it.effect("what a server says is cut before it is written down", () =>
+  it.effect("the text of a server is shortened before it is logged", () =>
     Effect.gen(function*() {
       const { records } = yield* attempt({ script: () => new TlsFailed({ detail: "x".repeat(10_000) }) })
       assert.lengthOf(String(records.at(-1)?.fields["error"]), 500)
@@ -144,7 +144,7 @@ describe("the handshake asked for", () => {
 })
 
 describe("addresses", () => {
-  it.effect("name resolving to a denied range, its mapped, NAT64 or 6to4 form: connection, never dialled", () =>
+  it.effect("name that resolves to a denied address, or its mapped, NAT64 or 6to4 form: connection, no connection is opened", () =>
     Effect.gen(function*() {
       for (const address of ["169.254.169.254", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::1"]) {
         const { dialled, events, verdict } = yield* attempt({ zone: { [name]: [address] } })
@@ -153,7 +153,7 @@ describe("addresses", () => {
       }
     }))
 
-  it.effect("a mix of denied and allowed: denied ones never dialled", () =>
+  it.effect("a mix of denied and allowed addresses: no connection to denied ones", () =>
     Effect.gen(function*() {
       const zone = { [name]: ["fe80::1", "169.254.169.254", "192.0.2.1"] }
       const { dialled, verdict } = yield* attempt({ zone })
@@ -172,7 +172,7 @@ describe("addresses", () => {
   const ten = [...Array.makeBy(5, (n) => `192.0.2.${n}`), ...Array.makeBy(5, (n) => `2001:db8::${n + 1}`)]
   const four = ["2001:db8::1", "2001:db8::2", "2001:db8::3", "192.0.2.0"]
 
-  it.effect("ten addresses, none taking connections: four tried, IPv6 first", () =>
+  it.effect("ten addresses that accept no connections: four are tried, IPv6 first", () =>
     Effect.gen(function*() {
       const refusing = yield* attempt({
         zone: { [name]: ten },
@@ -190,7 +190,7 @@ describe("addresses", () => {
       assert.deepStrictEqual(requests.map(({ connectMillis }) => connectMillis), [1250, 1250, 1250, undefined])
     }))
 
-  it.effect("first one dead: the second is asked", () =>
+  it.effect("the first one is unreachable: the second is tried", () =>
     Effect.gen(function*() {
       const { dialled, verdict } = yield* attempt({
         zone: { [name]: ten },
@@ -200,7 +200,7 @@ describe("addresses", () => {
       assert.deepStrictEqual([verdict, dialled], ["valid", four.slice(0, 2)])
     }))
 
-  it.effect("the first established connection is final", () =>
+  it.effect("the first established connection decides", () =>
     Effect.gen(function*() {
       const rows: ReadonlyArray<readonly [string, ReturnType<Script>]> = [
         ["tls handshake_failed", new TlsFailed({ detail: "reset" })],
@@ -217,7 +217,7 @@ describe("addresses", () => {
     }))
 })
 
-it.effect("stalled handshake: failure within challenge.timeout_ms, and it is ended", () =>
+it.effect("handshake without progress: failure within challenge.timeout_ms, and it is ended", () =>
   Effect.gen(function*() {
     let ended = false
     const script = () => Effect.onInterrupt(Effect.never, () => Effect.sync(() => ended = true))
@@ -326,7 +326,7 @@ describe("over the network", () => {
       assert.strictEqual(yield* asking(port), "tls handshake_failed")
     }))
 
-  it.live("resumption offered: never resumed", () =>
+  it.live("a server that offers resumption: the session is never resumed", () =>
     Effect.gen(function*() {
       const { handshakes, port, shown } = yield* alpnResponder({ [name]: { key: ecKey, der: certificate() } })
       assert.strictEqual(yield* asking(port), "valid")
@@ -335,21 +335,21 @@ describe("over the network", () => {
       assert.notInclude(handshakes.map(({ resumed }) => resumed), true)
     }))
 
-  it.live("stalled handshake: connection, and it is closed", () =>
+  it.live("handshake without progress: connection, and it is closed", () =>
     Effect.gen(function*() {
       const responder = yield* alpnResponder({}, { hold: new Promise(() => {}) })
       assert.strictEqual(yield* asking(responder.port, { timeout_ms: 300 }), "connection timeout")
       yield* Effect.promise(() => responder.closed)
     }))
 
-  it.live("denied: not connected to", () =>
+  it.live("denied address: there is no connection", () =>
     Effect.gen(function*() {
       const { offers, port } = yield* alpnResponder({ [name]: { key: ecKey, der: certificate() } })
       assert.strictEqual(yield* asking(port, { denied_addresses: ["127.0.0.0/8"] }), "connection address_denied")
       assert.deepStrictEqual(offers, [])
     }))
 
-  it.live("a job cut short closes its connection", () =>
+  it.live("an interrupted job closes its connection", () =>
     Effect.gen(function*() {
       const responder = yield* alpnResponder({}, { hold: new Promise(() => {}) })
       const fiber = yield* Effect.forkChild(asking(responder.port))

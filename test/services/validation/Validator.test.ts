@@ -61,7 +61,7 @@ const validate = (port: number, overrides: Partial<ChallengePolicy & ChallengePo
   })
 
 describe("over the network", () => {
-  it.live("right body: valid", () =>
+  it.live("the correct body: valid", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) => socket.end(ok(`${keyAuthorization}\n`)))
       assert.strictEqual(yield* validate(server.port), "valid")
@@ -71,7 +71,7 @@ describe("over the network", () => {
       )
     }))
 
-  it.live("https with expired certificate: followed", () =>
+  it.live("https with an expired certificate: followed", () =>
     Effect.gen(function*() {
       const tls = yield* rawServer((socket) => socket.end(ok(keyAuthorization)), { tls: expired })
       const server = yield* rawServer((socket) =>
@@ -81,7 +81,7 @@ describe("over the network", () => {
       assert.deepStrictEqual(tls.serverNames, ["a.example"])
     }))
 
-  it.live("compressed: unauthorized", () =>
+  it.live("a compressed body: unauthorized", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) =>
         socket.end(ok(gzipSync(keyAuthorization), "Content-Encoding: gzip\r\n"))
@@ -98,7 +98,7 @@ describe("over the network", () => {
       assert.strictEqual(yield* validate(server.port), "unauthorized body_too_large: more than 64 bytes")
     }))
 
-  it.live("denied: not connected to", () =>
+  it.live("denied address: there is no connection", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) => socket.end(ok(keyAuthorization)))
       assert.strictEqual(
@@ -108,7 +108,7 @@ describe("over the network", () => {
       assert.deepStrictEqual(server.received, [])
     }))
 
-  it.live("a server that stalls: failure within challenge.timeout_ms, and its connection is closed", () =>
+  it.live("a server that makes no progress: failure within challenge.timeout_ms, and its connection is closed", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 16\r\n\r\ntoken"))
       assert.strictEqual(
@@ -118,7 +118,7 @@ describe("over the network", () => {
       yield* Effect.promise(() => server.closed)
     }))
 
-  it.live("a job cut short closes its connection", () =>
+  it.live("an interrupted job closes its connection", () =>
     Effect.gen(function*() {
       const server = yield* rawServer(() => {})
       const fiber = yield* Effect.forkChild(validate(server.port))
@@ -142,7 +142,7 @@ describe("a check without a verdict in time", () => {
     return { clock, moved }
   })
 
-  it.live("is refused, whatever the clock does; where the process stood still, it is postponed", () =>
+  it.live("is refused, whatever the clock does; if the process was stopped, the check is postponed", () =>
     Effect.gen(function*() {
       for (
         const [by, verdict] of [

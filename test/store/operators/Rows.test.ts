@@ -18,7 +18,7 @@ const second = { limit: 1, offset: 1 }
 describe.each(databases)("rows of operators on $name", (backend) => {
   const { database, test } = useStore(backend)
 
-  test("are found by what names them, and with the second factor of their operator", () =>
+  test("are found by their names, together with the second factor of their operator", () =>
     Effect.gen(function*() {
       yield* person(ann, "ann")
       yield* person(ben, "ben")
@@ -46,7 +46,7 @@ describe.each(databases)("rows of operators on $name", (backend) => {
       }
     }))
 
-  test("are listed a page at a time, the newest first", () =>
+  test("are listed in pages, newest first", () =>
     Effect.gen(function*() {
       yield* person(ann, "ann")
       yield* person(ben, "ben")
@@ -78,7 +78,7 @@ describe.each(databases)("rows of operators on $name", (backend) => {
       assert.strictEqual(sessions.nameOf({ tokenHash: "0123456789abcdef0" }), "0123456789abcdef")
     }))
 
-  test("of operators are listed by name, by their status, and by the role that they are read as", () =>
+  test("of operators are listed by name, by status, and by effective role", () =>
     Effect.gen(function*() {
       for (const [at, username] of ["eve", "dan", "cem", "ben", "ann"].entries()) yield* person(idOf(at), username)
       yield* sql("UPDATE admin_users SET role = NULL WHERE username = 'ann'")
@@ -106,7 +106,7 @@ describe.each(databases)("rows of operators on $name", (backend) => {
     }))
 
   if (backend.dialect === "postgres") {
-    test("are held until the transaction ends, those of all active admins or that of one operator", () =>
+    test("are locked until the transaction ends, those of all active admins or that of one operator", () =>
       Effect.gen(function*() {
         const elsewhere = yield* database.another
         const text = "SELECT username FROM admin_users ORDER BY username FOR UPDATE SKIP LOCKED"
@@ -131,7 +131,7 @@ describe.each(databases)("rows of operators on $name", (backend) => {
       }))
   }
 
-  test("have what was written, and the time of it", () =>
+  test("contain the written values and their time", () =>
     Effect.gen(function*() {
       yield* person(ann, "ann")
       const facts = (columns: string, table = "admin_users") => column(`SELECT ${columns} FROM ${table}`)

@@ -21,7 +21,7 @@ import { useStore } from "../../support/UseTests.ts"
 describe.each(databases)("statements about operators on $name", (backend) => {
   const { test } = useStore(backend)
 
-  test("give an attempt back to its own window, and never more than there were", () =>
+  test("subtract an attempt from its own window, and never more than were counted", () =>
     Effect.gen(function*() {
       const of = { key: "192.0.2.1", most: 2, windowSeconds: 100 }
       const first = yield* attempts.take({ ...of, now: 100 })
@@ -36,7 +36,7 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       assert.deepStrictEqual(yield* column("SELECT attempts FROM login_attempts"), ["0"])
     }))
 
-  test("count under one key alone, up to the most", () =>
+  test("count under one key only, up to the maximum", () =>
     Effect.gen(function*() {
       const of = { key: "a", most: 2, windowSeconds: 100, now: 100 }
       const first = yield* attempts.take(of)
@@ -53,7 +53,7 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       assert.deepStrictEqual(yield* left, ["a2", "b0", "c1"])
     }))
 
-  test("stamp the use of a token once, and of a session", () =>
+  test("store the time of use of a token once, and of a session", () =>
     Effect.gen(function*() {
       yield* person(ann, "ann")
       yield* apiTokens.insert({ ...token, now: 1, expiresAt: 1000 })
@@ -88,7 +88,7 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       ])
     }))
 
-  test("move the times of a token only where it was made in a time to come", () =>
+  test("correct the times of a token only if they are in the future", () =>
     Effect.gen(function*() {
       yield* person(ann, "ann")
       yield* apiTokens.insert({ ...token, now: 100, expiresAt: 1000 })
@@ -100,7 +100,7 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       assert.deepStrictEqual(yield* times, ["50 950", "100 1000"])
     }))
 
-  test("change the factor that they were decided by, of somebody who is active, and claim a step once", () =>
+  test("change the factor that the decision was based on, only for an active operator, and use a step once", () =>
     Effect.gen(function*() {
       yield* person(ann, "ann")
       yield* person(ben, "ben")
@@ -145,7 +145,7 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       assert.isFalse(is(yield* factors.confirm(confirm)))
     }))
 
-  test("use a recovery code once, and of its own operator", () =>
+  test("use a recovery code once, and only for its own operator", () =>
     Effect.gen(function*() {
       yield* person(ann, "ann")
       yield* person(ben, "ben")
@@ -161,7 +161,7 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       assert.strictEqual(yield* codes.remaining(ben), 1)
     }))
 
-  test("end sessions of the state and the operator that are meant, and count codes of pending ones", () =>
+  test("end sessions of the given state and operator, and count codes of pending ones", () =>
     Effect.gen(function*() {
       yield* person(ann, "ann")
       yield* person(ben, "ben")
@@ -193,7 +193,7 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       assert.strictEqual(yield* sessions.endEvery, 2)
     }))
 
-  test("sweep what ends between two times, so many at once", () =>
+  test("sweep what expires between two times, a limited number at once", () =>
     Effect.gen(function*() {
       yield* person(ann, "ann")
       for (const name of ["a", "b", "c"]) yield* session(name, "active")
@@ -220,7 +220,7 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       assert.deepStrictEqual(yield* column("SELECT key FROM login_attempts"), ["501"])
     }))
 
-  test("count failures in a row, which wait longer and longer, whoever asks at the same time", () =>
+  test("count failures in a row with growing waits, also for simultaneous attempts", () =>
     Effect.gen(function*() {
       let now = 1000
       const take = (most = 50) => Effect.suspend(() => failures.take({ key: "k", most, now }))
@@ -249,7 +249,7 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       assert.isUndefined(yield* take(10))
     }))
 
-  test("count a failure of a clock that is ahead like one of now, where nobody waits", () =>
+  test("count a failure from a clock that is ahead like one of now, if nobody has to wait", () =>
     Effect.gen(function*() {
       const take = (now: number) => failures.take({ key: "k", most: 50, now })
       for (let count = 1; count <= 11; count++) assert.strictEqual(yield* take(count % 2 === 0 ? 9000 : 1000), count)
@@ -260,7 +260,7 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       assert.deepStrictEqual(yield* column("SELECT key FROM login_failures ORDER BY key"), ["501", "k"])
     }))
 
-  test("list and count sessions that neither have ended nor were idle", () =>
+  test("list and count sessions that have neither expired nor become idle", () =>
     Effect.gen(function*() {
       yield* person(ann, "ann")
       yield* session("s", "active")
@@ -284,7 +284,7 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       }
     }))
 
-  test("hold on to an operator as they were looked at, and say when nothing was changed", () =>
+  test("lock an operator in the state that was read, and report if nothing was changed", () =>
     Effect.gen(function*() {
       assert.isTrue(is(yield* person(ann, "ann")))
       assert.isFalse(is(yield* person(ben, "ann")))
@@ -312,7 +312,7 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       assert.lengthOf(yield* users.lockAdmins, 0)
     }))
 
-  test("change one operator, and nobody else", () =>
+  test("change one operator and no other", () =>
     Effect.gen(function*() {
       yield* person(ann, "ann")
       yield* person(ben, "ben")

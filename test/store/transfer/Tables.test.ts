@@ -36,7 +36,7 @@ describe.each(databases)("the list of tables, $name", (backend) => {
   const database = useDatabase(backend)
   const { [backend.dialect]: text } = texts
 
-  it.effect("has every table but the schema's own history, no other, and each once", () =>
+  it.effect("contains every table except the schema history, no other, and each once", () =>
     database.use(Effect.gen(function*() {
       const there = (yield* column(text.tables)).filter((name) => name !== "schema_migrations")
       assert.deepStrictEqual(tables.map(({ name }) => name).sort(), [...there].sort())
@@ -57,7 +57,7 @@ describe.each(databases)("the list of tables, $name", (backend) => {
       }))
   )
 
-  it.effect("has those first which others refer to, and knows which are numbered", () =>
+  it.effect("lists referenced tables first, and knows which tables have numbers", () =>
     database.use(Effect.gen(function*() {
       const order = tables.map(({ name }) => name)
       for (const name of order) {

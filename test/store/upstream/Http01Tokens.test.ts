@@ -15,7 +15,7 @@ describe.each(databases)("tokens of the relay on $name", (backend) => {
     http01Tokens.put({ token, keyAuthorization, now: 100, expiresAt })
   const left = column("SELECT token FROM http01_tokens ORDER BY token")
 
-  test("are found by their very text, until they expire", () =>
+  test("are found by their exact text, until they expire", () =>
     Effect.gen(function*() {
       yield* put("token", 200)
       assert.strictEqual(yield* http01Tokens.find("token", 100), "token.thumbprint")
@@ -26,7 +26,7 @@ describe.each(databases)("tokens of the relay on $name", (backend) => {
       }
     }))
 
-  test("put down again last as long and say what they were last given", () =>
+  test("that are stored again get the new expiry and the new value", () =>
     Effect.gen(function*() {
       yield* put("token", 200)
       yield* put("token", 300, "token.other")
@@ -34,7 +34,7 @@ describe.each(databases)("tokens of the relay on $name", (backend) => {
       assert.deepStrictEqual(yield* left, ["token"])
     }))
 
-  test("are forgotten one by one", () =>
+  test("are deleted one by one", () =>
     Effect.gen(function*() {
       yield* put("a", 200)
       yield* put("b", 200)
@@ -43,7 +43,7 @@ describe.each(databases)("tokens of the relay on $name", (backend) => {
       assert.deepStrictEqual(yield* left, ["b"])
     }))
 
-  test("are swept once they have expired, so many at a time, the longest expired first", () =>
+  test("are swept after their expiry, a limited number at once, the oldest first", () =>
     Effect.gen(function*() {
       for (const [token, expiresAt] of [["a", 130], ["b", 110], ["c", 120], ["d", 131]] as const) {
         yield* put(token, expiresAt)
@@ -56,7 +56,7 @@ describe.each(databases)("tokens of the relay on $name", (backend) => {
       assert.strictEqual(yield* http01Tokens.sweep(130, 2), 0)
     }))
 
-  test("are answered for by the text of a path that can be one, and by no other", () =>
+  test("are found only by the text of a path that can contain one", () =>
     Effect.gen(function*() {
       const longest = "x".repeat(512)
       for (const token of ["a-_Z0", longest, `${longest}x`, "a.b", "a b", "é"]) yield* put(token, 200)

@@ -49,7 +49,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       now
     })
 
-  test("begin as processing, with the CSR and the facts of the request, and nothing known of the upstream", () =>
+  test("begin as processing, with the CSR and the data of the request, and without data of the upstream", () =>
     Effect.gen(function*() {
       const orderId = yield* inserted
       const found = yield* upstreamOrders.find(orderId)
@@ -70,7 +70,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       assert.deepStrictEqual((yield* stamps(orderId)).times, [100, 100])
     }))
 
-  test("have no facts where the request had none", () =>
+  test("have no such data if the request had none", () =>
     Effect.gen(function*() {
       const orderId = yield* newOrder
       yield* upstreamOrders.insert({ orderId, csr, client: {}, now: 100 })
@@ -79,7 +79,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       assert.deepStrictEqual([clientIp, clientPtr, userAgent, requestId], Array(4).fill(undefined))
     }))
 
-  test("are one for each order, of an order there is, and go with it", () =>
+  test("exist once for each existing order, and are deleted with it", () =>
     Effect.gen(function*() {
       const orderId = yield* inserted
       const again = upstreamOrders.insert({ orderId, csr: Buffer.from("other"), client: {}, now: 200 })
@@ -92,7 +92,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM upstream_orders"), 0)
     }))
 
-  test("start once: later attempts are told of the first one's time; an ended row does not start", () =>
+  test("start once: later attempts get the time of the first one; an ended row does not start", () =>
     Effect.gen(function*() {
       const orderId = yield* inserted
       assert.strictEqual(yield* upstreamOrders.start(orderId, 110), 110)
@@ -108,7 +108,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       }
     }))
 
-  test("keep the first order the upstream has opened, whatever is opened after it", () =>
+  test("keep the first order that the upstream has opened, whatever is opened later", () =>
     Effect.gen(function*() {
       const orderId = yield* inserted
       const other = yield* inserted
@@ -122,7 +122,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       assert.isUndefined((yield* upstreamOrders.find(other))?.orderUrl)
     }))
 
-  test("keep how often an order was asked for, and when last, until it is known where it is", () =>
+  test("count the requests for an order, with the last time, until the URL of the order is known", () =>
     Effect.gen(function*() {
       const orderId = yield* inserted
       const asked = (asks: number, now: number) => upstreamOrders.asked({ orderId, asks, now })
@@ -140,7 +140,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       assert.strictEqual((yield* upstreamOrders.find(ended))?.asks, 0)
     }))
 
-  test("keep where an order is, of whose answer nothing else could be read", () =>
+  test("store the URL of an order even if the rest of the answer could not be read", () =>
     Effect.gen(function*() {
       const orderId = yield* inserted
       const orderUrl = "https://ca.example/order/1"
@@ -148,7 +148,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       assert.deepInclude(yield* upstreamOrders.find(orderId), { orderUrl, finalizeUrl: undefined })
     }))
 
-  test("keep no order of the upstream that another one has, unless that has failed", () =>
+  test("do not store an upstream order that another row has, unless that row has failed", () =>
     Effect.gen(function*() {
       for (const [index, status] of statuses.entries()) {
         if (status === "invalid") continue
@@ -168,7 +168,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       assert.strictEqual((yield* upstreamOrders.find(next))?.orderUrl, "https://ca.example/order/30")
     }))
 
-  test("written by two at once, one order of the upstream is one's", () =>
+  test("allow only one of two simultaneous writers to store the same upstream order", () =>
     Effect.gen(function*() {
       const other = yield* database.another
       for (let round = 0; round < 10; round++) {
@@ -189,7 +189,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       }
     }))
 
-  test("keep where the certificate is, the latest word for it", () =>
+  test("store the URL of the certificate, and the latest value replaces it", () =>
     Effect.gen(function*() {
       const orderId = yield* inserted
       const other = yield* inserted
@@ -202,7 +202,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       assert.isUndefined((yield* upstreamOrders.find(other))?.certificateUrl)
     }))
 
-  test("end from processing alone, for good, and no other with them", () =>
+  test("end only from processing, permanently, and without a change of others", () =>
     Effect.gen(function*() {
       const bystander = yield* inserted
       for (const from of statuses) {
@@ -222,7 +222,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       assert.deepInclude(yield* stamps(bystander), { status: "processing", error: null })
     }))
 
-  test("keep 2000 characters of what the upstream said, and nothing where it said nothing", () =>
+  test("store 2000 characters of the upstream's text, and nothing if there was none", () =>
     Effect.gen(function*() {
       for (
         const [error, kept] of [
@@ -237,7 +237,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       }
     }))
 
-  test("say which of some orders of the upstream are somebody's, in any status", () =>
+  test("report which of some upstream orders belong to a row, in any status", () =>
     Effect.gen(function*() {
       for (const [index, status] of statuses.entries()) {
         const orderId = yield* inserted

@@ -43,7 +43,7 @@ describe.each(databases)("members of requests, on $name", (backend) => {
     return yield* (yield* surface).handle(posted(target, signed(key, members, payload)))
   })
 
-  test("of newAccount are absent however they say it", () =>
+  test("of newAccount count as absent if they are null or empty", () =>
     Effect.gen(function*() {
       for (const member of ["contact", "termsOfServiceAgreed", "onlyReturnExisting", "externalAccountBinding"]) {
         for (const value of none) {
@@ -54,7 +54,7 @@ describe.each(databases)("members of requests, on $name", (backend) => {
       }
     }))
 
-  test("of an account leave it as it is, and an empty list clears the contacts", ({ kid, send }) =>
+  test("of an account, if absent, leave the account unchanged, and an empty list clears the contacts", ({ kid, send }) =>
     Effect.gen(function*() {
       const contact = ["mailto:a@b.example"]
       assert.deepInclude(objectOf(yield* send(kid, { contact })), { contact })
@@ -67,7 +67,7 @@ describe.each(databases)("members of requests, on $name", (backend) => {
       assert.notProperty(bodyOf(yield* send(kid, { contact: [], status: null })), "contact")
     }))
 
-  test("of newOrder are absent however they say it", ({ send }) =>
+  test("of newOrder count as absent if they are null or empty", ({ send }) =>
     Effect.gen(function*() {
       const members = ["notBefore", "notAfter", "replaces", "profile"]
       for (const value of none) {
@@ -80,7 +80,7 @@ describe.each(databases)("members of requests, on $name", (backend) => {
       }
     }))
 
-  test("that are wrong are named, and nothing is written", ({ kid, send }) =>
+  test("with wrong values are named, and nothing is written", ({ kid, send }) =>
     Effect.gen(function*() {
       const orders = count("SELECT count(*) FROM orders")
       const before = yield* orders
@@ -104,7 +104,7 @@ describe.each(databases)("members of requests, on $name", (backend) => {
       assert.strictEqual(yield* orders, before)
     }))
 
-  test("that have to be there are missing where they are absent", ({ send }) =>
+  test("that are required are reported as missing if they are null or empty", ({ send }) =>
     Effect.gen(function*() {
       const placed = bodyOf(yield* send(newOrder, { identifiers })) as unknown as { authorizations: Array<string> }
       const [authz = ""] = placed.authorizations
@@ -124,7 +124,7 @@ describe.each(databases)("members of requests, on $name", (backend) => {
       }
     }))
 
-  test("of a header are absent however they say it, and crit only when it is not there", () =>
+  test("of a header count as absent if they are null or empty, except crit, which may only be left out", () =>
     Effect.gen(function*() {
       for (const kid of [null, ""]) {
         assert.strictEqual((yield* newAccount({}, { kid })).status, 201, shown(kid))
@@ -141,7 +141,7 @@ describe.each(databases)("members of requests, on $name", (backend) => {
       assert.strictEqual((yield* (yield* surface).handle(posted(target, body))).status, 201)
     }))
 
-  test("of a contact: blanks around scheme and address are no part of it", () =>
+  test("of a contact: blanks around scheme and address are removed", () =>
     Effect.gen(function*() {
       const contact = ["mailto:ops@example.org"]
       for (const given of ["mailto: ops@example.org", "mailto:ops@example.org ", "  MAILTO:  ops@example.org  "]) {
@@ -163,7 +163,7 @@ describe.each(databases)("members of requests, on $name", (backend) => {
 describe.each(databases)("the reason of a revocation, on $name", (backend) => {
   const { test } = useOwnCa(backend)
 
-  test("is none however an encoder says it", () =>
+  test("counts as absent in every form that encoders use", () =>
     Effect.gen(function*() {
       const app = yield* surface
       const { key, kid, send } = yield* newClient(app)

@@ -48,7 +48,7 @@ describe.each(databases)("keys of accounts, on $name", (backend) => {
     )
 
   for (const [alg, make] of kinds) {
-    test(`of ${alg} sign where the profile takes them, roll over and have the thumbprint of RFC 7638`, () =>
+    test(`of ${alg} sign if the profile accepts them, can be rolled over and have the thumbprint of RFC 7638`, () =>
       Effect.gen(function*() {
         const app = yield* surface
         const key = acmeKey(make())
@@ -75,7 +75,7 @@ describe.each(databases)("keys of accounts, on $name", (backend) => {
       }))
   }
 
-  test("of other kinds than ES256 and RS256 are refused by default, for accounts and their next keys", () =>
+  test("of other types than ES256 and RS256 are refused by default, both for accounts and in a rollover", () =>
     Effect.gen(function*() {
       const app = yield* surface
       for (const [alg, make] of kinds.slice(2)) {
@@ -95,7 +95,7 @@ describe.each(databases)("keys of accounts, on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM accounts"), kinds.length - 2)
     }))
 
-  test("that the profile takes no more are told so, and those of the wrong form are none", () =>
+  test("that the profile no longer accepts are refused with the accepted ones, and a malformed key is refused as malformed", () =>
     Effect.gen(function*() {
       const [, , , , [, ed] = []] = kinds
       const key = acmeKey(ed?.())

@@ -60,7 +60,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
       return nonce
     })
 
-  test("newNonce answers HEAD 200 and GET 204, each with another nonce", () =>
+  test("newNonce answers HEAD with 200 and GET with 204, each with a different nonce", () =>
     Effect.gen(function*() {
       const answers = yield* Effect.forEach(["HEAD", "GET", "HEAD", "GET"], (method) => get(at("/newNonce"), method))
       assert.deepStrictEqual(answers.map(({ status }) => status), [200, 204, 200, 204])
@@ -69,7 +69,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
       for (const answer of answers) assert.notProperty(answer, "body")
     }))
 
-  test("the directory links to nothing and has no nonce, and names what is served and configured", () =>
+  test("the directory has no nonce and no Link header, and contains the URLs and settings of the profile", () =>
     Effect.gen(function*() {
       for (const method of ["GET", "HEAD"]) {
         const answer = yield* get(at("/directory"), method)
@@ -85,7 +85,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
       }
     }))
 
-  test("the directory is not sent again to who has it", () =>
+  test("the directory is not sent again to a client that has the current one", () =>
     Effect.gen(function*() {
       const tag = headerOf(yield* get(at("/directory")), "etag")
       assert.match(tag, /^"[\w-]{22}"$/)
@@ -111,7 +111,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
       assert.strictEqual(signedRead.status, 200, "a signed request is answered in full")
     }))
 
-  test("another method is 405 and says which it takes", () =>
+  test("another method is answered 405 with the methods that the route accepts", () =>
     Effect.gen(function*() {
       const takes: ReadonlyArray<readonly [target: string, allow: string, methods: ReadonlyArray<string>]> = [
         [at("/directory"), "GET, HEAD, POST", ["PUT", "DELETE", "OPTIONS", "post"]],
@@ -137,7 +137,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
       problem(yield* handle(requestOf("GET", at("/newOrder"), { headers })), 405, "malformed")
     }))
 
-  test("paths are taken as they stand: nothing is decoded, folded or normalised", () =>
+  test("paths are compared exactly: nothing is decoded, folded or normalised", () =>
     Effect.gen(function*() {
       const app = yield* surface
       const kid = yield* register(app, key)
@@ -196,7 +196,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
       }
     }))
 
-  test("health and the root stand outside every profile", () =>
+  test("health and the root belong to no profile", () =>
     Effect.gen(function*() {
       yield* sql("ALTER TABLE nonces RENAME TO away")
       const none = yield* surfaceOf(config, 0)
@@ -209,7 +209,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
       ])
     }))
 
-  test("a POST without the media type is 415, its body unread; case and parameters of it do not matter", () =>
+  test("a POST without the media type is answered 415, and its body is not read; case and parameters do not matter", () =>
     Effect.gen(function*() {
       const unread = Effect.die("the body was read")
       const types = ["", "application/json", "text/plain", "application/jose+jsonx", "xapplication/jose+json", "a, b"]
@@ -232,7 +232,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
       }
     }))
 
-  test("every POST answer has a nonce of its own and the index", () =>
+  test("every answer to a POST has a new nonce and a link to the directory", () =>
     Effect.gen(function*() {
       const app = yield* surface
       const kid = yield* register(app, key)
@@ -273,7 +273,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
       assert.notProperty(late.headers, "replay-nonce")
     }))
 
-  test("without a nonce to give, errors go out without one and newNonce is no success", () =>
+  test("if no nonce is available, errors are sent without one and newNonce fails", () =>
     Effect.gen(function*() {
       yield* sql("ALTER TABLE nonces RENAME TO away")
       const answers = yield* Effect.all([
@@ -291,7 +291,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
       }
     }))
 
-  test("a storage failure is a 500 that tells nothing of it, a defect one that the log has", () =>
+  test("a storage failure is a 500 without details, and so is a defect, which is logged", () =>
     Effect.gen(function*() {
       const app = yield* surface
       const kid = yield* register(app, key)
@@ -345,7 +345,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
         return (yield* Fiber.join(asking)).status === 200
       })
 
-    test("the slot comes back after success, failure, defect and interruption", () =>
+    test("the slot is released after success, failure, defect and interruption", () =>
       Effect.gen(function*() {
         const app = yield* surfaceOf(config, 1)
         const kid = yield* register(app, key)
@@ -373,7 +373,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
         assert.isTrue(yield* isFree(app), "after a defect")
       }))
 
-    test("the reverse name of a client is awaited without a slot", () =>
+    test("the look-up of a client's reverse name takes no slot", () =>
       Effect.gen(function*() {
         const app = yield* surfaceOf(config, 1)
         const kid = yield* register(app, key)
@@ -393,7 +393,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
         assert.strictEqual((yield* Fiber.join(slow)).status, 200)
       }))
 
-    test("who finds no slot in time is shed, with a nonce on a POST; a body is awaited without one", () =>
+    test("a request that finds no slot in time is refused, with a nonce for a POST; reading a body takes no slot", () =>
       Effect.gen(function*() {
         const app = yield* surfaceOf(config, 1)
         const kid = yield* register(app, key)
@@ -404,7 +404,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
         yield* Effect.yieldNow
         assert.isTrue(yield* isFree(app), "a slow sender holds no slot")
         const first = yield* byAccount(key, kid, kid.slice(urlOf("").length))
-        yield* freshNonce // After this nonce, further ones are at hand.
+        yield* freshNonce // After this nonce, further ones are prepared.
         const holding = yield* Effect.scoped(Effect.gen(function*() {
           yield* stalled
           const holding = yield* Effect.forkChild(app.handle(first))
@@ -422,7 +422,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
         assert.isTrue(yield* isFree(app))
       }))
 
-    test("who waits is let in when a slot comes back", () =>
+    test("a waiting request proceeds when a slot is released", () =>
       Effect.gen(function*() {
         const app = yield* surfaceOf(config, 1)
         const kid = yield* register(app, key)

@@ -12,7 +12,7 @@ import { useWorld } from "../../support/UseWorld.ts"
 
 const objectOf = <A extends object>({ body }: Answer): A => JSON.parse(String(body)) as A
 
-describe.each(databases)("a client in use, on $name", (backend) => {
+describe.each(databases)("a client that exists in practice, on $name", (backend) => {
   /** A new account, with a function that posts a request and returns the status and the body. */
   const someone = Effect.gen(function*() {
     const app = yield* surfaceOf(configOf(`[challenge]\nenabled = ["http-01", "dns-01", "tls-alpn-01"]\n`))
@@ -21,7 +21,7 @@ describe.each(databases)("a client in use, on $name", (backend) => {
   })
   const { test } = useWorld(backend, { first: () => someone })
 
-  test("sends its whole account back, status and all: the contacts are updated", ({ kid, post }) =>
+  test("may send back its whole account with the status, and the contacts are updated", ({ kid, post }) =>
     Effect.gen(function*() {
       const contact = ["mailto:a@b.example"]
       const answer = yield* post(kid, { status: "valid", contact, termsOfServiceAgreed: true, orders: `${kid}/orders` })
@@ -40,7 +40,7 @@ describe.each(databases)("a client in use, on $name", (backend) => {
       assert.deepInclude(objectOf(yield* post(kid, { status: "deactivated" })), { status: "deactivated", contact })
     }))
 
-  test("sees every challenge of a pending authorization, and of a decided one that which decided it", ({ post }) =>
+  test("sees every challenge of a pending authorization, and of a finished one only the challenge that decided it", ({ post }) =>
     Effect.gen(function*() {
       const placed = yield* post(urlOf(at("/newOrder")), { identifiers: [{ type: "dns", value: "a.example" }] })
       const { authorizations: [url = ""] } = objectOf<OrderBody>(placed)
@@ -57,7 +57,7 @@ describe.each(databases)("a client in use, on $name", (backend) => {
       }
     }))
 
-  test("is told which member of a payload is wrong, and how", ({ kid, post }) =>
+  test("learns which member of a payload is wrong, and why", ({ kid, post }) =>
     Effect.gen(function*() {
       const newOrder = urlOf(at("/newOrder"))
       const revokeCert = urlOf(at("/revokeCert"))
@@ -99,7 +99,7 @@ describe.each(databases)("a client in use, on $name", (backend) => {
       }
     }))
 
-  test("that asks for a certificate profile is refused, with the name it asked for", ({ post }) =>
+  test("that asks for a certificate profile is refused, and the answer contains the name of that profile", ({ post }) =>
     Effect.gen(function*() {
       const identifiers = [{ type: "dns", value: "a.example" }]
       for (const [profile, shown] of [["tlsserver", "tlsserver"], ["default", "default"], [" ", "\\u{20}"]] as const) {
@@ -113,7 +113,7 @@ describe.each(databases)("a client in use, on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM orders"), 0)
     }))
 
-  test("finds meta in the directory, whether or not there is anything in it", () =>
+  test("finds meta in the directory, even if it is empty", () =>
     Effect.gen(function*() {
       for (const [more, meta] of [["", {}], ["[eab]\nenabled = true\n", { externalAccountRequired: true }]] as const) {
         const app = yield* surfaceOf(configOf(more))
@@ -122,7 +122,7 @@ describe.each(databases)("a client in use, on $name", (backend) => {
       }
     }))
 
-  test("is told which contact will not do, and why an order is not finalized", ({ kid, post }) =>
+  test("learns which contact is refused, and why an order is not finalized", ({ kid, post }) =>
     Effect.gen(function*() {
       const good = "mailto:a@b.example"
       const said = (url: string, payload: object) => Effect.map(post(url, payload), (answer) => bodyOf(answer).detail)

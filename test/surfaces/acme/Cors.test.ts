@@ -35,7 +35,7 @@ describe.each(databases)("scripts of other origins, on $name", (backend) => {
     method = "GET"
   ) => Effect.flatMap(listed, (app) => app.handle(requestOf(method, path, from(origin, more))))
 
-  test("that are listed may read every answer of the profiles, with its headers", () =>
+  test("may read every answer of the profiles with its headers, if their origin is listed", () =>
     Effect.gen(function*() {
       const shared = { vary: "Origin", "access-control-allow-origin": tool, "access-control-expose-headers": exposed }
       assert.deepStrictEqual(sharing(yield* get(tool)), shared)
@@ -55,7 +55,7 @@ describe.each(databases)("scripts of other origins, on $name", (backend) => {
       assert.deepStrictEqual(sharing(late), shared)
     }))
 
-  test("are told by OPTIONS what they may send", () =>
+  test("learn by OPTIONS what they may send", () =>
     Effect.gen(function*() {
       const asked = yield* get(tool, at("/newOrder"), asking, "OPTIONS")
       assert.strictEqual(asked.status, 204)
@@ -73,7 +73,7 @@ describe.each(databases)("scripts of other origins, on $name", (backend) => {
       assert.deepStrictEqual(sharing(other), { vary: "Origin" })
     }))
 
-  test("of any other scheme, host or port may not, and a cache is told that it matters", () =>
+  test("may not if scheme, host or port differ, and caches learn that the answer depends on the origin", () =>
     Effect.gen(function*() {
       const others = [
         "http://tool.example.test",
@@ -92,7 +92,7 @@ describe.each(databases)("scripts of other origins, on $name", (backend) => {
       for (const origin of others) assert.deepStrictEqual(sharing(yield* get(origin)), { vary: "Origin" }, origin)
     }))
 
-  test("may all where * is listed", () =>
+  test("may all read if * is listed", () =>
     Effect.gen(function*() {
       const app = yield* surface("\"*\"")
       for (const origin of [tool, "null", "https://evil.example"]) {
@@ -101,7 +101,7 @@ describe.each(databases)("scripts of other origins, on $name", (backend) => {
       }
     }))
 
-  test("get nothing outside of the profiles, and nothing at all by default", () =>
+  test("get no permission outside of the profiles, and none at all by default", () =>
     Effect.gen(function*() {
       for (const path of ["/health", "/", "/.well-known/acme-challenge/x", "/profile/nobody/directory"]) {
         assert.deepStrictEqual(sharing(yield* get(tool, path)), {}, path)

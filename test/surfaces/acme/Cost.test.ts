@@ -80,57 +80,60 @@ describe("the cost of", () => {
     mostCallsOverLabels
   )
   within(
-    "an order of names whose labels are right, but the last name",
+    "an order of names with correct labels, except for the last name",
     () => orders([...names("example").slice(1), "."])
   )
-  within("an order of 100 names that are none", () => orders(Array.from({ length: 100 }, () => "-.".repeat(600))))
-  within("a newOrder of as many members as there can be", () =>
+  within("an order of 100 names that are malformed", () => orders(Array.from({ length: 100 }, () => "-.".repeat(600))))
+  within("a newOrder with as many members as possible", () =>
     Schema.decodeUnknownResult(NewOrder)({
       identifiers: Array.from({ length: longest / 24 }, () => ({ type: "", value: "" }))
     }))
-  within("a body that is all brackets", () => parseObject(Buffer.from(`{"a":[${"[],".repeat(longest / 3)}[]]}`)))
-  within("a JWS whose header is as long as it can be", () =>
+  within("a body that consists of brackets", () => parseObject(Buffer.from(`{"a":[${"[],".repeat(longest / 3)}[]]}`)))
+  within("a JWS with the longest possible header", () =>
     parseJws(Buffer.from(JSON.stringify({
       protected: base64url(JSON.stringify({ x: Array.from({ length: longest / 4 }, () => 1) })),
       payload: "",
       signature: ""
     }))))
   within(
-    "a jwk with a modulus and an exponent as long as they can be",
+    "a jwk with the longest possible modulus and exponent",
     () => importJwk({ kty: "RSA", n: "_".repeat(longest / 2), e: "_".repeat(longest / 2) })
   )
-  within("a CSR of as many elements as there can be", () => parseCsr(junk))
+  within("a CSR with as many elements as possible", () => parseCsr(junk))
   within("a CSR of 20 000 names", () => parseCsr(ofManyNames))
-  within("a certificate of as many elements as there can be", () => readCertificate(junk))
-  within("a certID as long as it can be", () => parseCertId(`${"A".repeat(longest / 2)}.${"A".repeat(longest / 2)}`))
+  within("a certificate with as many elements as possible", () => readCertificate(junk))
   within(
-    "contacts as many and as long as they can be",
+    "a certID of the greatest possible length",
+    () => parseCertId(`${"A".repeat(longest / 2)}.${"A".repeat(longest / 2)}`)
+  )
+  within(
+    "as many and as long contacts as possible",
     () => checkContacts(Array.from({ length: 32 }, () => `mailto:${"%61".repeat(longest / 96)}@a`))
   )
   within("an RSA modulus of 8192 bits", () => rsaWeakness(new Uint8Array(1024).fill(0xff)))
 })
 
 describe("an order", () => {
-  it("of names that are all refused lists ten of them", () => {
+  it("whose names are all refused lists ten of them", () => {
     assert.strictEqual(partsOf(orders(names("-"))).length, 10)
   })
 
-  it("of more different xn-- labels than are judged for one request is told so, as often as it is made", () => {
+  it("with too many different xn-- labels is refused for that reason, each time that it is sent", () => {
     for (const _ of [1, 2]) {
       const [first] = partsOf(orders(names("example")))
       assert.match(first !== undefined && "detail" in first ? first.detail : "", /more than 256 different xn-- labels/)
     }
   })
 
-  it("of names that share their labels is not", () => {
+  it("with names that share their labels is not refused for that reason", () => {
     const shared = labels.slice(0, 28).join(".")
     const refusal = orders([...Array.from({ length: 99 }, (_, at) => `a${at}.${shared}`), "."])
     assert.strictEqual(refusal._tag, "MalformedIdentifier")
   })
 })
 
-describe("what is remembered of labels", () => {
-  it("makes the same names cheap the next time", () => {
+describe("the cache of labels", () => {
+  it("makes a second check of the same names cheap", () => {
     const some = Array.from({ length: 7 }, (_, at) => labels.slice(2900 + at * 28, 2928 + at * 28).join("."))
     const ask = () => orders([...some, "."])
     const [first, second] = [callsOf(ask), callsOf(ask)]

@@ -40,7 +40,7 @@ describe.each(databases)("a deactivated authorization, on $name", (backend) => {
       })
   })
 
-  test("ends a pending order, which says so and is listed no more", ({ deactivate, finalize, first, listed, order, send }) =>
+  test("ends a pending order, which gives the reason and is no longer listed", ({ deactivate, finalize, first, listed, order, send }) =>
     Effect.gen(function*() {
       assert.isTrue(yield* listed)
       assert.strictEqual((yield* deactivate(first)).status, 200)
@@ -60,7 +60,7 @@ describe.each(databases)("a deactivated authorization, on $name", (backend) => {
       assert.strictEqual((yield* deactivate(first)).status, 200, "a second time changes nothing")
     }))
 
-  test("lets a ready order read pending to its end, listed no more, and says why", ({ deactivate, finalize, listed, order, second, send }) =>
+  test("makes a ready order read pending until it expires, with the reason and no longer listed", ({ deactivate, finalize, listed, order, second, send }) =>
     Effect.gen(function*() {
       yield* sql("UPDATE authorizations SET status = 'valid'")
       yield* sql("UPDATE orders SET status = 'ready'")
@@ -79,7 +79,7 @@ describe.each(databases)("a deactivated authorization, on $name", (backend) => {
       assert.strictEqual((yield* order).status, "invalid")
     }))
 
-  test("leaves an order that is being issued where it is", ({ deactivate, first, listed, order }) =>
+  test("does not change an order that is being issued", ({ deactivate, first, listed, order }) =>
     Effect.gen(function*() {
       yield* sql("UPDATE authorizations SET status = 'valid'")
       yield* sql("UPDATE orders SET status = 'processing'")

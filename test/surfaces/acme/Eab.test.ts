@@ -171,7 +171,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       ]
     ]),
     [
-      "a MAC with one bit turned",
+      "a MAC with one changed bit",
       "mac_mismatch",
       ({ binding }) => Effect.succeed({ ...binding, signature: flipped(binding.signature) })
     ],
@@ -229,7 +229,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
     ]
   ]
   for (const [name, reason, make, kid = ({ to }: Attempt) => to.kid] of unauthorized) {
-    test(`${name}: unauthorized, in the words of all of these`, () =>
+    test(`${name}: unauthorized, with the same text for all of these faults`, () =>
       Effect.gen(function*() {
         const [to, key] = [yield* credential(), acmeKey()]
         const attempt = { to, key, binding: correct(to, key) }
@@ -240,7 +240,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       }))
   }
 
-  test("a credential of another profile: unauthorized, in the same words, and accepted at its own", () =>
+  test("a credential of another profile: unauthorized with the same text, and accepted at its own profile", () =>
     Effect.gen(function*() {
       const [to, key] = [yield* credential("other"), acmeKey()]
       const answer = yield* bound(to, key)
@@ -266,9 +266,9 @@ describe.each(databases)("external account binding on $name", (backend) => {
       return correct(to, key, { payload })
     }],
     ["a binding captured from another key's newAccount", ({ to }) => correct(to, acmeKey())],
-    ["a payload that is no key", ({ key, to }) => correct(to, key, { payload: "{}" })],
+    ["a payload that is not a key", ({ key, to }) => correct(to, key, { payload: "{}" })],
     ["a payload that is a symmetric key", ({ key, to }) => correct(to, key, { payload: `{"kty":"oct","k":"AAAA"}` })],
-    ["a payload that is no JSON", ({ key, to }) => correct(to, key, { payload: "key" })],
+    ["a payload that is not JSON", ({ key, to }) => correct(to, key, { payload: "key" })],
     ["a payload that is an array", ({ key, to }) => correct(to, key, { payload: JSON.stringify([key.jwk]) })],
     ["an empty payload", ({ key, to }) => correct(to, key, { payload: "" })],
     ["a nonce", ({ key, to }) => correct(to, key, { header: { nonce: "AAAA" } })],
@@ -279,7 +279,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
     ["a kid that is a number", ({ key, to }) => correct(to, key, { header: { kid: 1 } })],
     ["an empty kid", ({ key, to }) => correct(to, key, { header: { kid: "" } })],
     ["a kid that is null", ({ key, to }) => correct(to, key, { header: { kid: null } })],
-    ["a header that is no JSON", ({ key, to }) => correct(to, key, { protectedText: "header" })],
+    ["a header that is not JSON", ({ key, to }) => correct(to, key, { protectedText: "header" })],
     ["an unprotected header", ({ binding }) => ({ ...binding, header: {} })],
     ["the general form", ({ binding: { payload, ...rest } }) => ({ payload, signatures: [rest] })],
     ["padding", ({ binding }) => ({ ...binding, signature: `${binding.signature}=` })],
@@ -342,7 +342,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       }))
   }
 
-  test("none where one is needed: externalAccountRequired, also for a known key", () =>
+  test("no binding where one is required: externalAccountRequired, also for a key that has an account", () =>
     Effect.gen(function*() {
       const [to, key] = [yield* credential(), acmeKey()]
       for (const none of [{}, { externalAccountBinding: null }, { externalAccountBinding: "" }]) {
@@ -356,7 +356,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       assert.notInclude(eventsOf(records), "account_found")
     }))
 
-  test("onlyReturnExisting needs none, and does not look at one", () =>
+  test("onlyReturnExisting requires no binding and ignores one", () =>
     Effect.gen(function*() {
       const [to, key, stranger] = [yield* credential(), acmeKey(), acmeKey()]
       const location = headerOf(yield* bound(to, key), "location")
@@ -374,7 +374,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM accounts"), 1)
     }))
 
-  test("where it is off, whatever is sent is ignored", () =>
+  test("where it is off, every binding is ignored", () =>
     Effect.gen(function*() {
       const to = yield* credential()
       const whatever: ReadonlyArray<(key: AcmeKey) => unknown> = [
@@ -395,7 +395,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       assert.notIncludeMembers([...eventsOf(records)], ["eab_verified", "eab_rejected"])
     }))
 
-  test("the directory says where one is needed", () =>
+  test("the directory says whether a binding is required", () =>
     Effect.gen(function*() {
       const metaOf = (profile: string) =>
         Effect.map(
@@ -421,7 +421,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       assert.strictEqual((yield* eab.find(to.kid)).status, "active")
     }))
 
-  test("a known key stays bound as it was, whichever credential it comes with", () =>
+  test("a key that has an account keeps its first binding, whichever credential it sends later", () =>
     Effect.gen(function*() {
       const [first, second, key] = [yield* credential(), yield* credential(), acmeKey()]
       const location = headerOf(yield* bound(first, key), "location")
@@ -442,7 +442,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       assert.deepStrictEqual(verified?.fields, { kid: second.kid, account_id: location.split("/").at(-1) })
     }))
 
-  test("an account from before it was turned on stays without a credential", () =>
+  test("an account that was created while bindings were off has no credential", () =>
     Effect.gen(function*() {
       const [to, key] = [yield* credential(), acmeKey()]
       assert.strictEqual((yield* newAccount(key, {}, "open")).status, 201)
@@ -451,7 +451,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM accounts WHERE eab_kid IS NULL"), 1)
     }))
 
-  test("revoking and deleting a credential leaves the accounts it bound alone", () =>
+  test("revoking or deleting a credential does not change the accounts that it bound", () =>
     Effect.gen(function*() {
       const [to, key] = [yield* credential(), acmeKey()]
       const kid = headerOf(yield* bound(to, key), "location")
@@ -468,7 +468,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       assert.deepStrictEqual(yield* kidsOf, [stored(to)])
     }))
 
-  test("a credential that is revoked after its check binds nobody", () =>
+  test("a credential that is revoked after it was checked binds no account", () =>
     Effect.gen(function*() {
       const to = yield* credential()
       const entropy = yield* Entropy
@@ -481,7 +481,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM accounts"), 0)
     }))
 
-  test("terms come first, then contacts, then the binding", () =>
+  test("terms are checked first, then contacts, then the binding", () =>
     Effect.gen(function*() {
       const [to, key] = [yield* credential(), acmeKey()]
       const wrong = { contact: ["tel:1"], externalAccountBinding: {}, termsOfServiceAgreed: false }
@@ -497,7 +497,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       assert.strictEqual((yield* bound(to, key, "strict")).status, 201)
     }))
 
-  test("a deactivated account is refused before its binding is looked at", () =>
+  test("a deactivated account is refused before its binding is checked", () =>
     Effect.gen(function*() {
       const [to, key] = [yield* credential(), acmeKey()]
       yield* bound(to, key)
@@ -510,7 +510,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       assert.notIncludeMembers([...eventsOf(records)], ["eab_verified", "eab_rejected"])
     }))
 
-  test("a binding of the old key is of no use after its rollover", () =>
+  test("a binding of the old key cannot be used after the key was rolled over", () =>
     Effect.gen(function*() {
       const [to, key, next] = [yield* credential(), acmeKey(), acmeKey()]
       const kid = headerOf(yield* bound(to, key), "location")
@@ -523,7 +523,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       assert.deepStrictEqual(yield* kidsOf, [stored(to)])
     }))
 
-  test("many newAccounts of one key at once: one account, one answer 201, bound once", () =>
+  test("many newAccounts of one key at once: one account is created and bound once, and one answer is 201", () =>
     Effect.gen(function*() {
       const [to, key] = [yield* credential(), acmeKey()]
       const fibers = yield* Effect.forEach(Array.from({ length: 10 }), () => Effect.forkChild(bound(to, key)))
@@ -533,7 +533,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       assert.strictEqual(of("eab_verified").length, 10)
     }))
 
-  test("the loser of an insert race has its binding told of too", () =>
+  test("if two requests insert the same account, the log has a record about the binding of the second one too", () =>
     Effect.gen(function*() {
       const [winning, losing, key] = [yield* credential(), yield* credential(), acmeKey()]
       const location = headerOf(yield* bound(winning, key), "location")

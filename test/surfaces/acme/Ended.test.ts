@@ -15,7 +15,7 @@ const config = configOf()
 const read = <A>({ body }: Answer): A => JSON.parse(String(body)) as A
 const end = "1970-01-08T00:00:00Z"
 
-describe.each(databases)("what has ended says why, on $name", (backend) => {
+describe.each(databases)("the answer says why something ended, on $name", (backend) => {
   const { records, test } = useWorld(backend, {
     first: () =>
       Effect.gen(function*() {
@@ -34,7 +34,7 @@ describe.each(databases)("what has ended says why, on $name", (backend) => {
   })
 
   for (const status of ["pending", "ready"] as const) {
-    test(`an order that lapsed while ${status}: before and after it is swept`, ({ finalize, order }) =>
+    test(`an order that expired while ${status}, before and after it is swept`, ({ finalize, order }) =>
       Effect.gen(function*() {
         if (status === "ready") yield* sql("UPDATE authorizations SET status = 'valid'")
         yield* sql(`UPDATE orders SET status = '${status}'`)
@@ -68,7 +68,7 @@ describe.each(databases)("what has ended says why, on $name", (backend) => {
       }))
   }
 
-  test("a challenge whose order has ended alone", ({ trigger }) =>
+  test("a challenge whose order alone has ended", ({ trigger }) =>
     Effect.gen(function*() {
       yield* sql("UPDATE orders SET status = 'invalid'")
       assert.match((yield* trigger).detail ?? "", /^The order of the authorization of a\.example is no longer pending/)

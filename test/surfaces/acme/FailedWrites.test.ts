@@ -126,7 +126,7 @@ describe.each(databases)("a write that fails once on $name", (backend) => {
       return challenge?.url ?? ""
     })
 
-  test("in a request: an internal error, nothing of it stored, and the next one is right", () =>
+  test("in a request: the answer is an internal error, nothing of the request is stored, and the next request succeeds", () =>
     Effect.gen(function*() {
       const [key, next] = [acmeKey(), acmeKey()]
       const kid = headerOf(yield* despite([...inserted("accounts"), spent], newAccount(key)), "location")
@@ -161,7 +161,7 @@ describe.each(databases)("a write that fails once on $name", (backend) => {
       )
     }))
 
-  test("in a request that is sent once more as it stands: badNonce, and nothing is done twice", () =>
+  test("in a request that is repeated with the same nonce: badNonce, and nothing is done twice", () =>
     Effect.gen(function*() {
       const app = yield* surface
       const key = acmeKey()
@@ -174,7 +174,7 @@ describe.each(databases)("a write that fails once on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM accounts"), 0)
     }))
 
-  test("of the audit trail: nothing is done that it would not tell of, and the next request does it", () =>
+  test("of the audit trail: the change is not made without its row, and the next request makes both", () =>
     Effect.gen(function*() {
       const key = acmeKey()
       const kid = headerOf(yield* newAccount(key), "location")
@@ -187,7 +187,7 @@ describe.each(databases)("a write that fails once on $name", (backend) => {
     }))
 
   for (const write of updated("challenges", "authorizations", "orders", "jobs")) {
-    test(`in a validation, to ${write.table}: done all the same, and only once`, () =>
+    test(`in a validation, to ${write.table}: the validation still completes, once`, () =>
       Effect.gen(function*() {
         const key = acmeKey()
         const kid = headerOf(yield* newAccount(key), "location")
@@ -204,7 +204,7 @@ describe.each(databases)("a write that fails once on $name", (backend) => {
   }
 
   for (const write of updated("orders", "jobs")) {
-    test(`in a signing, to ${write.table}: done all the same, and only once`, () =>
+    test(`in a signing, to ${write.table}: the certificate is still issued, once`, () =>
       Effect.gen(function*() {
         const key = acmeKey()
         const kid = headerOf(yield* newAccount(key), "location")

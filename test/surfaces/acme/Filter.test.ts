@@ -81,7 +81,7 @@ filter.rule.relying = { when = "lists", then = "allow" }
 filter.rule.inside = { when = "office", then = "allow" }
 `
   test(
-    "the connection stage: every request under the prefix, whatever the method",
+    "at the connection stage: every request under the prefix is checked, whatever the method",
     (surface) =>
       Effect.gen(function*() {
         const from = (clientIp: string, method: string, path: string) =>
@@ -114,7 +114,7 @@ filter.rule.inside = { when = "office", then = "allow" }
   )
 
   test(
-    "a POST that is refused has a fresh nonce and leaves that of the request unspent",
+    "a refused POST is answered with a new nonce, and its own nonce remains unused",
     (surface) =>
       Effect.gen(function*() {
         const key = acmeKey()
@@ -131,7 +131,7 @@ filter.rule.inside = { when = "office", then = "allow" }
   )
 
   test(
-    "a profile that does not filter, paths outside every profile, /health: never refused",
+    "a profile without a filter, paths outside every profile and /health are never refused",
     (surface) =>
       Effect.gen(function*() {
         const from = (path: string) => surface.handle(requestOf("GET", path, { clientIp: "203.0.113.1" }))
@@ -148,7 +148,7 @@ filter.check.own = { type = "identifiers", allow = ["*.example"] }
 filter.rule.names = { when = "own", then = "allow" }
 `
   test(
-    "newOrder: one name refused is a problem about it, several are a compound, and nothing is written",
+    "newOrder: one refused name gives a problem about that name, several give a compound problem, and nothing is written",
     (surface) =>
       Effect.gen(function*() {
         const { order } = yield* someone(surface)
@@ -183,21 +183,25 @@ filter.rule.names = { when = "own", then = "allow" }
     names
   )
 
-  test("newOrder: the answer about many names is no longer for each than for one", (surface) =>
-    Effect.gen(function*() {
-      const { order } = yield* someone(surface)
-      const long = Array.from({ length: 100 }, (_, index) => `${`${"x".repeat(60)}.`.repeat(3)}n${index}.evil`)
-      const answer = yield* order(...long)
-      assert.strictEqual(bodyOf(answer).subproblems?.length, 100)
-      assert.isBelow(String(answer.body).length, 4 * long.join().length)
-    }), names)
+  test(
+    "newOrder: the answer about many names has no longer text for each name than the answer about one",
+    (surface) =>
+      Effect.gen(function*() {
+        const { order } = yield* someone(surface)
+        const long = Array.from({ length: 100 }, (_, index) => `${`${"x".repeat(60)}.`.repeat(3)}n${index}.evil`)
+        const answer = yield* order(...long)
+        assert.strictEqual(bodyOf(answer).subproblems?.length, 100)
+        assert.isBelow(String(answer.body).length, 4 * long.join().length)
+      }),
+    names
+  )
 
   const messages = `filter.rules = ["no"]
 filter.default = "allow"
 filter.check.evil = { type = "identifiers", allow = ["*.evil"] }
 filter.rule.no = { when = "evil", then = "deny", message = "ask <the> \\"owner\\"" }
 `
-  test("a rule's message is shown verbatim, about no name in particular", (surface) =>
+  test("a rule's message is sent unchanged and without the name of an identifier", (surface) =>
     Effect.gen(function*() {
       const { order } = yield* someone(surface)
       assert.deepStrictEqual(bodyOf(yield* order("a.evil")), {
@@ -212,14 +216,14 @@ filter.rule.no = { when = "evil", then = "deny", message = "ask <the> \\"owner\\
       })
     }), messages)
 
-  test("a deny rule without a message names itself", (surface) =>
+  test("a deny rule without a message is named in the answer", (surface) =>
     Effect.gen(function*() {
       const { order } = yield* someone(surface)
       assert.strictEqual(bodyOf(yield* order("a.evil")).detail, "refused by rule no")
       assert.deepInclude(logged("filter_denied")[0] ?? {}, { rule: "no", check: undefined })
     }), messages.replace(/, message = .*\}/, " }"))
 
-  test("a refusal without message and failing check has a text of its own", (surface) =>
+  test("a refusal without a message and a failing check has its own text", (surface) =>
     Effect.gen(function*() {
       const { order } = yield* someone(surface)
       assert.strictEqual(bodyOf(yield* order("a.example")).detail, "request refused by policy")
@@ -231,7 +235,7 @@ filter.check.web = { type = "identifiers", allow = ["*.web.example"] }
 filter.rule.printers = { when = "print", then = "allow" }
 filter.rule.sites = { when = "web", then = "allow" }
 `
-  test("a name that some rule permits is not among those refused", (surface) =>
+  test("a name that some rule permits is not among the refused names", (surface) =>
     Effect.gen(function*() {
       const { order } = yield* someone(surface)
       for (const permitted of ["a.web.example", "a.print.example"]) {
@@ -248,7 +252,7 @@ filter.rule.sites = { when = "web", then = "allow" }
       assert.isUndefined(mixed.identifier)
     }), teams)
 
-  test("mode warn logs and lets pass", (surface) =>
+  test("mode warn logs the refusal and lets the request through", (surface) =>
     Effect.gen(function*() {
       const { order } = yield* someone(surface)
       assert.strictEqual((yield* order("a.evil")).status, 201)
@@ -262,7 +266,7 @@ filter.check.gone = { type = "custom", script_path = "/nowhere", stages = ["iden
 filter.rule.r = { when = "gone", then = "allow" }
 `
   test(
-    "undecided at newOrder is 500 serverInternal, with the cause in the log alone",
+    "an undecided check at newOrder is answered 500 serverInternal, and only the log has the cause",
     (surface) =>
       Effect.gen(function*() {
         const { order } = yield* someone(surface)
@@ -284,7 +288,7 @@ filter.rule.r = { when = "gone", then = "allow" }
     lost
   )
 
-  test("undecided at the connection is 500 serverInternal", (surface) =>
+  test("an undecided check at the connection is answered 500 serverInternal", (surface) =>
     Effect.gen(function*() {
       const answer = yield* surface.handle(requestOf("GET", at("/directory")))
       assert.deepStrictEqual([answer.status, bodyOf(answer).type], [500, `${urn}serverInternal`])
@@ -298,7 +302,7 @@ filter.check.late = { type = "custom", script_path = "${path}", stages = ["ident
 filter.rule.r = { when = "late", then = "allow" }
 `
   }
-  test("finalize: refused is badCSR, audited, and the order stays ready", (surface) =>
+  test("finalize: a refusal is badCSR and audited, and the order stays ready", (surface) =>
     Effect.gen(function*() {
       const { ready } = yield* someone(surface)
       const { finalize, status } = yield* ready("a.example")
@@ -322,23 +326,27 @@ filter.rule.r = { when = "late", then = "allow" }
       assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 0)
     }), atCsr("exit 1"))
 
-  test("finalize: undecided is 500, audited, and the order stays ready", (surface) =>
-    Effect.gen(function*() {
-      const { ready } = yield* someone(surface)
-      const { finalize, status } = yield* ready("a.example")
-      const answer = yield* finalize(makeCsr({ names: ["a.example"] }).csr)
-      assert.deepStrictEqual([answer.status, bodyOf(answer).type], [500, `${urn}serverInternal`])
-      assert.strictEqual(yield* status, "ready")
-      assert.deepStrictEqual(yield* audited, [{
-        event: "certificate_issue_failed",
-        reason: "serverInternal",
-        cause: "filter_undecided",
-        error: "did not end within 2000 ms",
-        rule: "r"
-      }])
-    }), atCsr("sleep 1000"))
+  test(
+    "finalize: an undecided check is answered 500 and audited, and the order stays ready",
+    (surface) =>
+      Effect.gen(function*() {
+        const { ready } = yield* someone(surface)
+        const { finalize, status } = yield* ready("a.example")
+        const answer = yield* finalize(makeCsr({ names: ["a.example"] }).csr)
+        assert.deepStrictEqual([answer.status, bodyOf(answer).type], [500, `${urn}serverInternal`])
+        assert.strictEqual(yield* status, "ready")
+        assert.deepStrictEqual(yield* audited, [{
+          event: "certificate_issue_failed",
+          reason: "serverInternal",
+          cause: "filter_undecided",
+          error: "did not end within 2000 ms",
+          rule: "r"
+        }])
+      }),
+    atCsr("sleep 1000")
+  )
 
-  test("finalize: what passes is issued", (surface) =>
+  test("finalize: a request that passes is issued", (surface) =>
     Effect.gen(function*() {
       const { ready } = yield* someone(surface)
       const { finalize, status } = yield* ready("a.example")
@@ -348,7 +356,7 @@ filter.rule.r = { when = "late", then = "allow" }
 
   let ran = ""
   test(
-    "comma or newline in a name, or names no script can be started with: badCSR before any script starts",
+    "names with a comma or newline, or too many names for a script: badCSR before any script starts",
     (surface) =>
       Effect.gen(function*() {
         const { ready } = yield* someone(surface)
@@ -373,7 +381,7 @@ filter.rule.r = { when = "late", then = "allow" }
     }
   )
 
-  test("free text with a comma is fine where no script is", (surface) =>
+  test("free text with a comma is accepted if the policy has no script", (surface) =>
     Effect.gen(function*() {
       const { ready } = yield* someone(surface)
       const { finalize } = yield* ready("a.example")
@@ -386,32 +394,36 @@ filter.rules = ["team"]
 filter.check.team = { type = "eab", allow = ["team-*"] }
 filter.rule.team = { when = "team", then = "allow" }
 `
-  test("an eab check reads the credential of the account, until it is deleted", (surface) =>
-    Effect.gen(function*() {
-      const key = acmeKey()
-      const kid = backend.dialect === "sqlite" ? `x'${"0".repeat(31)}1'` : `'\\x${"0".repeat(31)}1'`
-      yield* sql(`INSERT INTO eab_keys (kid, secret, label, profile, status, created_at)
+  test(
+    "an eab check reads the credential of the account until the credential is deleted",
+    (surface) =>
+      Effect.gen(function*() {
+        const key = acmeKey()
+        const kid = backend.dialect === "sqlite" ? `x'${"0".repeat(31)}1'` : `'\\x${"0".repeat(31)}1'`
+        yield* sql(`INSERT INTO eab_keys (kid, secret, label, profile, status, created_at)
         VALUES (${kid}, ${backend.dialect === "sqlite" ? "x'00'" : "'\\x00'"}, 'Team-a', NULL, 'revoked', 0)`)
-      const open = yield* surfaceOf(configOf())
-      const account = yield* register(open, key)
-      const order = Effect.flatMap(
-        byAccount(key, account, at("/newOrder"), { identifiers: [{ type: "dns", value: "a.example" }] }),
-        surface.handle
-      )
-      assert.strictEqual(bodyOf(yield* order).detail, "the account has no external account binding")
-      yield* sql(`UPDATE accounts SET eab_kid = ${kid}`)
-      assert.strictEqual((yield* order).status, 201)
-      yield* sql("UPDATE eab_keys SET label = 'other'")
-      assert.match(
-        String(bodyOf(yield* order).detail),
-        /^the account's credential 0{8}-0{4}-0{4}-0{4}-0{11}1 is not among those allowed$/
-      )
-      assert.match(String(logged("filter_denied").at(-1)?.["detail"]), / \(its label is other\)$/)
-      yield* sql("DELETE FROM eab_keys")
-      assert.strictEqual(bodyOf(yield* order).detail, "the account has no external account binding")
-    }), labelled)
+        const open = yield* surfaceOf(configOf())
+        const account = yield* register(open, key)
+        const order = Effect.flatMap(
+          byAccount(key, account, at("/newOrder"), { identifiers: [{ type: "dns", value: "a.example" }] }),
+          surface.handle
+        )
+        assert.strictEqual(bodyOf(yield* order).detail, "the account has no external account binding")
+        yield* sql(`UPDATE accounts SET eab_kid = ${kid}`)
+        assert.strictEqual((yield* order).status, 201)
+        yield* sql("UPDATE eab_keys SET label = 'other'")
+        assert.match(
+          String(bodyOf(yield* order).detail),
+          /^the account's credential 0{8}-0{4}-0{4}-0{4}-0{11}1 is not among those allowed$/
+        )
+        assert.match(String(logged("filter_denied").at(-1)?.["detail"]), / \(its label is other\)$/)
+        yield* sql("DELETE FROM eab_keys")
+        assert.strictEqual(bodyOf(yield* order).detail, "the account has no external account binding")
+      }),
+    labelled
+  )
 
-  test("a check runs once for all the rules of a stage", (surface) =>
+  test("a check runs once for all rules of a stage", (surface) =>
     Effect.gen(function*() {
       assert.strictEqual((yield* surface.handle(requestOf("GET", at("/directory")))).status, 200)
       // The second run of the script fails, as its file says.
@@ -431,18 +443,22 @@ filter.rule.c = { when = "once", then = "allow" }
 [profiles.other.filter]
 trusted_proxies = []
 `
-  test("the client's address is resolved for each profile, and process-wide elsewhere", (surface) =>
-    Effect.sync(() => {
-      const of = (target: string, forwarded: string) =>
-        surface.route(
-          requestOf("GET", target, { clientIp: "10.0.0.1", headers: { "x-forwarded-for": forwarded } })
-        ).clientIp
-      assert.strictEqual(of(at("/directory"), "203.0.113.7"), "203.0.113.7")
-      assert.strictEqual(of("/health", "203.0.113.7"), "203.0.113.7")
-      assert.strictEqual(of("/profile/other/directory", "203.0.113.7"), "10.0.0.1")
-    }), proxied)
+  test(
+    "the client's address is determined with the settings of each profile, and with those of the process elsewhere",
+    (surface) =>
+      Effect.sync(() => {
+        const of = (target: string, forwarded: string) =>
+          surface.route(
+            requestOf("GET", target, { clientIp: "10.0.0.1", headers: { "x-forwarded-for": forwarded } })
+          ).clientIp
+        assert.strictEqual(of(at("/directory"), "203.0.113.7"), "203.0.113.7")
+        assert.strictEqual(of("/health", "203.0.113.7"), "203.0.113.7")
+        assert.strictEqual(of("/profile/other/directory", "203.0.113.7"), "10.0.0.1")
+      }),
+    proxied
+  )
 
-  test("it is what stored columns and audit rows hold", (surface) =>
+  test("stored columns and audit rows have the same client address", (surface) =>
     Effect.gen(function*() {
       const { ready } = yield* someone(surface, "203.0.113.7")
       const { finalize } = yield* ready("a.example")

@@ -147,7 +147,7 @@ const resigned = (csr: Buffer, changes: ReadonlyArray<Edit>): Buffer => {
   return der(0x30, info, der(0x30, oid("1.2.840.10045.4.3.2")), der(0x03, Buffer.from([0]), signature))
 }
 
-describe.each(databases)("spoilt requests on $name", (backend) => {
+describe.each(databases)("damaged requests on $name", (backend) => {
   const { records, test } = useWorld(backend)
 
   const isSound = (answer: Answer, what: string) => {
@@ -210,7 +210,7 @@ describe.each(databases)("spoilt requests on $name", (backend) => {
       return { order: headerOf(placed, "location"), authorization, challenge, finalize: order.finalize }
     })
 
-  test("bodies with octets changed", () =>
+  test("bodies with changed octets", () =>
     Effect.gen(function*() {
       const kid = yield* registered
       const statuses = yield* tryAll(sample(edits, 1), (changes, nonce) => {
@@ -226,7 +226,7 @@ describe.each(databases)("spoilt requests on $name", (backend) => {
       assert.include([...statuses.keys()], 400)
     }))
 
-  test("header members of any kind, properly signed", () =>
+  test("header members of any kind, with a correct signature", () =>
     Effect.gen(function*() {
       const kid = yield* registered
       const cases = fc.tuple(
@@ -317,7 +317,7 @@ describe.each(databases)("spoilt requests on $name", (backend) => {
       assert.includeMembers([...statuses.keys()], [404])
     }))
 
-  test("certificates to be revoked with octets changed", () =>
+  test("certificates to be revoked, with changed octets", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(madeAt * 1000)
       const kid = yield* registered
@@ -340,7 +340,7 @@ describe.each(databases)("spoilt requests on $name", (backend) => {
     }))
 
   for (const [how, seed, spoil] of [["as it stands", 6, edited], ["and signed again", 7, resigned]] as const) {
-    test(`requests for a certificate with octets changed, ${how}`, () =>
+    test(`requests for a certificate with changed octets, ${how}`, () =>
       Effect.gen(function*() {
         const kid = yield* registered
         const { finalize } = yield* ready(kid)

@@ -56,7 +56,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
     Effect.flatMap(surface, (app) => Effect.flatMap(byAccount(key, kid, kid.slice(urlOf("").length)), app.handle))
   const registered = (key: AcmeKey) => Effect.flatMap(surface, (app) => register(app, key))
 
-  test("the old key is nobody's at a process that has it cached, when another process has replaced it", () =>
+  test("a process that has the old key in its cache refuses it after another process has replaced it", () =>
     Effect.gen(function*() {
       const [key, next] = [acmeKey(), acmeKey()]
       const kid = yield* registered(key)
@@ -84,7 +84,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
     ]
   ]
   for (const [name, make, [status, type]] of newKeys) {
-    test(`${name} takes the place of the old one, which is nobody's from then on`, () =>
+    test(`${name} replaces the old key, which then belongs to no account`, () =>
       Effect.gen(function*() {
         const [old, next] = [acmeKey(), make()]
         const kid = yield* registered(old)
@@ -106,7 +106,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
   }
 
   for (const [name, scope] of [["everybody", burntKeys.everybody], ["the account", undefined]] as const) {
-    test(`a key that is burnt for ${name} takes nobody's place`, () =>
+    test(`a key that is blocked for ${name} cannot replace a key`, () =>
       Effect.gen(function*() {
         const [old, next] = [acmeKey(), acmeKey()]
         const kid = yield* registered(old)
@@ -169,7 +169,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
     ),
     refusal("no url", "url_mismatch", ({ kid, next, old }) => innerOf(next, kid, old, { header: { url: undefined } })),
     refusal(
-      "a key of no use",
+      "an unsupported key",
       "bad_key",
       ({ kid, next, old }) => innerOf(next, kid, old, { header: { jwk: { kty: "oct", k: "AAAA" } } }),
       "badPublicKey"
@@ -187,7 +187,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
       "badSignatureAlgorithm"
     ),
     refusal(
-      "a key and algorithm of no use",
+      "an unsupported key and algorithm",
       "bad_key",
       ({ kid, next, old }) =>
         innerOf(next, kid, old, { header: { alg: "EdDSA", jwk: { kty: "OKP", crv: "Ed25519", x: "AAAA" } } }),
@@ -207,7 +207,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
       ({ kid, next, old }) => innerOf(next, kid, old, { payload: { account: kid } })
     ),
     refusal(
-      "another's account",
+      "another account",
       "account_mismatch",
       ({ kid, next, old }) => innerOf(next, kid, old, { payload: { account: `${kid}0`, oldKey: old.jwk } })
     ),
@@ -217,13 +217,13 @@ describe.each(databases)("keyChange on $name", (backend) => {
       ({ kid, next, old }) => innerOf(next, kid, old, { payload: { account: kid, oldKey: next.jwk } })
     ),
     refusal(
-      "an old key that is none",
+      "an old key that is not a key",
       "old_key_mismatch",
       ({ kid, next, old }) => innerOf(next, kid, old, { payload: { account: kid, oldKey: {} } })
     )
   ]
   for (const { inner, name, reason, status, type } of refusals) {
-    test(`${name}: ${type}, and the key stays`, () =>
+    test(`${name}: ${type}, and the key does not change`, () =>
       Effect.gen(function*() {
         const [old, next] = [acmeKey(), acmeKey()]
         const kid = yield* registered(old)
@@ -241,7 +241,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
       }))
   }
 
-  test("an inner signature with a part of it too short: its length is told", () =>
+  test("an inner signature of which one part is too short: the error names its length", () =>
     Effect.gen(function*() {
       const [old, next] = [acmeKey(), acmeKey()]
       const kid = yield* registered(old)
@@ -251,7 +251,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
       assert.strictEqual(bodyOf(answer).detail, "The inner signature has 63 octets, and one of ES256 has 64.")
     }))
 
-  test("the same key, and one of another account of the profile: 409 with that account's Location", () =>
+  test("the same key, or one of another account of the profile: 409 with the Location of that account", () =>
     Effect.gen(function*() {
       const [old, taken] = [acmeKey(), acmeKey()]
       const kid = yield* registered(old)
@@ -264,7 +264,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
       assert.strictEqual((yield* read(old, kid)).status, 200)
     }))
 
-  test("a key that has an account at another profile is free here", () =>
+  test("a key that has an account at another profile can be used here", () =>
     Effect.gen(function*() {
       const [old, next] = [acmeKey(), acmeKey()]
       const kid = yield* registered(old)
@@ -275,7 +275,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
       assert.strictEqual((yield* change(old, kid, innerOf(next, kid, old))).status, 200)
     }))
 
-  test("two at once: one happens, the other's key is nobody's", () =>
+  test("two rollovers at once: one succeeds, and the key of the other belongs to no account", () =>
     Effect.gen(function*() {
       const old = acmeKey()
       const kid = yield* registered(old)
@@ -289,7 +289,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM audit_log"), 1)
     }))
 
-  test("two at once, both proven before either is written: one commits", () =>
+  test("two rollovers that are both verified before either is written: one commits", () =>
     Effect.gen(function*() {
       const old = acmeKey()
       const kid = yield* registered(old)
@@ -317,7 +317,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
       assert.strictEqual((yield* read(winner, kid)).status, 200)
     }))
 
-  test("old key afterwards: a signed request and revokeCert are refused, newAccount makes a new, empty account", () =>
+  test("afterwards a signed request and revokeCert with the old key are refused, and newAccount makes a new, empty account", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(madeAt * 1000)
       const [old, next] = [acmeKey(), acmeKey()]
@@ -355,31 +355,35 @@ describe.each(databases)("keyChange on $name", (backend) => {
     }))
 
   const probed: Array<string> = []
-  test("between trigger and validation: the key at trigger time decides", () =>
-    Effect.gen(function*() {
-      probed.length = 0
-      const [old, next] = [acmeKey(), acmeKey()]
-      const app = yield* surface
-      const kid = yield* registered(old)
-      const ask = (url: string, payload?: object) =>
-        Effect.flatMap(byAccount(old, kid, url.slice(urlOf("").length), payload), app.handle)
-      const names = { identifiers: [{ type: "dns", value: "a.example" }] }
-      const order = JSON.parse(String((yield* ask(urlOf(at("/newOrder")), names)).body)) as OrderBody
-      const shown = JSON.parse(String((yield* ask(order.authorizations[0] ?? "")).body)) as AuthorizationBody
-      const [challenge] = shown.challenges
-      assert.strictEqual((yield* ask(challenge?.url ?? "", {})).status, 200)
-      assert.strictEqual((yield* change(old, kid, innerOf(next, kid, old))).status, 200)
-      const config = configOf()
-      const { idle, pass } = yield* Runner.make({ ...config.jobs, owner: "host:1:a" }, yield* handlers(config))
-      yield* pass
-      yield* Effect.orDie(idle)
-      assert.deepStrictEqual(probed, [`${challenge?.token}.${old.thumbprint}`])
-      assert.deepStrictEqual(yield* column("SELECT status FROM orders"), ["ready"])
-    }), {
-    validate: ({ keyAuthorization }) => Effect.sync(() => void probed.push(keyAuthorization))
-  })
+  test(
+    "a rollover between trigger and validation: the validation uses the key of the time of the trigger",
+    () =>
+      Effect.gen(function*() {
+        probed.length = 0
+        const [old, next] = [acmeKey(), acmeKey()]
+        const app = yield* surface
+        const kid = yield* registered(old)
+        const ask = (url: string, payload?: object) =>
+          Effect.flatMap(byAccount(old, kid, url.slice(urlOf("").length), payload), app.handle)
+        const names = { identifiers: [{ type: "dns", value: "a.example" }] }
+        const order = JSON.parse(String((yield* ask(urlOf(at("/newOrder")), names)).body)) as OrderBody
+        const shown = JSON.parse(String((yield* ask(order.authorizations[0] ?? "")).body)) as AuthorizationBody
+        const [challenge] = shown.challenges
+        assert.strictEqual((yield* ask(challenge?.url ?? "", {})).status, 200)
+        assert.strictEqual((yield* change(old, kid, innerOf(next, kid, old))).status, 200)
+        const config = configOf()
+        const { idle, pass } = yield* Runner.make({ ...config.jobs, owner: "host:1:a" }, yield* handlers(config))
+        yield* pass
+        yield* Effect.orDie(idle)
+        assert.deepStrictEqual(probed, [`${challenge?.token}.${old.thumbprint}`])
+        assert.deepStrictEqual(yield* column("SELECT status FROM orders"), ["ready"])
+      }),
+    {
+      validate: ({ keyAuthorization }) => Effect.sync(() => void probed.push(keyAuthorization))
+    }
+  )
 
-  test("two accounts that want the same key at once: one has it, the other is told who", () =>
+  test("two accounts that want the same key at once: one gets it, and the other gets the Location of that account", () =>
     Effect.gen(function*() {
       const [one, two, next] = [acmeKey(), acmeKey(), acmeKey()]
       const kids = [yield* registered(one), yield* registered(two)] as const
@@ -393,7 +397,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
       assert.strictEqual(new Set(yield* column("SELECT pubkey FROM accounts")).size, 2)
     }))
 
-  test("a deactivated account rolls nothing over", () =>
+  test("a deactivated account cannot roll its key over", () =>
     Effect.gen(function*() {
       const [old, next] = [acmeKey(), acmeKey()]
       const kid = yield* registered(old)

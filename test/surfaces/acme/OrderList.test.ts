@@ -25,7 +25,7 @@ describe.each(databases)("the orders of an account on $name", (backend) => {
   const listed = (answer: { readonly body?: unknown }) =>
     (JSON.parse(String(answer.body)) as { readonly orders: ReadonlyArray<string> }).orders
 
-  test("are at the URL the account object gives, newest first; none are an empty list", () =>
+  test("are at the URL that the account object contains, newest first; without orders the list is empty", () =>
     Effect.gen(function*() {
       const { kid, list, order, send } = yield* someone
       const account = yield* send(kid.slice(urlOf("").length))
@@ -35,7 +35,7 @@ describe.each(databases)("the orders of an account on $name", (backend) => {
       assert.deepStrictEqual(listed(yield* list()), made.toReversed())
     }))
 
-  test("come in pages of 100, each with a link to the next one", () =>
+  test("come in pages of 100, and each page links to the next one", () =>
     Effect.gen(function*() {
       const { kid, list, order } = yield* someone
       const made = yield* Effect.forEach(Array.from({ length: 203 }, (_, index) => `n${index}.example`), order)
@@ -57,7 +57,7 @@ describe.each(databases)("the orders of an account on $name", (backend) => {
       assert.deepStrictEqual(seen, made.toReversed())
     }))
 
-  test("are neither failed nor unfinished past their time, nor another account's", () =>
+  test("do not include failed orders, expired unfinished orders or orders of another account", () =>
     Effect.gen(function*() {
       const [{ list, order }, other] = [yield* someone, yield* someone]
       yield* other.order("other.example")
@@ -76,7 +76,7 @@ describe.each(databases)("the orders of an account on $name", (backend) => {
       assert.deepStrictEqual(listed(yield* list()), [6, 3, 2, 1, 0].map((at) => made[at] ?? ""))
     }))
 
-  test("come by and by where many have failed: no page walks past more than 500 of them", () =>
+  test("come in short pages if many orders have failed: no page reads more than 500 failed ones", () =>
     Effect.gen(function*() {
       const { list, order } = yield* someone
       const oldest = yield* order("a.example")
@@ -97,7 +97,7 @@ describe.each(databases)("the orders of an account on $name", (backend) => {
       assert.notMatch(String(second.headers["link"]), /rel="next"/)
     }))
 
-  test("of somebody else are refused, whether or not there is such an account", () =>
+  test("of another account are refused, whether or not that account exists", () =>
     Effect.gen(function*() {
       const [one, other] = [yield* someone, yield* someone]
       for (const path of [other.kid.slice(urlOf("").length), at("/acct/01890a5d-ac96-774b-bcce-b302099a8057")]) {
@@ -109,7 +109,7 @@ describe.each(databases)("the orders of an account on $name", (backend) => {
       }
     }))
 
-  test("take no cursor but their own kind, and an order of another's is only a place in time", () =>
+  test("accept only their own kind of cursor, and the id of another account's order only counts as a time", () =>
     Effect.gen(function*() {
       const [one, other] = [yield* someone, yield* someone]
       const first = yield* one.order("a.example")

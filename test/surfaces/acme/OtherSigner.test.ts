@@ -29,7 +29,7 @@ const config = configOf("[signer]\nbackend = \"custom\"\ncustom.script_path = \"
 const surface = surfaceOf(config)
 const failing = new SigningFailed({ cause: "script_failed", detail: "the HSM is away" })
 
-describe.each(databases)("a profile with a signer that is somebody else on $name", (backend) => {
+describe.each(databases)("a profile whose signer is not this service, on $name", (backend) => {
   const { records, test } = useForeignSigner(backend)
 
   const someone = Effect.gen(function*() {
@@ -62,7 +62,7 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
     assert.strictEqual(bodyOf(answer).type, "urn:ietf:params:acme:error:serverInternal")
   }
 
-  test("an order that is being signed asks for more patience than a local CA's", () =>
+  test("an order that is being signed has a longer Retry-After than with a local CA", () =>
     Effect.gen(function*() {
       const { caller, post } = yield* someone
       const { id } = yield* orderOf(caller, "a.example")
@@ -73,7 +73,7 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
       assert.deepStrictEqual([answer.status, headerOf(answer, "retry-after")], [200, "5"])
     }))
 
-  test("revokeCert waits for the signer, and then is done", () =>
+  test("revokeCert waits for the signer and then succeeds", () =>
     Effect.gen(function*() {
       const { revoke } = yield* holder
       const asking = yield* Effect.forkChild(revoke)
@@ -85,7 +85,7 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
       assert.deepStrictEqual([again.status, bodyOf(again).type], [400, "urn:ietf:params:acme:error:alreadyRevoked"])
     }))
 
-  test("a key its holder says is known to others: each of its certificates is asked for", () =>
+  test("a key that its holder reports as compromised: the signer is asked to revoke each of its certificates", () =>
     Effect.gen(function*() {
       const { caller } = yield* someone
       const first = yield* issueTo(caller, ["a.example"])
@@ -104,7 +104,7 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
       assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE kind = 'signer_revoke'"), 2)
     }))
 
-  test("a second shorter than its own time it says that the revocation goes on", () =>
+  test("revokeCert answers one second before its time limit that the revocation is still in progress", () =>
     Effect.gen(function*() {
       const { revoke } = yield* holder
       const asking = yield* Effect.forkChild(revoke)
@@ -121,11 +121,11 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
 
   for (
     const [how, given] of [
-      ["the signer never takes", work("signer_revoke")],
-      ["an operator cancels", sql("UPDATE jobs SET status = 'cancelled' WHERE kind = 'signer_revoke'")]
+      ["that the signer never accepts", work("signer_revoke")],
+      ["that an operator cancels", sql("UPDATE jobs SET status = 'cancelled' WHERE kind = 'signer_revoke'")]
     ] as const
   ) {
-    test(`a revocation ${how} is a failure, and may be asked for anew`, () =>
+    test(`a revocation ${how} fails, and can be requested again`, () =>
       Effect.gen(function*() {
         const { revoke } = yield* holder
         const asking = yield* Effect.forkChild(revoke)
@@ -149,7 +149,7 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
   }
 
   test(
-    "no more than a quarter of the slots waits; who comes then is told at once, and finds the same job",
+    "no more than a quarter of the slots waits; a further request is answered at once and joins the same job",
     () =>
       Effect.gen(function*() {
         const { revoke } = yield* holder
@@ -170,9 +170,9 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
 
   for (
     const [what, crl, status] of [
-      ["is the one the signer has", Effect.succeed(list), 200],
-      ["is none where the signer has none", Effect.succeed(undefined), 404],
-      ["is none where the signer fails", new HookFailed({ exit: 1, detail: "away" }), 404]
+      ["is the one of the signer", Effect.succeed(list), 200],
+      ["does not exist if the signer has none", Effect.succeed(undefined), 404],
+      ["does not exist if the signer fails", new HookFailed({ exit: 1, detail: "away" }), 404]
     ] as const
   ) {
     test(`the revocation list ${what}`, () =>
@@ -192,7 +192,7 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
     return [identifier, leaf.serialNumber].map((hex) => Buffer.from(hex, "hex").toString("base64url")).join(".")
   }
 
-  test("a window the signer suggests is passed on, with why", () =>
+  test("a window that the signer suggests is sent to the client, with the explanation", () =>
     Effect.gen(function*() {
       const { issued } = yield* holder
       const answer = yield* read(`/renewalInfo/${certIdOf(issued.leaf)}`)
@@ -205,24 +205,32 @@ describe.each(databases)("a profile with a signer that is somebody else on $name
     hooks: { window: () => Effect.succeed({ start: 0, end: 60, explanationUrl: "https://why.example/" }) }
   })
 
-  test("where the signer fails the estimate is served, and the log says why", () =>
-    Effect.gen(function*() {
-      const { issued } = yield* holder
-      const answer = yield* read(`/renewalInfo/${certIdOf(issued.leaf)}`)
-      assert.deepStrictEqual(Object.keys(JSON.parse(String(answer.body)) as object), ["suggestedWindow"])
-      assert.include(eventsOf(records), "renewal_info_hook_failed")
-    }), {
-    hooks: { window: () => new HookFailed({ exit: 1, detail: "away" }) }
-  })
+  test(
+    "if the signer fails, the service's own estimate is served, and the log has the reason",
+    () =>
+      Effect.gen(function*() {
+        const { issued } = yield* holder
+        const answer = yield* read(`/renewalInfo/${certIdOf(issued.leaf)}`)
+        assert.deepStrictEqual(Object.keys(JSON.parse(String(answer.body)) as object), ["suggestedWindow"])
+        assert.include(eventsOf(records), "renewal_info_hook_failed")
+      }),
+    {
+      hooks: { window: () => new HookFailed({ exit: 1, detail: "away" }) }
+    }
+  )
 
-  test("a certificate the service knows to be revoked is not asked about", () =>
-    Effect.gen(function*() {
-      const { issued } = yield* holder
-      yield* sql("UPDATE orders SET revoked_at = 1")
-      assert.strictEqual(headerOf(yield* read(`/renewalInfo/${certIdOf(issued.leaf)}`), "retry-after"), "60")
-    }), {
-    hooks: { window: () => Effect.die("was asked") }
-  })
+  test(
+    "the signer is not asked about a certificate that the service knows to be revoked",
+    () =>
+      Effect.gen(function*() {
+        const { issued } = yield* holder
+        yield* sql("UPDATE orders SET revoked_at = 1")
+        assert.strictEqual(headerOf(yield* read(`/renewalInfo/${certIdOf(issued.leaf)}`), "retry-after"), "60")
+      }),
+    {
+      hooks: { window: () => Effect.die("was asked") }
+    }
+  )
 })
 
 describe.each(databases)("a profile whose upstream takes no reasons on $name", (backend) => {
@@ -231,7 +239,7 @@ describe.each(databases)("a profile whose upstream takes no reasons on $name", (
       new SigningFailed({ cause: "upstream_refused", detail: "only 0 is taken", problemType: "badRevocationReason" })
   })
 
-  test("tells the client that it was the reason, at once and in the upstream's words", () =>
+  test("tells the client at once that the reason was refused, with the upstream's text", () =>
     Effect.gen(function*() {
       const key = acmeKey()
       const caller = yield* callerAt(profileOf(config), accountKeyOf(key.privateKey))

@@ -28,7 +28,7 @@ const absent = "01890a5d-ac96-774b-bcce-b302099a8057"
 const idOf = (url: string): string => url.slice(url.lastIndexOf("/") + 1)
 const csr = makeCsr({ names: ["a.example"] }).csr.toString("base64url")
 
-describe.each(databases)("what is somebody else's on $name", (backend) => {
+describe.each(databases)("what belongs to another account on $name", (backend) => {
   const { records, test } = useWorld(backend, { startsAt: madeAt })
 
   /** A new account at a profile. */
@@ -53,7 +53,7 @@ describe.each(databases)("what is somebody else's on $name", (backend) => {
           challenge: idOf(challenge?.url ?? "")
         }
       })
-      /** A valid order with a leaf of its own CA. */
+      /** A valid order with a leaf of a separate CA. */
       const certified = Effect.gen(function*() {
         const { order: id } = yield* order
         const { issue } = yield* LocalCa.make(settingsIn(freshDirectory()))
@@ -85,7 +85,7 @@ describe.each(databases)("what is somebody else's on $name", (backend) => {
       String(answer.body)
     )
 
-  test("order, finalize, authorization, challenge and certificate: absent, at the same profile and across", () =>
+  test("order, finalize, authorization, challenge and certificate: not found, at the same profile and at another one", () =>
     Effect.gen(function*() {
       const a = yield* someone()
       const pending = yield* a.order
@@ -116,7 +116,7 @@ describe.each(databases)("what is somebody else's on $name", (backend) => {
       assert.strictEqual(yield* stored, before)
     }))
 
-  test("account and order list: unauthorized, whether or not there is one", () =>
+  test("account and order list: unauthorized, whether or not the account exists", () =>
     Effect.gen(function*() {
       const a = yield* someone()
       for (const b of [yield* someone(), yield* someone("other")]) {
@@ -134,7 +134,7 @@ describe.each(databases)("what is somebody else's on $name", (backend) => {
       assert.strictEqual((yield* a.post(`/acct/${idOf(a.kid)}`)).status, 200)
     }))
 
-  test("keyChange naming another's account: malformed", () =>
+  test("keyChange that names another's account: malformed", () =>
     Effect.gen(function*() {
       const [a, b, next] = [yield* someone(), yield* someone(), acmeKey()]
       const header = { jwk: next.jwk, url: urlOf("/profile/default/keyChange") }
@@ -145,7 +145,7 @@ describe.each(databases)("what is somebody else's on $name", (backend) => {
       for (const one of [a, b]) assert.strictEqual((yield* one.post(`/acct/${idOf(one.kid)}`)).status, 200)
     }))
 
-  test("a certificate to be revoked: unauthorized at its profile, absent at another", () =>
+  test("a certificate to be revoked: unauthorized at its profile, not found at another", () =>
     Effect.gen(function*() {
       const { leaf } = yield* (yield* someone()).certified
       const payload = { certificate: leaf.raw.toString("base64url") }
@@ -153,7 +153,7 @@ describe.each(databases)("what is somebody else's on $name", (backend) => {
       problem(yield* (yield* someone("other")).post("/revokeCert", payload), 404, "malformed")
     }))
 
-  test("order id of version 4, upper-case, 10 KB, with U+0000 or %2F: absent", () =>
+  test("order id of version 4, in upper case, of 10 KB, with U+0000 or %2F: not found", () =>
     Effect.gen(function*() {
       const a = yield* someone()
       const { order: id } = yield* a.order

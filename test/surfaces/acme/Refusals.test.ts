@@ -43,7 +43,7 @@ describe.each(databases)("a refused request on $name", (backend) => {
   })
   const told = () => fieldsOf(records, "request_refused")
 
-  test("says why, once, wherever it is refused", ({ app, byKey, mine, other, own, theirs }) =>
+  test("has one log record with the reason, wherever it is refused", ({ app, byKey, mine, other, own, theirs }) =>
     Effect.gen(function*() {
       const terms = { termsOfServiceAgreed: true }
       const unknown = yield* byAccount(mine.key, urlOf(at(`/acct/${noId}`)), at("/newOrder"), newOrder)
@@ -75,7 +75,7 @@ describe.each(databases)("a refused request on $name", (backend) => {
       }
     }))
 
-  test("is told of no more than twenty times a minute for a host, and eighty for its network", ({ app, mine }) =>
+  test("is logged at most twenty times a minute for one host, and eighty times for its network", ({ app, mine }) =>
     Effect.gen(function*() {
       const refuse = (clientIp: string) =>
         Effect.repeat(app.handle(requestOf("GET", at("/nothing"), { clientIp })), { times: 29 })
@@ -93,7 +93,7 @@ describe.each(databases)("a refused request on $name", (backend) => {
       assert.notInclude(eventsOf(records), "request_refused", "an order that is made")
     }))
 
-  test("keeps the query of a URL out of the log", ({ app, mine }) =>
+  test("is logged without the query of its URL", ({ app, mine }) =>
     Effect.gen(function*() {
       const target = at("/newOrder?code=4711")
       const nonce = yield* freshNonce

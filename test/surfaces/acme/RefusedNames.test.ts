@@ -59,7 +59,7 @@ describe.each(databases)("a refusal of names, on $name", (backend) => {
       "\\u{1B}[2J.example: The name holds the character U+001B, which no DNS name has."
     ],
     [
-      "that is a wildcard where there is no dns-01",
+      "that is a wildcard without dns-01",
       ["*.a.example"],
       "*.a.example: A wildcard needs dns-01, which this profile does not offer."
     ]

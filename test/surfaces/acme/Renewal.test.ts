@@ -53,7 +53,7 @@ describe.each(databases)("renewal on $name", (backend) => {
           identifiers: names.map((value) => ({ type: "dns", value })),
           ...(replaces === undefined ? {} : { replaces })
         })
-      /** A valid order with a leaf of its own CA; returns the leaf and its certID. */
+      /** A valid order with a leaf of a separate CA; returns the leaf and its certID. */
       const certified = Effect.fnUntraced(function*(...names: ReadonlyArray<string>) {
         const url = headerOf(yield* order(names), "location")
         const { issue } = yield* LocalCa.make(settingsIn(freshDirectory()))
@@ -87,7 +87,7 @@ describe.each(databases)("renewal on $name", (backend) => {
     return { start: Date.parse(start) / 1000, end: Date.parse(end) / 1000 }
   }
 
-  test("suggests from two thirds to three quarters of a certificate's life, to anybody who asks", () =>
+  test("suggests the time from two thirds to three quarters of a certificate's life, to any client", () =>
     Effect.gen(function*() {
       const { certId, leaf } = yield* (yield* someone).certified("a.example")
       const answer = yield* info(certId)
@@ -99,7 +99,7 @@ describe.each(databases)("renewal on $name", (backend) => {
       })
     }))
 
-  test("has clients come back after six hours, not all at the same time", () =>
+  test("makes clients come back after six hours, at different times", () =>
     Effect.gen(function*() {
       const { certId } = yield* (yield* someone).certified("a.example")
       const waits = yield* Effect.forEach(Array.from({ length: 200 }), () =>
@@ -109,7 +109,7 @@ describe.each(databases)("renewal on $name", (backend) => {
       assert.isAbove(Math.max(...waits) - Math.min(...waits), 6000)
     }))
 
-  test("asks for haste once a certificate is revoked: a window that is over", () =>
+  test("suggests a window in the past once a certificate is revoked, so that clients renew at once", () =>
     Effect.gen(function*() {
       const { certId, url } = yield* (yield* someone).certified("a.example")
       yield* sql(`UPDATE orders SET revoked_at = ${madeAt} WHERE id = ${literal(url)}`)
@@ -118,13 +118,13 @@ describe.each(databases)("renewal on $name", (backend) => {
       assert.deepStrictEqual(window(answer), { start: madeAt - daySeconds, end: madeAt })
     }))
 
-  test("takes a serial with more zeros in front for the same certificate", () =>
+  test("accepts a serial number with additional zeros in front for the same certificate", () =>
     Effect.gen(function*() {
       const { identifier, serial } = yield* (yield* someone).certified("a.example")
       assert.strictEqual((yield* info(`${base64url(identifier)}.${base64url(`0000${serial}`)}`)).status, 200)
     }))
 
-  test("a certID that is none is malformed; one nobody has, of another CA or another profile is not found", () =>
+  test("a malformed certID is refused as malformed; an unknown one, or one of another CA or profile, is not found", () =>
     Effect.gen(function*() {
       const { certId, identifier, serial } = yield* (yield* someone).certified("a.example")
       const odd = [
@@ -161,7 +161,7 @@ describe.each(databases)("renewal on $name", (backend) => {
       assert.strictEqual(told.length, odd.length + missing.length)
     }))
 
-  test("is read with GET and HEAD alone", () =>
+  test("can be read only with GET and HEAD", () =>
     Effect.gen(function*() {
       const { certified, key, kid } = yield* someone
       const { certId } = yield* certified("a.example")
@@ -171,7 +171,7 @@ describe.each(databases)("renewal on $name", (backend) => {
       assert.strictEqual((yield* app.handle(requestOf("HEAD", at(`/renewalInfo/${certId}`)))).status, 200)
     }))
 
-  test("an order says which certificate it replaces, in the one spelling there is", () =>
+  test("an order shows which certificate it replaces, in the canonical spelling", () =>
     Effect.gen(function*() {
       const { certified, order } = yield* someone
       const { certId, identifier, serial } = yield* certified("a.example", "b.example")
@@ -183,7 +183,7 @@ describe.each(databases)("renewal on $name", (backend) => {
       assert.strictEqual(told?.fields["cert_serial"], serial)
     }))
 
-  test("replaces must name a certificate of the account with a name in common", () =>
+  test("replaces must name a certificate of the same account that shares a name with the order", () =>
     Effect.gen(function*() {
       const [mine, other] = [yield* someone, yield* someone]
       const { certId, identifier } = yield* mine.certified("a.example")
@@ -216,7 +216,7 @@ describe.each(databases)("renewal on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM orders"), before)
     }))
 
-  test("certIDs of any kind name the one certificate or none, in renewalInfo and replaces alike", () =>
+  test("any certID finds either the one certificate or none, in renewalInfo and in replaces alike", () =>
     Effect.gen(function*() {
       const { certified, order } = yield* someone
       const { certId, identifier, serial } = yield* certified("a.example")
@@ -255,7 +255,7 @@ describe.each(databases)("renewal on $name", (backend) => {
       assert.deepStrictEqual(records.filter(({ level }) => level === "error"), [])
     }))
 
-  test("20 claims to replace one certificate at once: one is taken, the rest are told with 409 alreadyReplaced", () =>
+  test("20 orders that replace one certificate at once: one is accepted, the others get 409 alreadyReplaced", () =>
     Effect.gen(function*() {
       const { certified, order } = yield* someone
       const { certId } = yield* certified("a.example")
@@ -275,7 +275,7 @@ describe.each(databases)("renewal on $name", (backend) => {
       assert.isFalse(eventsOf(records).includes("db_statement_failed"))
     }))
 
-  test("a claim is free again once its order has failed or lapsed", () =>
+  test("a certificate can be replaced again once the order that was to replace it has failed or expired", () =>
     Effect.gen(function*() {
       const { certified, order } = yield* someone
       const { certId } = yield* certified("a.example")
@@ -288,7 +288,7 @@ describe.each(databases)("renewal on $name", (backend) => {
       assert.deepStrictEqual(yield* column(`SELECT status FROM orders WHERE id = ${literal(second)}`), ["invalid"])
     }))
 
-  test("counts in no limit, nor do limits keep it away: five times for each certificate", () =>
+  test("does not count towards limits and is not refused by them: five times for each certificate", () =>
     Effect.gen(function*() {
       const keys = ["orders_per_account = 2", "names_per_account = 2", "pending_authorizations_per_account = 2"]
       for (const key of keys) {
@@ -316,7 +316,7 @@ describe.each(databases)("renewal on $name", (backend) => {
       }
     }))
 
-  test("a claim at another profile is another claim", () =>
+  test("orders of different profiles can replace the same certificate", () =>
     Effect.gen(function*() {
       const { certified, order } = yield* someone
       const { certId } = yield* certified("a.example")

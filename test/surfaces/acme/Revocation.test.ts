@@ -150,7 +150,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
   )
 
   describe("authorization", () => {
-    test("the account of the order: 200 without a body, the order stamped, the row and the job written", () =>
+    test("the account of the order: 200 without a body; the order is stamped, and the row and the job are written", () =>
       Effect.gen(function*() {
         const { caller, issued, key, kid } = yield* holder()
         const answer = yield* revoke({ key, kid }, issued.der)
@@ -214,7 +214,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
           assert.deepInclude(records.find(({ event }) => event === "certificate_revoked")?.fields ?? {}, { code: 4 })
         }))
 
-      test(`another ${name} key, or the signature of one: 401`, () =>
+      test(`another ${name} key, or a signature by one: 401`, () =>
         Effect.gen(function*() {
           const { issued } = yield* holder(make())
           const [own, other] = [acmeKey(issued.key), acmeKey(make())]
@@ -244,7 +244,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         assert.strictEqual((yield* revoke({ key }, issued.der)).status, 200)
       }))
 
-    test("deactivated account: 200; so for one an operator revoked", () =>
+    test("a deactivated account: 200, also for one that an operator revoked", () =>
       Effect.gen(function*() {
         for (const status of ["deactivated", "revoked"]) {
           const { issued, key, kid } = yield* holder()
@@ -256,14 +256,14 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         }
       }))
 
-    test("expired certificate: 200", () =>
+    test("an expired certificate: 200", () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* holder()
         yield* TestClock.adjust("91 days")
         assert.strictEqual((yield* revoke({ key, kid }, issued.der)).status, 200)
       }))
 
-    test("an account key that was rolled over is nobody's", () =>
+    test("an account key that was rolled over belongs to no account", () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* holder()
         yield* sql(`UPDATE accounts SET pubkey = ${backend.dialect === "sqlite" ? "?" : "$1"}`, [
@@ -276,7 +276,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
   })
 
   describe("attacks", () => {
-    test("jwk not the certificate's key, kid of another account; revoked or not: 401 unauthorized, identical", () =>
+    test("a jwk that is not the certificate's key, or the kid of another account: the same 401 unauthorized, revoked or not", () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* holder()
         const stranger = yield* someone()
@@ -308,7 +308,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         )
       }))
 
-    test("same key, another certificate; one byte changed; same serial from another CA; absent: 404 malformed, one text", () =>
+    test("same key but another certificate, one changed byte, same serial from another CA, or unknown: 404 malformed, one text", () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* holder()
         const changed = Buffer.from(issued.der)
@@ -368,7 +368,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         assert.deepStrictEqual(found[0]?.cert_serial, issued.serial)
       }))
 
-    test("revokeCert of A's certificate by B, same or other profile: 401, absent", () =>
+    test("revokeCert for A's certificate by B: 401 at the same profile, not found at another", () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* holder()
         const [here, there] = [yield* someone(), yield* someone("other")]
@@ -387,7 +387,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         yield* nothingRevoked
       }))
 
-    test("PEM, trailing DER: 400 malformed, without a row", () =>
+    test("PEM, or DER with trailing octets: 400 malformed, without a row", () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* holder()
         const good = text(issued.der)
@@ -420,7 +420,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         )
       }))
 
-    test("reason -1, 7, 11, 2^31 / 1.5, \"1\": 400 badRevocationReason naming the code / malformed", () =>
+    test("reason -1, 7 or 11: 400 badRevocationReason that names the code; 2^31, 1.5 or \"1\": malformed", () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* holder()
         const codes = [-1, 7, 11, 2 ** 31, -(2 ** 31), 255, Number.MAX_SAFE_INTEGER, 1e20]
@@ -459,7 +459,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         }))
     }
 
-    test("20 at once, different reasons: one 200, one reason on order and CRL; the rest alreadyRevoked", () =>
+    test("20 at once with different reasons: one 200, and one reason on order and CRL; the others get alreadyRevoked", () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* holder()
         const other = yield* database.another
@@ -498,7 +498,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         assert.strictEqual((yield* listText).match(/Serial Number/g)?.length, 1)
       }))
 
-    test("`jwk` and `kid` both, or neither: malformed, the nonce unspent", () =>
+    test("`jwk` and `kid` both, or neither: malformed, and the nonce stays usable", () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* holder()
         const app = yield* surface
@@ -512,7 +512,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         yield* nothingRevoked
       }))
 
-    test("the same request twice: the nonce decides, and a new one is told alreadyRevoked", () =>
+    test("the same request twice: the second fails by its nonce, and with a new nonce it is answered alreadyRevoked", () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* holder()
         const app = yield* surface
@@ -528,7 +528,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       }))
   })
 
-  test("checks: authorization, then the reason, then whether it is revoked", () =>
+  test("the checks come in order: authorization, then the reason, then whether it is revoked", () =>
     Effect.gen(function*() {
       const { issued, key, kid } = yield* holder()
       const asked = (signer: Signer, reason?: number) => Effect.map(revoke(signer, issued.der, reason), typeOf)
@@ -545,7 +545,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       assert.deepStrictEqual(yield* stamps, [[madeAt, undefined]])
     }))
 
-  test("the stored key decides, not the one in the certificate", () =>
+  test("the stored key decides and not the one in the certificate", () =>
     Effect.gen(function*() {
       const { issued } = yield* holder()
       const stored = newPrivateKey()
@@ -554,7 +554,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       assert.strictEqual((yield* revoke({ key: acmeKey(stored) }, issued.der)).status, 200)
     }))
 
-  test("outsiders cause ten rows a minute; the log has the rest", () =>
+  test("strangers cause at most ten rows a minute, and the log has the others", () =>
     Effect.gen(function*() {
       const { issued, key, kid } = yield* holder()
       const changed = Buffer.from(issued.der)
@@ -580,7 +580,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       assert.strictEqual(yield* written, 22)
     }))
 
-  test("of a serial that no certificate may have, 64 digits are recorded", () =>
+  test("of a serial number that is too long for a certificate, 64 digits are recorded", () =>
     Effect.gen(function*() {
       const { issued } = yield* holder()
       const head = 4
@@ -596,7 +596,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       assert.deepStrictEqual(rows, [`01${"0".repeat(62)}`])
     }))
 
-  test("a key revoked for compromise by its holder is refused at finalize, whoever brings it", () =>
+  test("a key that its holder revoked for compromise is refused at finalize, whoever uses it", () =>
     Effect.gen(function*() {
       const { caller, issued, key, kid } = yield* holder()
       const another = yield* someone("other")
@@ -621,7 +621,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       }
     }))
 
-  describe("a key that its holder says is known to others", () => {
+  describe("a key that its holder reports as compromised", () => {
     /** Certificates with one key that belong to two accounts in two profiles, and a certificate with another key. */
     const shared = Effect.fnUntraced(function*() {
       const { caller, issued, key, kid } = yield* holder()
@@ -638,7 +638,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
     const serialsOf = (...all: ReadonlyArray<{ readonly serial: string }>) =>
       all.map(({ serial }) => `${serial} 1`).sort()
 
-    test("loses all its certificates, in every profile, and no other key does", () =>
+    test("loses all its certificates in every profile, and other keys lose none", () =>
       Effect.gen(function*() {
         const { issued, others } = yield* shared()
         assert.strictEqual((yield* revoke({ key: acmeKey(issued.key) }, issued.der, 1)).status, 200)
@@ -670,7 +670,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         for (const { serial } of [issued, ...others]) assert.include(list, serial)
       }))
 
-    test("also when the certificate was revoked before, for another reason", () =>
+    test("loses its other certificates even if this one was revoked before for another reason", () =>
       Effect.gen(function*() {
         const { issued, key, kid, others } = yield* shared()
         assert.strictEqual((yield* revoke({ key, kid }, issued.der, 4)).status, 200)
@@ -680,7 +680,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         assert.deepStrictEqual(yield* revoked, [`${issued.serial} 4`, ...serialsOf(...others)].sort())
       }))
 
-    test("loses none by the word of an account", () =>
+    test("loses no other certificate if the account asks for the revocation", () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* shared()
         assert.strictEqual((yield* revoke({ key, kid }, issued.der, 1)).status, 200)
@@ -690,7 +690,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE kind = 'key_revoke'"), 0)
       }))
 
-    test("loses none for another reason", () =>
+    test("loses no other certificate if the reason is another one", () =>
       Effect.gen(function*() {
         const { issued } = yield* shared()
         assert.strictEqual((yield* revoke({ key: acmeKey(issued.key) }, issued.der, 4)).status, 200)
@@ -699,7 +699,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM burnt_keys"), 0)
       }))
 
-    test("is left alone by those that have expired", () =>
+    test("keeps its expired certificates", () =>
       Effect.gen(function*() {
         const { issued } = yield* shared()
         yield* TestClock.adjust("91 days")
@@ -729,7 +729,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       assert.strictEqual(headerOf(yield* ask, "retry-after"), "60")
     }))
 
-  test("an issuer that no worker has seen: 500 serverInternal, logged, and nothing is revoked", () =>
+  test("an issuer that no worker has seen: 500 serverInternal and a log record, and nothing is revoked", () =>
     Effect.gen(function*() {
       const { issued, key, kid } = yield* holder()
       const [issuer = ""] = yield* column("SELECT issuer FROM crls")
@@ -756,7 +756,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
     yield* states.report({ profile: "default", owner: "w", trouble: "the record", since: now, stoppedIssuer: issuer })
   })
 
-  test("a CA whose lists have stopped: 503 serverInternal in words, and nothing is revoked until they go on", () =>
+  test("a CA that signs no more lists: 503 serverInternal with an explanation, and nothing is revoked until it signs again", () =>
     Effect.gen(function*() {
       const { issued, key, kid } = yield* holder()
       yield* stopped
@@ -771,7 +771,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       assert.strictEqual((yield* revoke({ key, kid }, issued.der)).status, 200, "no worker has said so lately")
     }))
 
-  test("a CA whose lists have stopped: what else a burnt key has is revoked once they go on", () =>
+  test("a CA that signs no more lists: the other certificates of a compromised key are revoked once it signs again", () =>
     Effect.gen(function*() {
       const { caller, issued } = yield* holder()
       const other = yield* issueTo(caller, ["b.example"], issued.key)
@@ -789,7 +789,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
     }))
 
   for (const table of ["jobs", "revocations"]) {
-    test(`without its row in ${table} it is not revoked at all`, () =>
+    test(`without its row in ${table} the certificate is not revoked at all`, () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* holder()
         if (backend.dialect === "sqlite") {
@@ -810,7 +810,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       }))
   }
 
-  test("two certificates with one serial are told apart by their octets", () =>
+  test("two certificates with one serial number are distinguished by their octets", () =>
     Effect.gen(function*() {
       const one = yield* holder()
       const other = yield* issueTo(one.caller, ["b.example"])
@@ -825,7 +825,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       assert.notStrictEqual(other.serial, one.issued.serial)
     }))
 
-  test("requests for the list, the anchor and the issuer mint no nonce and are read only", () =>
+  test("requests for the list, the anchor and the issuer create no nonce and allow only reading", () =>
     Effect.gen(function*() {
       const app = yield* surface
       const published = [

@@ -306,7 +306,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
       }
     ])
   ])("$resource", ({ algorithms, good, rows, taken }) => {
-    test("takes what is right, once", () =>
+    test("accepts a correct request once", () =>
       Effect.gen(function*() {
         const draft = yield* good
         const answer = yield* handle(requestFor(draft))
@@ -320,7 +320,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
       }))
 
     for (const { detail, fault, logged, name, status, type } of rows) {
-      test(`refuses ${name} and leaves the nonce`, () =>
+      test(`refuses ${name} and does not use up the nonce`, () =>
         Effect.gen(function*() {
           const draft = yield* good
           const answer = yield* handle(requestFor({ ...draft, ...fault(draft) }))
@@ -354,7 +354,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
         assert.deepStrictEqual(saidOf(records), [["nonce_rejected", "expired"]])
       }))
 
-    test("a payload is read last, the nonce being spent by then", () =>
+    test("checks the payload last, when the nonce is already used up", () =>
       Effect.gen(function*() {
         for (const payload of ["", "[]", "{", "{\"identifiers\":1,\"contact\":1,\"certificate\":1}"]) {
           const draft = yield* good
@@ -366,7 +366,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
   })
 
   // All faults at once, and then one fewer each time, from the front. The first fault that remains decides the answer.
-  test("the checks are made in the order of the table", () =>
+  test("makes the checks in the order of the table", () =>
     Effect.gen(function*() {
       const kid = yield* registered
       yield* sql("UPDATE accounts SET status = 'deactivated'")
@@ -413,14 +413,14 @@ describe.each(databases)("signed requests on $name", (backend) => {
       }
     }))
 
-  test("an account gets nothing at another profile by a nonce that it uses at its own at the same time", () =>
+  test("an account cannot use at another profile a nonce that it uses at its own profile at the same time", () =>
     Effect.gen(function*() {
       const kid = yield* registered
       const sent = (target: string, nonce: string) => {
         const header = { kid: kid.replace("default", target.split("/")[2] ?? ""), url: urlOf(target), nonce }
         return handle(posted(target, signed(key, header, { identifiers: [{ type: "dns", value: "a.example" }] })))
       }
-      yield* sent(at("/newOrder"), yield* freshNonce) // the key is known here now
+      yield* sent(at("/newOrder"), yield* freshNonce) // This process knows the key now.
       const shared = yield* freshNonce
       // The nonce of the first one is being spent when the others come, so they are one batch.
       const answers = yield* Effect.all([
@@ -434,7 +434,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE profile = 'other'"), 0)
     }))
 
-  test("a nonce made for one profile is taken at another: the url binds the request", () =>
+  test("a nonce that was made for one profile is accepted at another, because the url binds the request", () =>
     Effect.gen(function*() {
       const app = yield* surface
       const nonce = headerOf(yield* app.handle(requestOf("HEAD", at("/newNonce"))), "replay-nonce")
@@ -443,7 +443,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
       assert.strictEqual((yield* handle(posted(target, signed(key, header, {})))).status, 201)
     }))
 
-  test("a member twice in header or payload: the last counts, for checks and meaning alike", () =>
+  test("a member twice in header or payload: the last one counts, both for the checks and for the meaning", () =>
     Effect.gen(function*() {
       const kid = yield* registered
       const target = targetOf(kid)
@@ -468,7 +468,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
       assert.include(JSON.stringify(rows), "mailto:a@b.example")
     }))
 
-  test("a jwk with private members: nothing of them is stored or logged", () =>
+  test("a jwk with private members: these are neither stored nor logged", () =>
     Effect.gen(function*() {
       for (const { privateKey, ...one } of [key, rsaKey]) {
         const { d = "", kty, p, ...rest } = privateKey.export({ format: "jwk" })
@@ -488,7 +488,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
       }
     }))
 
-  test("url in another spelling of the same place is another URL, whatever the Host says", () =>
+  test("another spelling of the same URL is another URL, whatever the Host header says", () =>
     Effect.gen(function*() {
       const app = yield* surfaceOf(configOf(`[server]\nbase_url = "https://acme.example"`))
       const path = at("/newAccount")
@@ -496,8 +496,10 @@ describe.each(databases)("signed requests on $name", (backend) => {
         Effect.flatMap(
           freshNonce,
           (nonce) =>
-            Effect.flatMap(app.handle(posted(path, signed(key, { jwk: key.jwk, url, nonce }, {}), headers)), (answer) =>
-              Effect.map(isStored(nonce), (unspent) => ({ answer, unspent })))
+            Effect.flatMap(
+              app.handle(posted(path, signed(key, { jwk: key.jwk, url, nonce }, {}), headers)),
+              (answer) => Effect.map(isStored(nonce), (unspent) => ({ answer, unspent }))
+            )
         )
       const others = [
         `http://acme.example${path}`,
@@ -521,7 +523,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
       assert.strictEqual((yield* send(`https://acme.example${path}`, forged)).answer.status, 201)
     }))
 
-  test("anything after deactivation: unauthorized, wherever it is sent", () =>
+  test("everything after a deactivation is unauthorized, at every URL", () =>
     Effect.gen(function*() {
       const kid = yield* registered
       const app = yield* surface
@@ -557,7 +559,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
       yield* refused(yield* handle(requestFor(revoking)), 400, "malformed")
     }))
 
-  test("the nonce is spent before the account is judged", () =>
+  test("the nonce is used up before the account is checked", () =>
     Effect.gen(function*() {
       const kid = yield* registered
       for (const status of ["deactivated", "revoked"]) {
@@ -577,7 +579,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
       }
     }))
 
-  test("POST-as-GET takes no payload, the trigger any object, the account none or an object", () =>
+  test("POST-as-GET accepts no payload, the trigger accepts any object, the account accepts none or an object", () =>
     Effect.gen(function*() {
       const kid = yield* registered
       const tryWith = (target: string, payload: Draft["payload"]) =>

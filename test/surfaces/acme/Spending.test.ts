@@ -83,7 +83,7 @@ describe.each(databases)("the nonce of a request that writes on $name", (backend
       return type.slice("urn:ietf:params:acme:error:".length)
     })
 
-  test("is spent once, whatever was written with it, or not", (given) =>
+  test("is used up once, whether or not anything else was written", (given) =>
     Effect.gen(function*() {
       const { send } = given.client
       const order = yield* twice(given, at("/newOrder"), { identifiers })
@@ -112,7 +112,7 @@ describe.each(databases)("the nonce of a request that writes on $name", (backend
       assert.strictEqual((yield* twice(given, finalize, { csr: csrFor("a.example") })).status, 200)
     }))
 
-  test("is spent before a refusal of newAccount is recorded", ({ app }) =>
+  test("is used up before a refusal of newAccount is recorded", ({ app }) =>
     Effect.gen(function*() {
       const key = acmeKey()
       assert.strictEqual(yield* refusedTwice(app, key), "rateLimited")
@@ -128,7 +128,7 @@ describe.each(databases)("the nonce of a request that writes on $name", (backend
       assert.strictEqual(yield* refusedTwice(app, key, { externalAccountBinding }, target), "unauthorized")
     }), () => "limits.accounts_per_network = 1\n[profiles.bound.eab]\nenabled = true\n")
 
-  test("is spent before it is told that an account was found", ({ app, client: { key } }) =>
+  test("is used up before an existing account is reported", ({ app, client: { key } }) =>
     Effect.gen(function*() {
       for (const payload of [{}, { onlyReturnExisting: true }]) {
         const header = { jwk: key.jwk, url: urlOf(at("/newAccount")), nonce: yield* freshNonce }
@@ -137,7 +137,7 @@ describe.each(databases)("the nonce of a request that writes on $name", (backend
       }
     }))
 
-  test("is spent first where the account may not ask, and where its last request is to be recorded", (given) =>
+  test("is used up before an account is refused, and before its last request is recorded", (given) =>
     Effect.gen(function*() {
       const { key, kid } = given.client
       const used = yield* byAccount(key, kid, at("/newOrder"), { identifiers })
@@ -149,7 +149,7 @@ describe.each(databases)("the nonce of a request that writes on $name", (backend
       assert.strictEqual((yield* twice(given, at("/newOrder"), { identifiers })).status, 401)
     }))
 
-  test("is spent before a profile that nobody can sign for refuses", (given) =>
+  test("is used up before a profile without a working signer refuses", (given) =>
     Effect.gen(function*() {
       const { finalize } = bodyOf(yield* given.client.send(at("/newOrder"), { identifiers })) as unknown as {
         readonly finalize: string
@@ -163,7 +163,7 @@ describe.each(databases)("the nonce of a request that writes on $name", (backend
       assert.strictEqual((yield* twice(given, finalize, { csr: csrFor("a.example") })).status, 503)
     }))
 
-  test("is spent before a script judges what is asked for", (given) =>
+  test("is used up before a script checks the request", (given) =>
     Effect.gen(function*() {
       assert.strictEqual((yield* twice(given, at("/newOrder"), { identifiers })).status, 201)
       assert.strictEqual(readFileSync(ran, "utf8"), "x", "the script ran once")

@@ -8,10 +8,10 @@ import { useWorld } from "../../support/UseWorld.ts"
 
 /* Addresses and reverse names, in the rows that store them: accounts, orders, the audit trail. */
 
-describe.each(databases)("who asked, on $name", (backend) => {
+describe.each(databases)("the sender of a request, on $name", (backend) => {
   const { test } = useWorld(backend)
 
-  test("is stamped with address and reverse name on account, order and audit row", () =>
+  test("is stored with address and reverse name on account, order and audit row", () =>
     Effect.gen(function*() {
       const app = yield* surfaceOf(configOf())
       const key = acmeKey()
@@ -42,7 +42,7 @@ describe.each(databases)("who asked, on $name", (backend) => {
       assert.strictEqual(polled?.last_seen_ptr, "client.example")
     }), { names: { "192.0.2.1": ["client.example"] } })
 
-  test("is stamped on the account at once where its address is another", () =>
+  test("is stored on the account at once if the address is another one", () =>
     Effect.gen(function*() {
       const app = yield* surfaceOf(configOf())
       const { kid, send } = yield* newClient(app)

@@ -33,7 +33,7 @@ describe.each(databases)("a stored chain that cannot be read, on $name", (backen
     ["no certificate", () => "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n"]
   ]
   for (const [name, spoil] of damages) {
-    test(`is 500 and named, whichever request needs it: ${name}`, () =>
+    test(`is answered 500, and the log names the order, whichever request needs the chain: ${name}`, () =>
       Effect.gen(function*() {
         const { certId, get, issued, post } = yield* spoilt(spoil)
         const requests = {
@@ -56,7 +56,7 @@ describe.each(databases)("a stored chain that cannot be read, on $name", (backen
       }))
   }
 
-  test("leaves the order to be read, without the dates", () =>
+  test("does not prevent the order from being read, without its dates", () =>
     Effect.gen(function*() {
       const { issued, post } = yield* spoilt(() => "unreadable")
       records.length = 0

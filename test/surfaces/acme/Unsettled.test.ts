@@ -72,7 +72,7 @@ describe.each(databases)("a poll, on $name", (backend) => {
         })
     )
 
-  test("of an order that is being signed is held until it is signed, without a slot", () =>
+  test("of an order that is being signed is held until it is signed, and takes no slot", () =>
     Effect.gen(function*() {
       const { order, poll, send } = yield* signing
       const polling = yield* Effect.forkChild(poll)
@@ -86,7 +86,7 @@ describe.each(databases)("a poll, on $name", (backend) => {
       assert.deepStrictEqual(shownOf(yield* send(order)), ["valid", undefined])
     }))
 
-  test("is held for its time at most, and then told how long to wait", () =>
+  test("is held no longer than its time limit, and then says how long to wait", () =>
     Effect.gen(function*() {
       const { poll } = yield* signing
       const polling = yield* Effect.forkChild(poll)
@@ -97,7 +97,7 @@ describe.each(databases)("a poll, on $name", (backend) => {
       assert.deepStrictEqual(shownOf(yield* Fiber.join(polling)), ["processing", "1"])
     }))
 
-  test("of what somebody else signs is told to wait longer the longer it has taken", () =>
+  test("of an order that another service signs asks for a longer wait the longer it takes", () =>
     Effect.gen(function*() {
       const { poll } = yield* signingBy(configOf("[signer]\nbackend = \"custom\"\ncustom.script_path = \"sign\""))
       const pauses: Array<unknown> = []
@@ -112,7 +112,7 @@ describe.each(databases)("a poll, on $name", (backend) => {
       assert.deepStrictEqual(pauses, [["processing", "1"], ["processing", "3"], ["processing", "5"]])
     }))
 
-  test("is told when the next attempt begins, if that is known", () =>
+  test("says when the next attempt begins, if that is known", () =>
     Effect.gen(function*() {
       const { poll } = yield* signing
       const now = yield* currentSeconds
@@ -127,7 +127,7 @@ describe.each(databases)("a poll, on $name", (backend) => {
       assert.deepStrictEqual(pauses, [["processing", "9"], ["processing", "30"]])
     }))
 
-  test("of what ended without a word is answered as it is after that time", () =>
+  test("of an order that ended without a message is answered normally after that time", () =>
     Effect.gen(function*() {
       const { poll } = yield* signing
       const polling = yield* Effect.forkChild(poll)
@@ -137,7 +137,7 @@ describe.each(databases)("a poll, on $name", (backend) => {
       assert.deepStrictEqual(shownOf(yield* Fiber.join(polling)), ["valid", undefined])
     }))
 
-  test("of what begins while nobody can be held is answered in a second", () =>
+  test("that begins while no poll can be held is answered within a second", () =>
     Effect.gen(function*() {
       const { poll } = yield* signing
       const { challenge, send } = yield* client
@@ -147,7 +147,7 @@ describe.each(databases)("a poll, on $name", (backend) => {
       yield* Fiber.interruptAll(polls)
     }))
 
-  test("beyond the bound is answered at once; one that is given up makes room", () =>
+  test("beyond the maximum number is answered at once; a poll that is abandoned makes room", () =>
     Effect.gen(function*() {
       const { poll } = yield* signing
       const [first] = yield* Effect.forEach(Array.from({ length: mostHeld }), () => Effect.forkChild(poll))
@@ -175,7 +175,7 @@ describe.each(databases)("a poll, on $name", (backend) => {
       assert.deepStrictEqual(shownOf(yield* Fiber.join(ofAuthorization)), ["valid", undefined])
     }))
 
-  test("of an order whose job was given up is answered when it is", () =>
+  test("of an order whose job was abandoned is answered at that time", () =>
     Effect.gen(function*() {
       const { poll } = yield* signing
       const polling = yield* Effect.forkChild(poll)
@@ -185,7 +185,7 @@ describe.each(databases)("a poll, on $name", (backend) => {
       assert.deepStrictEqual(shownOf(yield* Fiber.join(polling)), ["invalid", undefined])
     }))
 
-  test("of an order whose job runs here is read after its end, for nobody but its account", () =>
+  test("of an order whose job runs here is answered after the end of the job, and only for its own account", () =>
     Effect.gen(function*() {
       const { order, poll } = yield* signing
       const { send } = yield* client
@@ -201,7 +201,7 @@ describe.each(databases)("a poll, on $name", (backend) => {
       assert.deepStrictEqual(shownOf(yield* Fiber.join(polling)), ["valid", undefined])
     }))
 
-  test("of an order whose job runs here is answered at once if nobody can be held", () =>
+  test("of an order whose job runs here is answered at once if no poll can be held", () =>
     Effect.gen(function*() {
       const { order, poll } = yield* signing
       const { ends } = yield* Queue

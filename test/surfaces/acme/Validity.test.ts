@@ -54,7 +54,7 @@ describe.each(databases)("the validity of an order, on $name", (backend) => {
   describe("at a local CA", () => {
     const { test } = useOwnCa(backend)
 
-    test("is cut to what is issued, though the row keeps the wish", () =>
+    test("is shortened to what can be issued, although the row keeps the requested dates", () =>
       Effect.gen(function*() {
         const { done, finalized, leaf, placed } = yield* ordered({ notBefore: days(-1), notAfter: days(365) })
         assert.deepStrictEqual(placed, { notBefore: rfc3339(madeAt - 3600), notAfter: days(90) })
@@ -65,7 +65,7 @@ describe.each(databases)("the validity of an order, on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT not_before FROM orders"), madeAt - daySeconds)
       }))
 
-    test("is the one asked for where that can be had, and members that were not asked for are not shown", () =>
+    test("is the requested one if that is possible, and dates that were not requested are not shown", () =>
       Effect.gen(function*() {
         const wish = { notBefore: days(2), notAfter: days(10) }
         const both = yield* ordered(wish)
@@ -76,7 +76,7 @@ describe.each(databases)("the validity of an order, on $name", (backend) => {
         assert.deepStrictEqual((yield* ordered({})).done, {})
       }))
 
-    test("is refused where nothing of it can be had, with what can be", () =>
+    test("is refused if no part of it is possible, and the answer says what is possible", () =>
       Effect.gen(function*() {
         const { send } = yield* newClient(yield* surface)
         for (const wish of [{ notBefore: days(90) }, { notBefore: days(100), notAfter: days(200) }]) {
@@ -87,7 +87,7 @@ describe.each(databases)("the validity of an order, on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM orders"), 0)
       }))
 
-    test("ends with the CA", () =>
+    test("ends no later than the CA", () =>
       Effect.gen(function*() {
         const { send } = yield* newClient(yield* surface)
         yield* TestClock.adjust("3650 days")
@@ -101,7 +101,7 @@ describe.each(databases)("the validity of an order, on $name", (backend) => {
   describe("at another signer", () => {
     const { test } = useForeignSigner(backend)
 
-    test("is not known before the certificate is there, and not shown", () =>
+    test("is not known before the certificate exists, and is not shown until then", () =>
       Effect.gen(function*() {
         const config = configOf(`signer.backend = "custom"\nsigner.custom.script_path = "/nowhere"`)
         const { send } = yield* newClient(yield* surfaceOf(config))

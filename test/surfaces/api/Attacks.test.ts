@@ -31,7 +31,7 @@ describe("every route of the API", () => {
   const { config, records, test } = useApi(sqlite)
   const signIn = { method: "POST", body: { username: "anna", password } } as const
 
-  test("that changes something wants the CSRF token of its session, and no other origin", ({ ask }) =>
+  test("requires the CSRF token of its session and the right origin if it changes something", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "anna", "admin")
       const other = yield* signedIn({ ask }, "otto", "admin")
@@ -50,7 +50,7 @@ describe("every route of the API", () => {
       assert.strictEqual((yield* ask("/api/session", held)).status, 200, "and nothing was done")
     }))
 
-  test("is out of reach of a session that lacks its second factor, but for those of the second factor", ({ ask }) =>
+  test("is refused to a session that lacks its second factor, except the routes of the second factor", ({ ask }) =>
     Effect.gen(function*() {
       yield* made("anna", "admin")
       yield* enrolled((yield* enter("anna")).identity)
@@ -68,7 +68,7 @@ describe("every route of the API", () => {
       assert.strictEqual(none.status, 404)
     }))
 
-  test("is not reached by a path that is not quite its own, with a session or without", ({ ask }) =>
+  test("is not reached by a similar path, with a session or without", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "anna", "admin")
       for (const route of routes.filter(({ pattern }) => pattern.startsWith("/api/"))) {
@@ -82,7 +82,7 @@ describe("every route of the API", () => {
       }
     }))
 
-  test("is refused with a record of why and whom, unless there is no such route", ({ ask }) =>
+  test("is refused with a log record of the reason and the caller, unless no such route exists", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "vera", "viewer")
       records.length = 0
@@ -103,7 +103,7 @@ describe("every route of the API", () => {
       ])
     }))
 
-  test("is refused a token that nobody has each time alike, and its address signs in as before", ({ ask }) =>
+  test("refuses every unknown token in the same way, and the address can sign in as before", ({ ask }) =>
     Effect.gen(function*() {
       const tries = config.admin.login_max_attempts + 1
       const guess = ask("/api/orders", { headers: { authorization: `Bearer ${printApiToken("A".repeat(43))}` } })
@@ -112,7 +112,7 @@ describe("every route of the API", () => {
       yield* signedIn({ ask }, "vera", "viewer")
     }))
 
-  test("hashes a password in the share of its client", ({ ask }) =>
+  test("counts the hash of a password to its client's share", ({ ask }) =>
     Effect.gen(function*() {
       const seen: Array<Peer | undefined> = []
       const verify = () =>
@@ -129,7 +129,7 @@ describe("every route of the API", () => {
       assert.deepStrictEqual(seen, [peer])
     }))
 
-  test("that fails by a fault of ours says nothing of it, and the log has its beginning", ({ ask }) =>
+  test("that fails by a fault of the service sends no details, and the log has the beginning of the error", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "vera", "viewer")
       const driver: Driver = { ...yield* Database, aside: () => Effect.die(new Error("inside ".repeat(1000))) }
@@ -141,7 +141,7 @@ describe("every route of the API", () => {
       assert.lengthOf(String(error), 2000)
     }))
 
-  test("that fails with a statement is logged as that, and not as a fault beside it", ({ ask }) =>
+  test("whose statement fails logs the failed statement, and no second record about a fault", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "vera", "viewer")
       yield* sql("ALTER TABLE admin_sessions RENAME TO gone")
@@ -151,13 +151,13 @@ describe("every route of the API", () => {
       assert.notInclude(eventsOf(records), "request_handler_panicked")
     }))
 
-  test("is not told to strangers: a path of the API is 401 for them, whether or not it is there", ({ ask }) =>
+  test("is not revealed to strangers: a path of the API is answered 401, whether or not it exists", ({ ask }) =>
     Effect.gen(function*() {
       for (const path of ["/api/none", "/api/orders"]) assert.strictEqual((yield* ask(path)).status, 401)
       assert.strictEqual((yield* ask("/none")).status, 404)
     }))
 
-  test("takes one session or one token, and not two of either", ({ ask }) =>
+  test("accepts one session or one token, and not two of either", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "anna", "admin")
       const pair = `${sessionCookie}=${held.cookie}`
@@ -180,7 +180,7 @@ describe("every route of the API", () => {
       assert.strictEqual((yield* ask("/api/orders", { headers: { authorization: bearer } })).status, 200)
     }))
 
-  test("is reached by the cookie that the sign-in gave, and never by one that was there before", ({ ask }) =>
+  test("accepts the cookie that the sign-in gave, and never one that the browser had before", ({ ask }) =>
     Effect.gen(function*() {
       yield* made("anna", "admin")
       const planted = "A".repeat(43)
@@ -196,7 +196,7 @@ describe("the address of a client of the API", () => {
   const forged = (ip: string) => ({ "x-forwarded-for": ip, forwarded: `for=${ip}` })
   const wrong = { method: "POST", body: { username: "anna", password: "another password" } } as const
 
-  describe("behind nobody who is trusted", () => {
+  describe("without a trusted proxy", () => {
     const { config, test } = useApi(sqlite)
 
     test("is that of the connection, whatever a header says", ({ ask }) =>
@@ -213,7 +213,7 @@ describe("the address of a client of the API", () => {
       }))
   })
 
-  describe("behind a proxy that is trusted", () => {
+  describe("behind a trusted proxy", () => {
     const { test } = useApi(sqlite, `[admin.filter]\ntrusted_proxies = ["192.0.2.1"]\n`)
 
     test("is the one that the proxy reports", ({ ask }) =>

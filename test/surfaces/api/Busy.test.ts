@@ -42,7 +42,7 @@ const lists = [
 describe("a list of the API", () => {
   const { config, test } = useApi(sqlite)
 
-  test("is given ten seconds, and is answered 503 after them", ({ ask }) =>
+  test("may take ten seconds, and is answered 503 after that", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "anna", "admin")
       const caller = yield* callerAt(profileOf(config))
@@ -63,7 +63,7 @@ describe("a list of the API", () => {
       }
     }))
 
-  test("whose request has no time left is answered 503, and nobody keeps that", ({ ask }) =>
+  test("whose request has no time left is answered 503, and the answer is not cached", ({ ask }) =>
     Effect.gen(function*() {
       const told = yield* ask("/api/orders", { isLate: true })
       assert.deepStrictEqual([told.status, told.json.error], [503, "busy"])

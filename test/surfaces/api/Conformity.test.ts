@@ -109,7 +109,7 @@ const fitting = (route: Route, known: Known): fc.Arbitrary<Made> =>
     body: route.payload === undefined ? undefined : body
   }))
 
-/** Requests with one fault: a member or a parameter that is odd, unknown or missing. */
+/** Requests with one fault: a member or a parameter that is unusual, unknown or missing. */
 const misfitting = (route: Route, known: Known): fc.Arbitrary<Made> =>
   fc.tuple(fitting(route, known), strange, fc.nat(), fc.constantFrom("strange", "unknown", "gone"))
     .map(
@@ -150,7 +150,7 @@ describe.each(databases)("requests made from the document, $name", (backend) => 
     })
   }
 
-  test("are answered as it says, and never with 500", (api) =>
+  test("get the documented answers, and never 500", (api) =>
     Effect.gen(function*() {
       yield* populate
       // The service never writes such values: numbers too large to be exact, and a list that is not a list.
@@ -196,7 +196,7 @@ describe.each(databases)("requests made from the document, $name", (backend) => 
       assert.isAbove(succeeded.size, 30, [...succeeded].join(", "))
     }))
 
-  test("that are answered with what the document does not know are our fault, and the log says where", (api) =>
+  test("that are answered in an undocumented way are a fault of the service, and the log names the place", (api) =>
     Effect.gen(function*() {
       yield* populate
       for (const table of ["admin_users", "audit_log"]) yield* sql(`DELETE FROM ${table}`)

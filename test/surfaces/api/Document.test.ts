@@ -21,7 +21,7 @@ const operations = operationsOf(document)
 const named = (name: string) => operations.find(({ operation }) => operation.operationId === name)?.operation
 
 describe("the OpenAPI document", () => {
-  it("has every route of the declaration, each under a name of its own", () => {
+  it("has every route of the declaration, each with a unique name", () => {
     assert.sameMembers(
       operations.map(({ method, operation, pattern }) => `${operation.operationId} ${method} ${pattern}`),
       routes.map(({ method, name, pattern }) => `${name} ${method} ${pattern}`)
@@ -29,7 +29,7 @@ describe("the OpenAPI document", () => {
     assert.strictEqual(new Set(routes.map(({ name }) => name)).size, routes.length)
   })
 
-  it("has schemas that a strict validator takes, no two of one id", () => {
+  it("has schemas that a strict validator accepts, and no id twice", () => {
     const { compile } = makeDocumented(document)
     const schemas = schemasOf(document)
     for (const steps of schemas) compile(steps)
@@ -37,7 +37,7 @@ describe("the OpenAPI document", () => {
     assert.notInclude(JSON.stringify(document), "\"$id\"")
   })
 
-  it("promises 413 where something is sent, and 415 where that is a body", () => {
+  it("declares 413 where a body or file is sent, and 415 where that is a body", () => {
     const promising = (status: string) => operations.filter(({ operation }) => status in operation.responses)
     assert.notInclude(promising("413").map(({ method }) => method), "GET")
     assert.sameMembers(
@@ -47,7 +47,7 @@ describe("the OpenAPI document", () => {
     assert.notProperty(named("readHealth")?.responses, "401")
   })
 
-  it("asks of each route for what lets somebody in: a session, or a token where programs may use it", () => {
+  it("requires the right credential at each route: a session, or also a token if programs may use the route", () => {
     for (const { access, isStepUp, name } of routes) {
       const isForSessions = access === "half" || access === "own" || isStepUp
       const needed = access === "public" ? [] : isForSessions ? ["session"] : ["session", "token"]
@@ -58,7 +58,7 @@ describe("the OpenAPI document", () => {
     assert.deepStrictEqual([signIn, profiles], ["public", "viewer"])
   })
 
-  it("has the CSRF token among the headers of what changes something, but not where a session begins", () => {
+  it("has the CSRF token among the headers of changes, but not at the start of a session", () => {
     const having = operations.filter(({ operation }) =>
       (operation as { readonly parameters?: ReadonlyArray<{ readonly name: string }> }).parameters
         ?.some(({ name }) => name === "X-CSRF-Token")
@@ -70,7 +70,7 @@ describe("the OpenAPI document", () => {
     assert.notInclude(having.map(({ operation }) => operation.operationId), "signIn")
   })
 
-  it("promises Retry-After where one is to wait, and nowhere else", () => {
+  it("declares Retry-After where the caller has to wait, and nowhere else", () => {
     const responses = Object.entries(document.components["responses"] ?? {})
     const waiting = responses.filter(([, one]) => "headers" in (one as object)).map(([name]) => name)
     assert.deepStrictEqual(waiting, ["Busy", "RateLimited"])
@@ -81,7 +81,7 @@ describe("the OpenAPI document", () => {
     }
   })
 
-  it("tells which bodies may be left out", () => {
+  it("says which bodies may be left out", () => {
     assert.nestedPropertyVal(named("revokeOrder"), "requestBody.required", false)
     assert.nestedPropertyVal(named("createCredential"), "requestBody.required", true)
   })

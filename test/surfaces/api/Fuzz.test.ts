@@ -87,7 +87,7 @@ const holds = (route: Route, asked: string, told: Told): void => {
 describe.each(databases)("bad input to the API, $name", (backend) => {
   const { test } = useApi(backend)
 
-  test("is answered as the document says", ({ ask }) =>
+  test("gets the documented answer", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "anna", "admin")
       for (const route of routes) {
@@ -139,7 +139,7 @@ describe.each(databases)("bad input to the API, $name", (backend) => {
       }
     }))
 
-  test("of more parameters than any route has is not looked at", ({ ask }) =>
+  test("with more parameters than any route has is not processed", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "anna", "admin")
       const query = (count: number) => Array.from({ length: count }, (_, at) => `p${at}=`).join("&")
@@ -158,7 +158,7 @@ describe.each(databases)("bad input to the API, $name", (backend) => {
       assert.strictEqual(age.json.message, "ttlSeconds takes a number of seconds from 0 to 2147483647.")
     }))
 
-  test("that names no route, or no method of one, is told so", ({ ask }) =>
+  test("with an unknown route or method gets an answer that says so", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "anna", "admin")
       for (

@@ -47,7 +47,7 @@ describe("a handler of the API", () => {
          1, 1, 3, 1, 1)`
     )
 
-  test("moves a window to the nearest one that there may be", (api) =>
+  test("moves a window to the nearest allowed one", (api) =>
     Effect.gen(function*() {
       const held = yield* admin(api)
       for (
@@ -90,7 +90,7 @@ describe("a handler of the API", () => {
       }
     }))
 
-  test("lists the tokens of others to admins alone, and operators in a search alike", (api) =>
+  test("lists the tokens of other operators only to admins, and operators in a search in the same way", (api) =>
     Effect.gen(function*() {
       const held = yield* admin(api)
       const other = yield* signedIn(api, "olga", "operator")
@@ -115,7 +115,7 @@ describe("a handler of the API", () => {
       assert.deepStrictEqual(kinds((yield* api.ask("/api/search?q=anna", other)).json), [])
     }))
 
-  test("knows the profiles that are mounted, and no others", (api) =>
+  test("knows the profiles that are served, and no others", (api) =>
     Effect.gen(function*() {
       const held = yield* admin(api)
       const { items, ...window } = (yield* api.ask("/api/profiles", held)).json
@@ -150,7 +150,7 @@ describe("a handler of the API", () => {
       assert.deepInclude((yield* shown).json.job, { kind: "signer_relay_issue", status: "failed" })
     }))
 
-  test("lists the jobs of an order and of a kind, and refuses what is no id and no kind", (api) =>
+  test("lists the jobs of an order and of a kind, and refuses a malformed id and an unknown kind", (api) =>
     Effect.gen(function*() {
       const held = yield* admin(api)
       const caller = yield* callerAt(profileOf(config))
@@ -172,7 +172,7 @@ describe("a handler of the API", () => {
       assert.deepStrictEqual([kinds.length, sums], [2, { ready: 0, running: 0, failed: 3 }])
     }))
 
-  test("says that a search for names, and a count of what was not replaced, ended early", (api) =>
+  test("reports that a search for names, and a count of certificates that were not replaced, ended early", (api) =>
     Effect.gen(function*() {
       const held = yield* admin(api)
       const caller = yield* callerAt(profileOf(config))
@@ -217,7 +217,7 @@ describe("a handler of the API", () => {
       }
     }))
 
-  test("says that a search in the trail ended early", (api) =>
+  test("reports that a search in the trail ended early", (api) =>
     Effect.gen(function*() {
       const held = yield* admin(api)
       const seed = (rows: number) =>
@@ -232,7 +232,7 @@ describe("a handler of the API", () => {
       assert.deepInclude((yield* api.ask("/api/audit?requestId=one&limit=1", held)).json, { truncated: true })
     }))
 
-  test("clears a contact that is null or empty, and leaves those of an account where the body names none", (api) =>
+  test("clears a contact that is null or empty, and keeps the contacts of an account if the body does not mention them", (api) =>
     Effect.gen(function*() {
       const held = yield* admin(api)
       const contact = (given: string | null) =>
@@ -252,7 +252,7 @@ describe("a handler of the API", () => {
       assert.notProperty((yield* patch({ contact: null })).json, "contact")
     }))
 
-  test("answers at once that a certificate of a CA of this service is revoked", (api) =>
+  test("reports at once that a certificate of a CA of this service is revoked", (api) =>
     Effect.gen(function*() {
       const held = yield* admin(api)
       const { cert } = yield* selfSigned("a1.example", startsAt)
@@ -277,7 +277,7 @@ describe("a handler of the API", () => {
       assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE status = 'ready'"), 1)
     }))
 
-  test("answers a revocation as its job ends, or before the time of the request is over", (api) =>
+  test("answers a revocation when its job ends, or before the time of the request is over", (api) =>
     watched(Effect.gen(function*() {
       const held = yield* admin(api)
       const caller = yield* callerAt(profileOf(config))

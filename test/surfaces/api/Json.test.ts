@@ -6,7 +6,7 @@ const read = (text: string) => readJson(Buffer.from(text))
 const largest = 65_536
 
 describe("a body of the API", () => {
-  it("is read as JSON, with names and values that look like its marks", () => {
+  it("is read as JSON, also if names and values contain brackets, quotes and commas", () => {
     const value = { "a:{[": "}]\"\\", b: [{ a: 1 }, { a: 2 }], "": null }
     assert.deepStrictEqual(read(JSON.stringify(value)), Result.succeed(value))
   })
@@ -22,13 +22,13 @@ describe("a body of the API", () => {
     assert.deepStrictEqual(read(text), Result.fail(`The member ${name} was given twice.`))
   })
 
-  it("may have one name in two objects", () => {
+  it("may contain the same name in two objects", () => {
     for (const text of ["[{\"a\":{\"a\":1}},{\"a\":2}]", "{\"a\":{\"b\":1},\"b\":2}", "{\"a\":[{\"b\":1}],\"b\":2}"]) {
       assert.isTrue(Result.isSuccess(read(text)), text)
     }
   })
 
-  it("is refused when it is nested too deeply, is no JSON, or no text", () => {
+  it("is refused when it is nested too deeply, is not JSON, or is not text", () => {
     assert.deepStrictEqual(read("[".repeat(33) + "]".repeat(33)), Result.fail("The body is nested too deeply."))
     assert.isTrue(Result.isSuccess(read("[".repeat(32) + "]".repeat(32))))
     assert.isTrue(Result.isSuccess(read(`[${"[],{},".repeat(32)}0]`)), "beside each other is not within each other")
@@ -36,8 +36,9 @@ describe("a body of the API", () => {
     assert.deepStrictEqual(readJson(Buffer.from([0xff])), Result.fail("The body is not UTF-8 text."))
   })
 
-  // Searching for the end of each string in such a text takes a second, and nobody else is served meanwhile.
-  it("that is no JSON is not looked at beyond that", () => {
+  // Searching for the end of each string in such a text takes a second, and no other request is served during that
+  // time.
+  it("that is not JSON is read only to the first error", () => {
     assert.deepStrictEqual(read("[".repeat(40)), Result.fail("The body is not JSON."))
     assert.deepStrictEqual(read(`"${"\\\"".repeat(largest / 2)}`), Result.fail("The body is not JSON."))
   })

@@ -18,7 +18,7 @@ url = "https://chat.example/SECRETPATH"
 describe.each(databases)("notifications over the API on $name", (backend) => {
   const { config, test } = useApi(backend, toml)
 
-  test("are tested by operators, who are told what was answered", (asking) =>
+  test("can be tested by operators, who see the answer of the receiver", (asking) =>
     Effect.gen(function*() {
       const held = yield* signedIn(asking, "jane", "operator")
       const tested = yield* asking.ask("/api/notify/test", {
@@ -51,7 +51,7 @@ describe.each(databases)("notifications over the API on $name", (backend) => {
       assert.strictEqual(nothing.status, 400)
     }))
 
-  test("are not tested by viewers, who may read what was delivered", (asking) =>
+  test("cannot be tested by viewers, who may read the deliveries", (asking) =>
     Effect.gen(function*() {
       const held = yield* signedIn(asking, "jane", "viewer")
       const refused = yield* asking.ask("/api/notify/test", { method: "POST", body: {}, ...held })

@@ -29,7 +29,7 @@ const usernames = { viewer: "vera", operator: "otto", admin: "anna" }
 describe("the routes of the API", () => {
   const { test } = useApi(sqlite)
 
-  test("are reached by whom their rules let through, and by nobody else", ({ ask }) =>
+  test("admit the callers that their rules permit, and no others", ({ ask }) =>
     Effect.gen(function*() {
       const held = {
         viewer: yield* signedIn({ ask }, "vera", "viewer"),
@@ -93,7 +93,7 @@ describe("the routes of the API", () => {
 
   const counts = (access: Access) => routes.filter((route) => route.access === access).length
 
-  test("are found in one way by whoever looks for them: no path is that of two with as many parameters", () =>
+  test("can be found in one way only: no path fits two routes with as many parameters", () =>
     Effect.sync(() => {
       const segmentsOf = ({ pattern }: Route) => pattern.split("/")
       const patterns = [...new Map(routes.map((route) => [route.pattern, segmentsOf(route)])).values()]
@@ -108,7 +108,7 @@ describe("the routes of the API", () => {
       }
     }))
 
-  test("have a rule of access each, and few are for anybody", () =>
+  test("have one rule of access each, and few of them are for everybody", () =>
     Effect.sync(() => {
       assert.strictEqual(counts("public"), 2)
       assert.isAbove(counts("viewer"), 20)
@@ -122,7 +122,7 @@ describe("the routes of the API", () => {
       )
     }))
 
-  test("let viewers change nothing but what is their own, and go without a CSRF token in a sign-in alone", () =>
+  test("let viewers change only what is their own, and need no CSRF token only during a sign-in", () =>
     Effect.sync(() => {
       const nameOf = ({ method, pattern }: Route) => `${method} ${pattern}`
       const changes = routes.filter(({ method }) => method !== "GET")

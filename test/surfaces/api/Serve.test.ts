@@ -34,7 +34,7 @@ describe("the API of operators", () => {
     first: () => Effect.void
   })
 
-  test("is one place in the metrics for whatever is no route", () =>
+  test("counts all unknown routes under one name in the metrics", () =>
     Effect.gen(function*() {
       const checkServices = checkServicesOf(config.admin, { policy: undefined, names: yield* ReverseNames })
       const { route } = make(config.admin, checkServices, {

@@ -15,7 +15,7 @@ const signIn = (username: string, given = password) =>
 describe("a session over the API", () => {
   const { config, test } = useApi(sqlite)
 
-  test("begins with a cookie that only this host can set and no script can read", ({ ask }) =>
+  test("begins with a cookie that only this host can set and that no script can read", ({ ask }) =>
     Effect.gen(function*() {
       yield* made("ann", "admin")
       const told = yield* ask("/api/session", signIn("ann"))
@@ -29,7 +29,7 @@ describe("a session over the API", () => {
       assert.strictEqual(told.json.user.role, "admin")
     }))
 
-  test("is given by the answer to its sign-in, and by none that the same fiber makes after it", ({ ask }) =>
+  test("is set by the answer to its sign-in only, and not by later answers of the same fiber", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "ann", "admin")
       assert.notProperty((yield* ask("/api/session", held)).headers, "set-cookie")
@@ -37,7 +37,7 @@ describe("a session over the API", () => {
       assert.notProperty((yield* ask("/health")).headers, "set-cookie")
     }))
 
-  test("is refused alike whatever was wrong", ({ ask }) =>
+  test("is refused with the same answer, whatever was wrong", ({ ask }) =>
     Effect.gen(function*() {
       yield* made("ann", "admin")
       const wrong = yield* ask("/api/session", signIn("ann", "another password"))
@@ -48,7 +48,7 @@ describe("a session over the API", () => {
       assert.notProperty(wrong.headers, "retry-after", "nothing is to be waited for")
     }))
 
-  test("is limited by address, and says when to try again", ({ ask }) =>
+  test("can be requested only a limited number of times from one address, and the refusal says when to try again", ({ ask }) =>
     Effect.gen(function*() {
       yield* made("ann", "admin")
       for (let tries = 0; tries < config.admin.login_max_attempts; tries++) {
@@ -60,7 +60,7 @@ describe("a session over the API", () => {
       assert.strictEqual((yield* ask("/api/session", { ...signIn("ann"), clientIp: "192.0.2.7" })).status, 200)
     }))
 
-  test("changes nothing without its CSRF token, with another's, or from another origin", ({ ask }) =>
+  test("changes nothing without its CSRF token, with another token, or from another origin", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "otto", "operator")
       const other = yield* signedIn({ ask }, "olga", "operator")
@@ -92,7 +92,7 @@ describe("a session over the API", () => {
       assert.strictEqual((yield* ask("/api/eab", { ...mint, csrf: held.csrf, headers })).status, 201)
     }))
 
-  test("ends when it was idle, when its time is over, and when its operator signs out", ({ ask }) =>
+  test("ends when it was idle too long, when its time is over, and when its operator signs out", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "vera", "viewer")
       const gone = yield* ask("/api/session", { method: "DELETE", ...held })
@@ -118,7 +118,7 @@ describe("a session over the API", () => {
       assert.strictEqual((yield* ask("/api/session", { cookie: long })).json.error, "session_expired")
     }))
 
-  test("is not used by what a page asks for by itself, and ends while nobody is there", ({ ask }) =>
+  test("is not prolonged by requests that a page sends by itself, and so ends when nobody uses it", ({ ask }) =>
     Effect.gen(function*() {
       const { cookie } = yield* signedIn({ ask }, "vera", "viewer")
       const refresh = ask("/api/session", { cookie, headers: { "x-panel-refresh": "1" } })
@@ -129,7 +129,7 @@ describe("a session over the API", () => {
       assert.strictEqual((yield* refresh).json.error, "session_idle")
     }))
 
-  test("with a second factor begins by half, reaches nothing else, and is whole with a code", ({ ask }) =>
+  test("that needs a second factor begins incomplete, reaches nothing else, and is complete after a code", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "ann", "admin")
       const begun = yield* ask("/api/mfa/totp", { method: "POST", ...held, body: { password } })
@@ -158,7 +158,7 @@ describe("a session over the API", () => {
       assert.strictEqual((yield* ask("/api/orders", { cookie })).status, 401)
     }))
 
-  test("ends where another begins in its browser, and not where a sign-in fails", ({ ask }) =>
+  test("ends when another session begins in its browser, but not when a sign-in fails", ({ ask }) =>
     Effect.gen(function*() {
       const { cookie } = yield* signedIn({ ask }, "ann", "admin")
       yield* made("vera", "viewer")
@@ -169,13 +169,13 @@ describe("a session over the API", () => {
       assert.strictEqual((yield* ask("/api/session", { cookie: veras })).json.user.username, "vera")
     }))
 
-  test("is not looked for by a probe, whatever it shows", ({ ask }) =>
+  test("is not looked up by a probe, whatever the probe sends", ({ ask }) =>
     Effect.gen(function*() {
       const shown = [{}, { cookie: "nobody's" }, { headers: { authorization: "Bearer acme_svc_nobodys" } }]
       for (const one of shown) assert.deepStrictEqual((yield* ask("/health", one)).json, { healthy: true })
     }))
 
-  test("and a token at once are refused; a token has no CSRF token and needs none", ({ ask }) =>
+  test("and a token in one request are refused; a token has no CSRF token and needs none", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "otto", "operator")
       const minted = yield* ask("/api/tokens", {

@@ -41,7 +41,7 @@ describe("a change that needs the caller's password", () => {
     (what) => sql(`SELECT ${what}`)
   )
 
-  test("is made with it, and not with another", (api) =>
+  test("is made with the right password and not with another one", (api) =>
     Effect.gen(function*() {
       assert.sameMembers(
         routes.filter(({ isStepUp }) => isStepUp).filter((route) => !guarded.includes(route)),
@@ -76,7 +76,7 @@ describe("a change that needs the caller's password", () => {
       }
     }))
 
-  test("of a second factor is told that the password is missing, the first enrolment too", (api) =>
+  test("of a second factor is refused if the password is missing, the first enrolment too", (api) =>
     Effect.gen(function*() {
       const held = yield* signedIn(api, "ann", "viewer")
       for (const [method, path] of [["POST", "totp"], ["DELETE", "totp"], ["POST", "recovery-codes"]] as const) {
@@ -94,7 +94,7 @@ const cleared = /=; .*Max-Age=0$/
 describe("one's own sessions", () => {
   const { test } = useApi(sqlite)
 
-  test("end by their names: the cookie goes with one's own, and stays where it is another", (api) =>
+  test("can be ended by their names: the cookie is removed with the own session, and stays with another one", (api) =>
     Effect.gen(function*() {
       const held = yield* signedIn(api, "ann", "viewer")
       yield* enter("ann")
@@ -116,7 +116,7 @@ describe("the cookie of a session", () => {
   const { test } = useApi(sqlite, "[admin]\nrequire_mfa = true\n")
   const signIn = { method: "POST", body: { username: "ann", password } } as const
 
-  test("is another one after the enrolment that a sign-in demands, and is gone when a sign-in is given up", ({ ask }) =>
+  test("is replaced after the enrolment that a sign-in demands, and is removed when a sign-in is abandoned", ({ ask }) =>
     Effect.gen(function*() {
       yield* made("ann", "viewer")
       const first = yield* ask("/api/session", signIn)

@@ -23,7 +23,7 @@ const at = (seconds: number): string => new Date((now + seconds) * 1000).toISOSt
 const id = "0b2cf0de-7f3c-4a53-9f43-6d2b6a9f1a11"
 
 describe("a table", () => {
-  it("is padded columns under upper-case names, with a footer; empty, the footer alone", () => {
+  it("has padded columns under upper-case names and a footer; an empty one has only the footer", () => {
     assert.strictEqual(
       String(renderTable(["id", "next update"], [["a", "b"], ["cc", ""]], 7)),
       ["ID  NEXT UPDATE", "a   b", "cc", "2 of 7 row(s)."].join("\n")
@@ -31,7 +31,7 @@ describe("a table", () => {
     assert.strictEqual(String(renderTable(["id"], [], 0)), "0 of 0 row(s).")
   })
 
-  it("says on a terminal how long ago times are, and everywhere else the times themselves", () => {
+  it("shows on a terminal how long ago times are, and otherwise the times themselves", () => {
     const spans = [[-3 * 3600, "3 h ago"], [12 * 86_400, "in 12 d"], [-90, "90 s ago"], [0, "now"], [
       -150,
       "2 min ago"
@@ -46,7 +46,7 @@ describe("a table", () => {
     assert.include(renderTable(["o", "label"], [["a", at(-60)], ["b", "text"]], 2).on(terminal(80)), at(-60))
   })
 
-  it("fits the terminal: the widest text gives way, and never what is looked up by", () => {
+  it("fits the terminal: the widest text is shortened, but never a column that identifies the row", () => {
     const long = "www.example.org ".repeat(20).trim()
     const table = renderTable(["id", "status", "about", "names"], [[id, "valid", "some job of work", long], [
       id,
@@ -63,7 +63,7 @@ describe("a table", () => {
     assert.include(table.on(terminal(20)), id)
   })
 
-  it("counts columns of the terminal rather than characters", () => {
+  it("measures columns of the terminal and not characters", () => {
     const rows = [["証明書", "x"], ["e\u0301te\u0301", "x"], ["🔒", "x"], ["plain", "x"]]
     const lines = renderTable(["name", "b"], rows, 4).on(terminal(80)).split("\n").slice(1, -1)
     assert.deepStrictEqual(lines.map((line) => columnsOf(line.slice(0, -1))), [8, 8, 8, 8])
@@ -73,7 +73,7 @@ describe("a table", () => {
     assert.match(cut, /e\u0301…$/m)
   })
 
-  it("colours the words of states, and nothing of a column that has others", () => {
+  it("colours the words of states, and leaves columns with other words alone", () => {
     const paint = painted
     const rows = [["a", "valid", "valid"], ["b", "pending", "x"], ["c", "revoked", "x"], ["d", "cancelled", "x"]]
     const text = renderTable(["id", "status", "label"], rows, 4).on(terminal(80, { paint }))
@@ -84,7 +84,7 @@ describe("a table", () => {
     assert.strictEqual(stripVTControlCharacters(text), renderTable(["id", "status", "label"], rows, 4).on(terminal(80)))
   })
 
-  it("escapes what a terminal would act on", () => {
+  it("escapes characters that control a terminal", () => {
     assert.strictEqual(
       escaped("a\n\t\u001b[2J\u009b\u202e\u2028\u200b\u{e0041}é日"),
       "a\\n\\t\\u001b[2J\\u009b\\u202e\\u2028\\u200b\\udb40\\udc41é日"
@@ -98,7 +98,7 @@ describe("a table", () => {
   })
 })
 
-describe("who asked, for people", () => {
+describe("the caller, in output for people", () => {
   const row = {
     id: 1,
     createdAt: at(-7200),
@@ -112,7 +112,7 @@ describe("who asked, for people", () => {
     detail: { target: "olga" }
   } as const
 
-  it("is the address, and beside it the name that somebody has given it", () => {
+  it("is the address with the name that the address has", () => {
     const told = "192.0.2.7 (bank.example)"
     assert.include(String(renderAuditRow(row)), `from           ${told}`)
     assert.include(String(renderTrail([row], 1)), told)
@@ -120,7 +120,7 @@ describe("who asked, for people", () => {
     assert.isUndefined(clientText(undefined, undefined))
   })
 
-  it("stands in the trail beside the outcome, and whom it was about", () => {
+  it("is shown in the trail beside the outcome and the subject", () => {
     const [head = "", line = ""] = String(renderTrail([row], 1)).split("\n")
     assert.match(head, /^ID +TIME +EVENT +OUTCOME +ACTOR +FROM +ABOUT +PROFILE/)
     assert.match(line, /operator_role_changed +failure +admin root +192\.0\.2\.7 \(bank\.example\) +olga$/)
@@ -128,8 +128,8 @@ describe("who asked, for people", () => {
   })
 })
 
-describe("a cell that asks for attention", () => {
-  it("is coloured on a terminal, and a word to a program", () => {
+describe("a cell that needs attention", () => {
+  it("is coloured on a terminal, and is a word for a program", () => {
     const table = renderTable(["id", "factor"], [["a", "yes"], ["b", { text: "no", style: "yellow" }]], 2)
     assert.include(table.on(terminal(80, { paint: painted })), "\u001b[33mno\u001b[39m")
     assert.match(String(table), /^b {3}no$/m)
@@ -139,12 +139,12 @@ describe("a cell that asks for attention", () => {
 describe("a detail view", () => {
   const view = renderDetail({ id, status: "valid, revoked", createdAt: at(-7200), label: undefined })
 
-  it("is one padded line for each member there is", () => {
+  it("has one padded line for each member that exists", () => {
     assert.strictEqual(String(view), `id          ${id}\nstatus      valid, revoked\ncreated at  ${at(-7200)}`)
     assert.strictEqual(String(stacked([view, "end"], "\n\n")), `${view}\n\nend`)
   })
 
-  it("says on a terminal how long ago a time was too, and colours a state by its last word", () => {
+  it("shows on a terminal how long ago a time was, and colours a state by its last word", () => {
     const text = view.on(terminal(80, { paint: painted }))
     assert.include(text, `${at(-7200)}\u001b[2m (2 h ago)`)
     assert.include(text, "\u001b[31mvalid, revoked")

@@ -58,7 +58,7 @@ const notGivenUp = Effect.fnUntraced(function*<R>(ask: Ask<R>, held: Held, targe
       }
       const asked = yield* Effect.forkDetach(Effect.provideService(ask(target, held), Database, waiting))
       yield* Deferred.await(begun)
-      // The listener does the same. Nobody waits here for a read that cannot be interrupted.
+      // The listener does the same. The test does not wait for a read that cannot be interrupted.
       asked.interruptUnsafe()
       yield* Effect.repeat(Effect.yieldNow, { times: 100 })
       return isUnderWay
@@ -70,10 +70,10 @@ const userId = Effect.map(
   ([id = ""]) => id.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5")
 )
 
-describe("what the API reads beside the service", () => {
+describe("a read of the API on a separate connection", () => {
   const { test } = useApi(sqlite)
 
-  test("is for the operator, every page of an export too, and for all where all wait for one reading", ({ ask }) =>
+  test("counts to its operator, every page of an export too; a read that all callers share has a share of its own", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "anna", "viewer")
       const anna = yield* Effect.map(userId, (id) => `${id} of ${id}`)
@@ -92,7 +92,7 @@ describe("what the API reads beside the service", () => {
       ])
     }))
 
-  test("is given up when its client leaves", ({ ask }) =>
+  test("is stopped when its client leaves", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "anna", "viewer")
       const targets = ["orders", "search?q=a.example", "trends", "orders/export"].map((path) => `/api/${path}`)
@@ -100,10 +100,10 @@ describe("what the API reads beside the service", () => {
     }))
 })
 
-describe("what the panel reads beside the service", () => {
+describe("a read of the panel on a separate connection", () => {
   const { test } = usePanel(sqlite)
 
-  test("is for the operator, every page of an export too, and for all where all wait for one reading", ({ ask }) =>
+  test("counts to its operator, every page of an export too; a read that all callers share has a share of its own", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "anna", "viewer")
       const anna = yield* Effect.map(userId, (id) => `${id} of ${id}`)
@@ -114,7 +114,7 @@ describe("what the panel reads beside the service", () => {
       )
     }))
 
-  test("is given up when its client leaves", ({ ask }) =>
+  test("is stopped when its client leaves", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "anna", "viewer")
       const targets = ["orders", "search?q=a.example", "orders/export"].map((path) => `/ui/${path}`)

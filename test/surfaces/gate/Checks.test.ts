@@ -55,7 +55,7 @@ describe("a check of the entrance", () => {
     assert.strictEqual(tagOf(stateFits(guard(access), sender)), told)
   })
 
-  it("of the CSRF token wants that of the session, of a change alone", () => {
+  it("of the CSRF token requires the token of the session, and only for a change", () => {
     const route = guard("own")
     const fits = (headers: Request["headers"], sender: Sender = viewer, of = route) =>
       tagOf(csrfFits(post(headers), of, sender))

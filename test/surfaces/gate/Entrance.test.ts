@@ -74,7 +74,7 @@ describe("the entrance of operators", () => {
     )
   }
 
-  test("asks for the policy first, for the session next, and for the name of who changes something last", () =>
+  test("asks for the policy first, then for the session, and last for the name of a client that changes something", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* told("GET", "/things"), ["policy", "session", "no name"])
       assert.deepStrictEqual(yield* told("HEAD", "/things"), ["policy", "session", "no name"])
@@ -84,7 +84,7 @@ describe("the entrance of operators", () => {
       assert.deepStrictEqual(yield* told("GET", "/none"), ["policy", "NoSuchRoute"])
     }))
 
-  test("asks for nothing more once it has refused, and tells what it refused itself", () =>
+  test("asks nothing further after a refusal, and logs the refusals that it decides itself", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* told("POST", "/things", { admit: () => new AccessDenied({}) }), ["AccessDenied"])
       const idle = { identify: () => new SessionIdle() }
@@ -97,7 +97,7 @@ describe("the entrance of operators", () => {
       ])
     }))
 
-  test("tells of whoever it does not know by their session, and of nothing that is not theirs", () =>
+  test("logs the refusal of a session, but not an error that another service has already logged", () =>
     Effect.gen(function*() {
       const session = [new SessionInvalid(), new SessionExpired(), new SessionIdle(), new MfaPending()]
       for (const error of session) yield* told("GET", "/things", { identify: () => error })

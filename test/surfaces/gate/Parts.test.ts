@@ -31,7 +31,7 @@ describe("a request shows", () => {
   const shown = (headers: Request["headers"]) =>
     Result.match(shownBy(sent(headers)), { onFailure: ({ _tag }) => _tag, onSuccess: (found) => found })
 
-  it("nothing, a session among other cookies, or a token", () => {
+  it("no credential, a session among other cookies, or a token", () => {
     assert.deepStrictEqual(shown({}), { kind: "nothing" })
     assert.deepStrictEqual(shown({ cookie: `a=b; ${sessionCookie}x=1; ${sessionCookie}=one;c=d` }), {
       kind: "session",
@@ -50,11 +50,11 @@ describe("a request shows", () => {
     { authorization: "Bearer" },
     { authorization: "Bearer a b" },
     { authorization: "x Bearer abc" }
-  ])("nothing that could be judged, by %o", (headers) => {
+  ])("a credential that cannot be read, by %o", (headers) => {
     assert.strictEqual(shown(headers), "BadRequest")
   })
 
-  it("nothing that could be judged, by a header that was sent twice", () => {
+  it("a credential that cannot be read, by a header that was sent twice", () => {
     assert.strictEqual(shown({ authorization: ["Bearer abc", "Bearer abc"] }), "BadRequest")
     assert.strictEqual(shown({ authorization: ["Bearer abc", ""] }), "BadRequest")
   })
@@ -81,12 +81,12 @@ describe("a request comes from another site", () => {
   })
 })
 
-describe("a link of another site", () => {
+describe("a link from another site", () => {
   const link = { "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate" }
   const followed = (headers: Request["headers"], path = "/ui/orders", method = "GET") =>
     isLinkFromElsewhere({ ...sent(headers), method, path, target: path })
 
-  it("is one that a browser follows to a page", () => {
+  it("leads to a page, which a browser opens", () => {
     for (const path of ["/", "/ui", "/ui/", "/ui/orders/1"]) assert.isTrue(followed(link, path), path)
   })
 
@@ -100,14 +100,14 @@ describe("a link of another site", () => {
     ["by a header that was sent twice", { ...link, "sec-fetch-site": ["cross-site", "cross-site"] }]
   ])("is none %s", (_, headers) => assert.isFalse(followed(headers)))
 
-  it("is none to an answer for programs, and none that changes something", () => {
+  it("does not lead to an answer for programs or to a change", () => {
     for (const path of ["/api/orders", "/health", "/uix"]) assert.isFalse(followed(link, path), path)
     assert.isFalse(followed(link, "/ui/login", "POST"))
     assert.isFalse(followed(link, "/ui/orders", "HEAD"))
   })
 })
 
-describe("a page that was asked for by another name of loopback", () => {
+describe("a page that was requested by another name of loopback", () => {
   const asked = (host: string, target = "/ui/orders?status=valid", method = "GET") => ({
     ...sent({ host }),
     method,
@@ -116,7 +116,7 @@ describe("a page that was asked for by another name of loopback", () => {
   })
   const at = (request: Request, base = "http://localhost:3001", isTls = false) => samePageAt(request, base, isTls)
 
-  it("is where the base URL has it, with its query", () => {
+  it("is at the base URL, with its query", () => {
     for (const host of ["127.0.0.1:3001", "[::1]:3001", "127.3.2.1:3001"]) {
       assert.strictEqual(at(asked(host)), "http://localhost:3001/ui/orders?status=valid")
     }
@@ -124,7 +124,7 @@ describe("a page that was asked for by another name of loopback", () => {
     assert.strictEqual(at(asked("127.0.0.1", "/ui"), "https://localhost", true), "https://localhost/ui")
   })
 
-  it("stays where it is unless only the name differs, and whatever else may be between: a proxy names any host", () => {
+  it("stays where it is unless only the name differs, whatever a proxy between may say: a proxy names any host", () => {
     for (const host of ["localhost:3001", "127.0.0.1:3002", "127.0.0.1", "admin.example:3001", "", "a b", "["]) {
       assert.isUndefined(at(asked(host)), host)
     }
@@ -159,7 +159,7 @@ describe("a body", () => {
     assert.deepInclude<object>(refused, told)
   })
 
-  it("has texts that both databases store", () => {
+  it("accepts texts that both databases can store", () => {
     assert.isTrue(isStorable("Łódź 😀"))
     for (const odd of ["a\u0000", "\ud83d", "a\ude00b"]) assert.isFalse(isStorable(odd), JSON.stringify(odd))
   })
@@ -172,7 +172,7 @@ describe("a failure of an operation", () => {
     [new LastAdmin({ username: "ann" }), "LastAdmin", []],
     [{ ...failed, _tag: "StorageFailed" }, "Internal", []],
     [failed, "Internal", ["x".repeat(2000)]]
-  ])("is shown as one of operators, and in the log if nobody has told of it: %o", (failure, tag, told) => {
+  ])("is shown as a failure for operators, and is logged if it was not logged before: %o", (failure, tag, told) => {
     const records: Array<Record> = []
     const shown = Effect.runSync(Effect.provide(shownFailure(failure), layerMemory(records)))
     assert.strictEqual(shown._tag, tag)
@@ -180,7 +180,7 @@ describe("a failure of an operation", () => {
   })
 })
 
-describe("a client is named", () => {
+describe("a client gets its name", () => {
   it.each([["client.example"], [undefined]])("by what the look-up finds: %s", (name) => {
     const known = new Map<string | undefined, string | undefined>()
     const names = {
@@ -215,7 +215,7 @@ describe("the routes of a surface", () => {
   ]
   const find = matcherOf(declared)
 
-  it("have the parameters of their path, and a fixed segment wins", () => {
+  it("read the parameters of their path, and a fixed segment has priority over a parameter", () => {
     assert.deepInclude(find("/things/a-1"), { pattern: "/things/{id}", parameters: { id: "a-1" } })
     for (const matching of [find, matcherOf(declared.toReversed())]) {
       assert.deepInclude(matching("/things/new"), { pattern: "/things/new", parameters: {} })
@@ -231,7 +231,7 @@ describe("the routes of a surface", () => {
     assert.isUndefined(find(`/things/${"a".repeat(101)}`))
   })
 
-  it("answer HEAD where they answer GET, and name the methods that they take", () => {
+  it("answer HEAD if they answer GET, and list the methods that they accept", () => {
     const told = (path: string, method: string) =>
       Result.match(routeOf(find(path), method), {
         onFailure: (error) => error._tag === "MethodRefused" ? error.allow : error._tag,
@@ -245,7 +245,7 @@ describe("the routes of a surface", () => {
     assert.strictEqual(told("/nothing", "GET"), "NoSuchRoute")
   })
 
-  it("are reached by anybody where they are open, by whatever method where all of a path are", () => {
+  it("are open to everybody if declared so, by any method if all routes of a path are", () => {
     const isOpen = (path: string, method: string) => isReachedByAnybody(find(path), method)
     assert.isTrue(isOpen("/open", "GET"))
     assert.isTrue(isOpen("/open", "HEAD"))

@@ -98,7 +98,7 @@ const media = "A body needs Content-Type: application/json, and must not be comp
 describe("a request for an act", () => {
   const { config, records, test } = useApi(sqlite)
 
-  test("brings what its route takes", () =>
+  test("contains the values that its route accepts", () =>
     Effect.gen(function*() {
       const a = "{\"name\":\"a\"}"
       for (
@@ -119,7 +119,7 @@ describe("a request for an act", () => {
       }
     }))
 
-  test("brings nothing else", () =>
+  test("contains nothing else", () =>
     Effect.gen(function*() {
       const a = "{\"name\":\"a\"}"
       const many = (count: number) => Array.from({ length: count }, (_, at) => `p${at}=`).join("&")
@@ -153,13 +153,13 @@ describe("a request for an act", () => {
       assert.strictEqual((yield* told(asked(list as AnyAct<never>, requestOf("GET", `/?${many(64)}`))))[0], 200)
     }))
 
-  test("brings no body by a GET, which is not waited for", () =>
+  test("contains no body if it is a GET, and the service does not wait for one", () =>
     Effect.gen(function*() {
       const never = { ...requestOf("GET", "/"), body: Effect.never }
       assert.deepStrictEqual(yield* told(asked(list as AnyAct<never>, never)), [200, { limit: 50, offset: 0 }])
     }))
 
-  test("of somebody whom the checks should have refused is a defect", () =>
+  test("of a caller that the checks should have refused is a defect", () =>
     Effect.gen(function*() {
       const { tokenHash, userId, username } = sender
       const half = { kind: "half", step: "verify", userId, username, tokenHash, csrfToken: "c", expiresAt: 1 } as const
@@ -187,14 +187,14 @@ describe("a request for an act", () => {
       }
     }))
 
-  test("is done by who sent it", () =>
+  test("is made in the name of its sender", () =>
     Effect.gen(function*() {
       const run = () => Effect.map(Acting, ({ operator, role }) => ({ input: { ...operator, role } }))
       const [, by] = yield* told(asked({ ...list, run } as unknown as AnyAct<never>, requestOf("GET", "/")))
       assert.deepInclude(by, { kind: "admin", id: "anna", role: "admin" })
     }))
 
-  test("is answered with the members that are declared, and with no body where the status has none", () =>
+  test("is answered with the declared members, and with no body if the status has none", () =>
     Effect.gen(function*() {
       const secret = { input: 1, hash: "what nobody may read" }
       const all = yield* asked({ ...list, run: () => Effect.succeed(secret) } as AnyAct<never>, requestOf("GET", "/"))
@@ -203,7 +203,7 @@ describe("a request for an act", () => {
       assert.deepStrictEqual(none, { status: 204, headers: {} })
     }))
 
-  test("is answered 500 where the act's answer does not fit, and the log says so", () =>
+  test("is answered 500 if the act's answer does not fit, and the log says so", () =>
     Effect.gen(function*() {
       const broken = yield* apiOf({ ...config, nonce: { ...config.nonce, ttl_seconds: 1.5 } })
       const held = yield* signedIn(broken, "vera", "viewer")
@@ -212,7 +212,7 @@ describe("a request for an act", () => {
       assert.match(String(fieldsOf(records, "request_handler_panicked")[0]?.["error"]), /ttlSeconds/)
     }))
 
-  test("is answered 500 where the act fails as no operator can mend, and the log says it once", () =>
+  test("is answered 500 if the act fails for an internal reason, and the log has it once", () =>
     Effect.gen(function*() {
       const failing = (failure: unknown) => ({ ...list, run: () => Effect.fail(failure) }) as AnyAct<never>
       const stored = new StorageFailed({ statement: "SELECT", detail: "the disk is full", transient: false })
@@ -225,7 +225,7 @@ describe("a request for an act", () => {
       assert.deepStrictEqual(fieldsOf(records, "request_handler_panicked"), [{ error: "a strange thing" }])
     }))
 
-  test("is answered with a file while it is read, which is logged once the whole of it was sent", () =>
+  test("is answered with a file while the file is read, and is logged once the whole file was sent", () =>
     Effect.gen(function*() {
       const file: Omit<Exported, "text"> = {
         list: "orders",

@@ -30,7 +30,7 @@ const declared = [
   // @ts-expect-error
   act({ ...right, run: ({ name }: { readonly name: string }) => Effect.succeed({ id: name, items: [] }) }),
 
-  // Nobody has this role.
+  // This role does not exist.
   // @ts-expect-error
   act({ ...right, access: "superuser" }),
 
@@ -66,7 +66,7 @@ const declared = [
 ]
 
 describe("a declaration", () => {
-  it("with a mistake does not compile, and one without is taken as it is", () => {
+  it("with a mistake does not compile, and a correct one is accepted unchanged", () => {
     assert.strictEqual(declared.length, 9)
     assert.strictEqual(declared[0]?.id, "readThing")
   })

@@ -23,7 +23,7 @@ const lagging = (routes: ReadonlyArray<Guarded>) =>
   routes.filter(({ mayLag }) => mayLag === true).map(({ pattern }) => pattern)
 
 describe("the routes that may lag", () => {
-  it("only read, for every role, and ask for nothing of the session", () => {
+  it("only read, are open to every role, and do not change the session", () => {
     const may = [...apiRoutes, ...panelRoutes].filter(({ mayLag }) => mayLag === true)
     assert.isAbove(may.length, 40)
     for (const { access, isStepUp, isWithoutCsrf, method, pattern } of may) {
@@ -31,12 +31,12 @@ describe("the routes that may lag", () => {
     }
   })
 
-  it("are declared for no act without a route", () => {
+  it("are not declared for an act without a route", () => {
     const without = acts.filter(({ http, mayLag }) => mayLag === true && http === undefined)
     assert.deepStrictEqual(without.map(({ id }) => id), [])
   })
 
-  it("are all others but those that say how the service is now, and those of operators", () => {
+  it("are all routes except those that show the present state of the service, and those about operators", () => {
     const must = [...apiRoutes, ...panelRoutes].filter(({ access, mayLag, method }) =>
       method === "GET" && access === "viewer" && mayLag !== true
     )
@@ -128,7 +128,7 @@ const visited = Effect.fnUntraced(function*<R>(
   return [...answered]
 })
 
-describe("a reader who may read neither sessions, tokens and operators nor nonces", () => {
+describe("a database user who may read neither sessions, tokens and operators nor nonces", () => {
   const api = useApi(postgres)
   const panel = usePanel(postgres)
 
@@ -147,7 +147,7 @@ describe("a reader who may read neither sessions, tokens and operators nor nonce
     await sqlAt(api.database.url(), `DROP ROLE ${reader}`)
   })
 
-  api.test("is enough for every route of the API that may lag, and no other uses it", ({ ask }) =>
+  api.test("has enough rights for every route of the API that may lag, and no other route uses this user", ({ ask }) =>
     Effect.gen(function*() {
       yield* populate
       const held = yield* signedIn({ ask }, "anne", "admin")
@@ -171,7 +171,7 @@ describe("a reader who may read neither sessions, tokens and operators nor nonce
       assert.deepStrictEqual(refused(api.records), [])
     }).pipe(Effect.scoped))
 
-  panel.test("is enough for every page that may lag, and these say so", ({ ask }) =>
+  panel.test("has enough rights for every page that may lag, and these pages say so", ({ ask }) =>
     Effect.gen(function*() {
       yield* populate
       const held = yield* entered({ ask }, "anne", "admin")
@@ -189,7 +189,7 @@ describe("a reader who may read neither sessions, tokens and operators nor nonce
         const told = yield* Effect.provideService(ask(path, held), Database, driver)
         assert.deepStrictEqual([told.status, told.text.includes("standby")], [200, false], path)
       }
-      // The page after a refused form says what is so now.
+      // The page after a refused form shows the present state.
       const [id = ""] = yield* column("SELECT id::text FROM orders WHERE certificate IS NULL LIMIT 1")
       const page = `/ui/orders/${id}`
       const conflict = yield* Effect.provideService(

@@ -189,7 +189,7 @@ describe("each member of each act", () => {
     }
   }
 
-  test("has one verdict for one text", () =>
+  test("gives one verdict for one text", () =>
     Effect.gen(function*() {
       const { check, faults } = checking()
       const seen = new Set<unknown>()
@@ -215,7 +215,7 @@ describe("each member of each act", () => {
       assert.deepStrictEqual(faults, [])
     }))
 
-  test("is taken where it fits, without the blanks around it", () =>
+  test("is accepted if it fits, without the blanks around it", () =>
     Effect.gen(function*() {
       const { check, faults } = checking()
       for (const { field, kept, member, others } of members) {
@@ -231,7 +231,7 @@ describe("each member of each act", () => {
       assert.deepStrictEqual(faults, [])
     }))
 
-  test("is refused where it has octets that are not UTF-8, or a character that not every database stores", () =>
+  test("is refused if it contains octets that are not UTF-8, or a character that not every database stores", () =>
     Effect.gen(function*() {
       const { check, faults } = checking()
       for (const { kept, member, others } of members) {
@@ -247,7 +247,7 @@ describe("each member of each act", () => {
   /** The verdict on a missing member. */
   const leftOut = (field: Field<unknown>) => field.isNeeded ? { refused: "bad_request" } : { accepted: field.absent }
 
-  test("is left out where it may be, and is asked for where it is needed", () =>
+  test("may be absent if it is optional, and is asked for if it is required", () =>
     Effect.gen(function*() {
       const { check, faults } = checking()
       for (const { field, kept, member, others } of members) {
@@ -258,7 +258,7 @@ describe("each member of each act", () => {
       assert.deepStrictEqual(faults, [])
     }))
 
-  test("that is blank is left out of a query, a form and a page, and refused in a body and on a command line", () =>
+  test("that is blank counts as absent in a query, a form and a page, and is refused in a body and on a command line", () =>
     Effect.gen(function*() {
       const { check, faults } = checking()
       for (const { field, kept, member, others } of members) {
@@ -276,7 +276,7 @@ describe("each member of each act", () => {
       assert.deepStrictEqual(faults, [])
     }))
 
-  test("that is given twice is refused, but for texts, which a command line has one by one", () =>
+  test("that is given twice is refused, except for texts, which a command line takes one by one", () =>
     Effect.gen(function*() {
       const { check, faults } = checking()
       for (const { field, kept, member, others } of members) {
@@ -290,7 +290,7 @@ describe("each member of each act", () => {
       assert.deepStrictEqual(faults, [])
     }))
 
-  test("is refused with one beside it that nobody knows, but on a page", () =>
+  test("is refused beside an unknown member, except on a page", () =>
     Effect.gen(function*() {
       const { check, faults } = checking()
       for (const kept of acts) {
@@ -304,7 +304,7 @@ describe("each member of each act", () => {
       assert.deepStrictEqual(faults, [])
     }))
 
-  test("is left out of a body by null where it may be, and otherwise is of its type", () =>
+  test("counts as absent from a body if it is null and optional, and otherwise must have its type", () =>
     Effect.gen(function*() {
       const faults: Array<string> = []
       const typesOf = (value: unknown) =>

@@ -35,7 +35,7 @@ const enrol = Effect.fnUntraced(
 describe.each(databases)("one's own account on $name", (backend) => {
   const { test } = usePanel(backend)
 
-  test("is there for every role, with what is theirs", (panel) =>
+  test("is shown to every role with its own data", (panel) =>
     Effect.gen(function*() {
       for (const role of ["viewer", "operator", "admin"] as const) {
         const held = yield* entered(panel, role, role)
@@ -80,7 +80,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
       assert.strictEqual(before.status, 401)
     }))
 
-  test("changes the contact, and shows it as it is and not as markup", (panel) =>
+  test("changes the contact, and shows it as text and not as markup", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       const contact = "vic@example.org"
@@ -95,7 +95,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
       assert.notMatch(text, /<img src=x|\u202e/)
     }))
 
-  test("marks the session that asks, ends others one by one, and escapes their browsers", (panel) =>
+  test("marks the present session, ends others one by one, and escapes the names of their browsers", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       yield* enter("vic")
@@ -121,7 +121,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
       assert.strictEqual((yield* panel.ask(page, held)).status, 303)
     }))
 
-  test("signs out everywhere", (panel) =>
+  test("signs out of all sessions", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       yield* enter("vic")
@@ -132,7 +132,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
       assert.strictEqual((yield* shownOf("vic")).activeSessions, 0)
     }))
 
-  test("sets up an authenticator, which shows its key and the recovery codes once", (panel) =>
+  test("sets up an authenticator, and shows its key and the recovery codes once", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       const { begun, codes, confirmed, key } = yield* enrol(panel, held)
@@ -152,7 +152,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
       assert.isTrue((yield* shownOf("vic")).totpEnabled)
     }))
 
-  test("refuses a code that is wrong, and one without an enrolment", (panel) =>
+  test("refuses a wrong code, and a code without an enrolment", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       const code = { code: "000000" }
@@ -164,7 +164,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
       assert.include(wordsOf(yield* panel.ask(page, held)), "an enrolment was begun and not confirmed")
     }))
 
-  test("asks for the password before a factor in force is changed, turned off, or gets new codes", (panel) =>
+  test("asks for the password before an active factor is changed, turned off, or gets new codes", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       const { codes } = yield* enrol(panel, held)
@@ -181,7 +181,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
       assert.isTrue(isBeside(yield* send(panel, held, `${page}/factor/codes`, right), 409, "mfa_not_enrolled"))
     }))
 
-  test("makes a token after the password, shows it once, and revokes it", (panel) =>
+  test("makes a token after a password check, shows it once, and revokes it", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       const asked = { ...right, name: "ci", role: "viewer", expiresInDays: "30", allowedAddresses: "" }
@@ -208,7 +208,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
 describe("a path below one's own account", () => {
   const { test } = usePanel(sqlite)
 
-  test("is 404 where there is nothing", (panel) =>
+  test("is answered 404 if there is no such page", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       assert.strictEqual((yield* panel.ask(`${page}/nothing`, held)).status, 404)

@@ -16,7 +16,7 @@ describe.each(databases)("the pages of accounts on $name", (backend) => {
   const { config, test } = usePanel(backend)
   const account = Effect.suspend(() => callerAt(profileOf(config)))
 
-  test("say where clients begin while there is none", ({ ask }) =>
+  test("show the URL for clients while there is no account", ({ ask }) =>
     Effect.gen(function*() {
       const told = yield* ask("/ui/accounts", yield* entered({ ask }, "ann", "viewer"))
       assert.strictEqual(told.status, 200)
@@ -27,7 +27,7 @@ describe.each(databases)("the pages of accounts on $name", (backend) => {
       assert.notInclude(told.text, "CSV")
     }))
 
-  test("list accounts under filters, which page two, the exports and the form keep", ({ ask }) =>
+  test("list accounts by filters, which the second page, the exports and the form keep", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       for (let made = 0; made < 51; made++) yield* account
@@ -49,7 +49,7 @@ describe.each(databases)("the pages of accounts on $name", (backend) => {
       assert.strictEqual(file.text.trim().split("\r\n").length, 2)
     }))
 
-  test("refuse a filter that means nothing, beside the filters", ({ ask }) =>
+  test("refuse an invalid filter, with a message beside the filters", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       const told = yield* ask("/ui/accounts?eabKid=nonsense", held)
@@ -60,7 +60,7 @@ describe.each(databases)("the pages of accounts on $name", (backend) => {
       assert.strictEqual((yield* ask("/ui/accounts/export?format=xml", held)).status, 400)
     }))
 
-  test("show an account whole, to viewers without a control", ({ ask }) =>
+  test("show an account completely, and without controls to viewers", ({ ask }) =>
     Effect.gen(function*() {
       const { accountId } = yield* account
       const { credential } = yield* eab.create({ kind: "cli", id: "x" }, { label: "printers", profile: undefined })
@@ -86,7 +86,7 @@ describe.each(databases)("the pages of accounts on $name", (backend) => {
       assert.strictEqual((yield* ask(`/ui/accounts/${nobody}`, yield* entered({ ask }, "ann", "viewer"))).status, 404)
     }))
 
-  test("page through the orders of an account by themselves", ({ ask }) =>
+  test("have separate pages for the orders of an account", ({ ask }) =>
     Effect.gen(function*() {
       const caller = yield* account
       for (let made = 0; made < 51; made++) yield* orderOf(caller, `host-${made}.example`)
@@ -102,7 +102,7 @@ describe.each(databases)("the pages of accounts on $name", (backend) => {
       assert.strictEqual((yield* ask(`/ui/accounts/${nobody}/orders`, held)).status, 404)
     }))
 
-  test("change contacts, one on each line, and say beside the form what is wrong with them", ({ ask }) =>
+  test("change contacts, one on each line, and show errors beside the form", ({ ask }) =>
     Effect.gen(function*() {
       const { accountId } = yield* account
       const held = yield* entered({ ask }, "otto", "operator")
@@ -138,7 +138,7 @@ describe.each(databases)("the pages of accounts on $name", (backend) => {
       assert.deepStrictEqual((yield* accounts.detail(accountId)).account.contact, [])
     }))
 
-  test("deactivate for good, and then offer neither that nor contacts", ({ ask }) =>
+  test("deactivate an account permanently, and then offer neither deactivation nor contacts", ({ ask }) =>
     Effect.gen(function*() {
       const { accountId } = yield* account
       const held = yield* entered({ ask }, "otto", "operator")
@@ -159,7 +159,7 @@ describe.each(databases)("the pages of accounts on $name", (backend) => {
       assert.deepStrictEqual(rows, [by], "who did it, from where, by which request")
     }))
 
-  test("delete with all orders, but not while a certificate can be used, which they say in both places", ({ ask }) =>
+  test("delete an account with all orders, but not while a certificate can be used, and both places say so", ({ ask }) =>
     Effect.gen(function*() {
       const caller = yield* account
       yield* orderOf(caller, "a.example")
@@ -181,7 +181,7 @@ describe.each(databases)("the pages of accounts on $name", (backend) => {
       assert.strictEqual((yield* ask(path, held)).status, 404)
     }))
 
-  test("show what clients say of themselves as text", ({ ask }) =>
+  test("show texts that clients sent as text", ({ ask }) =>
     Effect.gen(function*() {
       const { accountId } = yield* account
       yield* sql(

@@ -6,12 +6,12 @@ import { sqlite } from "../../support/Databases.ts"
 import { made, password } from "../../support/Operators.ts"
 import { entered, form, send, usePanel, wordsOf } from "../../support/Panel.ts"
 
-/* Answers of the panel in cases where an operator could be told something untrue, or could not go on. */
+/* Answers of the panel in cases where an operator could be misinformed, or could not continue. */
 
 describe("the panel", () => {
   const { test } = usePanel(sqlite, "[eab]\nenabled = true\n[admin]\nrequire_mfa = false\npage_size_max = 2\n")
 
-  test("leads from behind the end of a list to its last page, which has as many rows as a page may have", ({ ask }) =>
+  test("leads from beyond the end of a list to its last page, which has as many rows as a page may have", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "anna", "admin")
       const led = (target: string) =>
@@ -29,7 +29,7 @@ describe("the panel", () => {
       assert.include(wordsOf(yield* ask("/ui/eab?page=2", held)), "3–3 of 3")
     }))
 
-  test("refuses whoever is signed in on a page with its navigation, and says which methods a path takes", ({ ask }) =>
+  test("shows its navigation on a refusal to an operator who is signed in, and names the methods that a path accepts", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "vera", "viewer")
       const navigation = "href=\"/ui/orders\""
@@ -45,7 +45,7 @@ describe("the panel", () => {
       assert.notInclude(nobody.text.replaceAll("&#x2f;", "/"), navigation)
     }))
 
-  test("says no more that there is none where one has just been made", (panel) =>
+  test("removes the message that a list is empty when its first entry is made", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "anna", "admin")
       const gone = "<div id=\"none\" hx-swap-oob=\"true\" hidden></div>"
@@ -56,7 +56,7 @@ describe("the panel", () => {
       assert.include((yield* send(panel, held, "/ui/account/tokens", token)).text, gone)
     }))
 
-  test("takes the code of an enrolment though its page was loaded again", (panel) =>
+  test("accepts the code of an enrolment although its page was loaded again", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "anna", "admin")
       assert.notInclude((yield* panel.ask("/ui/account", held)).text, "id=\"enrolment\"")
@@ -64,7 +64,7 @@ describe("the panel", () => {
       assert.include((yield* panel.ask("/ui/account", held)).text, "id=\"enrolment\"")
     }))
 
-  test("marks an operator's own row, and who has no contact", ({ ask }) =>
+  test("marks an operator's own row, and operators without a contact", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "anna", "admin")
       yield* made("vera", "viewer")
@@ -73,10 +73,10 @@ describe("the panel", () => {
     }))
 })
 
-describe("the panel where a sign-in demands an enrolment", () => {
+describe("the panel if a sign-in demands an enrolment", () => {
   const { test } = usePanel(sqlite, "[admin]\nrequire_mfa = true\n")
 
-  test("goes on with it after its page was loaded again", ({ ask }) =>
+  test("continues with the enrolment after its page was loaded again", ({ ask }) =>
     Effect.gen(function*() {
       yield* made("anna", "admin")
       const told = yield* ask("/ui/login", { method: "POST", body: form({ username: "anna", password }) })

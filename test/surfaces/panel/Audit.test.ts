@@ -36,7 +36,7 @@ describe.each(databases)("the pages of the audit trail on $name", (backend) => {
       ...more
     })
 
-  test("list rows under every filter, with links to a day, a week and a month before now", ({ ask }) =>
+  test("list rows by every filter, with links to a day, a week and a month before now", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       for (let made = 0; made < 51; made++) yield* row()
@@ -65,7 +65,7 @@ describe.each(databases)("the pages of the audit trail on $name", (backend) => {
       assert.strictEqual((yield* ask("/ui/audit?until=2027-01-16&outcome=failure", late)).status, 200)
     }))
 
-  test("refuse filters that mean nothing, beside the filters", ({ ask }) =>
+  test("refuse invalid filters, with a message beside the filters", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       for (const bad of ["event=none", "outcome=maybe", "since=yesterday", "orderId=x", "requestId=%00"]) {
@@ -73,7 +73,7 @@ describe.each(databases)("the pages of the audit trail on $name", (backend) => {
       }
     }))
 
-  test("show every field of a row, linked to what it is about", ({ ask }) =>
+  test("show every field of a row, with links to the records", ({ ask }) =>
     Effect.gen(function*() {
       yield* row()
       const held = yield* entered({ ask }, "ann", "viewer")
@@ -108,7 +108,7 @@ describe.each(databases)("the pages of the audit trail on $name", (backend) => {
       }
     }))
 
-  test("show what clients say of themselves as text", ({ ask }) =>
+  test("show texts that clients sent as text", ({ ask }) =>
     Effect.gen(function*() {
       yield* row({
         userAgent: hostile.slice(0, 200),
@@ -129,7 +129,7 @@ describe.each(databases)("the pages of the audit trail on $name", (backend) => {
       assert.notInclude(found.text, "<b>'")
     }))
 
-  test("say that rows are kept for ever", ({ ask }) =>
+  test("say that rows are kept without limit", ({ ask }) =>
     Effect.gen(function*() {
       const told = yield* ask("/ui/audit", yield* entered({ ask }, "ann", "viewer"))
       assert.include(told.text, "Rows are kept for ever")

@@ -40,7 +40,7 @@ const list = (nextUpdate: number) =>
 describe.each(databases)("the page of authorities on $name", (backend) => {
   const { test } = usePanel(backend)
 
-  test("says that there is no CA, and who signs instead", (panel) =>
+  test("says that there is no CA, and which signer is used instead", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       assert.include(wordsOf(yield* panel.ask("/ui/authorities", held)), "This service has no CA of its own")
@@ -58,7 +58,7 @@ describe.each(databases)("the page of authorities on $name", (backend) => {
       assert.notInclude(wordsOf(page), "What this CA signs cannot last longer.")
     }))
 
-  test("says that a CA revokes nothing, and why, in words that no worker's text breaks out of", (panel) =>
+  test("says that a CA revokes nothing, and why, and escapes the worker's text", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       yield* list(startsAt + 6 * day)
@@ -81,7 +81,7 @@ describe.each(databases)("the page of authorities on $name", (backend) => {
       assert.include(wordsOf(first), "1 revocation lists stopped")
     }))
 
-  test("shows the number and the times of the list, and what is not on it yet", (panel) =>
+  test("shows the number and the times of the list, and the certificates that are not yet on it", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       yield* list(startsAt + 6 * day)
@@ -101,7 +101,7 @@ describe.each(databases)("the page of authorities on $name", (backend) => {
       assert.include(due, "due")
     }))
 
-  test("warns of a list that has expired and of a CA that ends within ninety days", (panel) =>
+  test("warns of a list that has expired and of a CA that expires within ninety days", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       yield* list(startsAt)
@@ -119,7 +119,7 @@ describe.each(databases)("the page of authorities on $name", (backend) => {
       assert.notInclude(later, "Profiles that others sign for")
     }))
 
-  test("says of a CA whose chain has ended that it has, and not that all is well", (panel) =>
+  test("says that the chain of a CA has expired, and not that everything is in order", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       yield* list(startsAt + 6 * day)
@@ -131,7 +131,7 @@ describe.each(databases)("the page of authorities on $name", (backend) => {
       assert.include((yield* ask(startsAt)).text, "<b class=\"wait\">expiring</b> <b class=\"good\">ok</b>")
     }))
 
-  test("hands out the certificate and the list as they are stored, and 404 for another", (panel) =>
+  test("sends the certificate and the list as they are stored, and 404 for an unknown CA", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       yield* list(startsAt + 6 * day)
@@ -149,7 +149,7 @@ describe.each(databases)("the page of authorities on $name", (backend) => {
       }
     }))
 
-  test("shows a list whose CA no profile signs with any more", (panel) =>
+  test("shows a list whose CA no profile uses any more", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       yield* list(startsAt + 6 * day)
@@ -160,7 +160,7 @@ describe.each(databases)("the page of authorities on $name", (backend) => {
     }))
 })
 
-describe("the page of authorities where others sign", () => {
+describe("the page of authorities if other services sign", () => {
   const script = "custom.script_path = \"sign\"\n"
   const { test } = usePanel(
     sqlite,
@@ -168,7 +168,7 @@ describe("the page of authorities where others sign", () => {
       `[profiles.off]\nenabled = false\n[profiles.off.signer]\nbackend = "custom"\n${script}`
   )
 
-  test("names the profiles that are mounted", (panel) =>
+  test("names the profiles that are served", (panel) =>
     Effect.gen(function*() {
       const told = yield* panel.ask("/ui/authorities", yield* entered(panel, "vic", "viewer"))
       const named = [...told.text.replaceAll("&#x2f;", "/").matchAll(/href="\/ui\/profiles#([\w-]+)"/g)]

@@ -48,7 +48,7 @@ authorization = "Bearer SECRETHEADER"
       assert.notInclude(words, "profiles.default")
     }))
 
-  test("shows what is in force for a profile with what it inherits, and 404 for none", (panel) =>
+  test("shows the configuration of a profile with the inherited values, and 404 for an unknown profile", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       const page = yield* panel.ask("/ui/configuration?profile=other", held)
@@ -66,7 +66,7 @@ authorization = "Bearer SECRETHEADER"
       assert.notInclude(none.text, "<b>nobody")
     }))
 
-  test("is a fragment where only that is asked for", (panel) =>
+  test("is a fragment if only that is requested", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       const { text } = yield* panel.ask("/ui/configuration", { ...held, headers: { "hx-request": "true" } })

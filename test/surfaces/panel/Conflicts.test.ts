@@ -25,7 +25,7 @@ describe.each(databases)("a conflict on $name", (backend) => {
     return { accountId: caller.accountId, orderId: id }
   })
 
-  test("is answered with the page as it is now, below what was refused", (panel) =>
+  test("is answered with the present page below the refusal", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "otto", "operator")
       const { accountId, orderId } = yield* pending
@@ -53,7 +53,7 @@ describe.each(databases)("a conflict on $name", (backend) => {
       }
     }))
 
-  test("stays at the form where no script says which page it was, and where that page is gone", (panel) =>
+  test("stays at the form if no script names the page, and if that page no longer exists", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "otto", "operator")
       const { orderId } = yield* pending
@@ -76,7 +76,7 @@ describe.each(databases)("a conflict on $name", (backend) => {
       assert.strictEqual(told.headers["hx-retarget"], "find .refusal")
     }))
 
-  test("is none where something else is refused", (panel) =>
+  test("does not exist if something else is refused", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "ann", "admin")
       const headers = from("/ui/account")
@@ -96,7 +96,7 @@ describe.each(databases)("a conflict on $name", (backend) => {
 describe.each(databases)("a refusal on $name", (backend) => {
   const { test } = usePanel(backend)
 
-  test("of a link or a filter takes the place of the page, because there is no form", (panel) =>
+  test("of a link or a filter replaces the page, because there is no form", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vera", "viewer")
       const headers = { "hx-request": "true" }

@@ -21,7 +21,7 @@ describe.each(databases)("the pages of EAB credentials on $name", (backend) => {
   const minted = (label: string) =>
     Effect.map(eab.create(cli, { label, profile: undefined }), ({ credential }) => credential.kid)
 
-  test("say that clients cannot register while there is none, and let operators make one", ({ ask }) =>
+  test("say that clients cannot register while there is no credential, and let operators make one", ({ ask }) =>
     Effect.gen(function*() {
       const viewer = yield* ask("/ui/eab", yield* entered({ ask }, "vera", "viewer"))
       assert.include(viewer.text, "Clients cannot register until one exists.")
@@ -46,7 +46,7 @@ describe.each(databases)("the pages of EAB credentials on $name", (backend) => {
       assert.deepInclude(yield* eab.find(kid), { label: "shop", profile: "other" })
     }))
 
-  test("refuse to make what nobody could use, beside the form", ({ ask }) =>
+  test("refuse to make a credential that nobody could use, with a message beside the form", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "otto", "operator")
       const send = (fields: { readonly [name: string]: string }) =>
@@ -63,7 +63,7 @@ describe.each(databases)("the pages of EAB credentials on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM eab_keys"), 0)
     }))
 
-  test("list credentials by status, with page two, exports and the accounts of each", ({ ask }) =>
+  test("list credentials by status, with a second page, exports and the accounts of each", ({ ask }) =>
     Effect.gen(function*() {
       for (let made = 0; made < 51; made++) yield* minted(`label-${made}.`)
       const revoked = yield* minted("gone")
@@ -81,7 +81,7 @@ describe.each(databases)("the pages of EAB credentials on $name", (backend) => {
       assert.strictEqual((yield* ask("/ui/eab?status=none", held)).status, 400)
     }))
 
-  test("show a credential with what hangs on it, and revoke it once", ({ ask }) =>
+  test("show a credential with its accounts, and revoke it once", ({ ask }) =>
     Effect.gen(function*() {
       const kid = yield* minted("shop")
       const caller = yield* callerAt(profileOf(withoutEab))
@@ -104,7 +104,7 @@ describe.each(databases)("the pages of EAB credentials on $name", (backend) => {
       assert.strictEqual((yield* ask(`/ui/eab/${nobody}/revoke`, { method: "POST", ...held })).status, 404)
     }))
 
-  test("delete in three ways, of which one is refused while a certificate can be used", ({ ask }) =>
+  test("delete in three ways, one of which is refused while a certificate can be used", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "otto", "operator")
       const remove = (kid: string, accounts: string) =>
@@ -153,10 +153,10 @@ describe.each(databases)("the pages of EAB credentials on $name", (backend) => {
     }))
 })
 
-describe("the pages of EAB credentials where no profile asks for one", () => {
+describe("the pages of EAB credentials if no profile requires one", () => {
   const { test } = usePanel(sqlite)
 
-  test("name the key that turns it on", ({ ask }) =>
+  test("name the setting that requires credentials", ({ ask }) =>
     Effect.gen(function*() {
       const told = yield* ask("/ui/eab", yield* entered({ ask }, "ann", "viewer"))
       assert.include(told.text, "eab.enabled")
@@ -165,7 +165,7 @@ describe("the pages of EAB credentials where no profile asks for one", () => {
     }))
 })
 
-describe("the pages of EAB credentials where some profiles ask for one", () => {
+describe("the pages of EAB credentials if some profiles require one", () => {
   const alone = "[profiles.alone]\n"
   const off = "[profiles.a-off]\nenabled = false\neab.enabled = true\n"
   const asking = "[profiles.asking]\neab.enabled = true\n"
@@ -178,7 +178,7 @@ describe("the pages of EAB credentials where some profiles ask for one", () => {
     ] as const
   ) {
     const { config, test } = usePanel(sqlite, toml)
-    test(`name the directory of ${name}, and never one that is not mounted`, ({ ask }) =>
+    test(`name the directory of ${name}, and never of a profile that is not served`, ({ ask }) =>
       Effect.gen(function*() {
         const held = yield* entered({ ask }, "otto", "operator")
         assert.strictEqual((yield* ask("/ui/eab", held)).text.includes(notice), !isOn)

@@ -11,7 +11,7 @@ import { entered, usePanel } from "../../support/Panel.ts"
 const fragment = { headers: { "hx-request": "true" } }
 const plain = (html: string) => html.replaceAll("&#x2f;", "/").replaceAll("&amp;", "&")
 
-describe.each(databases)("the page of what expires on $name", (backend) => {
+describe.each(databases)("the page of expiring certificates on $name", (backend) => {
   const { config, test } = usePanel(backend)
 
   const ending = Effect.fnUntraced(function*(caller: Caller, days: number, name: string) {
@@ -24,7 +24,7 @@ describe.each(databases)("the page of what expires on $name", (backend) => {
     return id
   })
 
-  test("says that nothing does, and offers a longer window", ({ ask }) =>
+  test("says that no certificate expires, and offers a longer period", ({ ask }) =>
     Effect.gen(function*() {
       const told = yield* ask("/ui/expiring", yield* entered({ ask }, "ann", "viewer"))
       assert.include(told.text, "Nothing expires within 30 days.")
@@ -35,7 +35,7 @@ describe.each(databases)("the page of what expires on $name", (backend) => {
       assert.deepStrictEqual([...periods.matchAll(/days=(\d+)"/g)].map(([, days]) => days), ["7", "30", "90", "365"])
     }))
 
-  test("lists certificates soonest first, links what replaced them, and hides those on request", ({ ask }) =>
+  test("lists the certificates that expire first at the top, links their replacements, and hides replaced ones on request", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       const caller = yield* callerAt(profileOf(config))
@@ -61,7 +61,7 @@ describe.each(databases)("the page of what expires on $name", (backend) => {
       assert.include((yield* ask("/ui/expiring?profile=other", held)).text, "within 30 days at this profile")
     }))
 
-  test("has as many rows as the first page counts, where that leads here", ({ ask }) =>
+  test("has as many rows as the count on the first page that links here", ({ ask }) =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       yield* ending(caller, 5, "sooner.example")
@@ -74,7 +74,7 @@ describe.each(databases)("the page of what expires on $name", (backend) => {
       assert.include((yield* ask(url, held)).text, "1–1 of 1")
     }))
 
-  test("keeps the filters on page two", ({ ask }) =>
+  test("keeps the filters on the second page", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       const caller = yield* callerAt(profileOf(config))
@@ -84,7 +84,7 @@ describe.each(databases)("the page of what expires on $name", (backend) => {
       assert.include((yield* ask("/ui/expiring?profile=default&days=40&page=2", held)).text, "host-50.example")
     }))
 
-  test("moves a window into its bounds, and refuses one that is none", ({ ask }) =>
+  test("moves a period into its limits, and refuses an invalid one", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       for (const bad of ["days=1.5", "days=soon", "days=%00", "superseded=x"]) {

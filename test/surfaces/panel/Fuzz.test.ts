@@ -51,7 +51,7 @@ const all = [
   "a\r\nSet-Cookie: a=b"
 ]
 
-/** A full run takes all of them, any other run takes every second one. */
+/** A full run uses all of them, any other run uses every second one. */
 const odd = isFull ? all : all.filter((_, index) => index % 2 === 1)
 
 /** Words of code, of SQL and of files. No answer may contain them. */
@@ -66,7 +66,7 @@ describe.each(databases)("the panel on $name", (backend) => {
   const none = { urls: {}, answer: () => undefined }
   const routes: ReadonlyArray<Guarded> = routesOf({ config, sources: new Map() }, none)
 
-  /** An order and its account. The paths of routes name these, or those of somebody else. */
+  /** An order and its account. The paths of routes contain these ids, or ids that do not exist. */
   const ordered = Effect.gen(function*() {
     const caller = yield* callerAt(profileOf(config))
     const order = yield* orderOf(caller, "a.example")
@@ -90,7 +90,7 @@ describe.each(databases)("the panel on $name", (backend) => {
     assert.notProperty(told.headers, "a", what)
   }
 
-  test("takes every field of every form with every odd value, or says what is wrong with it", (panel) =>
+  test("accepts every field of every form with every unusual value, or says what is wrong with it", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "anna", "admin")
       const pathOf = yield* ground
@@ -113,7 +113,7 @@ describe.each(databases)("the panel on $name", (backend) => {
       assert.notInclude(eventsOf(records), "db_statement_failed")
     }))
 
-  test("filters every list by every odd value, or says what is wrong with it", (panel) =>
+  test("filters every list by every unusual value, or says what is wrong with it", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "anna", "admin")
       const pathOf = yield* ground
@@ -132,12 +132,12 @@ describe.each(databases)("the panel on $name", (backend) => {
       assert.notInclude(eventsOf(records), "db_statement_failed")
     }))
 
-  test("says nothing of the inside while a table is gone, and takes a statement that fails for what it is", (panel) =>
+  test("shows no internals while a table is missing, and reports a statement that fails as such", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "anna", "admin")
       yield* made("olga")
       const hash = yield* hashOf
-      // A full run takes every table, any other run takes the tables that most pages read.
+      // A full run removes every table, any other run removes the tables that most pages read.
       const read = ["admin_users", "admin_sessions", "orders", "accounts", "jobs", "audit_log", "api_tokens"]
       for (const table of isFull ? tables.map(({ name }) => name) : read) {
         const pathOf = yield* ordered
@@ -164,7 +164,7 @@ describe.each(databases)("the panel on $name", (backend) => {
       assert.include(eventsOf(records), "db_statement_failed")
     }))
 
-  test("fails by a fault of its own without a word of it, and the log has its beginning", (panel) =>
+  test("shows nothing of an internal fault, and the log has the beginning of the error", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vera", "viewer")
       const driver: Driver = { ...yield* Database, aside: () => Effect.die(new Error("inside ".repeat(1000))) }

@@ -31,7 +31,7 @@ describe.each(databases)("the pages of jobs on $name", (backend) => {
     return { orderId, id: job?.id ?? assert.fail("no job") }
   })
 
-  test("say that the queue is empty, and that nobody works", ({ ask }) =>
+  test("say that the queue is empty, and that no worker runs", ({ ask }) =>
     Effect.gen(function*() {
       const told = yield* ask("/ui/jobs", yield* entered({ ask }, "ann", "viewer"))
       assert.include(told.text, "The queue is empty.")
@@ -39,7 +39,7 @@ describe.each(databases)("the pages of jobs on $name", (backend) => {
       assert.notInclude(told.text, "data-poll")
     }))
 
-  test("say whether somebody works, what was done last, and since when a job is due", ({ ask }) =>
+  test("say whether a worker runs, what was done last, and since when a job is due", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       const shown = ask("/ui/jobs", held)
@@ -81,7 +81,7 @@ describe.each(databases)("the pages of jobs on $name", (backend) => {
       assert.notInclude((yield* ask(`/ui/jobs/${id}`, operator)).text, "It is due already")
     }))
 
-  test("list jobs below the state of the queue, and ask again while one of them can change", ({ ask }) =>
+  test("list jobs below the state of the queue, and refresh while one of them can change", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "otto", "operator")
       const { id } = yield* finalized
@@ -121,7 +121,7 @@ describe.each(databases)("the pages of jobs on $name", (backend) => {
       assert.notInclude(plain(told.text), `href="/ui/jobs/${other}"`)
     }))
 
-  test("keep the filters on page two", ({ ask }) =>
+  test("keep the filters on the second page", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       for (let made = 0; made < 51; made++) yield* finalized
@@ -131,7 +131,7 @@ describe.each(databases)("the pages of jobs on $name", (backend) => {
       assert.include(second.text, "51–51 of 51")
     }))
 
-  test("show a job with its order, and what can be done with it to whom it is allowed", ({ ask }) =>
+  test("show a job with its order, and the permitted actions to roles that may use them", ({ ask }) =>
     Effect.gen(function*() {
       const { id, orderId } = yield* finalized
       const viewer = yield* ask(`/ui/jobs/${id}`, yield* entered({ ask }, "vera", "viewer"))
@@ -152,7 +152,7 @@ describe.each(databases)("the pages of jobs on $name", (backend) => {
       for (const path of [`/ui/jobs/${nobody}`, "/ui/jobs/x"]) assert.strictEqual((yield* ask(path, held)).status, 404)
     }))
 
-  test("run a job at once, unless a worker has it", ({ ask }) =>
+  test("run a job at once, unless a worker is running it", ({ ask }) =>
     Effect.gen(function*() {
       const { id } = yield* finalized
       const held = yield* entered({ ask }, "otto", "operator")

@@ -4,7 +4,7 @@ import { lean } from "../../../src/surfaces/panel/PanelLists.ts"
 /* What is left of a template after it was shortened for compilation. */
 
 describe("a lean template", () => {
-  it("has no indentation and no end tag that HTML lets one leave out, and its cells touch", () => {
+  it("has no indentation and no optional end tag, and no blanks between cells", () => {
     const table = "<table>\n  <tr>\n    <td>{{ a }}</td>\n    <td></td>\n  </tr>\n</table>\n<ul>\n  <li>b</li>\n</ul>\n"
     assert.strictEqual(
       lean(table),
@@ -12,7 +12,7 @@ describe("a lean template", () => {
     )
   })
 
-  it("keeps its lines, so that a fault is found at its own", () => {
+  it("keeps its lines, so that an error is reported with the right line", () => {
     const template = "<tr>\n  <td>\n    {{ a|nothing }}\n  </td>\n</tr>\n"
     const lineOf = (text: string) => text.slice(0, text.indexOf("nothing")).split("\n").length
     assert.strictEqual(lineOf(lean(template)), lineOf(template))

@@ -11,7 +11,7 @@ import { entered, isBeside, send, usePanel, wordsOf } from "../../support/Panel.
 describe.each(databases)("the page of nonces on $name", (backend) => {
   const { test } = usePanel(backend)
 
-  test("counts them, and offers a sweep to operators alone", (panel) =>
+  test("shows their number, and offers a sweep to operators only", (panel) =>
     Effect.gen(function*() {
       yield* nonces.insert(["a", "b"], startsAt * 1000)
       const viewer = yield* entered(panel, "vic", "viewer")
@@ -28,7 +28,7 @@ describe.each(databases)("the page of nonces on $name", (backend) => {
       }
     }))
 
-  test("sweeps those that are older than an age, and says how many", (panel) =>
+  test("sweeps nonces that are older than an age, and shows the number", (panel) =>
     Effect.gen(function*() {
       yield* nonces.insert(["a", "b"], (startsAt - 61) * 1000)
       yield* nonces.insert(["c"], startsAt * 1000)
@@ -42,7 +42,7 @@ describe.each(databases)("the page of nonces on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM nonces"), 1)
     }))
 
-  test("refuses an age that is none beside the form, and a form without its token", (panel) =>
+  test("refuses an invalid age beside the form, and a form without its token", (panel) =>
     Effect.gen(function*() {
       yield* nonces.insert(["a"], (startsAt - 1000) * 1000)
       const held = yield* entered(panel, "otto", "operator")

@@ -35,7 +35,7 @@ describe.each(databases)("the page of notifications on $name", (backend) => {
       assert.include(shown.text, `<a href="${page}" aria-current="page">Notifications</a>`)
     }))
 
-  test("lists deliveries with their last error, and asks again while one can change", ({ ask }) =>
+  test("lists deliveries with their last error, and refreshes while one can change", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       yield* told
@@ -63,7 +63,7 @@ describe.each(databases)("the page of notifications on $name", (backend) => {
       assert.notInclude(fragment.text, "<html")
     }))
 
-  test("run a delivery at once, for operators and up", ({ ask }) =>
+  test("runs a delivery at once, for operators and admins", ({ ask }) =>
     Effect.gen(function*() {
       yield* told
       yield* sql("UPDATE jobs SET status = 'failed', attempts = max_attempts, last_error = 'planted'")
@@ -81,7 +81,7 @@ describe.each(databases)("the page of notifications on $name", (backend) => {
       assert.strictEqual((yield* send({ ask }, held, `${page}/run`, { id: "x" })).status, 404)
     }))
 
-  test("send a test and show what was answered, for operators and up", ({ ask }) =>
+  test("sends a test and shows the answers, for operators and admins", ({ ask }) =>
     Effect.gen(function*() {
       const viewer = yield* entered({ ask }, "vera", "viewer")
       assert.notInclude((yield* ask(page, viewer)).text, "Send a test")
@@ -108,7 +108,7 @@ describe.each(databases)("the page of notifications on $name", (backend) => {
 describe("the page of notifications without a receiver", () => {
   const { test } = usePanel(sqlite)
 
-  test("says how there comes to be one, and offers no test", ({ ask }) =>
+  test("says how to configure a receiver, and offers no test", ({ ask }) =>
     Effect.gen(function*() {
       const shown = yield* ask(page, yield* entered({ ask }, "otto", "operator"))
       assert.include(shown.text, "Nobody is told of anything.")
@@ -136,7 +136,7 @@ enabled = []
 `
   )
 
-  test("offers each of them, what any of them wants, and nobody who has none", ({ ask }) =>
+  test("offers each receiver, every event that one of them wants, and only profiles that have a receiver", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "otto", "operator")
       const [target, event, of] = (yield* ask(page, held)).text.split("<select ").slice(1).map((select) =>

@@ -14,7 +14,7 @@ describe.each(databases)("the pages of operators on $name", (backend) => {
   const right = { password }
   const shownOf = (username: string) => operators.show(config.admin, username)
 
-  test("are there for admins alone", (panel) =>
+  test("are open to admins only", (panel) =>
     Effect.gen(function*() {
       yield* made("bob", "viewer")
       for (const role of ["viewer", "operator"] as const) {
@@ -27,7 +27,7 @@ describe.each(databases)("the pages of operators on $name", (backend) => {
       }
     }))
 
-  test("and one's own account show 25 sessions, and say how many older ones there are", (panel) =>
+  test("show 25 sessions, as the page of one's own account does, and say how many older ones there are", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "ann", "admin")
       yield* made("bob", "viewer")
@@ -59,7 +59,7 @@ describe.each(databases)("the pages of operators on $name", (backend) => {
       assert.notInclude(odd.text, "<b>king")
     }))
 
-  test("change nothing when the caller's password is wrong, and say so at the form", (panel) =>
+  test("change nothing when the caller's password is wrong, and say so beside the form", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "ann", "admin")
       yield* made("bob", "viewer")
@@ -99,7 +99,7 @@ describe.each(databases)("the pages of operators on $name", (backend) => {
       assert.strictEqual((yield* shownOf("bob")).status, "active")
     }))
 
-  test("change the role and the contact of an operator, and refuse what is neither", (panel) =>
+  test("change the role and the contact of an operator, and refuse invalid ones", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "ann", "admin")
       yield* made("bob", "viewer")
@@ -117,7 +117,7 @@ describe.each(databases)("the pages of operators on $name", (backend) => {
       assert.isUndefined((yield* shownOf("bob")).contactEmail)
     }))
 
-  test("offer nobody what they may not do to themselves, and refuse it", (panel) =>
+  test("offer operators no action that they may not take on themselves, and refuse it", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "ann", "admin")
       const card = yield* panel.ask("/ui/operators/ann", held)
@@ -135,7 +135,7 @@ describe.each(databases)("the pages of operators on $name", (backend) => {
       }
     }))
 
-  test("reset a second factor, which is not offered where there is none", (panel) =>
+  test("reset a second factor, which is offered only if there is one", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "ann", "admin")
       yield* made("bob", "viewer")
@@ -156,7 +156,7 @@ describe.each(databases)("the pages of operators on $name", (backend) => {
       assert.isFalse((yield* shownOf("bob")).totpEnabled)
     }))
 
-  test("end one session of an operator, or all", (panel) =>
+  test("end one or all sessions of an operator", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "ann", "admin")
       yield* made("bob", "viewer")
@@ -208,7 +208,7 @@ describe.each(databases)("the pages of operators on $name", (backend) => {
       assert.isDefined((yield* tokens.find(token?.id ?? "")).revokedAt)
     }))
 
-  test("escape what was stored of an operator, and are 404 for none", (panel) =>
+  test("escape the stored texts of an operator, and are answered 404 for an unknown operator", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "ann", "admin")
       yield* made("bob", "viewer")

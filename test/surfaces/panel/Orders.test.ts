@@ -28,7 +28,7 @@ describe("the pages of orders", () => {
     return { path: `/ui/orders/${id}`, chain }
   })
 
-  test("list what the filters let through, and say what is wrong with one", ({ ask }) =>
+  test("list orders by filters, and say what is wrong with an invalid one", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       const by = yield* caller
@@ -43,7 +43,7 @@ describe("the pages of orders", () => {
       assert.include(refused.text, "invalid_status")
     }))
 
-  test("go on by themselves as long as the order or a job of it does", ({ ask }) =>
+  test("refresh by themselves as long as the order or one of its jobs can change", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       const { id } = yield* orderOf(yield* caller, "a.example")
@@ -64,7 +64,7 @@ describe("the pages of orders", () => {
       }
     }))
 
-  test("show a certificate and send its chain, where there is one", ({ ask }) =>
+  test("show a certificate and send its chain, if there is one", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       const { chain, path } = yield* issued(1000)
@@ -97,7 +97,7 @@ describe("the pages of orders", () => {
       assert.strictEqual((yield* ask(`/ui/orders/${id}`, held)).status, 404)
     }))
 
-  test("revoke for a reason of the list, at once or by the signer", ({ ask }) =>
+  test("revoke with a reason from the list, at once or through the signer", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "otto", "operator")
       const { chain, path } = yield* issued(1000)

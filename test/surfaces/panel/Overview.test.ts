@@ -72,7 +72,7 @@ describe.each(databases)("the overview on $name", (backend) => {
   const shown = (panel: AskingPanel, query = "") =>
     Effect.flatMap(entered(panel, "vic", "viewer"), (held) => panel.ask(`/ui/${query}`, held))
 
-  test("says which sweep was cancelled, and what brings it back", (panel) =>
+  test("says which sweep was cancelled, and how to start it again", (panel) =>
     Effect.gen(function*() {
       yield* workers.present({ owner: "a", roles: "worker", version: "1", startedAt: 1, now: startsAt })
       yield* sweeps([...sweepsOf(config)])
@@ -87,7 +87,7 @@ describe.each(databases)("the overview on $name", (backend) => {
       })
     }))
 
-  test("is quiet when all is well", (panel) =>
+  test("shows no warning when everything is in order", (panel) =>
     Effect.gen(function*() {
       yield* sweeps([...sweepsOf(config)])
       yield* workers.present({ owner: "a", roles: "worker", version: "1", startedAt: 1, now: startsAt })
@@ -117,7 +117,7 @@ describe.each(databases)("the overview on $name", (backend) => {
       )
     }))
 
-  test("calls attention to what needs it, with a way to each list", (panel) =>
+  test("points out what needs attention, with a link to each list", (panel) =>
     Effect.gen(function*() {
       const job = (id: number, kind: string, status: string, ago: number) =>
         sql(
@@ -161,7 +161,7 @@ describe.each(databases)("the overview on $name", (backend) => {
       assert.deepStrictEqual(states.map(([, state]) => state), ["bad", "wait", "wait", "bad"])
     }))
 
-  test("says how long a CA certificate lasts, and warns of the last ninety days", (panel) =>
+  test("says how long a CA certificate is valid, and warns in the last ninety days", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       const tile = (days: number) =>
@@ -186,7 +186,7 @@ describe.each(databases)("the overview on $name", (backend) => {
       assert.strictEqual(tilesOf(text)[6]?.words, "5 days until a CA certificate ends", "of two, the first to end")
     }))
 
-  test("is shown without the numbers that take too long to count", (panel) =>
+  test("is shown without the counts that take too long", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       const late = new Busy({ retryAfter: 5 })
@@ -220,7 +220,7 @@ describe.each(databases)("the overview on $name", (backend) => {
       assert.match(tile?.url ?? "", /^\/ui\/audit\?event=changes_lost&(?:amp;)?since=/)
     }))
 
-  test("says how many records there are in all", (panel) =>
+  test("shows the total number of records", (panel) =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       for (let many = 0; many < 2; many++) yield* orderOf(caller, "a.example")
@@ -235,7 +235,7 @@ describe.each(databases)("the overview on $name", (backend) => {
       assert.include(yield* words, "3 orders")
     }))
 
-  test("says of lists that they are due, or have expired", (panel) =>
+  test("says that lists are due, or have expired", (panel) =>
     Effect.gen(function*() {
       const list = { issuer: issuer(0).id, number: 1, der: Buffer.from("x"), thisUpdate: 1 }
       yield* crls.insert({ ...list, nextUpdate: startsAt + 3 * day })
@@ -246,7 +246,7 @@ describe.each(databases)("the overview on $name", (backend) => {
       assert.deepInclude(yield* tile, { state: "bad", words: "1 revocation lists expired" })
     }))
 
-  test("has the trend of each range and profile, with the same numbers as a table", (panel) =>
+  test("shows the trend of each period and profile, with the same numbers as a table", (panel) =>
     Effect.gen(function*() {
       yield* row(startsAt - 5, "certificate_issued")
       yield* row(startsAt - 5, "certificate_issued", "success", "other")
@@ -280,7 +280,7 @@ describe.each(databases)("the overview on $name", (backend) => {
       }
     }))
 
-  test("is the same for every role, a fragment where only that is asked for, and not without a session", (panel) =>
+  test("is the same for every role, a fragment if only that is requested, and requires a session", (panel) =>
     Effect.gen(function*() {
       for (const role of ["viewer", "operator", "admin"] as const) {
         const held = yield* entered(panel, role, role)
@@ -313,10 +313,10 @@ describe("the overview of a trail that keeps three days", () => {
     }))
 })
 
-describe("the overview of a trail that keeps as much as the chart shows", () => {
+describe("the overview of a trail that keeps exactly as long as the chart shows", () => {
   const { test } = usePanel(sqlite, "[audit]\nretention_days = 29\n")
 
-  test("has every day of it, from the moment on that the oldest begins", (panel) =>
+  test("shows every day of it, from the beginning of the oldest day on", (panel) =>
     Effect.gen(function*() {
       const shown = (at: number) =>
         Effect.gen(function*() {

@@ -6,7 +6,7 @@ import { freshDirectory, sqlite } from "../../support/Databases.ts"
 import { eventsOf } from "../../support/Graph.ts"
 import { entered, send, usePanel } from "../../support/Panel.ts"
 
-/* Pages of the operator's own that compile but fail when they are requested. */
+/* Custom pages that compile but fail when they are requested. */
 
 const folder = freshDirectory()
 const own = (name: string, text: string) => writeFileSync(join(folder, `${name}.html`), text)
@@ -21,14 +21,14 @@ own(
 own("worker", "replaces nothing")
 own("minted", "{{ credential.kid|join(1, 2, 3) }}")
 
-describe("an own page", () => {
+describe("a custom page", () => {
   const { config, records, test } = usePanel(sqlite, `[admin]\ntemplate_dir = ${JSON.stringify(folder)}\n`)
   const faults = (): ReadonlyArray<string> =>
     records.filter(({ event }) => event === "request_handler_panicked").map(({ fields }) =>
       String((fields as { readonly error: string }).error)
     )
 
-  test("that loops for ever, or fails otherwise, is a page that says so; the log says where, and the others go on", (panel) =>
+  test("that loops for ever or fails otherwise is replaced by an error page; the log names the place, and other pages work", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "otto", "operator")
       const failing = [
@@ -46,13 +46,13 @@ describe("an own page", () => {
       assert.lengthOf(faults(), failing.length)
     }))
 
-  test("that replaces nothing, because its name is wrong, is told of", () =>
+  test("with a wrong name replaces no page, and the log names the file", () =>
     Effect.sync(() => {
       const told = records.filter(({ event }) => event === "admin_template_unused")
       assert.deepStrictEqual(told.map(({ fields }) => fields), [{ path: `${folder}/worker.html` }])
     }))
 
-  test("is shown without what it names in vain", (panel) =>
+  test("is shown without values that do not exist", (panel) =>
     Effect.gen(function*() {
       const told = yield* panel.ask("/ui/nonces", yield* entered(panel, "vera", "viewer"))
       assert.strictEqual(told.status, 200)
@@ -60,7 +60,7 @@ describe("an own page", () => {
       assert.notInclude(eventsOf(records), "request_handler_panicked")
     }))
 
-  test("that fails after something was made does not hide that it was made", (panel) =>
+  test("that fails after a record was made still says that the record was made", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "otto", "operator")
       const told = yield* send(panel, held, "/ui/eab", { label: "Printers" })

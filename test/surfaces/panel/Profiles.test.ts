@@ -42,7 +42,7 @@ enabled = false
 describe("the page of profiles", () => {
   const { test } = usePanel(sqlite, toml)
 
-  test("shows each endpoint, and warns of one that validates nothing", (panel) =>
+  test("shows each endpoint, and warns of one without validation", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       const page = yield* panel.ask("/ui/profiles", held)
@@ -61,7 +61,7 @@ describe("the page of profiles", () => {
 describe("the page of profiles without rules", () => {
   const { test } = usePanel(sqlite)
 
-  test("says what is off, and that nothing is filtered", (panel) =>
+  test("says what is off, and that no request is filtered", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       const words = wordsOf(yield* panel.ask("/ui/profiles", held))
@@ -81,7 +81,7 @@ describe("the page of a policy", () => {
        VALUES (${at}, 'certificate_issue_failed', 'failure', 'acme', '${profile}', '${JSON.stringify(detail)}')`
     )
 
-  test("leads from a rule to its checks and back, and says what they ask outside", (panel) =>
+  test("leads from a rule to its checks and back, and names the external services that they ask", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       const page = yield* panel.ask("/ui/profiles/default/filter", held)
@@ -105,7 +105,7 @@ describe("the page of a policy", () => {
       assert.include(words, "acme-svc filter explain")
     }))
 
-  test("counts what each rule refused within a day, with a way to the rows", (panel) =>
+  test("counts the refusals of each rule within a day, with a link to the rows", (panel) =>
     Effect.gen(function*() {
       yield* refused({ cause: "filter_denied", rule: "rest" })
       yield* refused({ cause: "filter_undecided", rule: "rest" }, startsAt - 86_399)
@@ -126,7 +126,7 @@ describe("the page of a policy", () => {
       assert.include(link, "profile=default")
     }))
 
-  test("is 404 for a profile that is not served", (panel) =>
+  test("is answered 404 for a profile that is not served", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       const none = yield* panel.ask("/ui/profiles/nobody/filter", held)

@@ -7,7 +7,7 @@ import { makeRendering } from "../../../src/surfaces/panel/Rendering.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 import { panelFiles } from "../../support/Graph.ts"
 
-/* Pages of the operator's own in place of the built-in ones. */
+/* Custom pages in place of the built-in ones. */
 
 const builtIn = `${panelFiles.folder}/templates`
 
@@ -17,8 +17,8 @@ const withOwn = (files: { readonly [name: string]: string }) => {
   return { folder, made: makeRendering(builtIn, folder) }
 }
 
-describe("an own template", () => {
-  it.effect("replaces the built-in one of its name; a file that replaces nothing is named", () =>
+describe("a custom template", () => {
+  it.effect("replaces the built-in one of its name, and a file that replaces nothing is named", () =>
     Effect.gen(function*() {
       const { folder, made } = withOwn({
         "workers.html": "{% import 'ui.html' as ui %}{{ ui.badge('good', word) }}",

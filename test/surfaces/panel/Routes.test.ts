@@ -59,7 +59,7 @@ describe("the routes of the panel", () => {
 
   const usernames = { half: "hanna", viewer: "vera", operator: "otto", admin: "anna" } as const
 
-  test("are reached by whom their rules let through, and by nobody else", (panel) =>
+  test("admit the callers that their rules permit, and no others", (panel) =>
     Effect.gen(function*() {
       const { ask } = panel
       const held = {
@@ -102,7 +102,7 @@ describe("the routes of the panel", () => {
       }
     }))
 
-  test("that change something want the CSRF token of their session, and no other origin", (panel) =>
+  test("require the CSRF token of their session and the right origin if they change something", (panel) =>
     Effect.gen(function*() {
       const { ask } = panel
       const held = yield* entered(panel, "anna", "admin")
@@ -123,7 +123,7 @@ describe("the routes of the panel", () => {
       assert.isTrue(open.every((pattern) => pattern.startsWith("/ui/login")), open.join())
     }))
 
-  test("are not reached by a path that is not quite theirs, or by another method", (panel) =>
+  test("are not reached by a similar path, or by another method", (panel) =>
     Effect.gen(function*() {
       const { ask } = panel
       const held = yield* entered(panel, "anna", "admin")
@@ -140,7 +140,7 @@ describe("the routes of the panel", () => {
       }
     }))
 
-  test("let viewers change nothing but what is their own, and nobody but admins operators", () =>
+  test("let viewers change only what is their own, and only admins change operators", () =>
     Effect.sync(() => {
       const free = changes.filter(({ access }) => access !== "operator" && access !== "admin")
       const own = /^\/ui\/(?:login|logout|account)(?:\/|$)/

@@ -13,7 +13,7 @@ import { entered, usePanel } from "../../support/Panel.ts"
 describe.each(databases)("the search box on $name", (backend) => {
   const { config, test } = usePanel(backend)
 
-  test("says what can be searched, with an example each, when it is empty", ({ ask }) =>
+  test("says what can be searched, with an example each, when the box is empty", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       for (const target of ["/ui/search", "/ui/search?q=", "/ui/search?q=+"]) {
@@ -26,7 +26,7 @@ describe.each(databases)("the search box on $name", (backend) => {
       assert.include((yield* ask("/ui/search", admin)).text, "An operator")
     }))
 
-  test("goes to the one record that an id or a serial number can mean", ({ ask }) =>
+  test("opens the one record that an id or a serial number can mean", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       const caller = yield* callerAt(profileOf(config))
@@ -53,7 +53,7 @@ describe.each(databases)("the search box on $name", (backend) => {
       assert.include(several.text, "Audit rows of a request")
     }))
 
-  test("groups what a name finds, and shows operators to admins alone", ({ ask }) =>
+  test("groups the records that a name finds, and shows operators to admins only", ({ ask }) =>
     Effect.gen(function*() {
       yield* made("shop-olga", "viewer")
       const { id } = yield* orderOf(yield* callerAt(profileOf(config)), "shop.example")
@@ -68,7 +68,7 @@ describe.each(databases)("the search box on $name", (backend) => {
       assert.notInclude(admin.text, "<h2>Accounts</h2>", "of which nothing was found")
     }))
 
-  test("leads to all orders that have a name somewhere in theirs", ({ ask }) =>
+  test("links to all orders with a name that contains the text", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "anna", "admin")
       for (const name of ["shy", "shopper"]) yield* made(name, "viewer")
@@ -84,7 +84,7 @@ describe.each(databases)("the search box on $name", (backend) => {
       assert.deepStrictEqual(yield* Effect.forEach(asked, offers), [true, true, true, false, false])
     }))
 
-  test("says when nothing is found, when contacts are asked for, and when a text is too long", ({ ask }) =>
+  test("says that nothing is found, that contacts are not searched, and that a text is too long", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       for (const query of ["nowhere.example", "01890a5d-ac96-774b-bcce-b302099a8057", "0badcafe"]) {
@@ -97,7 +97,7 @@ describe.each(databases)("the search box on $name", (backend) => {
       assert.strictEqual((yield* ask("/ui/search?q=a%00b", held)).status, 400)
     }))
 
-  test("shows what was typed as text", ({ ask }) =>
+  test("shows the search text as text", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       assertHarmless((yield* ask(`/ui/search?q=${encodeURIComponent(hostile.slice(0, 250))}`, held)).text)

@@ -17,7 +17,7 @@ describe("the panel", () => {
     body: form({ username: "ann", password, ...fields })
   })
 
-  test("bounces whoever has no session to sign-in, and back to where they were", ({ ask }) =>
+  test("sends callers without a session to sign-in, and then back to the requested page", ({ ask }) =>
     Effect.gen(function*() {
       yield* made("ann", "viewer")
       const bounced = yield* ask("/ui/orders?status=valid")
@@ -39,7 +39,7 @@ describe("the panel", () => {
       assert.strictEqual((yield* ask("/ui/orders?status=valid", { cookie: cookieOf(told) })).status, 200)
     }))
 
-  test("bounces alike whose session was idle or is over", ({ ask }) =>
+  test("sends callers whose session was idle or has expired to sign-in in the same way", ({ ask }) =>
     Effect.gen(function*() {
       const { session_idle_timeout_seconds: idle, session_ttl_seconds: life } = config.admin
       const told = (cookie: string) =>
@@ -57,7 +57,7 @@ describe("the panel", () => {
       assert.deepStrictEqual(yield* told(second.cookie), gone)
     }))
 
-  test("goes back to pages of its own only", ({ ask }) =>
+  test("returns only to its own pages", ({ ask }) =>
     Effect.gen(function*() {
       yield* made("ann", "viewer")
       const foreign = [
@@ -74,7 +74,7 @@ describe("the panel", () => {
       }
     }))
 
-  test("tells a script of a lost session where to go, and a refresh of itself nothing but that it is over", ({ ask }) =>
+  test("tells a script that the session is lost and where to go, and tells a refresh only that it is lost", ({ ask }) =>
     Effect.gen(function*() {
       const headers = { "hx-request": "true", "hx-current-url": `${config.admin.base_url}/ui/jobs?kind=a` }
       const told = yield* ask("/ui/orders", { headers })
@@ -84,7 +84,7 @@ describe("the panel", () => {
       assert.strictEqual(refresh.text, "")
     }))
 
-  test("ends the session that the browser has, where another begins", ({ ask }) =>
+  test("ends the session that the browser has when another one begins there", ({ ask }) =>
     Effect.gen(function*() {
       yield* made("ann", "viewer")
       const first = cookieOf(yield* ask("/ui/login", signIn()))
@@ -122,7 +122,7 @@ describe("the panel", () => {
       assert.include(told.text, "try again in 300 seconds")
     }))
 
-  test("is left by signing out, which takes the token of the session", ({ ask }) =>
+  test("ends the session at a sign-out, which requires the token of the session", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       const refused = yield* ask("/ui/logout", { method: "POST", cookie: held.cookie })
@@ -138,7 +138,7 @@ describe("the panel", () => {
       assert.strictEqual((yield* ask("/ui/", { cookie: held.cookie })).status, 303)
     }))
 
-  test("is not reached by tokens for programs, whatever their role", ({ ask }) =>
+  test("refuses tokens for programs, whatever their role", ({ ask }) =>
     Effect.gen(function*() {
       yield* made("ann", "admin")
       const asked = { username: "ann", name: "backup", role: "admin", expiresInDays: 1, allowedAddresses: [] } as const
@@ -157,7 +157,7 @@ describe("the panel", () => {
       assert.include(told.text, "<code>busy</code>")
     }))
 
-  test("allows no script, style or frame but its own, and is never cached", ({ ask }) =>
+  test("allows only its own scripts, styles and frames, and is never cached", ({ ask }) =>
     Effect.gen(function*() {
       const told = yield* ask("/ui/login")
       for (const one of [told, yield* ask("/ui/login/"), yield* ask("/ui/login", { isLate: true })]) {
@@ -196,7 +196,7 @@ describe("a sign-in to the panel that needs a second factor", () => {
   const plain = (text: string) => text.replaceAll("&#x2f;", "/")
   const hasNext = `name="next" value="${next}"`
 
-  test("demands an enrolment first, whose codes are shown once, and goes on to where one was", ({ ask }) =>
+  test("demands an enrolment first, shows its codes once, and then opens the requested page", ({ ask }) =>
     Effect.gen(function*() {
       yield* made("ann", "viewer")
       const told = yield* ask("/ui/login", signIn({ next }))
@@ -248,7 +248,7 @@ describe("a sign-in to the panel that needs a second factor", () => {
       }
     }))
 
-  test("shows the first page after an enrolment that came from nowhere", ({ ask }) =>
+  test("shows the first page after an enrolment without a requested page", ({ ask }) =>
     Effect.gen(function*() {
       yield* made("ann", "viewer")
       const cookie = cookieOf(yield* ask("/ui/login", signIn()))

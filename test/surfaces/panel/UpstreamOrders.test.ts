@@ -23,13 +23,13 @@ describe.each(databases)("the pages of upstream orders on $name", (backend) => {
     return id
   })
 
-  test("say that no profile relays", ({ ask }) =>
+  test("say that no profile uses an upstream", ({ ask }) =>
     Effect.gen(function*() {
       const told = yield* ask("/ui/upstream-orders", yield* entered({ ask }, "ann", "viewer"))
       assert.include(told.text, "No profile relays.")
     }))
 
-  test("list both statuses side by side, with page two under the filters", ({ ask }) =>
+  test("list both statuses side by side, and the second page keeps the filters", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       for (let made = 0; made < 51; made++) yield* relayed(`host-${made}.example`)
@@ -43,7 +43,7 @@ describe.each(databases)("the pages of upstream orders on $name", (backend) => {
       assert.strictEqual((yield* ask("/ui/upstream-orders?status=lost", held)).status, 400)
     }))
 
-  test("show one as it goes on, until it ends, without a link to anywhere else", ({ ask }) =>
+  test("show a relayed order while it progresses, without a link to another site", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       const id = yield* relayed("a.example")
@@ -76,7 +76,7 @@ describe.each(databases)("the pages of upstream orders on $name", (backend) => {
       assert.strictEqual((yield* ask(`/ui/upstream-orders/${nobody}`, held)).status, 404)
     }))
 
-  test("show what an upstream says as text", ({ ask }) =>
+  test("show texts of an upstream as text", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       const id = yield* relayed("a.example")
@@ -94,7 +94,7 @@ describe.each(databases)("the pages of upstream orders on $name", (backend) => {
     }))
 })
 
-describe("the page of upstream orders where a profile relays", () => {
+describe("the page of upstream orders if a profile uses an upstream", () => {
   const { test } = usePanel(
     sqlite,
     "[profiles.off]\nenabled = false\n[profiles.off.signer]\nbackend = \"relay\"\n" +
@@ -102,7 +102,7 @@ describe("the page of upstream orders where a profile relays", () => {
       "[profiles.far.signer]\nbackend = \"relay\"\n[profiles.far.signer.relay]\ndirectory_url = \"https://ca.example/dir\"\n"
   )
 
-  test("names it", ({ ask }) =>
+  test("names that profile", ({ ask }) =>
     Effect.gen(function*() {
       const told = yield* ask("/ui/upstream-orders", yield* entered({ ask }, "ann", "viewer"))
       assert.include(told.text, "These profiles relay: far.")

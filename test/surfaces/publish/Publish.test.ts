@@ -15,7 +15,7 @@ import { bodyOf, headerOf, requestOf } from "../../support/Handle.ts"
 import { foreignCa, madeAt, settingsIn, signerOf } from "../../support/LocalCa.ts"
 import { useTests } from "../../support/UseTests.ts"
 
-/* The listener in clear, with two CAs, a profile that signs with a program, and one with an upstream. */
+/* The listener without TLS, with two CAs, a profile that signs with a program, and one with an upstream. */
 
 const cas = { web: foreignCa({ name: "Web CA" }), mail: foreignCa({ name: "Mail CA" }) }
 const lists = { web: Buffer.from("list of web"), mail: Buffer.from("list of mail"), printed: Buffer.from("printed") }
@@ -61,7 +61,7 @@ const ask = (method: string, target: string, more: Parameters<typeof requestOf>[
   return appOf().route(request).handle(request)
 }
 
-test("has the list, the certificate and the trust anchor of every CA, each with its media type", () =>
+test("serves the list, the certificate and the trust anchor of every CA, each with its media type", () =>
   Effect.gen(function*() {
     for (const name of ["web", "mail"] as const) {
       const { certificatePem } = cas[name]
@@ -85,7 +85,7 @@ test("has the list, the certificate and the trust anchor of every CA, each with 
     assert.deepStrictEqual((yield* ask("GET", "/profile/program/crl")).body, lists.printed)
   }))
 
-test("has nothing else", () =>
+test("serves nothing else", () =>
   Effect.gen(function*() {
     const monitors = ["/health", "/ready", "/metrics"]
     const elsewhere = ["/", "/crl", "/profile/web", "/profile/other/crl", "//profile/web/crl"]
@@ -106,7 +106,7 @@ test("has nothing else", () =>
     }
   }))
 
-test("names profile, pattern and client in the records of a request", () =>
+test("logs profile, pattern and client of a request", () =>
   Effect.gen(function*() {
     const { route } = appOf()
     const forwarded = { clientIp: "192.0.2.1", headers: { "x-forwarded-for": "203.0.113.9" } }
@@ -116,13 +116,17 @@ test("names profile, pattern and client in the records of a request", () =>
     assert.deepStrictEqual([other.facts["profile"], other.pattern], [undefined, "<unmatched>"])
   }))
 
-test("says of a list that no worker has signed yet that it will be there", () =>
-  Effect.gen(function*() {
-    const answer = yield* ask("GET", "/profile/web/crl")
-    assert.deepStrictEqual([answer.status, headerOf(answer, "retry-after")], [503, "5"])
-  }), { list: Effect.succeed(undefined) })
+test(
+  "answers 503 with Retry-After while no worker has signed the list",
+  () =>
+    Effect.gen(function*() {
+      const answer = yield* ask("GET", "/profile/web/crl")
+      assert.deepStrictEqual([answer.status, headerOf(answer, "retry-after")], [503, "5"])
+    }),
+  { list: Effect.succeed(undefined) }
+)
 
-test("hides why the database does not answer", () =>
+test("does not reveal why the database fails", () =>
   Effect.gen(function*() {
     const answer = yield* ask("GET", "/profile/web/crl")
     assert.strictEqual(answer.status, 500)
@@ -131,18 +135,22 @@ test("hides why the database does not answer", () =>
 
 const [begun, held] = [Deferred.makeUnsafe<void>(), Deferred.makeUnsafe<undefined>()]
 
-test("answers as many at once as it has slots, and the next is told to come again", () =>
-  Effect.gen(function*() {
-    const { route } = appOf(1)
-    const request = requestOf("GET", "/profile/web/crl")
-    const first = yield* Effect.forkChild(route(request).handle(request))
-    yield* Deferred.await(begun)
-    const second = yield* Effect.forkChild(route(request).handle(request))
-    yield* TestClock.adjust("1 second")
-    const shed = yield* Fiber.join(second)
-    assert.strictEqual(shed.status, 503)
-    assert.isDefined(shed.headers["retry-after"])
-    assert.strictEqual((yield* route(request).late(request)).status, 503)
-    yield* Deferred.succeed(held, undefined)
-    assert.strictEqual((yield* Fiber.join(first)).status, 503, "there is no list")
-  }), { list: Effect.andThen(Deferred.succeed(begun, undefined), Deferred.await(held)) })
+test(
+  "answers as many requests at once as it has slots, and tells the next client to come back later",
+  () =>
+    Effect.gen(function*() {
+      const { route } = appOf(1)
+      const request = requestOf("GET", "/profile/web/crl")
+      const first = yield* Effect.forkChild(route(request).handle(request))
+      yield* Deferred.await(begun)
+      const second = yield* Effect.forkChild(route(request).handle(request))
+      yield* TestClock.adjust("1 second")
+      const shed = yield* Fiber.join(second)
+      assert.strictEqual(shed.status, 503)
+      assert.isDefined(shed.headers["retry-after"])
+      assert.strictEqual((yield* route(request).late(request)).status, 503)
+      yield* Deferred.succeed(held, undefined)
+      assert.strictEqual((yield* Fiber.join(first)).status, 503, "there is no list")
+    }),
+  { list: Effect.andThen(Deferred.succeed(begun, undefined), Deferred.await(held)) }
+)

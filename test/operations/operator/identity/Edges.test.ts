@@ -39,13 +39,13 @@ import {
 
 const { admin } = config
 
-describe.each(databases)("operators at the edge on $name", (backend) => {
+describe.each(databases)("limits of operators on $name", (backend) => {
   const { fieldsOf, records, test } = useOperators(backend)
 
   const reasons = (event: Parameters<typeof fieldsOf>[0]) => fieldsOf(event).map(({ reason }) => reason)
   const pendingSecrets = count("SELECT count(*) FROM admin_users WHERE totp_pending_secret IS NOT NULL")
 
-  test("attempts beyond the limit are logged as such, and count nothing more", () =>
+  test("attempts beyond the limit are logged as such, and do not increase the count", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { identity } = yield* enter("olga")
@@ -75,7 +75,7 @@ describe.each(databases)("operators at the edge on $name", (backend) => {
       assert.deepStrictEqual(reasons("admin_login_failed"), ["rate_limited"])
     }))
 
-  test("attempts that succeed are given back, whatever they proved, and logged with their step", () =>
+  test("attempts that succeed are not counted, whatever they proved, and are logged with their step", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const enrolling = yield* half("olga", here, strict.admin)
@@ -100,7 +100,7 @@ describe.each(databases)("operators at the edge on $name", (backend) => {
       assert.deepStrictEqual(yield* counted, [])
     }))
 
-  test("a wrong code puts nothing in force, and counts", () =>
+  test("a wrong code activates nothing, and counts", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { identity } = yield* enter("olga")
@@ -112,7 +112,7 @@ describe.each(databases)("operators at the edge on $name", (backend) => {
       assert.strictEqual(yield* pendingSecrets, 1)
     }))
 
-  test("who has no factor turns none off: what is being enrolled stays", () =>
+  test("an operator without a factor cannot turn one off, and an enrolment in progress stays", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { identity } = yield* enter("olga")
@@ -123,7 +123,7 @@ describe.each(databases)("operators at the edge on $name", (backend) => {
       assert.strictEqual(yield* pendingSecrets, 1)
     }))
 
-  test("a session that has to verify enrols nothing, though the factor has been taken away", () =>
+  test("a session that has to verify a factor cannot enrol one, even if the factor was removed", () =>
     Effect.gen(function*() {
       yield* made("olga")
       yield* enrolled((yield* enter("olga")).identity)
@@ -133,7 +133,7 @@ describe.each(databases)("operators at the edge on $name", (backend) => {
       assert.strictEqual(yield* pendingSecrets, 0)
     }))
 
-  test("addresses are known once each, and a request without one is counted and tells of none", () =>
+  test("addresses are stored once each, and a sign-in without an address is counted and reports no new address", () =>
     Effect.gen(function*() {
       yield* made("olga")
       for (let time = 0; time < 3; time++) yield* enter("olga")
@@ -146,7 +146,7 @@ describe.each(databases)("operators at the edge on $name", (backend) => {
       assert.deepStrictEqual(yield* counted, ["unknown"])
     }))
 
-  test("a hash that nobody can read fails a step-up, and is logged", () =>
+  test("an unreadable hash makes a step-up fail, and is logged", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { identity } = yield* enter("olga")
@@ -166,7 +166,7 @@ describe.each(databases)("operators at the edge on $name", (backend) => {
       assert.lengthOf(fieldsOf("admin_operator_contact_changed"), 1)
     }))
 
-  test("names that cannot be are those of nobody, and the keyboard is no operator of its name", () =>
+  test("impossible names belong to nobody, and the command line is not an operator of that name", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("tester")
@@ -191,7 +191,7 @@ describe.each(databases)("operators at the edge on $name", (backend) => {
       )
     }))
 
-  test("a role that is none is admin in the trail, and to be made one is no change", () =>
+  test("a missing role counts as admin in the trail, and to set it to admin is no change", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga", "admin")
@@ -210,7 +210,7 @@ describe.each(databases)("operators at the edge on $name", (backend) => {
       ])
     }))
 
-  test("roles that nobody knows are logged when their sessions and tokens are used, once a minute", () =>
+  test("unknown roles are logged when their sessions and tokens are used, once a minute", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { token } = yield* enter("olga")
@@ -225,7 +225,7 @@ describe.each(databases)("operators at the edge on $name", (backend) => {
       assert.lengthOf(fieldsOf("admin_role_unknown"), 2)
     }))
 
-  test("half a session lives no longer than a whole one would, and keeps 256 characters of what its client calls itself", () =>
+  test("an incomplete session lives no longer than a complete one, and keeps 256 characters of its client's name", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const brief = { ...strict.admin, session_ttl_seconds: 100 }
@@ -235,7 +235,7 @@ describe.each(databases)("operators at the edge on $name", (backend) => {
       assert.deepStrictEqual(yield* column("SELECT user_agent FROM admin_sessions"), ["x".repeat(256)])
     }))
 
-  test("of the times of a session only the one is corrected that a clock ahead has written", () =>
+  test("only that time of a session is corrected which a clock that was ahead has written", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { token } = yield* enter("olga")
@@ -255,7 +255,7 @@ describe.each(databases)("operators at the edge on $name", (backend) => {
       assert.deepStrictEqual(yield* times, [60, 43_260], "clocks that are a minute apart are not wrong")
     }))
 
-  test("tokens have names, lives and addresses up to their limits, and none is left of a failure", () =>
+  test("tokens have names, lifetimes and addresses up to their limits, and a failure leaves no token", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const most: tokens.NewToken = {
@@ -281,7 +281,7 @@ describe.each(databases)("operators at the edge on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM api_tokens WHERE revoked_at IS NULL"), 1)
     }))
 
-  test("those who start the service are told of operators it lacks, or who have to enrol a factor", () =>
+  test("the start logs that there are no operators, or that operators have to enrol a factor", () =>
     Effect.gen(function*() {
       yield* remarks(strict.admin)
       assert.deepStrictEqual(eventsOf(records), ["admin_no_users"])

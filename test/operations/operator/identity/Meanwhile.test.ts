@@ -44,7 +44,7 @@ import {
 
 const { admin } = config
 
-describe.each(databases)("while an operator is served on $name", (backend) => {
+describe.each(databases)("during a request of an operator on $name", (backend) => {
   const { fieldsOf, records, test } = useOperators(backend)
 
   const olga = Effect.andThen(Effect.andThen(made("root", "admin"), made("olga")), enter("olga"))
@@ -52,7 +52,7 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
   const unpended = "UPDATE admin_users SET totp_pending_secret = NULL"
   const reset = "UPDATE admin_users SET totp_secret = NULL"
 
-  /** A half session that has to enrol a factor, and the code that would confirm it. */
+  /** A session that must first enrol a factor, and the code that would confirm it. */
   const enrolling = Effect.gen(function*() {
     const { identity } = yield* half("olga", here, strict.admin)
     const { secret } = yield* mfa.beginEnrolment(config.admin, identity)
@@ -60,7 +60,7 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
   })
 
   describe("another process", () => {
-    test("disables the operator: a right code begins no session", () =>
+    test("disables the operator: a correct code begins no session", () =>
       Effect.gen(function*() {
         const { codes: [code = ""] } = yield* enrolled((yield* olga).identity)
         const { identity } = yield* half("olga")
@@ -73,7 +73,7 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM admin_recovery_codes WHERE used_at IS NOT NULL"), 0)
       }))
 
-    test("gives up the enrolment: its code puts nothing in force", () =>
+    test("abandons the enrolment: its code activates nothing", () =>
       Effect.gen(function*() {
         const { identity } = yield* olga
         const { code, identity: pending } = yield* enrolling
@@ -86,7 +86,7 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM admin_recovery_codes"), 0)
       }))
 
-    test("puts another factor in force: the enrolment that has begun is not shown", () =>
+    test("activates another factor: the enrolment in progress is not shown", () =>
       Effect.gen(function*() {
         const { identity } = yield* olga
         const begin = secondFactor.beginEnrolment(admin, identity, typed(password), here)
@@ -98,7 +98,7 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
         assert.strictEqual(shown, 0)
       }))
 
-    test("puts another factor in force: a code of the one before it begins no session", () =>
+    test("activates another factor: a code of the previous one begins no session", () =>
       Effect.gen(function*() {
         const { identity } = yield* olga
         const { secret } = yield* enrolled(identity)
@@ -110,7 +110,7 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions WHERE state = 'active'"), 1)
       }))
 
-    test("takes the factor away: no new codes, and nothing is turned off twice", () =>
+    test("removes the factor: no new codes are made, and nothing is turned off twice", () =>
       Effect.gen(function*() {
         const { identity } = yield* olga
         yield* enrolled(identity)
@@ -123,7 +123,7 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM audit_log WHERE event = 'operator_totp_disabled'"), 0)
       }))
 
-    test("disables the operator, or sets another password: theirs is not changed", () =>
+    test("disables the operator, or sets another password: the operator's own change has no effect", () =>
       Effect.gen(function*() {
         const { identity } = yield* olga
         const change = own.changePassword(config, identity, { current: typed(password), chosen: typed(chosen) }, here)
@@ -135,7 +135,7 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
       }))
   })
 
-  describe("the client hangs up: what has begun ends, and is logged:", () => {
+  describe("the client disconnects: a change that has begun is completed, and logged:", () => {
     /** The records of an act whose client leaves as soon as the act has begun. */
     const ends = <A, E, R>(event: string, act: Effect.Effect<A, E, R>) =>
       Effect.gen(function*() {
@@ -194,7 +194,7 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
       }))
   })
 
-  test("as many sign in as may fail: a further one is told to try again soon, and nobody is locked out", () =>
+  test("as many sign-ins at once as may fail: a further one is told to try again soon, and nobody is locked out", () =>
     Effect.gen(function*() {
       yield* olga
       const gate = yield* Deferred.make<void>()
@@ -223,8 +223,8 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
       yield* sign
     }))
 
-  describe("too many passwords are hashed: the attempt is given back:", () => {
-    /** Hashes that never end, in as many turns as there are. */
+  describe("the queue of hashes is full: the attempt is not counted:", () => {
+    /** Hashes that never end, in all places that there are. */
     const stuck = Layer.build(Passwords.layer({ iterations: 4, recoveryIterations: 1, derive: () => Effect.never }))
     const hash = (of?: string) => Effect.flatMap(Passwords, (service) => service.hash("whatever", of))
 
@@ -294,7 +294,7 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
         assert.strictEqual(yield* tagOf(odd), "InvalidCredentials")
       }))
 
-    test("but stays counted for who has filled the queue", () =>
+    test("but it is counted for the operator who has filled the queue", () =>
       Effect.gen(function*() {
         const { identity } = yield* olga
         const passwords = yield* stuck
@@ -337,7 +337,7 @@ describe.each(databases)("while an operator is served on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions WHERE state = 'pending_mfa'"), 1)
       }))
 
-    test("while a password is compared once more, or the trail cannot be written", () =>
+    test("while a password is compared again, or the trail cannot be written", () =>
       Effect.gen(function*() {
         const { identity } = yield* olga
         yield* sql("ALTER TABLE login_attempts RENAME TO gone")

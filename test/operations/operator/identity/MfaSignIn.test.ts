@@ -44,7 +44,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
 
   const reasons = () => fieldsOf("admin_mfa_failed").map(({ reason }) => reason)
 
-  test("takes a code of the authenticator, and puts another session in place of the half one", () =>
+  test("accepts a code of the authenticator, and replaces the incomplete session by a new one", () =>
     Effect.gen(function*() {
       const { secret } = yield* withFactor
       const { identity, token } = yield* half("olga")
@@ -61,7 +61,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       assert.notInclude(eventsOf(records), "admin_mfa_recovery_code_used")
     }))
 
-  test("takes the code of now, though a clock that was ahead took one of another day", () =>
+  test("accepts the present code, although a clock that was ahead has used a code of another day", () =>
     Effect.gen(function*() {
       const { secret } = yield* withFactor
       const now = yield* Clock.currentTimeMillis
@@ -81,7 +81,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       yield* mfa.verify(admin, again.identity, yield* codeOf(secret), here)
     }))
 
-  test("counts sign-ins, and codes and passwords that were refused", () =>
+  test("counts sign-ins, and refused codes and passwords", () =>
     Effect.gen(function*() {
       yield* begin("acme_svc_sign_ins_total", {})
       yield* withFactor
@@ -96,7 +96,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       assert.deepStrictEqual(found, [1, 1, 2, 0])
     }).pipe(Effect.provide(Registry.layer("admin", series))))
 
-  test("takes the codes beside the present one, and none that is two steps away", () =>
+  test("accepts the codes before and after the present one, and none that is two steps away", () =>
     Effect.gen(function*() {
       const { secret } = yield* withFactor
       for (const [later, passes] of [[-60, false], [60, false], [-30, true], [0, true], [30, true]] as const) {
@@ -109,7 +109,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       }
     }))
 
-  test("takes a code once, though it comes twice at once, or again, or after a later one", () =>
+  test("accepts a code once, although it comes twice at once, or again, or after a later one", () =>
     Effect.gen(function*() {
       const { secret } = yield* withFactor
       const code = yield* codeOf(secret)
@@ -126,7 +126,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions WHERE state = 'active'"), 2)
     }))
 
-  test("takes a recovery code once, however it is written, of twenty uses at once", () =>
+  test("accepts a recovery code once, in any notation, of twenty uses at once", () =>
     Effect.gen(function*() {
       const { codes: [code = ""] } = yield* withFactor
       assert.match(code, /^[A-Z2-7]{5}-[A-Z2-7]{5}$/)
@@ -145,7 +145,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       assert.strictEqual(again._tag, "InvalidCredentials")
     }))
 
-  test("of one recovery code by twenty sessions at once completes one", () =>
+  test("completes one session if twenty use one recovery code at once", () =>
     Effect.gen(function*() {
       const { codes: [code = ""] } = yield* withFactor
       const generous = { ...admin, login_max_attempts: 100 }
@@ -158,7 +158,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions WHERE state = 'active'"), 2)
     }))
 
-  test("of a code that is sent twice at once counts no attempt: the second one finds its session ended", () =>
+  test("does not count a code that is sent twice at once: the second one finds that its session has ended", () =>
     Effect.gen(function*() {
       const { codes } = yield* withFactor
       for (const code of codes.slice(0, 6)) {
@@ -169,7 +169,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       assert.deepStrictEqual(yield* counted, [])
     }))
 
-  test("completes a half session once, of two codes at once, and leaves the other code unspent", () =>
+  test("completes an incomplete session once, of two codes at once, and leaves the other code unused", () =>
     Effect.gen(function*() {
       const { codes: [one = "", other = ""] } = yield* withFactor
       const { identity } = yield* half("olga")
@@ -182,7 +182,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions WHERE state = 'active'"), 2)
     }))
 
-  test("counts each code before it is looked at: the last of a session ends it", () =>
+  test("counts each code before it is checked, and the last one of a session ends it", () =>
     Effect.gen(function*() {
       const { secret } = yield* withFactor
       const stranger = from("192.0.2.66")
@@ -202,7 +202,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       yield* mfa.verify(admin, (yield* signIn).identity, yield* codeOf(secret), stranger)
     }))
 
-  test("takes five codes of an operator from a known address too", () =>
+  test("accepts only five codes of an operator from a known address too", () =>
     Effect.gen(function*() {
       const { secret } = yield* withFactor
       const { identity } = yield* half("olga")
@@ -214,7 +214,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       yield* mfa.verify(admin, (yield* half("olga", elsewhere)).identity, yield* codeOf(secret), elsewhere)
     }))
 
-  test("is refused of who was disabled, or whose factor was taken away, since", () =>
+  test("is refused if the operator was disabled or the factor was removed meanwhile", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       const { secret } = yield* withFactor
@@ -228,8 +228,8 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       assert.strictEqual((yield* Effect.flip(mfa.verify(admin, first.identity, "000000", here)))._tag, "SessionInvalid")
     }))
 
-  describe("as an enrolment", () => {
-    test("takes five codes of an operator in a window, whatever the address", () =>
+  describe("with an enrolment", () => {
+    test("accepts five codes of an operator in a window, whatever the address", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const most = { ...strict.admin, login_max_attempts: 5 }
@@ -247,7 +247,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
         assert.strictEqual((yield* confirm(anew.identity, other))._tag, "RateLimited")
       }))
 
-    test("shows a secret, and has recovery codes once its first code is right; the step is claimed", () =>
+    test("shows a secret, and then recovery codes after the first correct code, whose step is used up", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity } = yield* half("olga", here, strict.admin)
@@ -279,7 +279,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
         assert.match(stored, /pbkdf2-sha256\$i=1\$/)
       }))
 
-    test("goes by the newest secret, and cannot be had by who has a factor", () =>
+    test("accepts only the newest secret, and is refused to an operator who has a factor", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity } = yield* half("olga", here, strict.admin)
@@ -291,7 +291,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
         const second = secretOf((yield* mfa.beginEnrolment(config.admin, identity)).secret)
         const old = yield* Effect.flip(mfa.confirmEnrolment(admin, identity, yield* codeOf(first), here))
         assert.strictEqual(old._tag, "InvalidCredentials")
-        // A second half session, whose factor was enrolled meanwhile.
+        // A second incomplete session. Meanwhile a factor is enrolled through the first session.
         const another = yield* half("olga", here, strict.admin)
         yield* mfa.confirmEnrolment(admin, identity, yield* codeOf(second), here)
         assert.strictEqual((yield* Effect.flip(mfa.beginEnrolment(config.admin, another.identity)))._tag, "MfaPending")
@@ -305,7 +305,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
         assert.strictEqual(confirming._tag, "MfaPending")
       }))
 
-    test("is given up by leaving the half session", () =>
+    test("is abandoned when the incomplete session is left", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity, token } = yield* half("olga", here, strict.admin)

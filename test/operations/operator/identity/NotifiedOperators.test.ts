@@ -26,7 +26,7 @@ import {
   useOperators
 } from "../../../support/Operators.ts"
 
-/* What operators are told about their own account, once for each occasion (docs/decisions/notifications.md). */
+/* The messages to operators about their own account, once for each occasion (docs/decisions/notifications.md). */
 
 const section = `[admin.notify]
 enabled = ["email", "webhook"]
@@ -57,7 +57,7 @@ const told = <A, E, R>(act: Effect.Effect<A, E, R>) =>
     return { to: rows.map(({ backend }) => backend).join(), profile, members }
   })
 
-describe.each(databases)("operators are told on $name", (backend) => {
+describe.each(databases)("operators are notified on $name", (backend) => {
   const { test } = useOperators(backend)
   const telling = <A, E, R>(body: Effect.Effect<A, E, R>, of = config) =>
     Effect.provide(Effect.provide(body, Notifier.layer(() => of)), world())
@@ -67,7 +67,7 @@ describe.each(databases)("operators are told on $name", (backend) => {
     yield* operators.setContact(keyboard, "jane", "jane@example.org")
   })
 
-  test("of a sign-in from an address that is new, but not of their first", () =>
+  test("of a sign-in from a new address, but not from their first one", () =>
     telling(Effect.gen(function*() {
       yield* jane
       assert.deepStrictEqual(yield* told(enter("jane")), { to: "", profile: "none", members: {} })
@@ -86,7 +86,7 @@ describe.each(databases)("operators are told on $name", (backend) => {
       })
     })))
 
-  test("of attempts that are used up, once in a window, and nobody of a name there is not", () =>
+  test("when their attempts are used up, once in a window; nobody is notified about an unknown name", () =>
     telling(Effect.gen(function*() {
       yield* jane
       const wrong = (username: string) =>
@@ -112,7 +112,7 @@ describe.each(databases)("operators are told on $name", (backend) => {
       assert.strictEqual(again.to, "email,webhook")
     })))
 
-  test("of attempts at their password that are used up in a session, which somebody else may hold", () =>
+  test("when the attempts at their password within a session are used up, because a stranger may hold the session", () =>
     telling(Effect.gen(function*() {
       yield* jane
       const { identity } = yield* enter("jane")
@@ -125,7 +125,7 @@ describe.each(databases)("operators are told on $name", (backend) => {
       assert.strictEqual(used.to, "email,webhook")
     })))
 
-  test("of each tenth wrong password in a row, and the admins with them", () =>
+  test("of every tenth wrong password in a row, together with the admins", () =>
     telling(Effect.gen(function*() {
       yield* jane
       for (const [username, role] of [["amy", "admin"], ["ann", "admin"], ["vera", "viewer"]] as const) {
@@ -155,7 +155,7 @@ describe.each(databases)("operators are told on $name", (backend) => {
       assert.strictEqual((yield* told(Effect.forEach(numbers(10, 1), strangers))).to, "")
     })))
 
-  test("of the first wrong password of a session in a window, and of the session that ended by too many", () =>
+  test("of the first wrong password of a session in a window, and when the session ended after too many", () =>
     telling(Effect.gen(function*() {
       yield* jane
       const { identity } = yield* enter("jane")
@@ -171,7 +171,7 @@ describe.each(databases)("operators are told on $name", (backend) => {
       assert.strictEqual(used.to, "email,webhook")
     })))
 
-  test("of every change of their credentials, and whether it was their own", () =>
+  test("of every change of their credentials, and whether they made it themselves", () =>
     telling(Effect.gen(function*() {
       yield* jane
       const { identity } = yield* enter("jane")
@@ -210,7 +210,7 @@ describe.each(databases)("operators are told on $name", (backend) => {
       ])
     })))
 
-  test("of their second factor: put in force, new codes, taken away, refused", () =>
+  test("of their second factor: activated, new codes, removed, refused", () =>
     telling(Effect.gen(function*() {
       yield* jane
       const set = yield* told(enrolled((yield* enter("jane")).identity))
@@ -233,7 +233,7 @@ describe.each(databases)("operators are told on $name", (backend) => {
       assert.deepInclude(reset.members, { change: "second_factor_disabled", by_self: false })
     })))
 
-  test("of the second factor that a sign-in demanded of them", () =>
+  test("of the second factor that a sign-in required", () =>
     telling(Effect.gen(function*() {
       yield* jane
       const { identity } = yield* half("jane", here, strict.admin)
@@ -243,7 +243,7 @@ describe.each(databases)("operators are told on $name", (backend) => {
       assert.deepInclude(set.members, { change: "second_factor_enabled", by_self: true, client_ip: "192.0.2.1" })
     })))
 
-  test("by mail only where somebody can be written to, and not at all while operators are not served", () =>
+  test("by mail only if there is an address, and not at all while no process serves operators", () =>
     Effect.gen(function*() {
       yield* telling(made("jane", "admin"))
       const change = operators.setPassword(quiet, keyboard, "jane", typed(password))

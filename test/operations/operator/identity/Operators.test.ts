@@ -39,7 +39,7 @@ describe.each(databases)("operators on $name", (backend) => {
   )
 
   describe("create", () => {
-    test("makes the first one an admin and others viewers, by a name that is nobody's", () =>
+    test("makes the first operator an admin and others viewers, by an unused name", () =>
       Effect.gen(function*() {
         const make = (username: string, more: Partial<operators.NewOperator> = {}) =>
           operators.create(config, keyboard, {
@@ -65,14 +65,14 @@ describe.each(databases)("operators on $name", (backend) => {
         assert.include(eventsOf(records), "admin_operator_created")
       }))
 
-    test("of one name at once makes one", () =>
+    test("makes one operator if one name is used several times at once", () =>
       Effect.gen(function*() {
         assert.deepStrictEqual(tally(yield* atOnce(5, made("olga"))), { done: 1, NameTaken: 4 })
         assert.strictEqual(yield* count("SELECT count(*) FROM audit_log"), 1)
       }))
   })
 
-  test("are listed by name, by status and by the role they are read for, and shown without what lets them in", () =>
+  test("are listed by name, by status and by effective role, without their secrets", () =>
     Effect.gen(function*() {
       for (
         const [name, role] of [["root", "admin"], ["olga", "viewer"], ["otto", "operator"], ["anna", "viewer"]] as const
@@ -121,7 +121,7 @@ describe.each(databases)("operators on $name", (backend) => {
       assert.deepInclude(yield* Effect.flip(operators.show(admin, "nobody")), { _tag: "NoSuch", noun: "operator" })
     }))
 
-  test("are changed by active admins alone, and told of with who did it, from where", () =>
+  test("are changed only by active admins, and each change is reported with who made it and from where", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga", "operator")
@@ -157,7 +157,7 @@ describe.each(databases)("operators on $name", (backend) => {
       assert.strictEqual(yield* tagOf(operators.enable(as("root"), "nobody")), "NoSuch")
     }))
 
-  test("what is so already is no change, and leaves no row", () =>
+  test("a change to the present value is no change, and leaves no row", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga")
@@ -179,7 +179,7 @@ describe.each(databases)("operators on $name", (backend) => {
       assert.deepInclude((yield* trail).at(-1)?.[3], { before: "viewer", after: "admin" })
     }))
 
-  test("do none of it to themselves over the API", () =>
+  test("cannot change themselves in these ways over the API", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga", "admin")
@@ -193,7 +193,7 @@ describe.each(databases)("operators on $name", (backend) => {
     }))
 
   describe("the last active admin", () => {
-    test("stays one, whatever is tried; one whose role is none counts, and a disabled one does not", () =>
+    test("stays an admin, whatever is tried; an admin without a role counts, and a disabled one does not", () =>
       Effect.gen(function*() {
         yield* made("root", "admin")
         yield* made("olga", "admin")
@@ -212,7 +212,7 @@ describe.each(databases)("operators on $name", (backend) => {
         assert.deepStrictEqual(yield* rolesOf, ["olga - active", "root operator active"])
       }))
 
-    test("is left by two who demote, disable or delete each other at once", () =>
+    test("remains if two admins demote, disable or delete each other at once", () =>
       Effect.gen(function*() {
         const pairs = [
           [operators.setRole(keyboard, "root", "viewer"), operators.setRole(keyboard, "olga", "viewer")],
@@ -233,7 +233,7 @@ describe.each(databases)("operators on $name", (backend) => {
         }
       }))
 
-    test("is left by twenty admins who all demote one another at once", () =>
+    test("remains if twenty admins all demote one another at once", () =>
       Effect.gen(function*() {
         const names = Array.from({ length: 20 }, (_, at) => `admin-${at}`)
         yield* Effect.forEach(names, (name) => made(name, "admin"))
@@ -247,7 +247,7 @@ describe.each(databases)("operators on $name", (backend) => {
       }))
   })
 
-  test("have their password set at the command line, their sessions ended with it", () =>
+  test("get a new password from the command line, which ends their sessions", () =>
     Effect.gen(function*() {
       yield* made("olga")
       yield* enter("olga")
@@ -265,7 +265,7 @@ describe.each(databases)("operators on $name", (backend) => {
       assert.include(eventsOf(records), "admin_operator_password_changed")
     }))
 
-  test("have their factor taken away with the codes and the sessions, one that was not confirmed too", () =>
+  test("lose their factor with the codes and the sessions, also a factor that was not confirmed", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga")
@@ -282,7 +282,7 @@ describe.each(databases)("operators on $name", (backend) => {
       assert.include(eventsOf(records), "admin_operator_totp_reset")
     }))
 
-  test("go with all that is theirs, and what they did stays", () =>
+  test("are deleted with everything that belongs to them, and their rows in the trail stay", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga")

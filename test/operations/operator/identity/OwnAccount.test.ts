@@ -37,7 +37,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
   const trail = column("SELECT event || ' ' || coalesce(client_ip, '-') FROM audit_log ORDER BY id")
 
   describe("the password", () => {
-    test("is changed by who knows it; other sessions end, and this one stays", () =>
+    test("is changed by an operator who knows it; other sessions end, and this one stays", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const [one, other] = [yield* enter("olga"), yield* enter("olga")]
@@ -59,14 +59,14 @@ describe.each(databases)("one's own account on $name", (backend) => {
         assert.notInclude(eventsOf(records), "admin_password_hash_unreadable")
       }))
 
-    test("is the same in every composition of Unicode", () =>
+    test("is the same in every Unicode normalization form", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const composed = { username: "olga", password: typed(password.normalize("NFD")) }
         assert.strictEqual((yield* signIn(admin, composed, here))._tag, "Active")
       }))
 
-    test("is refused when it is weak, before anything is hashed", () =>
+    test("is refused if it is weak, before anything is hashed", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity } = yield* enter("olga")
@@ -78,7 +78,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
         assert.strictEqual(yield* hashesOf(change), 0)
       }))
 
-    test("of two changes by it at once, one comes about", () =>
+    test("changes once if two changes with it come at once", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity } = yield* enter("olga")
@@ -87,7 +87,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM audit_log"), 2)
       }))
 
-    test("cannot be guessed through an open session: wrong ones count as sign-ins of the address do", () =>
+    test("cannot be guessed through an open session: wrong ones count like sign-ins from the address", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity } = yield* enter("olga")
@@ -103,7 +103,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
       }))
   })
 
-  test("is out of reach after five wrong passwords in one session, wherever they come from: the session ends", () =>
+  test("cannot be tried again after five wrong passwords in one session from any address: the session ends", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { identity, token } = yield* enter("olga")
@@ -131,7 +131,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
       yield* enter("olga")
     }))
 
-  test("has a contact; the same again is no change", () =>
+  test("has a contact; to set the same one is no change", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { identity } = yield* enter("olga")
@@ -148,7 +148,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
     }))
 
   describe("the second factor", () => {
-    test("is not confirmed by a wrong code, which ends no session that is whole, though it is the last", () =>
+    test("is not confirmed by a wrong code, which does not end a complete session even if it is the last permitted one", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity, token } = yield* enter("olga")
@@ -162,7 +162,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
         yield* sessions.authenticate(admin, token, { touch: false })
       }))
 
-    test("is enrolled for the first time by who knows the password, and not by who has stolen the session", () =>
+    test("is enrolled for the first time only with the password, and not with a stolen session alone", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity } = yield* enter("olga")
@@ -185,7 +185,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
         yield* confirmed
       }))
 
-    test("comes into force with its first code, which ends other sessions", () =>
+    test("becomes active with its first code, which ends other sessions", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const [one, other] = [yield* enter("olga"), yield* enter("olga")]
@@ -210,7 +210,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
         assert.include(eventsOf(records), "admin_mfa_enrolled")
       }))
 
-    test("in force stays so until the next is confirmed, which replaces it and the codes together", () =>
+    test("stays active until the next one is confirmed, which replaces it and the codes together", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity } = yield* enter("olga")
@@ -234,7 +234,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
         yield* mfa.verify(admin, late.identity, yield* codeOf(secret), here)
       }))
 
-    test("in force is replaced, turned off and given new codes by the password alone", () =>
+    test("that is active can be replaced, turned off and given new codes only with the password", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity } = yield* enter("olga")
@@ -256,7 +256,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
         assert.deepStrictEqual(yield* codes, before)
       }))
 
-    test("is confirmed once, of two codes at once, and only after a beginning", () =>
+    test("is confirmed once, of two codes at once, and only after an enrolment has begun", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity } = yield* enter("olga")
@@ -268,7 +268,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM admin_recovery_codes"), 10)
       }))
 
-    test("is turned off by the password, unless one is demanded", () =>
+    test("is turned off with the password, unless one is required", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity } = yield* enter("olga")
@@ -287,7 +287,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
         ])
       }))
 
-    test("has its recovery codes made anew, all at once; those before them are void", () =>
+    test("gets new recovery codes all at once, and the old ones become invalid", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity } = yield* enter("olga")
@@ -308,7 +308,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
       }))
   })
 
-  test("is out of reach once its operator is disabled", () =>
+  test("cannot be changed once its operator is disabled", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga")

@@ -30,10 +30,10 @@ const { admin } = config
 
 /* Everything that gives access, searched for in every output. */
 
-describe.each(databases)("what lets an operator in, on $name", (backend) => {
+describe.each(databases)("the secrets of operators, on $name", (backend) => {
   const { records, test } = useOperators(backend)
 
-  test("is in no record of the log, no row of the trail, no error and no listing", () =>
+  test("are in no record of the log, no row of the trail, no error and no listing", () =>
     Effect.gen(function*() {
       const errors: Array<unknown> = []
       const failing = <A, E, R>(self: Effect.Effect<A, E, R>) =>
@@ -99,7 +99,7 @@ describe.each(databases)("what lets an operator in, on $name", (backend) => {
       assert.isAbove(records.length, 10)
     }))
 
-  test("is kept in no readable form but the secrets of authenticators", () =>
+  test("are stored only as hashes, except for the secrets of authenticators", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { identity, token } = yield* enter("olga")

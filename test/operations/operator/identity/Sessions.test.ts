@@ -46,7 +46,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       (result) => result._tag === "Failure" ? result.failure._tag : "live"
     )
 
-  test("end when they were not used for an hour; a use keeps them, and a panel that renews itself is none", () =>
+  test("end when they were not used for an hour; a use prolongs them, but a refresh by the panel does not", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { token } = yield* enter("olga")
@@ -58,7 +58,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       assert.strictEqual(yield* use(token), "SessionIdle")
     }))
 
-  test("end twelve hours after they began, however they are used", () =>
+  test("end twelve hours after they began, even if they are used", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { token } = yield* enter("olga")
@@ -72,7 +72,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       assert.strictEqual(yield* use(token), "SessionExpired")
     }))
 
-  test("are stamped once a minute at most", () =>
+  test("store the time of their last use once a minute at most", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { token } = yield* enter("olga")
@@ -92,7 +92,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       assert.strictEqual(writes, 2)
     }))
 
-  test("are refused at once when their operator is disabled, deleted, or given another role or password", () =>
+  test("are refused at once when their operator is disabled, deleted, or gets another role or password", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga")
@@ -116,7 +116,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       assert.strictEqual(yield* use(token), "SessionInvalid")
     }))
 
-  test("of tokens nobody was given are refused, and odd ones are not looked for", () =>
+  test("with unknown tokens are refused, and malformed tokens are not looked up", () =>
     Effect.gen(function*() {
       assert.strictEqual(yield* use(Redacted.make("A".repeat(43))), "SessionInvalid")
       const blind = { ...yield* Database, single: () => Effect.die(new Error("looked for")) }
@@ -126,7 +126,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       }
     }))
 
-  test("have a CSRF token, which has to be the same", () =>
+  test("have a CSRF token, which must match", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { identity } = yield* enter("olga")
@@ -136,7 +136,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       }
     }))
 
-  test("end by signing out, this one or all of the operator's, which has a row in the trail", () =>
+  test("end by signing out, this one or all of the operator's, with a row in the trail", () =>
     Effect.gen(function*() {
       yield* made("olga")
       yield* made("otto")
@@ -161,7 +161,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       ])
     }))
 
-  test("give way to the one that a sign-in begins in the same browser, whole ones and half ones", () =>
+  test("are replaced by a sign-in in the same browser, both complete and incomplete ones", () =>
     Effect.gen(function*() {
       yield* made("olga")
       yield* made("otto")
@@ -179,7 +179,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       assert.lengthOf(fieldsOf("admin_logout"), 1)
     }))
 
-  test("that end with a change are counted in its row", () =>
+  test("that end because of a change are counted in its row", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga")
@@ -209,7 +209,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       assert.deepStrictEqual(yield* counts, [1, 1, 0, 2, 1, 1, 1, 0, 1])
     }))
 
-  test("are listed newest first while they live, and ended by their name, which lets nobody in", () =>
+  test("are listed newest first while they live, and are ended by their name, which gives no access", () =>
     Effect.gen(function*() {
       yield* made("olga")
       yield* made("otto")
@@ -262,7 +262,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       assert.include(eventsOf(records), "admin_session_revoked")
     }))
 
-  test("of others are seen and ended by admins and at the command line", () =>
+  test("of other operators are seen and ended by admins and on the command line", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga")
@@ -296,7 +296,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       assert.include(eventsOf(records), "admin_operator_session_revoked")
     }))
 
-  test("are shown without what lets anybody in, and a half one without its operator", () =>
+  test("are shown without their tokens, and an incomplete one without its operator", () =>
     Effect.gen(function*() {
       yield* made("olga", "operator")
       const { identity } = yield* enter("olga")
@@ -332,7 +332,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       assert.strictEqual(yield* use(token), "SessionIdle")
     }))
 
-  test("that a clock far ahead began let nobody in, and are swept", () =>
+  test("that a clock far ahead began are refused, and are swept", () =>
     Effect.gen(function*() {
       yield* made("olga")
       yield* TestClock.adjust("365 days")
@@ -343,7 +343,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions"), 0)
     }))
 
-  test("keep the stamp that another process has set meanwhile", () =>
+  test("keep a later time that another process has stored meanwhile", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { token } = yield* enter("olga")
@@ -358,7 +358,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       assert.deepStrictEqual(yield* column("SELECT last_seen_at FROM admin_sessions"), [`${startsAt + 599}`])
     }))
 
-  test("that have ended are swept, and windows of sign-ins that are over", () =>
+  test("are swept when they have ended, and so are past windows of sign-ins", () =>
     Effect.gen(function*() {
       yield* made("olga")
       yield* Effect.flip(signIn(admin, { username: "olga", password: typed("nothing of the kind") }, here))

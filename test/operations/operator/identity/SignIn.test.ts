@@ -42,7 +42,7 @@ describe.each(databases)("signing in on $name", (backend) => {
   const attempt = (username: string, given: string, requester = here) =>
     signIn(admin, { username, password: typed(given) }, requester)
 
-  test("begins a session of 256 random bits, of which the table has the hash", () =>
+  test("begins a session of 256 random bits, of which the table stores the hash", () =>
     Effect.gen(function*() {
       yield* made("olga", "operator")
       const { identity, isNewAddress, token } = yield* enter("OLGA")
@@ -62,7 +62,7 @@ describe.each(databases)("signing in on $name", (backend) => {
       assert.notInclude(eventsOf(records), "admin_role_unknown")
     }))
 
-  test("costs one hash and says the same, whether the name is known, unknown, no name, or disabled", () =>
+  test("costs one hash and gives the same answer, whether the name is known, unknown, invalid, or disabled", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga")
@@ -86,7 +86,7 @@ describe.each(databases)("signing in on $name", (backend) => {
       ])
     }))
 
-  test("of fifty wrong passwords at once computes five hashes, and turns the others away until the window is over", () =>
+  test("with fifty wrong passwords at once computes five hashes, and refuses the others until the window is over", () =>
     Effect.gen(function*() {
       yield* made("olga")
       let tags: ReadonlyArray<string | undefined> = []
@@ -104,7 +104,7 @@ describe.each(databases)("signing in on $name", (backend) => {
       assert.strictEqual((yield* attempt("olga", password))._tag, "Active")
     }))
 
-  test("is logged as refused, though its client hangs up while the password is compared", () =>
+  test("is logged as refused, although its client disconnects while the password is compared", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { identity } = yield* enter("olga")
@@ -135,7 +135,7 @@ describe.each(databases)("signing in on $name", (backend) => {
       }
     }))
 
-  describe("of guesses at one operator", () => {
+  describe("with guesses at one operator", () => {
     /** Guesses from `count` addresses, one guess from each, five seconds apart. */
     const guesses = (username: string, count: number, first = 0) =>
       Effect.forEach(
@@ -177,7 +177,7 @@ describe.each(databases)("signing in on $name", (backend) => {
         }))
     }
 
-    test("ends at fifty in a row, then compares one a day, and is forgotten when all is quiet", () =>
+    test("is refused after fifty failures in a row, then compared once a day; the count ends after a quiet time", () =>
       Effect.gen(function*() {
         yield* made("olga")
         let compared = 0
@@ -199,7 +199,7 @@ describe.each(databases)("signing in on $name", (backend) => {
         assert.strictEqual((yield* attempt("olga", password, from("10.200.0.1")))._tag, "Active")
       }))
 
-    test("locks them out neither of an address they are known by, nor of their session", () =>
+    test("still allows a known address and a session to be used", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity } = yield* enter("olga", from("2001:db8:1:2::7"))
@@ -222,7 +222,7 @@ describe.each(databases)("signing in on $name", (backend) => {
         assert.strictEqual((yield* attempt("olga", password, from("10.2.0.1")))._tag, "Active")
       }))
 
-    test("from an address they are known by ends at ten in a row, and leaves the other addresses as they are", () =>
+    test("from a known address is refused after ten failures in a row, and other addresses are not affected", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const [home, office] = [from("198.51.100.1"), from("198.51.100.2")]
@@ -243,7 +243,7 @@ describe.each(databases)("signing in on $name", (backend) => {
         assert.notInclude(yield* column("SELECT key FROM login_failures"), "198.51.100.2")
       }))
 
-    test("keeps a bounded number of rows, however many names are typed", () =>
+    test("stores a limited number of rows, however many names are tried", () =>
       Effect.gen(function*() {
         const names = Array.from({ length: 400 }, (_, at) => `name-${at}`)
         for (const [at, name] of names.entries()) {
@@ -253,7 +253,7 @@ describe.each(databases)("signing in on $name", (backend) => {
         for (const key of keys) assert.match(key, /^name:[0-9a-f]{4}$/)
       }))
 
-    test("that the queue of hashes refuses is none", () =>
+    test("does not count if the queue of hashes is full", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const full = { ...yield* Passwords, verify: () => new RateLimited({ retryAfter: 1 }) }
@@ -262,7 +262,7 @@ describe.each(databases)("signing in on $name", (backend) => {
       }))
   })
 
-  test("counts the same window in processes whose clocks are apart, whichever looks at it", () =>
+  test("counts the same window in processes whose clocks differ, whichever process reads it", () =>
     Effect.gen(function*() {
       yield* made("olga")
       let tried = 0
@@ -281,7 +281,7 @@ describe.each(databases)("signing in on $name", (backend) => {
       assert.strictEqual((yield* attempt("olga", password))._tag, "Active", "nobody is locked out by a clock for long")
     }))
 
-  test("counts addresses of IPv6 by their /64, and an IPv4 address within one as itself", () =>
+  test("counts IPv6 addresses by their /64, and an IPv4 address within one as itself", () =>
     Effect.gen(function*() {
       yield* made("olga")
       for (let host = 1; host <= 5; host++) {
@@ -300,12 +300,14 @@ describe.each(databases)("signing in on $name", (backend) => {
       )
     }))
 
-  test("counts who has many networks of IPv6 by the /48 too, ten times as much", () =>
+  test("counts a client with many IPv6 networks by the /48 too, with a limit ten times as high", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const tried = Array.from({ length: 60 }, (_, at) => at)
-      const tags = yield* Effect.forEach(tried, (at) =>
-        tagOf(attempt(`nobody-${at}`, wrong, from(`2001:db8:7:${at.toString(16)}::1`))))
+      const tags = yield* Effect.forEach(
+        tried,
+        (at) => tagOf(attempt(`nobody-${at}`, wrong, from(`2001:db8:7:${at.toString(16)}::1`)))
+      )
       assert.deepStrictEqual(tally(tags), { InvalidCredentials: 50, RateLimited: 10 })
       assert.strictEqual(
         (yield* Effect.flip(attempt("olga", password, from("2001:db8:7:ffff::1"))))._tag,
@@ -319,7 +321,7 @@ describe.each(databases)("signing in on $name", (backend) => {
       assert.strictEqual((yield* attempt("olga", password, from("2001:db8:8::1")))._tag, "Active")
     }))
 
-  test("counts addresses that stand for an IPv4 host as that host: it has neither 65,536 counters nor all others in one", () =>
+  test("counts IPv6 addresses that embed an IPv4 address as that IPv4 address, and separately from each other", () =>
     Effect.gen(function*() {
       yield* made("olga")
       for (let network = 1; network <= 5; network++) {
@@ -336,7 +338,7 @@ describe.each(databases)("signing in on $name", (backend) => {
       assert.strictEqual((yield* attempt("olga", password, from("64:ff9b::192.0.2.8")))._tag, "Active")
     }))
 
-  test("tells who is turned away to wait for a second or more, though the window goes or ends meanwhile", () =>
+  test("tells a refused client to wait for a second or more, even if the window is deleted or ends meanwhile", () =>
     Effect.gen(function*() {
       yield* made("olga")
       for (let time = 0; time < 5; time++) yield* Effect.flip(attempt("olga", wrong))
@@ -351,7 +353,7 @@ describe.each(databases)("signing in on $name", (backend) => {
       assert.strictEqual(yield* waitAfter("DELETE FROM login_attempts"), admin.login_window_seconds)
     }))
 
-  test("gives its attempt back when it succeeds: six in a row are no failures", () =>
+  test("does not count an attempt that succeeds: six in a row are no failures", () =>
     Effect.gen(function*() {
       yield* made("olga")
       for (let time = 0; time < 6; time++) yield* attempt("olga", password)
@@ -370,7 +372,7 @@ describe.each(databases)("signing in on $name", (backend) => {
       assert.strictEqual(refused[1], 0)
     }))
 
-  test("renews a hash of fewer iterations, which costs who guesses as much as any other", () =>
+  test("renews a hash with fewer iterations, and a guess at it costs as much as at others", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const weaker = Passwords.layer({ iterations: 2 })
@@ -388,7 +390,7 @@ describe.each(databases)("signing in on $name", (backend) => {
       assert.notInclude(yield* column("SELECT event FROM audit_log"), "operator_password_changed")
     }))
 
-  test("fails over a hash nobody can read, and says so in the log", () =>
+  test("fails if the stored hash cannot be read, and the log says so", () =>
     Effect.gen(function*() {
       yield* made("olga")
       yield* sql("UPDATE admin_users SET password_hash = 'bcrypt of old'")
@@ -397,7 +399,7 @@ describe.each(databases)("signing in on $name", (backend) => {
       assert.deepStrictEqual(fieldsOf("admin_password_hash_unreadable")[0], { username: "olga" })
     }))
 
-  test("keeps the last five addresses, and says which are new", () =>
+  test("stores the last five addresses, and reports new ones", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const isNew = (host: number) =>
@@ -409,7 +411,7 @@ describe.each(databases)("signing in on $name", (backend) => {
       assert.deepStrictEqual(JSON.parse(known), [2, 6, 5, 4, 3].map((host) => `192.0.2.${host}`))
     }))
 
-  test("lets nobody in whose password was changed, or who was disabled, while it was hashed", () =>
+  test("refuses an operator whose password was changed, or who was disabled, while the password was hashed", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga")
@@ -423,7 +425,7 @@ describe.each(databases)("signing in on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions"), 0)
     }))
 
-  test("of who has to enrol a factor first begins half a session, of five minutes", () =>
+  test("begins an incomplete session of five minutes if a factor has to be enrolled first", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { identity, token } = yield* half("olga", here, strict.admin)
@@ -438,7 +440,7 @@ describe.each(databases)("signing in on $name", (backend) => {
       assert.include(eventsOf(records), "admin_login_mfa_pending")
     }))
 
-  test("reads a role nobody knows as viewer, and one that is none as admin, and writes neither back", () =>
+  test("treats an unknown role as viewer and a missing one as admin, and stores neither", () =>
     Effect.gen(function*() {
       yield* made("olga", "admin")
       yield* sql("UPDATE admin_users SET role = 'auditor'")

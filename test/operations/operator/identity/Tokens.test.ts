@@ -46,7 +46,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
   const use = (token: string, requester = here) => authenticateToken(typed(token), requester)
   const reasons = () => fieldsOf("admin_token_refused").map(({ reason }) => reason)
 
-  test("that a clock which was ahead made begin with their first use, and live as long as they were to", () =>
+  test("that a clock which was ahead made begin with their first use, and have their intended lifetime", () =>
     Effect.gen(function*() {
       yield* made("olga")
       yield* TestClock.adjust("100 days")
@@ -65,7 +65,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
       assert.strictEqual(yield* tagOf(use(token)), "SessionInvalid")
     }))
 
-  test("are shown once, and are known by their hash", () =>
+  test("are shown once, and are stored as hashes", () =>
     Effect.gen(function*() {
       yield* made("olga", "operator")
       const { record, token } = yield* mint("OLGA", { role: "operator", allowedAddresses: ["192.0.2.0/24"] })
@@ -102,7 +102,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
       assert.include(eventsOf(records), "admin_token_created")
     }))
 
-  test("name themselves in the rows of what they do", () =>
+  test("are named in the rows of what they do", () =>
     Effect.gen(function*() {
       yield* made("olga", "operator")
       const { token } = yield* mint("olga", { role: "operator" })
@@ -117,7 +117,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
       assert.deepInclude(JSON.parse(String(row?.detail)), { label: "printers", token: "backup" })
     }))
 
-  test("are for an operator who is active, with a role that they have", () =>
+  test("can be made only for an active operator, with a role that the operator has", () =>
     Effect.gen(function*() {
       yield* made("olga", "operator")
       assert.strictEqual(yield* tagOf(mint("olga", { role: "admin" })), "BadRequest")
@@ -128,7 +128,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM api_tokens"), 0)
     }))
 
-  test("have a name that is their owner's once, while they live; of ten at once one is made", () =>
+  test("have a name that is unique for their owner while they live; of ten at once one is made", () =>
     Effect.gen(function*() {
       yield* made("olga")
       yield* made("otto")
@@ -147,7 +147,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
       yield* mint("olga")
     }))
 
-  test("are made by their owner or an admin, and by no token", () =>
+  test("are made by their owner or an admin, and cannot be made with a token", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("ruth", "admin")
@@ -168,7 +168,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
       assert.include(eventsOf(records), "admin_token_revoked")
     }))
 
-  test("do nothing once they are revoked, at their end, or of an owner who is disabled or gone", () =>
+  test("are refused once they are revoked, have expired, or their owner is disabled or deleted", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga")
@@ -192,7 +192,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
       assert.deepStrictEqual(reasons(), ["revoked", "expired", "owner_disabled", "unknown"])
     }))
 
-  test("are taken from the addresses they name, and from no other", () =>
+  test("are accepted from the addresses that they name, and from no other", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { token } = yield* mint("olga", { allowedAddresses: ["192.0.2.0/25", "2001:db8::/32"] })
@@ -205,7 +205,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
       assert.deepStrictEqual([...new Set(reasons())], ["address"])
     }))
 
-  test("have the lower of their role and what their owner's is today", () =>
+  test("have the lower of their own role and the present role of their owner", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga", "admin")
@@ -219,7 +219,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
       assert.deepStrictEqual(yield* roles, ["viewer", "viewer"])
     }))
 
-  test("that are mistyped are refused by their checksum: nothing is asked of the database", () =>
+  test("with a typing error are refused by their checksum, without a query", () =>
     Effect.gen(function*() {
       const blind = {
         ...yield* Database,
@@ -237,7 +237,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
       assert.include(reasons(), "unknown")
     }))
 
-  test("that fail count as no sign-in of their address: a program whose token has ended locks nobody out", () =>
+  test("that fail do not count as sign-ins of their address: a program with an expired token locks nobody out", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { token } = yield* mint("olga", { expiresInDays: 1 })
@@ -247,7 +247,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
       assert.strictEqual((yield* enter("olga"))._tag, "Active")
     }))
 
-  test("are stamped with their use once a minute at most, and at once from another address", () =>
+  test("store the time of their use once a minute at most, and at once from another address", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { record, token } = yield* mint("olga")
@@ -267,7 +267,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
       assert.deepStrictEqual(yield* stamp, [begin + 61, "192.0.2.8"])
     }))
 
-  test("are listed newest first, of one operator or of all; one's own by who is no admin", () =>
+  test("are listed newest first, of one operator or of all, and operators who are not admins see their own", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga")

@@ -161,7 +161,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
   const storing = /^UPDATE crls SET crl_number = .* der = /s
 
   describe("the first list", () => {
-    test("is there from the start, empty, numbered 1, valid for seven days", () =>
+    test("exists from the start, empty, with number 1, valid for seven days", () =>
       Effect.gen(function*() {
         const list = yield* stored
         assert.deepInclude(list, { crlNumber: 1, thisUpdate: madeAt, nextUpdate: madeAt + validity })
@@ -188,7 +188,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.deepStrictEqual(yield* jobs, [])
       }))
 
-    test("is one, whichever of two workers is first", () =>
+    test("is one list, whichever of two workers signs first", () =>
       Effect.gen(function*() {
         const other = yield* database.another
         yield* Effect.all([crl.initialize, Effect.provideService(crl.initialize, Database, other)], {
@@ -214,7 +214,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
     )
 
     test(
-      "that cannot be signed does not keep the worker from starting; the job tries again",
+      "does not prevent the start of the worker if it cannot be signed, and the job tries again",
       () =>
         Effect.gen(function*() {
           const signers = yield* Signers
@@ -243,7 +243,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       { unmet: true }
     )
 
-    test("not there yet: 503 with Retry-After", () =>
+    test("is answered 503 with Retry-After until it exists", () =>
       Effect.gen(function*() {
         const answer = yield* get("/crl")
         assert.deepStrictEqual([answer.status, headerOf(answer, "retry-after")], [503, "5"])
@@ -251,7 +251,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       }), { unmet: true })
   })
 
-  test("that is no list any more is answered 500 and named, until the sweep has signed it anew", () =>
+  test("is answered 500 and logged if it cannot be read, until the sweep has signed it again", () =>
     Effect.gen(function*() {
       assert.strictEqual((yield* get("/crl")).status, 200)
       const octet = backend.dialect === "sqlite" ? "x'00'" : "'\\x00'"
@@ -266,7 +266,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
   describe("a row that cannot be read", () => {
     const beyond = "9223372036854775807"
 
-    test("of a revocation keeps the list from being signed without it", () =>
+    test("of a revocation prevents the list from being signed without it", () =>
       Effect.gen(function*() {
         const [one = assert.fail("nothing issued")] = yield* issue("a.example")
         yield* revoke(one)
@@ -279,7 +279,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.deepStrictEqual(yield* listed, [one.serial])
       }))
 
-    test("of one CA keeps its list from being signed, and those of other CAs from nothing", () =>
+    test("of one CA prevents its list from being signed, but not those of other CAs", () =>
       Effect.gen(function*() {
         const signers = yield* Signers
         const [only = assert.fail("no CA")] = signers.crlIssuers
@@ -334,7 +334,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       }), { ledger: JSON.stringify(good) })
 
     test(
-      "may name serials by serial_hex, and have the number of its last list, above which the first one is numbered",
+      "may name serial numbers by serial_hex, and has the number of its last list; the first list is numbered above it",
       () =>
         Effect.gen(function*() {
           assert.deepStrictEqual(yield* rows, ["01", "0a0b"])
@@ -362,7 +362,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.strictEqual(yield* number, 4)
       }), { ledger: `[{"serial":"01","revoked_at":5}]` })
 
-    test("that names a serial twice counts it once, at its first revocation", () =>
+    test("that names a serial number twice counts it once, with its first revocation", () =>
       Effect.gen(function*() {
         assert.strictEqual(yield* number, 2)
         assert.deepStrictEqual(yield* column("SELECT revoked_at FROM revocations"), ["3"])
@@ -374,13 +374,13 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       ])
     })
 
-    test("that is empty, or absent: number 1", () =>
+    test("that is empty or missing: the first list has number 1", () =>
       Effect.gen(function*() {
         assert.strictEqual(yield* number, 1)
         assert.deepStrictEqual(said("local_ca_ledger_imported").map(({ rows_imported }) => rows_imported), [0])
       }), { ledger: "[]" })
 
-    test("whose rows cannot be stored leaves no first list either", () =>
+    test("whose rows cannot be stored prevents the first list too", () =>
       Effect.gen(function*() {
         if (backend.dialect === "sqlite") {
           yield* sql("CREATE TRIGGER broken BEFORE INSERT ON revocations BEGIN SELECT RAISE(ABORT, 'planted'); END")
@@ -435,33 +435,37 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         ["not UTF-8", "\ud800"]
       ] as const
     ) {
-      test(`that is ${name}: revocations and GET /crl fail with 500 until it is mended`, () =>
-        Effect.gen(function*() {
-          if (name === "not UTF-8") writeFileSync(filesIn(directory).ledger, Buffer.from([0x5b, 0xff, 0x5d]))
-          const [issued = assert.fail()] = yield* issue("a.example")
-          const answer = yield* get("/crl")
-          assert.strictEqual(answer.status, 500)
-          assert.strictEqual(bodyOf(answer).type, "urn:ietf:params:acme:error:serverInternal")
-          assert.notInclude(String(answer.body), directory)
-          assert.strictEqual((yield* Effect.flip(revoke(issued)))._tag, "IssuerUnknown")
-          assert.strictEqual(happened("local_ca_issuer_mismatch"), 1)
-          assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE revoked_at IS NOT NULL"), 0)
-          for (let again = 0; again < 7; again++) {
+      test(
+        `that is ${name}: revocations and GET /crl fail with 500 until it is repaired`,
+        () =>
+          Effect.gen(function*() {
+            if (name === "not UTF-8") writeFileSync(filesIn(directory).ledger, Buffer.from([0x5b, 0xff, 0x5d]))
+            const [issued = assert.fail()] = yield* issue("a.example")
+            const answer = yield* get("/crl")
+            assert.strictEqual(answer.status, 500)
+            assert.strictEqual(bodyOf(answer).type, "urn:ietf:params:acme:error:serverInternal")
+            assert.notInclude(String(answer.body), directory)
+            assert.strictEqual((yield* Effect.flip(revoke(issued)))._tag, "IssuerUnknown")
+            assert.strictEqual(happened("local_ca_issuer_mismatch"), 1)
+            assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE revoked_at IS NOT NULL"), 0)
+            for (let again = 0; again < 7; again++) {
+              yield* work(kind)
+              yield* TestClock.adjust("10 seconds")
+            }
+            writeFileSync(filesIn(directory).ledger, `[{"serial":"01","revoked_at":5}]`)
             yield* work(kind)
-            yield* TestClock.adjust("10 seconds")
-          }
-          writeFileSync(filesIn(directory).ledger, `[{"serial":"01","revoked_at":5}]`)
-          yield* work(kind)
-          assert.deepStrictEqual(yield* listed, ["01"])
-          assert.strictEqual((yield* get("/crl")).status, 200)
-          yield* revoke(issued)
-          yield* work(kind)
-          assert.includeMembers(yield* listed, ["01", issued.serial])
-          assert.strictEqual(yield* number, 3)
-        }), { ledger: text })
+            assert.deepStrictEqual(yield* listed, ["01"])
+            assert.strictEqual((yield* get("/crl")).status, 200)
+            yield* revoke(issued)
+            yield* work(kind)
+            assert.includeMembers(yield* listed, ["01", issued.serial])
+            assert.strictEqual(yield* number, 3)
+          }),
+        { ledger: text }
+      )
     }
 
-    test("of another path is looked for beside crl_path, with the extension .json", () =>
+    test("at another path is looked for beside crl_path, with the extension .json", () =>
       Effect.gen(function*() {
         writeFileSync(join(directory, "lists.old.json"), `[{"serial":"01","revoked_at":5}]`)
         const signers = yield* Signers
@@ -475,7 +479,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
   })
 
   describe("a revocation", () => {
-    test("is listed by the job it enqueues, with its time and number one higher", () =>
+    test("is listed by the job that it queues, with its time and a number higher by one", () =>
       Effect.gen(function*() {
         const [one = assert.fail(), two = assert.fail()] = yield* issue("a.example", "b.example")
         yield* revoke(one)
@@ -503,7 +507,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         ["between the store and the settlement", "after"]
       ] as const
     ) {
-      test(`committed ${name} is listed by a successor`, () =>
+      test(`committed ${name} is listed by the next job`, () =>
         Effect.gen(function*() {
           const [one = assert.fail(), two = assert.fail()] = yield* issue("a.example", "b.example")
           yield* revoke(one)
@@ -523,7 +527,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         }))
     }
 
-    test("committed while a list is signed is listed by a successor, though the clock was set back a day by then", () =>
+    test("committed while a list is signed is listed by the next job, although the clock was set back a day meanwhile", () =>
       Effect.gen(function*() {
         const [one = assert.fail(), two = assert.fail()] = yield* issue("a.example", "b.example")
         yield* revoke(one)
@@ -537,7 +541,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       }))
 
     if (backend.dialect === "postgres") {
-      /** Waits until a statement of another connection waits for a lock, or `over` says that none ever will. */
+      /** Waits until a statement of another connection waits for a lock, or until `over` says that none will. */
       const waits = (over: Effect.Effect<boolean, never, Database>) =>
         Effect.repeat(
           Effect.zipWith(
@@ -551,7 +555,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         )
       const isDone = Effect.map(jobs, (statuses) => statuses.includes("done"))
 
-      test("open while the job settles is waited for, and listed by a successor", () =>
+      test("whose transaction is open while the job ends is waited for, and listed by the next job", () =>
         Effect.gen(function*() {
           const [one = assert.fail(), two = assert.fail()] = yield* issue("a.example", "b.example")
           yield* revoke(one)
@@ -581,7 +585,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
           assert.strictEqual((yield* rows).length, 2)
         }))
 
-      test("that comes while the settlement is open waits for it and brings a job of its own", () =>
+      test("that comes while the job ends waits for that, and queues another job", () =>
         Effect.gen(function*() {
           const [one = assert.fail(), two = assert.fail()] = yield* issue("a.example", "b.example")
           yield* revoke(one)
@@ -606,13 +610,13 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         }))
     }
 
-    test("of a certificate whose CA was replaced goes on the list of the CA that signed it", () =>
+    test("of a certificate whose CA was replaced is listed by the CA that signed it", () =>
       Effect.gen(function*() {
         const former = yield* issuerId
         const [one = assert.fail(), two = assert.fail()] = yield* issue("a.example", "b.example")
         const [before, after] = [directory, freshDirectory()]
         const [inBefore, inAfter] = [profilesIn(before), profilesIn(after)]
-        // First nobody signs with the former CA, then the profile `other` does.
+        // First no profile signs with the former CA, then the profile `other` does.
         const replaced = world({ records, profiles: inAfter })
         const kept = world({ records, profiles: [...inAfter.slice(0, 1), ...inBefore.slice(1)] })
         yield* Effect.provide(
@@ -651,7 +655,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
   })
 
   describe("numbers", () => {
-    test("a pass that lost is repeated over the number that won", () =>
+    test("a pass whose number was used by another one is repeated with a higher number", () =>
       Effect.gen(function*() {
         const context = yield* Effect.context<World>()
         const another = once(Effect.provide(regenerate, context))
@@ -664,7 +668,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.deepStrictEqual(said("local_ca_crl_republished").map(({ crl_number }) => crl_number), ["1", "3", "4"])
       }))
 
-    test("five passes that lose are left to the next attempt", () =>
+    test("five passes that are overtaken are left to the next attempt", () =>
       Effect.gen(function*() {
         const context = yield* Effect.context<World>()
         const driver = watched(storing, { before: Effect.provide(regenerate, context) })
@@ -694,7 +698,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.strictEqual(exported, pem("X509 CRL", (yield* stored).der), "the file has the newest")
       }), { live: true })
 
-    test("are not lowered by pruning, nor by a list that grew shorter", () =>
+    test("are not lowered by pruning or by a shorter list", () =>
       Effect.gen(function*() {
         yield* row("41")
         yield* regenerate
@@ -705,7 +709,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       }))
   })
 
-  test("a number that was raised makes the list due, which is served as before and is not called stale", () =>
+  test("a number that was raised makes the list due; the present list is still served and does not count as stale", () =>
     Effect.gen(function*() {
       const { der, nextUpdate } = yield* stored
       const issuer = yield* issuerId
@@ -739,7 +743,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       assert.deepStrictEqual((yield* admin.list([])).map(({ state }) => state), ["expired"])
     }))
 
-  test("a certificate that no order has is listed, once, with who asked for it", () =>
+  test("a certificate without an order is listed once, with who asked for it", () =>
     Effect.gen(function*() {
       const olga = { kind: "cli", id: "olga" } as const
       const issuer = yield* issuerId
@@ -767,7 +771,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
   describe("the daily sweep", () => {
     const sweepJobs = Effect.andThen(crl.sweep, jobs)
 
-    test("signs nothing when nothing applies", () =>
+    test("signs nothing if nothing has changed", () =>
       Effect.gen(function*() {
         yield* row("41")
         yield* regenerate
@@ -776,7 +780,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.deepStrictEqual(eventsOf(records), [])
       }))
 
-    test("signs again when less than half of the validity is left, and so does a start", () =>
+    test("signs again when less than half of the validity is left, and a start does too", () =>
       Effect.gen(function*() {
         for (const begin of [crl.sweep, crl.initialize]) {
           yield* regenerate
@@ -792,7 +796,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         }
       }))
 
-    test("signs again what is dated in the future, and so does a start", () =>
+    test("signs again if the list is dated in the future, and a start does too", () =>
       Effect.gen(function*() {
         for (const begin of [crl.sweep, crl.initialize]) {
           yield* TestClock.adjust("1 day")
@@ -808,7 +812,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         }
       }))
 
-    test("signs again when a row is not listed, and so does a start", () =>
+    test("signs again if a row is not listed, and a start does too", () =>
       Effect.gen(function*() {
         for (const [begin, serial] of [[crl.sweep, "41"], [crl.initialize, "42"]] as const) {
           yield* forget
@@ -820,14 +824,14 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         }
       }))
 
-    test("signs again where the stored list cannot be read", () =>
+    test("signs again if the stored list cannot be read", () =>
       Effect.gen(function*() {
         yield* row("41")
         yield* sql(`UPDATE crls SET der = ${backend.dialect === "sqlite" ? "x'00'" : "'\\x00'"}`)
         assert.deepStrictEqual(yield* sweepJobs, ["ready"])
       }))
 
-    test("a service idle for eight days serves a valid list after it", () =>
+    test("a service that was idle for eight days serves a valid list afterwards", () =>
       Effect.gen(function*() {
         yield* TestClock.adjust("8 days")
         yield* crl.sweep
@@ -855,7 +859,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       assert.strictEqual(entries, (yield* rows).length)
     })
 
-    test("one second before and after notAfter + 1 h: still listed / pruned", () =>
+    test("one second before notAfter + 1 h the certificate is still listed, one second after it is pruned", () =>
       Effect.gen(function*() {
         const { end, issued } = yield* revoked
         yield* at(end + 1)
@@ -884,7 +888,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.deepStrictEqual(eventsOf(records), [], "nothing pruned is nothing told")
       }))
 
-    test("only after a CRL past notAfter", () =>
+    test("happens only after a list that is later than notAfter", () =>
       Effect.gen(function*() {
         const { end, issued } = yield* revoked
         yield* at(end)
@@ -897,7 +901,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.deepStrictEqual(yield* rows, [])
       }))
 
-    test("a certificate revoked after its end stays until a list has named it", () =>
+    test("keeps a certificate that was revoked after its expiry until a list has named it", () =>
       Effect.gen(function*() {
         const [issued = assert.fail()] = yield* issue("a.example")
         const end = madeAt + 90 * daySeconds
@@ -918,7 +922,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.deepStrictEqual(yield* rows, [])
       }))
 
-    test("an unknown expiry never", () =>
+    test("never removes a row with an unknown expiry", () =>
       Effect.gen(function*() {
         const [one = assert.fail(), two = assert.fail()] = yield* issue("a.example", "b.example")
         yield* sql("UPDATE orders SET cert_not_after = -1 WHERE cert_serial = '" + one.serial + "'")
@@ -933,7 +937,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.strictEqual((yield* listed).length, 2)
       }))
 
-    test("what cannot be pruned is told of with its CA, and stays", () =>
+    test("what cannot be pruned is logged with its CA, and stays", () =>
       Effect.gen(function*() {
         yield* revocations.insert({ issuer: yield* issuerId, serial: "01", now: 1, reason: undefined, notAfter: 5 })
         yield* breakWrites(backend.dialect, { table: "revocations", operation: "DELETE" })
@@ -944,7 +948,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.deepStrictEqual(yield* rows, ["01"])
       }))
 
-    test("thousands at once, and only those of the CA", () =>
+    test("removes thousands at once, and only those of the CA", () =>
       Effect.gen(function*() {
         const many = Array.from({ length: 2500 }, (_, index) => `4${index.toString(16).padStart(31, "0")}`)
         yield* revocations.insertAll(yield* issuerId, many.map((serial) => [serial, 1, -1] as const))
@@ -977,7 +981,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.include(openssl(["crl", "-noout", "-text"], exported()).toString(), "Serial Number: 41")
       }))
 
-    test("that was lost or spoilt is written again at the next start, and never read", () =>
+    test("is written again at the next start if it was lost or damaged, and is never read", () =>
       Effect.gen(function*() {
         writeFileSync(filesIn(directory).crl, "spoilt")
         yield* crl.initialize
@@ -985,7 +989,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.strictEqual(yield* number, 1)
       }))
 
-    test("takes a lock away that nobody has, however young, and leaves none behind", () =>
+    test("removes a lock that no process holds, however recent, and leaves none", () =>
       Effect.gen(function*() {
         const lock = `${filesIn(directory).crl}.lock`
         yield* row("41")
@@ -1000,7 +1004,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.strictEqual(happened("local_ca_crl_export_failed"), 0)
       }))
 
-    test("that others lock in turn fails nothing but itself, and their lock stays", () =>
+    test("fails alone if other processes keep locking it, and their lock stays", () =>
       Effect.gen(function*() {
         const lock = `${filesIn(directory).crl}.lock`
         const before = exported()
@@ -1027,7 +1031,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         )
       }))
 
-    test("has the newest list in the end, though another process wrote that while this one wrote an older", () =>
+    test("has the newest list in the end, even if another process wrote that while this one wrote an older list", () =>
       Effect.gen(function*() {
         const [list, issuer] = [yield* stored, yield* issuerId]
         const newer = { ...list, issuer, number: 2, thisUpdate: list.thisUpdate + 1, der: Buffer.from("newer") }
@@ -1052,13 +1056,13 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       assert.isTrue(isSo())
     })
 
-    describe("that is behind", () => {
+    describe("that is outdated", () => {
       const isStored = Effect.map(
         stored,
         ({ der }) => () => existsSync(filesIn(directory).crl) && exported() === pem("X509 CRL", der)
       )
 
-      test("is written within half a minute, whatever became of it", () =>
+      test("is written within half a minute, whatever happened to it", () =>
         Effect.gen(function*() {
           yield* kept
           const file = filesIn(directory).crl
@@ -1076,7 +1080,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
           yield* agrees
         }))
 
-      test("is written once it can be, and the log tells once why it could not", () =>
+      test("is written as soon as possible, and the log says once why it could not be written", () =>
         Effect.gen(function*() {
           records.length = 0
           yield* kept
@@ -1092,7 +1096,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
           yield* agrees
         }))
 
-      test("because a list was stored elsewhere is written here too; one in order is left alone", () =>
+      test("because a list was stored elsewhere is written here too; a current file is not written", () =>
         Effect.gen(function*() {
           yield* kept
           const [list, issuer] = [yield* stored, yield* issuerId]
@@ -1109,7 +1113,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       const settings = (at: string) => ({ crl_der_path: join(at, "public.crl") })
       const inDer = Effect.map(stored, ({ der }) => () => existsSync(path()) && readFileSync(path()).equals(der))
 
-      test("is beside the other after every store, for everybody to read", () =>
+      test("is beside the other file after every store, readable for everybody", () =>
         Effect.gen(function*() {
           assert.isTrue((yield* inDer)())
           yield* row("41")
@@ -1120,7 +1124,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
           assert.deepStrictEqual(leftovers(), ["public.crl"])
         }), { settings })
 
-      test("is written again within half a minute, and alone in order is not enough", () =>
+      test("is written again within half a minute, even if the other file is current", () =>
         Effect.gen(function*() {
           yield* kept
           const spoil: ReadonlyArray<() => void> = [
@@ -1139,7 +1143,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
           assert.strictEqual(statSync(path()).ino, before)
         }), { settings })
 
-      test("that cannot be written is told of, and the other is written", () =>
+      test("is logged if it cannot be written, and the other file is written", () =>
         Effect.gen(function*() {
           yield* row("41")
           yield* regenerate
@@ -1151,7 +1155,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         }), { settings: (at) => ({ crl_der_path: join(at, "absent", "public.crl") }) })
     })
 
-    test("that is ahead of a database that lost commits is kept, told of, and followed by a list with a higher number", () =>
+    test("that is newer than a database that lost commits is kept and logged, and the next list has a higher number", () =>
       Effect.gen(function*() {
         const first = yield* stored
         yield* row("41")
@@ -1171,7 +1175,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.strictEqual(exported(), pem("X509 CRL", (yield* stored).der))
       }))
 
-    test("whose name is taken by a folder fails nothing else, and at once", () =>
+    test("does not disturb other work if a folder has its name, and fails at once", () =>
       Effect.gen(function*() {
         const path = filesIn(directory).crl
         rmSync(path)
@@ -1188,7 +1192,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         yield* agrees
       }))
 
-    test("is always empty while it locks", () =>
+    test("keeps its lock empty", () =>
       Effect.gen(function*() {
         const lock = `${filesIn(directory).crl}.lock`
         let sizes: ReadonlyArray<number> = []
@@ -1218,7 +1222,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
   })
 
   describe("GET /crl", () => {
-    test("serves what is stored, even past its next update, which is logged once an hour", () =>
+    test("serves the stored list, even after its next update, which is logged once an hour", () =>
       Effect.gen(function*() {
         const { der, nextUpdate } = yield* stored
         const stale = (times: number) =>
@@ -1249,7 +1253,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.strictEqual(happened("local_ca_crl_stale"), 2)
       }))
 
-    test("is never older than what this process has served, whatever became of the database, until a newer one is stored", () =>
+    test("never serves an older list than before, whatever happened to the database, until a newer one is stored", () =>
       Effect.gen(function*() {
         const [old] = yield* sql("SELECT * FROM crls")
         yield* row("41")
@@ -1274,7 +1278,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.deepStrictEqual([...Result.getOrThrow(listedSerials(answer))], ["41"])
       }))
 
-    describe("after the database went back to a state without the last revocations", () => {
+    describe("after the database was put back to a state without the last revocations", () => {
       /** Makes the database what it was, on a host that has no record of later lists. */
       const back = Effect.fnUntraced(function*(to: Effect.Success<typeof stored>, serials: ReadonlyArray<string>) {
         for (const serial of serials) yield* sql(`DELETE FROM revocations WHERE serial = '${serial}'`)
@@ -1292,7 +1296,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         return yield* crl.regenerate(JSON.parse(String(job?.["payload"])) as Parameters<typeof crl.regenerate>[0])
       })
 
-      test("another worker's list with the same number is not served before it has what was served", () =>
+      test("does not serve another worker's list with the same number until it contains what was served", () =>
         Effect.gen(function*() {
           const old = yield* stored
           yield* row("41")
@@ -1314,7 +1318,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
           assert.lengthOf(yield* sql("SELECT 1 FROM audit_log WHERE event = 'revocation_restored'"), 2)
         }))
 
-      test("nor one whose number is higher, and lower numbers are passed over at once", () =>
+      test("does not serve a list with a higher number either until it does, and skips lower numbers at once", () =>
         Effect.gen(function*() {
           const old = yield* stored
           yield* row("41")
@@ -1341,7 +1345,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
           assert.deepStrictEqual(serialsOf(yield* served), ["41", "42", "43", "44"])
         }))
 
-      test("a list that rightly omits what was served is served: the certificate has expired", () =>
+      test("serves a list without a certificate that was listed before if that certificate has expired", () =>
         Effect.gen(function*() {
           yield* row("41")
           yield* regenerate
@@ -1356,7 +1360,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
           assert.strictEqual(happened("local_ca_crl_went_back"), 0)
         }))
 
-      test("the comparison goes on if the client that caused it goes away", () =>
+      test("the comparison continues if the client that caused it disconnects", () =>
         Effect.gen(function*() {
           const old = yield* stored
           yield* row("41")
@@ -1371,7 +1375,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         }))
     })
 
-    test("of two requests at once the later answer is no older list", () =>
+    test("never answers the later of two simultaneous requests with an older list", () =>
       Effect.gen(function*() {
         yield* get("/crl")
         yield* row("41")
@@ -1406,7 +1410,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.strictEqual(happened("local_ca_crl_went_back"), 0)
       }))
 
-    test("has a new list as soon as another process has stored it", () =>
+    test("serves a new list as soon as another process has stored it", () =>
       Effect.gen(function*() {
         const first = yield* get("/crl")
         const other = yield* database.another
@@ -1417,7 +1421,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.deepStrictEqual([...Result.getOrThrow(listedSerials(Buffer.from(second.body ?? "")))], ["41"])
       }))
 
-    test("asks nothing of the key: a request signed by nobody reads, and no other method", () =>
+    test("needs no key: a request without a signature may read, and no other method is accepted", () =>
       Effect.gen(function*() {
         const app = yield* surface
         const key = acmeKey()

@@ -18,7 +18,7 @@ describe.each(databases)("the list that was exported, beside a database on $name
   const here = Effect.map(Signers, ({ crlIssuers: [only] }) => only ?? assert.fail("no CA"))
   const number = Effect.map(column("SELECT crl_number FROM crls"), ([one]) => Number(one))
 
-  test("keeps a worker from beginning anew without a word; an old ledger, or another CA's list, does not", () =>
+  test("prevents a worker from starting with an empty database unless told to; an old ledger or another CA's list does not", () =>
     Effect.gen(function*() {
       yield* refuseEmptied
       const { id, path } = yield* here
@@ -40,7 +40,7 @@ describe.each(databases)("the list that was exported, beside a database on $name
       yield* refuseEmptied
     }))
 
-  test("is never followed by a list with a number that is not above its own", () =>
+  test("is never followed by a list whose number is not higher", () =>
     Effect.gen(function*() {
       const { id } = yield* here
       yield* sql("UPDATE crls SET crl_number = 6")

@@ -80,7 +80,7 @@ describe.each(databases)("the record of the last list, beside a database on $nam
     (rows) => rows.toSorted((one, other) => String(one["cert_serial"]) < String(other["cert_serial"]) ? -1 : 1)
   )
 
-  test("gives back what was revoked since, with date and reason, before anything is served", () =>
+  test("restores revocations with date and reason that were made since, before anything is served", () =>
     Effect.gen(function*() {
       const [known, late, before] = yield* issue("known.example", "late.example", "before.example")
       if (known === undefined || late === undefined || before === undefined) return assert.fail("nothing was issued")
@@ -134,7 +134,7 @@ describe.each(databases)("the record of the last list, beside a database on $nam
       assert.deepStrictEqual(said("local_ca_revocations_restored"), [], "once")
     }))
 
-  test("gives back to a database that lost commits under a running worker, within half a minute", () =>
+  test("restores revocations within half a minute if the database loses commits under a running worker", () =>
     Effect.gen(function*() {
       const [one] = yield* issue("a.example")
       if (one === undefined) return assert.fail("nothing was issued")
@@ -154,7 +154,7 @@ describe.each(databases)("the record of the last list, beside a database on $nam
       assert.deepStrictEqual([...(yield* listed).keys()], [one.serial])
     }))
 
-  test("gives back to an empty database that is accepted, whose first list is numbered above it", () =>
+  test("restores revocations in an empty database that was accepted, whose first list is numbered above it", () =>
     Effect.gen(function*() {
       const [one] = yield* issue("a.example")
       if (one === undefined) return assert.fail("nothing was issued")
@@ -178,7 +178,7 @@ describe.each(databases)("the record of the last list, beside a database on $nam
     }
   }
 
-  test("has a list before it is served; a process that dies between the two leaves a number unused", () =>
+  test("gets a list before the list is served; a process that dies between the two leaves a number unused", () =>
     Effect.gen(function*() {
       const before = yield* number
       yield* sql(`INSERT INTO revocations (issuer, serial, revoked_at) VALUES ('${(yield* own).id}', '41', 5)`)
@@ -198,7 +198,7 @@ describe.each(databases)("the record of the last list, beside a database on $nam
       yield* agrees
     }))
 
-  test("that cannot be written keeps a list from being served, until it can be", () =>
+  test("prevents a list from being served while it cannot be written", () =>
     Effect.gen(function*() {
       const { id, issued: { path } } = yield* own
       assert.isUndefined(yield* crls.findHead(id))
@@ -213,7 +213,7 @@ describe.each(databases)("the record of the last list, beside a database on $nam
       yield* agrees
     }), { profiles: profilesIn(freshDirectory(), { crl_path: join(freshDirectory(), "absent", "ca.crl") }) })
 
-  test("does not give back what was pruned, from this list or an older one", () =>
+  test("does not restore what was pruned, from this list or an older one", () =>
     Effect.gen(function*() {
       const [one, gone] = yield* issue("a.example", "gone.example")
       if (one === undefined || gone === undefined) return assert.fail("nothing was issued")
@@ -247,7 +247,7 @@ describe.each(databases)("the record of the last list, beside a database on $nam
       )
     }))
 
-  test("that is of an older list, of another host, is taken for what it is and brought up to date", () =>
+  test("with an older list of another host is recognised as older and updated", () =>
     Effect.gen(function*() {
       const [one, two] = yield* issue("a.example", "b.example")
       if (one === undefined || two === undefined) return assert.fail("nothing was issued")
@@ -270,7 +270,7 @@ describe.each(databases)("the record of the last list, beside a database on $nam
         `INSERT INTO workers (owner, roles, version, started_at, last_seen_at) VALUES ('${owner}', 'worker', '1', ${now}, ${now})`
       ))
 
-  test("that cannot be used stops revocations and lists until it is mended, and nothing else", () =>
+  test("that cannot be used stops only revocations and lists until it is repaired", () =>
     Effect.gen(function*() {
       const [one, two] = yield* issue("a.example", "b.example")
       if (one === undefined || two === undefined) return assert.fail("nothing was issued")
@@ -314,7 +314,7 @@ describe.each(databases)("the record of the last list, beside a database on $nam
       assert.strictEqual((yield* listed).size, 2)
     }))
 
-  test("that is mended has the next list signed, whatever was tried meanwhile", () =>
+  test("causes the next list to be signed once it is repaired, whatever was tried meanwhile", () =>
     Effect.gen(function*() {
       const { issued: { path } } = yield* own
       const good = yield* record
@@ -334,7 +334,7 @@ describe.each(databases)("the record of the last list, beside a database on $nam
       assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE kind = 'local_ca_crl_regenerate'"), 1)
     }))
 
-  test("of another CA stops this one, and is not touched", () =>
+  test("of another CA stops this CA, and is not changed", () =>
     Effect.gen(function*() {
       const { id, issued: { path } } = yield* own
       const foreign = yield* Effect.provide(

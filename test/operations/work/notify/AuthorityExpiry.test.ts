@@ -10,7 +10,7 @@ import { column, configOf, sql } from "../../../support/Graph.ts"
 import { daySeconds, madeAt } from "../../../support/LocalCa.ts"
 import { useWorld } from "../../../support/UseWorld.ts"
 
-/* What operators are told about CAs that expire (docs/decisions/notifications.md, "CAs that end"). */
+/* The messages to operators about CAs that expire (docs/decisions/notifications.md, "CAs that end"). */
 
 const configWith = (events: string) =>
   configOf(`[notify]
@@ -46,7 +46,7 @@ const withCa = (caDays: number, id = "aa") =>
     of: () => issuerOf(id, madeAt + caDays * daySeconds)
   })
 
-describe.each(databases)("the end of a CA on $name", (backend) => {
+describe.each(databases)("the expiry of a CA on $name", (backend) => {
   const { records, test } = useWorld(backend, { startsAt: madeAt })
   const told = Effect.map(queued, (rows) => rows.map(({ event, fields }) => [event, fields["days_remaining"]]))
   const advised = () => records.filter(({ event }) => event === "local_ca_expiring").length
@@ -56,7 +56,7 @@ describe.each(databases)("the end of a CA on $name", (backend) => {
     ([row]) => (Number(row?.["run_at"]) - madeAt) / daySeconds
   )
 
-  test("is told 90, 30, 7 and 1 days before, once each, whoever starts meanwhile", () =>
+  test("is reported 90, 30, 7 and 1 days before, once each, whichever processes start meanwhile", () =>
     Effect.gen(function*() {
       const heard: Array<unknown> = []
       for (let day = 0; day <= 101; day++) {
@@ -80,7 +80,7 @@ describe.each(databases)("the end of a CA on $name", (backend) => {
       })
     }))
 
-  test("is told once where a threshold was slept through, and after the end too", () =>
+  test("is reported once if a threshold passed while no process ran, and also after the expiry", () =>
     Effect.gen(function*() {
       yield* run(config, 20)
       assert.deepStrictEqual(yield* told, [["authority_expiring", 20]])
@@ -90,7 +90,7 @@ describe.each(databases)("the end of a CA on $name", (backend) => {
       assert.deepStrictEqual(yield* told, [["authority_expiring", 20], ["authority_expiring", 0]])
     }))
 
-  test("is told anew of another end and of another CA, and of one that lasts not at all", () =>
+  test("is reported again for another expiry and for another CA, and not for one far in the future", () =>
     Effect.gen(function*() {
       yield* run(config, 5)
       yield* run(config, 6)
@@ -100,7 +100,7 @@ describe.each(databases)("the end of a CA on $name", (backend) => {
       assert.deepStrictEqual((yield* told).map(([, left]) => left), [5, 6, 6])
     }))
 
-  test("is told only to what names the event, as soon as a configuration does", () =>
+  test("is reported only to receivers that name the event, as soon as a configuration has one", () =>
     Effect.gen(function*() {
       yield* run(configWith(""), 5)
       assert.deepStrictEqual(yield* told, [], "an entry that names no events is told those of the first version")
@@ -109,7 +109,7 @@ describe.each(databases)("the end of a CA on $name", (backend) => {
       assert.lengthOf(yield* told, 1)
     }))
 
-  test("is warned of each day, once for each CA, from ninety days before it on", () =>
+  test("is logged every day, once for each CA, from ninety days before it on", () =>
     Effect.gen(function*() {
       yield* run(configWith(""))
       assert.strictEqual(advised(), 0)
@@ -126,7 +126,7 @@ describe.each(databases)("the end of a CA on $name", (backend) => {
       })
     }))
 
-  test("is looked at each day, and when a threshold is reached", () =>
+  test("is checked each day, and when a threshold is reached", () =>
     Effect.gen(function*() {
       yield* run()
       assert.strictEqual(yield* nextAt, 1)
@@ -134,7 +134,7 @@ describe.each(databases)("the end of a CA on $name", (backend) => {
       assert.closeTo(yield* nextAt, 0.25, 1e-9)
     }))
 
-  test("is not noted where the receivers cannot be told", () =>
+  test("is not recorded as reported if there are no receivers", () =>
     Effect.gen(function*() {
       yield* breakWrites(backend.dialect, { operation: "INSERT", table: "authority_notices" })
       const { enqueuePeriodic, pass } = yield* withCa(5)(worker(config))
@@ -147,7 +147,7 @@ describe.each(databases)("the end of a CA on $name", (backend) => {
       assert.lengthOf(yield* told, 1)
     }))
 
-  test("is of no profile that others sign for", () =>
+  test("is not reported for a profile that other services sign for", () =>
     Effect.gen(function*() {
       yield* works(config)
       assert.deepStrictEqual(yield* column("SELECT status FROM jobs WHERE kind = 'authority_expiry'"), [])

@@ -49,7 +49,7 @@ describe.each(databases)("the digest on $name", (backend) => {
     ([row]) => Number(row?.["run_at"])
   )
 
-  test("tells every receiver that wants it, once a period, whichever workers start and end meanwhile", () =>
+  test("is sent to every receiver that wants it, once a period, whichever workers start and end meanwhile", () =>
     Effect.gen(function*() {
       yield* ending(yield* here, 3, "a.example")
       for (const owner of ["host:1:a", "host:2:b", "host:1:c"]) yield* works(config, { owner })
@@ -69,7 +69,7 @@ describe.each(databases)("the digest on $name", (backend) => {
       assert.strictEqual(yield* wait, madeAt + 14 * daySeconds)
     }))
 
-  test("is told once more when an operator asks for it, and then after a whole period", () =>
+  test("is sent once more when an operator asks for it, and then after a whole period", () =>
     Effect.gen(function*() {
       yield* ending(yield* here, 3, "a.example")
       yield* works(config)
@@ -78,7 +78,7 @@ describe.each(databases)("the digest on $name", (backend) => {
       const [job] = (yield* jobRecords.list({ kind: "notify_expiry_digest" }, { limit: 1, offset: 0 })).items
       if (job === undefined) return assert.fail("there is no job")
       yield* jobRecords.runNow({ kind: "cli", id: "tester" }, job.id)
-      // The job waits for a worker when somebody asks for it again.
+      // The job waits for a worker when an operator asks for the digest again.
       yield* jobRecords.runNow({ kind: "cli", id: "tester" }, job.id)
       yield* works(config)
       assert.lengthOf(yield* digests, 4)
@@ -88,7 +88,7 @@ describe.each(databases)("the digest on $name", (backend) => {
       assert.lengthOf(yield* digests, 4)
     }))
 
-  test("has those without a successor first, then the soonest, no more than max_entries, and counts all of them", () =>
+  test("lists certificates without a successor first, then the next to expire, no more than max_entries, and counts all", () =>
     Effect.gen(function*() {
       const caller = yield* here
       const followed = yield* ending(caller, 1, "old.example")
@@ -154,7 +154,7 @@ describe.each(databases)("the digest on $name", (backend) => {
       assert.lengthOf(again["certificates"] as ReadonlyArray<ExpiringCertificate>, 3)
     }))
 
-  test("has no more than max_entries also where many were replaced", () =>
+  test("lists no more than max_entries also if many were replaced", () =>
     Effect.gen(function*() {
       const caller = yield* here
       const open = [yield* ending(caller, 3, "a.example"), yield* ending(caller, 4, "b.example")]
@@ -167,7 +167,7 @@ describe.each(databases)("the digest on $name", (backend) => {
       assert.deepStrictEqual(listed, [...open, ...followed.slice(0, 1)])
     }))
 
-  test("says nothing while nothing ends, or all of it has been replaced, and looks again after the period", () =>
+  test("is not sent while no certificate expires, or all have been replaced, and the check is repeated after the period", () =>
     Effect.gen(function*() {
       yield* works(config)
       const caller = yield* here
@@ -180,7 +180,7 @@ describe.each(databases)("the digest on $name", (backend) => {
       assert.strictEqual(yield* wait, madeAt + 14 * daySeconds)
     }))
 
-  test("lists the certificates of accounts that were deactivated: they still end", () =>
+  test("lists the certificates of deactivated accounts, because these also expire", () =>
     Effect.gen(function*() {
       yield* ending(yield* here, 3, "a.example")
       yield* sql("UPDATE accounts SET status = 'deactivated'")
@@ -188,7 +188,7 @@ describe.each(databases)("the digest on $name", (backend) => {
       assert.lengthOf(yield* digests, 2)
     }))
 
-  test("is not queued where nobody is told: without lead_days, without receivers, and with ones that do not want it", () =>
+  test("is not queued if nobody gets it: without lead_days, without receivers, or with receivers that do not want it", () =>
     Effect.gen(function*() {
       yield* ending(yield* here, 3, "a.example")
       const silent = [
@@ -209,7 +209,7 @@ lead_days = 14
       assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 0)
     }))
 
-  test("ends when it is turned off, comes back when it is turned on, and is not sent a second time for it", () =>
+  test("ends when it is turned off, returns when it is turned on, and is not sent a second time for that", () =>
     Effect.gen(function*() {
       yield* ending(yield* here, 3, "a.example")
       yield* works(config)
@@ -245,7 +245,7 @@ lead_days = 14
       assert.deepStrictEqual(yield* state, ["done"])
     }))
 
-  test("is left to others by a process that does not serve its profile", () =>
+  test("is left to other processes by one that does not serve its profile", () =>
     Effect.gen(function*() {
       yield* ending(yield* here, 13, "a.example")
       yield* works(config)
@@ -261,7 +261,7 @@ lead_days = 14
       assert.lengthOf(yield* digests, 4)
     }))
 
-  test("is not looked at before its time, though that is days away", () =>
+  test("is not run before its time, although that is days away", () =>
     Effect.gen(function*() {
       yield* works(config)
       yield* sql("ALTER TABLE expiry_digests RENAME TO expiry_digests_away")
@@ -288,7 +288,7 @@ lead_days = 14
       assert.lengthOf(yield* digests, 4)
     }))
 
-  test("is sent once when its worker is killed, after whichever statement", () =>
+  test("is sent once when its worker is killed after any statement", () =>
     Effect.gen(function*() {
       yield* ending(yield* here, 3, "a.example")
       const outcomes = new Set<number>()
@@ -310,7 +310,7 @@ lead_days = 14
       assert.deepStrictEqual([...outcomes], [0, 2])
     }))
 
-  test("is sent once a period by workers whose clocks differ, by hours, days or years, and goes on once they agree", () =>
+  test("is sent once a period by workers whose clocks differ by hours, days or years, and continues once they agree", () =>
     Effect.gen(function*() {
       const caller = yield* here
       for (const lead of [3600, 3 * daySeconds, 400 * daySeconds, -400 * daySeconds]) {
@@ -346,7 +346,7 @@ lead_days = 14
       }
     }))
 
-  test("is left to whose clock is ahead for an hour, so that not both send it", () =>
+  test("is left for an hour to the process whose clock is ahead, so that not both send it", () =>
     Effect.gen(function*() {
       yield* ending(yield* here, 45, "a.example")
       const long = withExpiry("lead_days = 60\ninterval_days = 7")
@@ -362,7 +362,7 @@ lead_days = 14
       assert.lengthOf(yield* digests, 4)
     }))
 
-  test("is tried again when the database fails, and says so", () =>
+  test("is tried again when the database fails, and the log says so", () =>
     Effect.gen(function*() {
       yield* ending(yield* here, 3, "a.example")
       yield* sql("ALTER TABLE expiry_digests RENAME TO expiry_digests_away")
@@ -392,7 +392,7 @@ lead_days = 14
       assert.strictEqual(yield* wait, madeAt + daySeconds)
     }))
 
-  test("first stores the ends that no column says, -1 for a chain that cannot be read", () =>
+  test("first stores the expiries that are in no column, -1 for a chain that cannot be read", () =>
     Effect.gen(function*() {
       const caller = yield* here
       const [unread, revoked] = [yield* ending(caller, 3, "a.example"), yield* ending(caller, 3, "b.example")]
@@ -433,7 +433,7 @@ lead_days = 14
       assert.isBelow(JSON.stringify(fields).length, 270_000)
     }))
 
-  test("is counted, from 0 on where there is one", () =>
+  test("is counted in the metrics, from 0 on if there is one", () =>
     Effect.gen(function*() {
       yield* works(config)
       yield* days(7)
@@ -446,7 +446,7 @@ lead_days = 14
       assert.include(text, line("skipped", 1))
     }).pipe(Effect.provide(Registry.layer("worker", series))))
 
-  test("has one live job for a profile", () =>
+  test("has one active job for a profile", () =>
     Effect.gen(function*() {
       const both = configOf(`[notify]
 enabled = ["webhook"]

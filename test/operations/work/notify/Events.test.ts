@@ -89,11 +89,11 @@ const told = <A, E, R>(event: string, act: Effect.Effect<A, E, R>) =>
     return { to: rows.map(({ backend, entry }) => `${backend}/${entry}`).toSorted(), fields: members }
   })
 
-describe.each(databases)("what is told on $name", (backend) => {
+describe.each(databases)("the events of accounts and certificates on $name", (backend) => {
   const { test } = useOwnCa(backend)
   const telling = <A, E, R>(body: Effect.Effect<A, E, R>) => Effect.provide(body, Notifier.layer(() => config))
 
-  test("an account that is made; not one that is found", () =>
+  test("are queued for a new account, and not for an existing one that is found", () =>
     telling(Effect.gen(function*() {
       const key = accountKeyOf()
       const made = yield* told("account_created", registerKey(profileOf(config), key))
@@ -105,7 +105,7 @@ describe.each(databases)("what is told on $name", (backend) => {
       assert.deepStrictEqual((yield* told("account_created", registerKey(profileOf(config), key))).to, [])
     })))
 
-  test("an account that is deactivated: by its client, by operators, and with its credential; not a second time", () =>
+  test("are queued for a deactivated account: by its client, by operators, and with its credential; not a second time", () =>
     telling(Effect.gen(function*() {
       type Made = { readonly caller: Caller; readonly account: Account }
       const ways: { readonly [way: string]: (made: Made) => Effect.Effect<void, unknown, Database | Notifier> } = {
@@ -131,7 +131,7 @@ describe.each(databases)("what is told on $name", (backend) => {
       assert.deepStrictEqual([gone.to, gone.fields?.["account_id"]], [everybody, accountId])
     })))
 
-  test("a certificate, and its revocation by whoever asks; not a revocation that comes second", () =>
+  test("are queued for a certificate, and for its revocation by anybody; not for a second revocation", () =>
     telling(Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       let serial = ""
@@ -162,7 +162,7 @@ describe.each(databases)("what is told on $name", (backend) => {
       assert.deepStrictEqual((yield* told("certificate_revoked", Effect.flip(revoke))).to, [])
     })))
 
-  test("nothing of a change that is rolled back, and nothing at all where nobody wants it", () =>
+  test("are not queued for a change that is rolled back, and not at all if no receiver wants them", () =>
     Effect.gen(function*() {
       const occurrence = { event: "account_deactivated", scope: "default", fields: { account_id: "a" } } as const
       yield* Effect.ignore(telling(transaction(Effect.andThen(notify(occurrence), Effect.fail("undone")))))
@@ -178,7 +178,7 @@ describe.each(databases)("what is told on $name", (backend) => {
 describe.each(databases)("a challenge that failed on $name", (backend) => {
   const { test } = useWorld(backend, { script: () => ({ validate: () => unreachable("connect_failed", "no route") }) })
 
-  test("is told with what was tried, and not why in words", () =>
+  test("is reported with what was tried, and without the reason in words", () =>
     Effect.provide(
       Effect.gen(function*() {
         const caller = yield* callerAt(profileOf(config))

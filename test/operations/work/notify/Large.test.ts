@@ -87,7 +87,7 @@ describe.runIf(isFull).each(databases)("the digest of ten thousand certificates 
     return { longestMillis: delays.max / 1e6, heap: Math.max(0, most - before) / 1e6 }
   })
 
-  test("holds up no other work for longer than that of two thousand, and fits into a mail", () =>
+  test("delays no other work for longer than one of two thousand certificates, and fits into a mail", () =>
     Effect.gen(function*() {
       const server = yield* mailServer()
       const text = toml(server.port)

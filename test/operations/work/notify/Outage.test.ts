@@ -38,7 +38,7 @@ interface Attempt {
   readonly taken: boolean
 }
 
-/** What a receiver got, as far as it matters here. */
+/** What a receiver got, reduced to the parts that this test compares. */
 interface Told {
   readonly hook: string
   readonly delivery_id: string
@@ -169,7 +169,7 @@ describe.each(databases)("receivers that are away on $name", (backend) => {
     for (const [hook, ids] of idsOf) assert.strictEqual(ids.size, 1, hook)
   }
 
-  test("for an hour are told of it all when they are back, and tried by the table until then", () =>
+  test("for an hour get all messages when they are back, and are tried on schedule until then", () =>
     Effect.gen(function*() {
       const receivers = yield* outage
       yield* play(receivers)
@@ -195,7 +195,7 @@ describe.each(databases)("receivers that are away on $name", (backend) => {
     }))
 
   test(
-    "for longer than a delivery is tried are told of it when an operator asks",
+    "for longer than a delivery is tried get the messages when an operator asks",
     () =>
       Effect.gen(function*() {
         const receivers = yield* outage

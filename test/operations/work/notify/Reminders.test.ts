@@ -54,14 +54,14 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
   const namesOf = ({ certificates }: Payload) =>
     (certificates as ReadonlyArray<ExpiringCertificate>).map(({ identifiers }) => identifiers.join())
 
-  test("is not written unless it is turned on", () =>
+  test("is not sent unless it is turned on", () =>
     Effect.gen(function*() {
       yield* ending(yield* accountWith(config, [mail("ann")]), 3, "a.example")
       yield* works(withExpiry("lead_days = 14"), { delivers: true })
       assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 0)
     }))
 
-  test("names what ends, to each contact, once a week, whichever workers look", () =>
+  test("names what expires, to each contact, once a week, whichever workers run", () =>
     Effect.gen(function*() {
       const caller = yield* accountWith(config, [mail("ann"), mail("bob"), "MAILTO:ann%40example.org", mail("ANN")])
       yield* ending(caller, 13, "b.example", "c.example")
@@ -94,7 +94,7 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
       assert.lengthOf(sent, 5, "the week is over")
     }))
 
-  test("is not written about what was replaced or revoked, nor to an account that is deactivated", () =>
+  test("is not sent about replaced or revoked certificates, nor to a deactivated account", () =>
     Effect.gen(function*() {
       const caller = yield* accountWith(config, [mail("ann")])
       yield* ending(caller, 3, "replaced.example")
@@ -110,7 +110,7 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
       assert.deepStrictEqual(sent.map(namesOf), [["left.example"]])
     }))
 
-  test("says what is so when it is sent: nothing of what was replaced, revoked or deactivated since it was queued", () =>
+  test("reports the state at the time of sending: nothing that was replaced, revoked or deactivated since it was queued", () =>
     Effect.gen(function*() {
       const caller = yield* accountWith(config, [mail("ann")])
       const kept = yield* ending(caller, 3, "kept.example")
@@ -160,7 +160,7 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
       assert.deepStrictEqual(yield* column("SELECT DISTINCT status FROM jobs WHERE kind = 'notify_deliver'"), ["done"])
     }))
 
-  test("is not written to an address more than five times a day, whoever names it", () =>
+  test("is not sent to one address more than five times a day, whoever names it", () =>
     Effect.gen(function*() {
       for (let index = 0; index < 7; index++) {
         const caller = yield* accountWith(config, index < 6 ? [mail("victim")] : [mail("Victim"), mail("ann")])
@@ -177,7 +177,7 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
       assert.deepStrictEqual([to("victim"), to("Victim"), to("ann")], [6, 0, 1], "the others the next day")
     }))
 
-  test("is counted for an address in windows of a day, whether or not old ones are swept", () =>
+  test("is counted for an address in windows of a day, whether or not old windows are swept", () =>
     Effect.gen(function*() {
       const counted = (now: number) => stored.count({ key: "k", most: 2, windowSeconds: daySeconds, now })
       const next = madeAt + daySeconds
@@ -186,7 +186,7 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
       assert.deepStrictEqual(taken, [true, true, false, false, true, true, false, false])
     }))
 
-  test("goes to no contact that is not one mail address, whatever it holds", () =>
+  test("is not sent to a contact that is not one mail address, whatever it contains", () =>
     Effect.gen(function*() {
       const odd = [
         "mailto:a@example.org%0d%0aBcc: b@example.org",
@@ -218,7 +218,7 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM expiry_reminders"), 1)
     }))
 
-  test("is queued once by two workers that have read the same certificates", () =>
+  test("is queued once if two workers have read the same certificates", () =>
     Effect.gen(function*() {
       yield* ending(yield* accountWith(config, [mail("ann")]), 3, "a.example")
       const driver = yield* Database
@@ -229,7 +229,7 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
       assert.lengthOf(yield* recipients, 1)
     }))
 
-  test("writes nothing about what was written about within the week", () =>
+  test("does not repeat what was sent within the week", () =>
     Effect.gen(function*() {
       yield* ending(yield* accountWith(config, [mail("ann")]), 12, "a.example")
       yield* daily
@@ -241,7 +241,7 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
       assert.lengthOf(sent, 1)
     }))
 
-  test("has a share of its own among deliveries, so that it delays no mail to operators", () =>
+  test("has a separate share of deliveries, so that it delays no mail to operators", () =>
     Effect.gen(function*() {
       yield* ending(yield* accountWith(config, [mail("ann")]), 3, "a.example")
       yield* works(config)
@@ -249,7 +249,7 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
       assert.deepStrictEqual(shares, ["default/email/expiry_reminder"])
     }))
 
-  test("is queued once when its worker is killed, after whichever statement", () =>
+  test("is queued once when its worker is killed after any statement", () =>
     Effect.gen(function*() {
       for (const name of ["ann", "bob"]) yield* ending(yield* accountWith(config, [mail(name)]), 3, `${name}.example`)
       const outcomes = new Set<number>()
@@ -267,7 +267,7 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
       assert.deepStrictEqual([...outcomes].toSorted(), [0, 1, 2])
     }))
 
-  test("leaves only the rows of a week and a day behind, and none of an order that is deleted", () =>
+  test("leaves only the rows of a week and a day, and none of an order that is deleted", () =>
     Effect.gen(function*() {
       yield* ending(yield* accountWith(config, [mail("ann")]), 2, "a.example")
       yield* ending(yield* accountWith(config, [mail("bob")]), 2, "b.example")
@@ -288,7 +288,7 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
       assert.deepStrictEqual(yield* left, [0, 0])
     }))
 
-  test("ends when it is turned off, and says so when the database fails", () =>
+  test("ends when it is turned off, and the log says so when the database fails", () =>
     Effect.gen(function*() {
       yield* ending(yield* accountWith(config, [mail("ann")]), 2, "a.example")
       yield* sql("ALTER TABLE expiry_reminders RENAME TO expiry_reminders_away")

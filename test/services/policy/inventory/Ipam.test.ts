@@ -104,7 +104,7 @@ describe("netbox", () => {
       )
     })
 
-  it.live("names of the address: dns_name and custom field, compared exactly", () =>
+  it.live("names of the address: dns_name and custom field are compared exactly", () =>
     over({ [first]: page(record) }, ({ asked }) =>
       Effect.gen(function*() {
         assert.strictEqual(yield* ask(["host.example", "a.example", "*.w.example", "cn:anything"]), "Allowed")
@@ -114,7 +114,7 @@ describe("netbox", () => {
         assert.strictEqual(asked.length, 2, "nothing is kept, and the device is not asked")
       })))
 
-  it.live("operators are told where it was looked up, and which names there are", () =>
+  it.live("operators see where it was looked up, and which names exist", () =>
     over(
       { [first]: page(record), [`${addresses}address=192.0.2.8&limit=200`]: page() },
       ({ url }) =>
@@ -133,7 +133,7 @@ describe("netbox", () => {
         })
     ))
 
-  it.live("a list of common names asks nothing and passes; an unknown address fails", () =>
+  it.live("a list of common names needs no look-up and passes; an unknown address fails", () =>
     over({ [first]: page(record) }, ({ asked }) =>
       Effect.gen(function*() {
         assert.strictEqual(yield* ask(["cn:a"]), "Allowed")
@@ -141,7 +141,7 @@ describe("netbox", () => {
         assert.strictEqual(asked.length, 0)
       })))
 
-  it.live("no record, and records of other addresses", () =>
+  it.live("no record, and only records of other addresses", () =>
     over(
       { [first]: page(), [`${addresses}address=192.0.2.8&limit=200`]: page(record) },
       () =>
@@ -151,7 +151,7 @@ describe("netbox", () => {
         })
     ))
 
-  it.live("the device, only when the address itself carries no custom field", () =>
+  it.live("the device is used only if the address itself has no custom field", () =>
     over({
       [first]: page(bare),
       "/netbox/api/dcim/devices/4/": { id: 4, custom_fields: { acme_domains: "device.example" } }
@@ -162,7 +162,7 @@ describe("netbox", () => {
         assert.strictEqual(asked.length, 4)
       })))
 
-  it.live("the device, though the address has a custom field, if that is no source", () =>
+  it.live("the device is used, although the address has a custom field, if that field is not a source", () =>
     over({
       [first]: page(record),
       "/netbox/api/dcim/devices/4/": { id: 4, custom_fields: { acme_domains: "device.example" } }
@@ -178,7 +178,7 @@ describe("netbox", () => {
       "/netbox/api/virtualization/virtual-machines/6/": { id: 6, custom_fields: { acme_domains: ["vm.example"] } }
     }, () => Effect.map(ask(["vm.example"]), (answer) => assert.strictEqual(answer, "Allowed"))))
 
-  it.live("virtual addresses of the device, whose role and device are looked at again", () => {
+  it.live("virtual addresses of the device, whose role and device are checked again", () => {
     const vip = (dns_name: string, role: string | null, device: number) => ({
       ...record,
       dns_name,
@@ -205,7 +205,7 @@ describe("netbox", () => {
       }), "netbox.sources = [\"vip\"]\nnetbox.vip_roles = [\"vip\", \"carp\"]")
   })
 
-  it.live("every page of each question, by offset and never by the server's own link", () => {
+  it.live("every page of each query is read by offset, and never by the server's own link", () => {
     const vips = Array.from({ length: 51 }, (_, index) => ({
       ...record,
       dns_name: `vip${index}.example`,
@@ -217,7 +217,7 @@ describe("netbox", () => {
       interface_id: 9,
       group: { id: index }
     }))
-    // This server returns at most fifty, whatever the request says, and its links lead elsewhere.
+    // This server returns at most fifty, whatever the request says, and its links lead to another host.
     const paged = (target: string, all: ReadonlyArray<object>) => ({
       [`${target}&limit=200`]: { count: all.length, next: "http://192.0.2.1/", results: all.slice(0, 50) },
       [`${target}&limit=200&offset=50`]: { count: all.length, next: null, results: all.slice(50) }
@@ -245,7 +245,7 @@ describe("netbox", () => {
     )
   })
 
-  it.live("no more than ten thousand records: a server that does not know a filter has them all", () => {
+  it.live("no more than ten thousand records: a server that does not know a filter returns all of them", () => {
     const endless = Array.from({ length: 2500 }, () => record)
     return over(
       Object.fromEntries(
@@ -266,7 +266,7 @@ describe("netbox", () => {
     )
   })
 
-  it.live("redundancy groups, only through the client's own interface", () => {
+  it.live("redundancy groups count only through the client's own interface", () => {
     const assignment = (interface_id: number, group: number, interface_type = "dcim.interface") => ({
       interface_type,
       interface_id,
@@ -356,7 +356,7 @@ describe("netbox", () => {
 })
 
 describe("netbox over TLS", () => {
-  it.live("names the key to set for a certificate that nobody vouches for", () =>
+  it.live("names the key to set if the certificate is not trusted", () =>
     Effect.gen(function*() {
       const { port } = yield* receiver(fine, yield* selfSigned("localhost"))
       const told = yield* ask(["a.example"]).pipe(
@@ -407,13 +407,13 @@ ${more}`)
         assert.strictEqual(asked.length, 2)
       })))
 
-  it.live("the device, only when the address itself carries no custom field", () =>
+  it.live("the device is used only if the address itself has no custom field", () =>
     over({
       [first]: found({ ...record, custom_acme_domains: null }),
       "/api/acme/devices/4/": { code: 200, success: true, data: { custom_acme_domains: "device.example" } }
     }, () => Effect.map(ask(["device.example"]), (answer) => assert.strictEqual(answer, "Allowed"))))
 
-  it.live("the device, though the address has a custom field, if that is no source", () =>
+  it.live("the device is used, although the address has a custom field, if that field is not a source", () =>
     over({
       [first]: found(record),
       "/api/acme/devices/4/": { code: 200, success: true, data: { custom_acme_domains: "device.example" } }
@@ -423,7 +423,7 @@ ${more}`)
         assert.strictEqual(yield* ask(["a.example"]), foreign("a.example"))
       }), "phpipam.sources = [\"dns_name\", \"device\"]"))
 
-  it.live("404 is no record, an address beside it none either, 0 no device", () =>
+  it.live("404 means no record, a similar address means none either, and 0 means no device", () =>
     over({
       "/api/acme/addresses/search/192.0.2.8/": found(record),
       "/api/acme/addresses/search/192.0.2.9/": found({ ip: "192.0.2.9", hostname: null, deviceId: "0" }),
@@ -534,13 +534,13 @@ describe("custom", () => {
   const over = (body: string, more = "timeout_ms = 20000", path = shellScript(body)) =>
     policy(`backend = "custom"\ncustom.script_path = "${path}"\n${more}\ncustom.args = ["x y"]`)
 
-  it.live("one name a line", () =>
+  it.live("one name on each line", () =>
     Effect.gen(function*() {
       assert.strictEqual(yield* ask(["a.example", "b.example"]), "Allowed")
       assert.strictEqual(yield* ask(["c.example"]), foreign("c.example"))
     }).pipe(Effect.provide(over("printf 'A.example.\\r\\n\\n  b.example  \\n'"))))
 
-  it.live("is told the address in environment and input, and has its arguments", () =>
+  it.live("gets the address in environment and input, and its arguments", () =>
     Effect.map(
       ask(["names_for-192.0.2.7", "x y", "{\"hook\":\"names_for\",\"client_ip\":\"192.0.2.7\"}"]),
       (answer) => assert.strictEqual(answer, "Allowed")

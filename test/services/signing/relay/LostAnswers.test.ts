@@ -18,7 +18,7 @@ import {
   storedAt
 } from "../../../support/ScriptedUpstream.ts"
 
-/* Whatever is lost between the service and an upstream, an order here is one order there. */
+/* Whatever message is lost between the service and an upstream, each order here has exactly one order there. */
 
 /**
  * The fate of one request: it is done and its answer is lost or cut off, or it never arrives, which the service cannot
@@ -37,7 +37,7 @@ interface Option {
   readonly slowMillis?: number
 }
 
-/** A clock on which every wait is over at once; nobody waits as long as a request may take. */
+/** A clock on which every wait ends at once, so that the test does not wait for the time limits of requests. */
 const hurried = () => {
   let now = 0
   const nanos = () => BigInt(now) * 1_000_000n
@@ -205,10 +205,10 @@ const newOrders = (asked: ReadonlyArray<string>) => asked.filter((one) => one ==
 /** Requests of an undisturbed attempt: directory, nonce, newOrder and so on to the certificate. */
 const undisturbed = attempted({ lists: true, damage: new Map() })
 
-describe("an order here is one order at the upstream", () => {
+describe("each order has exactly one order at the upstream", () => {
   for (const kind of ["lost", "cut", "swallowed", "unsent"] as const) {
     for (const lists of [true, "array"] as const) {
-      it.effect(`whichever of its requests is ${kind}, where orders are listed${lists === true ? "" : " bare"}`, () =>
+      it.effect(`whichever of its requests is ${kind}, if orders are listed${lists === true ? "" : " as an array"}`, () =>
         Effect.gen(function*() {
           const { asked } = yield* undisturbed
           for (const [turn, request] of asked.entries()) {
@@ -220,7 +220,7 @@ describe("an order here is one order at the upstream", () => {
     }
   }
 
-  it.effect("whichever two in a row are lost or cut, of all that are made again", () =>
+  it.effect("whichever two consecutive requests are lost or cut, among those that are repeated", () =>
     Effect.gen(function*() {
       const { asked } = yield* undisturbed
       for (const turn of asked.keys()) {
@@ -232,7 +232,7 @@ describe("an order here is one order at the upstream", () => {
       }
     }))
 
-  it.effect("found on a later page, past those that were finalized: these are somebody else's", () =>
+  it.effect("found on a later page, after finalized orders, which belong to others", () =>
     Effect.gen(function*() {
       const before = ["valid", "valid", "processing", "invalid", "valid", "valid", "valid"]
       const { asked: requests } = yield* undisturbed
@@ -242,7 +242,7 @@ describe("an order here is one order at the upstream", () => {
       assert.lengthOf(orders, before.length + 1)
     }))
 
-  it.effect("also where it is opened so late that the list has nothing of it at first", () =>
+  it.effect("also if it is opened so late that the list does not contain it at first", () =>
     Effect.gen(function*() {
       const { asked: requests } = yield* undisturbed
       const damage = at(requests.indexOf("POST /order"), "lost")
@@ -251,7 +251,7 @@ describe("an order here is one order at the upstream", () => {
       assert.deepStrictEqual([chain, orders.length], ["the chain of 0", 1])
     }))
 
-  it.effect("where none are listed too, as long as the answer to newOrder came, or the request did not go out", () =>
+  it.effect("also without a list of orders, if the answer to newOrder arrived or the request was not sent", () =>
     Effect.gen(function*() {
       const { asked: requests } = yield* undisturbed
       for (const [turn, request] of requests.entries()) {
@@ -277,8 +277,8 @@ describe("an order here is one order at the upstream", () => {
     }))
 })
 
-describe("an upstream that lists no orders", () => {
-  it.effect("is asked for one more when its answer is lost, and no third time", () =>
+describe("an upstream that does not list orders", () => {
+  it.effect("gets a second newOrder if the answer to the first is lost, and no third one", () =>
     Effect.gen(function*() {
       const { asked: requests } = yield* undisturbed
       const turn = requests.indexOf("POST /order")
@@ -292,7 +292,7 @@ describe("an upstream that lists no orders", () => {
       assert.match(twice.errors.at(-1) ?? "", /^UpstreamUnavailable: .*asked 2 times .*it lists no orders/)
     }))
 
-  it.effect("is what step-ca counts as, and Caddy: an account whose list was read may be of no use after that", () =>
+  it.effect("may be step-ca or Caddy, where a request for the list may make the account unusable, so the list is not requested", () =>
     Effect.gen(function*() {
       const { asked: requests } = yield* undisturbed
       const turn = requests.indexOf("POST /order")
@@ -308,7 +308,7 @@ describe("an upstream that lists no orders", () => {
       }
     }))
 
-  it.effect("that says no, or was not there, may be asked as often as there is time", () =>
+  it.effect("that refused, or was unreachable, may be asked as often as there is time", () =>
     Effect.gen(function*() {
       const { asked: requests } = yield* undisturbed
       const turn = requests.indexOf("POST /order")

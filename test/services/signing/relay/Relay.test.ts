@@ -69,7 +69,7 @@ describe("an order at the upstream", () => {
   }
   const parts = (chain: string) => chain.split(/(?<=-----END CERTIFICATE-----\n)/)
 
-  it.effect("ends with its chain, checked: blanks at its end go", () =>
+  it.effect("ends with its chain, which is checked; blanks at its end are removed", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(madeAt * 1000)
       const chain = yield* chainFor(request)
@@ -82,7 +82,7 @@ describe("an order at the upstream", () => {
       ["no chain at all", "undecodable", () => Effect.succeed("")],
       ["a page", "undecodable", () => Effect.succeed("<html>not today</html>")],
       [
-        "a block that is no certificate",
+        "a block that is not a certificate",
         "undecodable",
         () => Effect.succeed(pem("CERTIFICATE", Buffer.from("no DER")))
       ],
@@ -126,7 +126,7 @@ describe("an order at the upstream", () => {
       }))
   }
 
-  it.effect("whose validity is refused is the client's to mend where it asked for one", () =>
+  it.effect("whose validity is refused fails because of the client if the client asked for one", () =>
     Effect.gen(function*() {
       const problem = {
         type: "urn:ietf:params:acme:error:malformed",
@@ -141,7 +141,7 @@ describe("an order at the upstream", () => {
       }
     }))
 
-  it.effect("whose CSR is refused is the CSR's fault; refused for anything else it has the upstream's word for it", () =>
+  it.effect("whose CSR is refused fails because of the CSR; any other refusal has the upstream's text", () =>
     Effect.gen(function*() {
       const bad = yield* failureOf({ "/finalize": [refusal("badCSR", 400)] })
       assert.deepInclude(bad.failure, { _tag: "CsrRejected", detail: "The upstream authority says: no" })
@@ -156,7 +156,7 @@ describe("an order at the upstream", () => {
       }
     }))
 
-  it.effect("that is malformed is so by a name of it, or by what this service makes of it", () =>
+  it.effect("that is malformed counts as the client's fault only if the answer is about one of its names", () =>
     Effect.gen(function*() {
       const malformed = (more: Json): Said => ({
         status: 400,
@@ -179,7 +179,7 @@ describe("an order at the upstream", () => {
       }
     }))
 
-  it.effect("that is refused for several names says so of each that is the order's, and no more than ten", () =>
+  it.effect("that is refused for several names has a problem for each of its own names, at most ten", () =>
     Effect.gen(function*() {
       const part = (value: string) => ({
         type: "urn:ietf:params:acme:error:caa",
@@ -201,7 +201,7 @@ describe("an order at the upstream", () => {
     }))
 
   for (const status of ["pending", "processing", "ready"]) {
-    it.effect(`that stays ${status} for ever is asked for until its time is over, then given up`, () =>
+    it.effect(`that stays ${status} for ever is polled until its time is over, and is then abandoned`, () =>
       Effect.gen(function*() {
         const { asked, failure } = yield* failureOf({
           "/order/1": [{ json: order(status), headers: { "retry-after": "1000000000" } }]
@@ -215,7 +215,7 @@ describe("an order at the upstream", () => {
       }))
   }
 
-  it.effect("that was begun so long ago that its time is over is not asked for", () =>
+  it.effect("whose time was over before the attempt is not polled", () =>
     Effect.gen(function*() {
       const { asked, failure } = yield* failureOf({}, { spentSeconds: 300 })
       assert.deepInclude(failure, { _tag: "SigningFailed", cause: "poll_timeout" })
@@ -226,7 +226,7 @@ describe("an order at the upstream", () => {
       assert.deepStrictEqual(postsOf(asked), ["/account"])
     }))
 
-  it.effect("that the upstream has finished is fetched, however late; one it has not is given up", () =>
+  it.effect("that the upstream has finished is fetched, however late; an unfinished one is abandoned", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(madeAt * 1000)
       const stored = storedAt(`${ca}/order/1`)
@@ -241,7 +241,7 @@ describe("an order at the upstream", () => {
       }
     }))
 
-  it.effect("at an upstream that has lost the account may be tried again; file and command are named, and what they make is used", () =>
+  it.effect("at an upstream that has lost the account may be tried again; the log names file and command, which help", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(madeAt * 1000)
       const settings = relaySettings()
@@ -269,7 +269,7 @@ describe("an order at the upstream", () => {
       assert.strictEqual(kidOf(), `${ca}/acct/2`)
     }))
 
-  it.effect("at an upstream that is away may be tried again, as long as there is time", () =>
+  it.effect("at an upstream that is unreachable may be tried again, as long as there is time", () =>
     Effect.gen(function*() {
       for (const [spentSeconds, cause] of [[0, "signer_failed"], [299, "poll_timeout"]] as const) {
         const { failure } = yield* failureOf({ "/order": [{ status: 503 }] }, { spentSeconds })
@@ -282,8 +282,8 @@ describe("an order at the upstream", () => {
     }))
 })
 
-describe("an order whose time has passed", () => {
-  it.effect("says how the attempt before ended, where that is known, and else where to look", () =>
+describe("an order after its expiry", () => {
+  it.effect("reports how the previous attempt ended, if that is known, and otherwise where to look", () =>
     Effect.gen(function*() {
       for (
         const [lastFailure, says] of [
@@ -301,7 +301,7 @@ describe("an order whose time has passed", () => {
     }))
 })
 
-describe("an upstream that asks to wait", () => {
+describe("an upstream that asks for a wait", () => {
   const limited = (seconds: number, status = 429, type = "rateLimited"): Said => ({
     ...refusal(type, status),
     headers: { "retry-after": `${seconds}` }
@@ -317,7 +317,7 @@ describe("an upstream that asks to wait", () => {
       ["the certificate", { "/cert": [limited(200)] }]
     ] as const
   ) {
-    it.effect(`at ${what} is asked no sooner, while the order has the time`, () =>
+    it.effect(`at ${what} is not asked earlier, as long as the order has the time`, () =>
       Effect.gen(function*() {
         const { failure } = yield* failureOf(paths)
         const { again } = failure as SigningFailed
@@ -327,7 +327,7 @@ describe("an upstream that asks to wait", () => {
       }))
   }
 
-  it.effect("for longer than the order has ends it at once: by a limit where it is one, and with the time", () =>
+  it.effect("that is longer than the order's time ends the order at once; the error is a limit if it was one, and has the time", () =>
     Effect.gen(function*() {
       const until = new Date((madeAt + 3601) * 1000).toISOString().replace(".000", "")
       for (const said of [limited(3600), limited(3600, 403)]) {
@@ -347,7 +347,7 @@ describe("an upstream that asks to wait", () => {
       assert.notProperty(failure, "problemType")
     }))
 
-  it.effect("without a time is told as a limit all the same", () =>
+  it.effect("without a time counts as a limit too", () =>
     Effect.gen(function*() {
       for (const said of [refusal("rateLimited", 403), { status: 429 }]) {
         const { failure } = yield* failureOf({ "/order": [said] })
@@ -357,7 +357,7 @@ describe("an upstream that asks to wait", () => {
       }
     }))
 
-  it.effect("for as long as no clock goes, or for a year of no calendar, is understood within bounds", () =>
+  it.effect("with an impossible date or a date in the far future is limited", () =>
     Effect.gen(function*() {
       for (const seconds of ["9".repeat(15), "9".repeat(400), "Fri, 31 Dec 9999 23:59:59 GMT", "later", "-1"]) {
         const { failure } = yield* failureOf({ "/order": [{ ...limited(1), headers: { "retry-after": seconds } }] })
@@ -376,7 +376,7 @@ describe("a revocation at the upstream", () => {
       return { ended, sent: JSON.parse(Buffer.from(payload, "base64url").toString()) as object }
     })
 
-  it.effect("has the certificate, and the reason where there is one", () =>
+  it.effect("contains the certificate, and the reason if there is one", () =>
     Effect.gen(function*() {
       const certificate = Buffer.from("leaf").toString("base64url")
       assert.deepStrictEqual((yield* revoke({}, 4)).sent, { certificate, reason: 4 })
@@ -384,13 +384,13 @@ describe("a revocation at the upstream", () => {
       assert.deepStrictEqual([ended._tag, sent], ["Success", { certificate }])
     }))
 
-  it.effect("has no reason where the upstream takes none", () =>
+  it.effect("contains no reason if the upstream accepts none", () =>
     Effect.gen(function*() {
       const { sent } = yield* revoke({}, 4, { revocation_reasons: false })
       assert.deepStrictEqual(sent, { certificate: Buffer.from("leaf").toString("base64url") })
     }))
 
-  it.effect("has happened where it had already", () =>
+  it.effect("counts as done if the certificate was already revoked", () =>
     Effect.gen(function*() {
       assert.strictEqual((yield* revoke(refusal("alreadyRevoked", 400))).ended._tag, "Success")
     }))
@@ -412,7 +412,7 @@ describe("a revocation at the upstream", () => {
       ["500", { status: 500 }, { cause: "signer_failed" }]
     ] as const
   ) {
-    it.effect(`that is refused with ${what} ${expected.cause === "signer_failed" ? "may be tried again" : "is over"}`, () =>
+    it.effect(`that is refused with ${what} ${expected.cause === "signer_failed" ? "may be tried again" : "is final"}`, () =>
       Effect.gen(function*() {
         const { ended } = yield* revoke(said, 4)
         assert.deepInclude(Result.isFailure(ended) ? ended.failure : {}, { _tag: "SigningFailed", ...expected })

@@ -47,9 +47,9 @@ const offered = (...types: ReadonlyArray<string>): ReadonlyArray<UpstreamChallen
 
 const named = ["bypass", "http01", "dns01"] as const
 
-describe("names the upstream holds for authorized already", () => {
+describe("names that the upstream has already authorized", () => {
   for (const name of named) {
-    it.effect(`have nothing put in place and nobody told to look, under ${name}`, () =>
+    it.effect(`cause no publication and no trigger, with ${name}`, () =>
       Effect.gen(function*() {
         for (
           const paths of [
@@ -79,7 +79,7 @@ describe("a strategy", () => {
       ["dns01", "dns-01", ["http-01", "tls-alpn-01"]]
     ] as const
   ) {
-    it.effect(`${name} answers ${type}, wherever it stands, and falls back to nothing`, () =>
+    it.effect(`${name} answers ${type} at any position, and falls back to nothing`, () =>
       Effect.gen(function*() {
         const choose = (...types: ReadonlyArray<string>) =>
           strategies()[name].choose("a.example", false, offered(...types))
@@ -98,7 +98,7 @@ describe("a strategy", () => {
       }))
   }
 
-  it.effect("bypass answers whatever is offered, before all what it could have proved", () =>
+  it.effect("bypass answers any challenge, before those that it could have proved", () =>
     Effect.gen(function*() {
       const choose = (...types: ReadonlyArray<string>) => bypass.choose("a.example", false, offered(...types))
       assert.strictEqual((yield* choose("future-01", "tls-alpn-01", "dns-01", "http-01")).type, "http-01")
@@ -111,7 +111,7 @@ describe("a strategy", () => {
       assert.include(posts, "/chall")
     }))
 
-  it.effect("http01 proves no wildcard, and says what does; dns01 proves it at its base name", () =>
+  it.effect("http01 proves no wildcard, and names the strategy that does; dns01 proves it at its base name", () =>
     Effect.gen(function*() {
       const paths = {
         "/order": [{
@@ -132,14 +132,14 @@ describe("a strategy", () => {
     }))
 })
 
-describe("what is put in place", () => {
+describe("a published proof", () => {
   for (
     const [name, put, remove] of [
       ["http01", /^put (token) token$/, /^remove (token)$/],
       ["dns01", /^add _acme-challenge\.a\.example ([\w-]{43})$/, /^delete _acme-challenge\.a\.example ([\w-]{43})$/]
     ] as const
   ) {
-    it.effect(`is there before the upstream is told to look, and gone when it has looked, under ${name}`, () =>
+    it.effect(`exists before the upstream is triggered, and is removed when the upstream has checked, with ${name}`, () =>
       Effect.gen(function*() {
         const all = strategies()
         const strategy: Strategy = {
@@ -157,7 +157,7 @@ describe("what is put in place", () => {
   }
 
   for (const name of ["http01", "dns01"] as const) {
-    it.effect(`is gone when the attempt is interrupted, under ${name}`, () =>
+    it.effect(`is removed when the attempt is interrupted, with ${name}`, () =>
       Effect.gen(function*() {
         const all = strategies()
         const there = yield* Deferred.make<void>()
@@ -175,7 +175,7 @@ describe("what is put in place", () => {
         assert.match(all.did[1] ?? "", /^(?:remove|delete) /)
       }))
 
-    it.effect(`stays when another attempt has taken the order over, under ${name}`, () =>
+    it.effect(`stays when another attempt has taken the order over, with ${name}`, () =>
       Effect.gen(function*() {
         const all = strategies({}, Effect.succeed(true))
         yield* Effect.scoped(
@@ -191,7 +191,7 @@ describe("the record of dns01", () => {
   const proof = { name: "a.example", isWildcard: false, token: "token", keyAuthorization: "token.print" }
   const value = keyAuthorizationDigest("token.print").toString("base64url")
 
-  it.effect("is made at the alias where there is one, for every name", () =>
+  it.effect("is made at the alias if there is one, for every name", () =>
     Effect.gen(function*() {
       const all = strategies({ alias: "acme.Example" })
       for (const name of ["a.example", "b.test"]) yield* Effect.scoped(all.dns01.prepare({ ...proof, name }))
@@ -201,7 +201,7 @@ describe("the record of dns01", () => {
       )
     }))
 
-  it.effect("of two orders that share a name is each one's own: values come and go one by one", () =>
+  it.effect("of two orders that share a name is separate: values are added and removed one by one", () =>
     Effect.gen(function*() {
       const all = strategies({ alias: "acme.example" })
       const there = yield* Deferred.make<void>()
@@ -238,7 +238,7 @@ describe("the record of dns01", () => {
       }
     }))
 
-  it.effect("is waited for as long as is configured, once it is made", () =>
+  it.effect("is followed by the configured wait", () =>
     Effect.gen(function*() {
       const all = strategies({ delaySeconds: 30 })
       const preparing = yield* Effect.forkChild(
@@ -251,7 +251,7 @@ describe("the record of dns01", () => {
       assert.strictEqual(all.did[1], "made")
     }))
 
-  it.effect("that the server has signed to have refused is not taken away: it was never there", () =>
+  it.effect("that the server refused with a signed answer is not removed, because it was never made", () =>
     Effect.gen(function*() {
       const asked: Array<string> = []
       const update: DnsUpdate["Service"]["update"] = (_, { action }) =>
@@ -264,7 +264,7 @@ describe("the record of dns01", () => {
       assert.deepStrictEqual(asked, ["add"])
     }))
 
-  it.effect("that is refused is an attempt that failed, and is taken away all the same", () =>
+  it.effect("that is refused makes the attempt fail, and is removed nevertheless", () =>
     Effect.gen(function*() {
       const asked: Array<string> = []
       const strategy = dns01(

@@ -22,7 +22,7 @@ const objectOf = (text: unknown): { readonly [member: string]: unknown } =>
 
 describe("the account of a relay", () => {
   for (const hmacKey of ["-_8", "-_8=", "+/8="]) {
-    it.effect(`is made at the first start, with contacts, terms and credential (${hmacKey}), and kept beside its key`, () =>
+    it.effect(`is made at the first start, with contacts, terms and credential (${hmacKey}), and stored beside its key`, () =>
       Effect.gen(function*() {
         const given = relaySettings({
           contact: ["mailto:pki@example.org"],
@@ -57,7 +57,7 @@ describe("the account of a relay", () => {
       }))
   }
 
-  it.effect("that a credential was sent for, and that is refused with whatever type, names the keys and the way to another", () =>
+  it.effect("for which a credential was refused, with any type, causes an error with the keys and how to use another", () =>
     Effect.gen(function*() {
       for (const type of ["unauthorized", "malformed", "externalAccountRequired"]) {
         const given = relaySettings({ eab: { kid: "kid-1", hmac_key: Redacted.make("-_8") } })
@@ -71,7 +71,7 @@ describe("the account of a relay", () => {
       }
     }))
 
-  it.effect("that the page of a proxy refuses has the beginning of the page in the log, and nowhere else", () =>
+  it.effect("that a proxy's page refuses: only the log has the beginning of the page", () =>
     Effect.gen(function*() {
       const style = `<style>${"x".repeat(300)}</style>`
       const page = `<!DOCTYPE html>\n<html>${style}<title>Blocked</title>\n<p>by \u001b[31mpolicy</p>${"y".repeat(500)}`
@@ -91,7 +91,7 @@ describe("the account of a relay", () => {
       }
     }))
 
-  it.effect("that the upstream does not make is no start, names the key and leaves no account behind", () =>
+  it.effect("that the upstream does not make prevents the start, and the error names the key; no account is stored", () =>
     Effect.gen(function*() {
       for (
         const [paths, says] of [
@@ -118,7 +118,7 @@ describe("the account of a relay", () => {
       }
     }))
 
-  it.effect("takes the place of a blank .kid file, and is told of when others may read its key", () =>
+  it.effect("replaces a blank .kid file, and a record says so if others may read its key", () =>
     Effect.gen(function*() {
       const given = relaySettings()
       yield* relayOf({}, given)
@@ -130,7 +130,7 @@ describe("the account of a relay", () => {
       assert.include(eventsOf(records), "upstream_account_key_permissive")
     }))
 
-  it.effect("at an upstream that never answers is given up", () =>
+  it.effect("at an upstream that never answers is abandoned", () =>
     Effect.gen(function*() {
       const sent = yield* Deferred.make<void>()
       const silent = Web.layerScripted(() => Effect.andThen(Deferred.succeed(sent, undefined), Effect.never))
@@ -183,7 +183,7 @@ describe("the account of a relay", () => {
         assert.deepStrictEqual(yield* register, { accountUrl: `${ca}/acct/2`, was: "known" })
       }))
 
-    it.effect("and makes none of its key again is left as it is, the files named that make way for another", () =>
+    it.effect("whose key cannot be registered again is not changed, and the error names the files to move away", () =>
       Effect.gen(function*() {
         const given = relaySettings()
         yield* relayOf({}, given)
@@ -206,7 +206,7 @@ describe("the account of a relay", () => {
       }))
   })
 
-  it.effect("is refused without its key, and with a key of another kind; neither is written over", () =>
+  it.effect("is refused without its key, and with a key of another type; neither file is overwritten", () =>
     Effect.gen(function*() {
       const gone = relaySettings()
       writeFileSync(`${gone.account_key_path}.kid`, `${ca}/acct/1\n`)

@@ -58,7 +58,7 @@ describe("the names of an order", () => {
       assert.strictEqual(begun.length, 10, "before the first of them is valid")
     }))
 
-  it.effect("have what was put in place for them taken away, proved or not", () =>
+  it.effect("are cleaned up after their proofs, successful or not", () =>
     Effect.gen(function*() {
       for (const status of ["valid", "invalid"]) {
         const did: Array<string> = []
@@ -69,7 +69,7 @@ describe("the names of an order", () => {
       }
     }))
 
-  it.effect("that turn out to be refused already are not tried", () =>
+  it.effect("that were already refused are not tried", () =>
     Effect.gen(function*() {
       const { failure, posts } = yield* failureOf({ "/authz": [{ json: authorization("deactivated") }] })
       assert.strictEqual(failure.detail, "a.example: the authorization is deactivated")
@@ -82,7 +82,7 @@ describe("a trigger that is refused", () => {
     "/chall": [{ status: 400, json: { type: "urn:ietf:params:acme:error:malformed", detail: "it is valid already" } }]
   }
 
-  it.effect("ends nothing where the one before it had arrived", () =>
+  it.effect("does not end the order if the previous trigger had arrived", () =>
     Effect.gen(function*() {
       const begun = authorization("pending", { challenges: [{ ...challenge, status: "processing" }] })
       for (const between of [[], [{ json: begun }]]) {
@@ -92,15 +92,15 @@ describe("a trigger that is refused", () => {
       }
     }))
 
-  it.effect("is the upstream's word where the challenge is as it was", () =>
+  it.effect("counts as the upstream's refusal if the challenge is unchanged", () =>
     Effect.gen(function*() {
       const { failure } = yield* failureOf({ ...refused, "/authz": [{ json: authorization("pending") }] })
       assert.deepInclude(failure, { _tag: "UpstreamRefused", detail: "it is valid already" })
     }))
 })
 
-describe("after an attempt that was killed", () => {
-  it.effect("what it put in place is cleared, wherever the order is by now", () =>
+describe("after a killed attempt", () => {
+  it.effect("its published proofs are removed, whatever the state of the order is by now", () =>
     Effect.gen(function*() {
       const settled: ReadonlyArray<{ readonly [path: string]: ReadonlyArray<Said> }> = [
         { "/authz": [{ json: authorization("valid") }] },
@@ -123,7 +123,7 @@ describe("after an attempt that was killed", () => {
       assert.notInclude(posts, "/order")
     }))
 
-  it.effect("an authorization of another name clears nothing", () =>
+  it.effect("an authorization of another name removes nothing", () =>
     Effect.gen(function*() {
       const did: Array<string> = []
       const other = authorization("valid", { identifier: { type: "dns", value: "b.example" } })
@@ -135,7 +135,7 @@ describe("after an attempt that was killed", () => {
       assert.deepStrictEqual(did, [])
     }))
 
-  it.effect("an upstream that answers nothing about names does not hold up the order", () =>
+  it.effect("an upstream that does not answer about names does not delay the order", () =>
     Effect.gen(function*() {
       const paths = { "/authz": [{ status: 404, json: { detail: "gone" } }], "/order/1": [{ json: valid }] }
       const { ended } = yield* play(paths, { stored, wasBegun: true, strategy: watched([]) })
@@ -143,8 +143,8 @@ describe("after an attempt that was killed", () => {
     }))
 })
 
-describe("an order the upstream gives to two", () => {
-  it.effect("is one order's alone: the other is tried again", () =>
+describe("an upstream order that belongs to two orders", () => {
+  it.effect("is used by only one of them, and the other is tried again", () =>
     Effect.gen(function*() {
       const { failure, kept, posts } = yield* failureOf({}, { claimed: [`${ca}/order/1`] })
       assert.deepInclude(failure, {

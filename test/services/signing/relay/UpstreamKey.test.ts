@@ -49,7 +49,7 @@ const registered = Effect.gen(function*() {
 const thumbprintOf = (pem = "") => Effect.map(Effect.orDie(readRequestKey(pem)), ({ thumbprint }) => thumbprint)
 
 describe("the roll-over of the key of a relay's account", () => {
-  it.effect("is asked for with both keys, and its key takes the place of the old one when the upstream knows it", () =>
+  it.effect("is signed with both keys, and the new key replaces the old one when the upstream has it", () =>
     Effect.gen(function*() {
       const { key, keyPath, next, roll } = yield* registered
       const before = key()
@@ -75,7 +75,7 @@ describe("the roll-over of the key of a relay's account", () => {
     }))
 
   for (const [what, arrived] of [["arrived", true], ["did not arrive", false]] as const) {
-    it.effect(`whose answer was lost leaves both keys, and a start goes by the one in force: it ${what}`, () =>
+    it.effect(`whose answer was lost keeps both keys, and a start uses the one in force: it ${what}`, () =>
       Effect.gen(function*() {
         const { find, key, next, roll, settings } = yield* registered
         const [lost, before] = [yield* roll({ "/change": [{ lost: true }] }), key()]
@@ -102,7 +102,7 @@ describe("the roll-over of the key of a relay's account", () => {
       }))
   }
 
-  it.effect("that is refused leaves the old key alone, and one that cannot be is not begun", () =>
+  it.effect("that is refused does not change the old key, and an impossible one is not begun", () =>
     Effect.gen(function*() {
       const { key, next, roll } = yield* registered
       const before = key()
@@ -115,7 +115,7 @@ describe("the roll-over of the key of a relay's account", () => {
       }
     }))
 
-  it.effect("by another process is noticed when a request is refused, and the request is made with the new key", () =>
+  it.effect("by another process is noticed when a request is refused, and the request is repeated with the new key", () =>
     Effect.gen(function*() {
       const { keyPath, settings } = yield* registered
       const { asked, made, world } = yield* relayOf({ "/revoke": [refusal("malformed"), {}] }, settings)

@@ -22,15 +22,15 @@ import {
   storedAt
 } from "../../../support/ScriptedUpstream.ts"
 
-/* An upstream that lies, delays or fails (docs/attacks.md, "Relay"). */
+/* An upstream that sends false data, delays or fails (docs/attacks.md, "Relay"). */
 
 const urn = "urn:ietf:params:acme:error:"
 
 /** The input of an attempt whose predecessor got no answer to its request for an order. */
 const asked = { wasBegun: true, stored: storedAt(undefined, 1, 0) }
 
-describe("an order at an honest upstream", () => {
-  it.effect("goes from newOrder to its certificate, what outlives the attempt kept on the way", () =>
+describe("an order at a correct upstream", () => {
+  it.effect("leads from newOrder to its certificate, and stores on the way what later attempts need", () =>
     Effect.gen(function*() {
       const { ended, kept, posts } = yield* play({})
       assert.deepInclude(ended, { _tag: "Success", success: "the chain" })
@@ -48,7 +48,7 @@ describe("an order at an honest upstream", () => {
       ])
     }))
 
-  it.effect("signs every request for its URL, with the account's URL and a nonce of its own", () =>
+  it.effect("signs every request for its URL, with the account's URL and a new nonce", () =>
     Effect.gen(function*() {
       const { asked } = yield* play({})
       const key = yield* Effect.promise(() => importJWK(createPublicKey(privateKey).export({ format: "jwk" }), "ES256"))
@@ -62,7 +62,7 @@ describe("an order at an honest upstream", () => {
       assert.strictEqual(nonces.size, 9)
     }))
 
-  it.effect("is asked for with the dates that the client asked for, and with no others", () =>
+  it.effect("has the dates that the client asked for, and no others", () =>
     Effect.gen(function*() {
       const both = { notBefore: 1_800_000_000, notAfter: 1_800_086_400 }
       for (
@@ -85,7 +85,7 @@ describe("an order at an honest upstream", () => {
   const renewing = { "/directory": [{ json: { ...directory, renewalInfo: `${ca}/renewal` } }] }
   const names = { identifiers: [{ type: "dns", value: "a.example" }] }
 
-  it.effect("says what it replaces to the upstream that issued it, if that has renewal information", () =>
+  it.effect("names the certificate that it replaces if this upstream issued it and has renewal information", () =>
     Effect.gen(function*() {
       for (
         const [paths, of, replaces] of [
@@ -101,7 +101,7 @@ describe("an order at an honest upstream", () => {
       }
     }))
 
-  it.effect("that is refused with what it replaces is asked for once more without, and that is told", () =>
+  it.effect("that is refused because of the replaced certificate is sent once more without it, and the log says so", () =>
     Effect.gen(function*() {
       const no = { status: 409, json: { type: `${urn}alreadyReplaced`, detail: "replaced already" } }
       const { asked, ended, kept, posts } = yield* play(
@@ -124,7 +124,7 @@ describe("an order at an honest upstream", () => {
       assert.deepStrictEqual(both.kept, ["asked 1", "asked 0"], "nothing was opened, with or without")
     }))
 
-  it.effect("is another one where those in the list show other dates, and the one that shows no others", () =>
+  it.effect("is a new one if those in the list have other dates, and the existing one if it has no others", () =>
     Effect.gen(function*() {
       const validity = { notBefore: undefined, notAfter: 1_800_086_400 }
       for (
@@ -143,7 +143,7 @@ describe("an order at an honest upstream", () => {
       }
     }))
 
-  it.effect("is continued where it is known, without another newOrder", () =>
+  it.effect("continues if its URL is known, without another newOrder", () =>
     Effect.gen(function*() {
       const stored = storedAt(`${ca}/order/1`)
       const { ended, posts } = yield* play({ "/order/1": [{ json: order("valid", { certificate: `${ca}/cert` }) }] }, {
@@ -153,7 +153,7 @@ describe("an order at an honest upstream", () => {
       assert.deepStrictEqual(posts, ["/order/1", "/cert"])
     }))
 
-  it.effect("that an attempt opened and did not live to write down is found in the account's list", () =>
+  it.effect("that a killed attempt opened but did not store is found in the account's list", () =>
     Effect.gen(function*() {
       const paths = {
         "/acct/1": [{ json: { orders: `${ca}/orders` } }],
@@ -168,7 +168,7 @@ describe("an order at an honest upstream", () => {
       assert.strictEqual(kept[0], `opened ${ca}/order/1 ${ca}/finalize`)
     }))
 
-  it.effect("is looked for on every page of the list, and the list is not followed for ever", () =>
+  it.effect("is looked for on every page of the list, up to a limit", () =>
     Effect.gen(function*() {
       const link = (page: number) => ({ link: `<${ca}/index>;rel="index", <${ca}/orders?p=${page}>; rel="next"` })
       const acct = [{ json: { orders: `${ca}/orders` } }]
@@ -189,7 +189,7 @@ describe("an order at an honest upstream", () => {
       assert.strictEqual(endless.ended._tag, "Success", "another is opened")
     }))
 
-  it.effect("is not looked for where none can have been opened", () =>
+  it.effect("is not looked for if none can have been opened", () =>
     Effect.gen(function*() {
       const { ended, posts } = yield* play({}, { wasBegun: true })
       assert.strictEqual(ended._tag, "Success")
@@ -202,14 +202,14 @@ describe("an order at an honest upstream", () => {
     ["an account without a list", { "/acct/1": [{ json: {} }] }],
     ["an account that is null", { "/acct/1": [{ text: "null" }] }],
     ["a list at no URL", { "/acct/1": [{ json: { orders: "" } }] }],
-    ["a list that it has not built", { "/acct/1": acct, "/orders": [{ status: 501 }] }],
+    ["a list that is not implemented", { "/acct/1": acct, "/orders": [{ status: 501 }] }],
     ["a list that is null", { "/acct/1": acct, "/orders": [{ text: "null" }] }],
     ["a list that is an object of nothing", { "/acct/1": acct, "/orders": [{ json: {} }] }],
     ["a list without URLs", { "/acct/1": acct, "/orders": [{ text: "[7, null]" }] }],
-    ["a list of more than is read", { "/acct/1": acct, "/orders": [{ truncated: true }] }]
+    ["a list that is too long to read", { "/acct/1": acct, "/orders": [{ truncated: true }] }]
   ]
   for (const [what, paths] of unlisted) {
-    it.effect(`is another one, at once, where the upstream has ${what}`, () =>
+    it.effect(`is replaced at once by a new one if the upstream has ${what}`, () =>
       Effect.gen(function*() {
         const { ended, kept, posts } = yield* play(paths, asked)
         assert.strictEqual(ended._tag, "Success")
@@ -224,13 +224,13 @@ describe("an order at an honest upstream", () => {
     ["the account is a page", "/acct/1", { text: "<html>" }, acct[0] ?? {}],
     ["the account is a failure", "/acct/1", { status: 500 }, acct[0] ?? {}],
     ["the list is a failure", "/orders", { status: 503 }, list[0] ?? {}],
-    ["the list is a failure of more than is read", "/orders", { status: 403, truncated: true }, list[0] ?? {}],
+    ["the list is a failure that is too long to read", "/orders", { status: 403, truncated: true }, list[0] ?? {}],
     ["the list is lost", "/orders", { lost: true }, list[0] ?? {}],
     ["the list is cut off", "/orders", { text: "{\"orders\":[" }, list[0] ?? {}],
     ["an order in the list is cut off", "/order/7", { text: "{" }, { json: order("invalid") }]
   ]
   for (const [what, path, said, whole] of unreadable) {
-    it.effect(`is not another one while ${what}, unless it stays so`, () =>
+    it.effect(`is not replaced by a new one while ${what}, unless that continues`, () =>
       Effect.gen(function*() {
         const paths = { "/acct/1": acct, "/orders": list, "/order/7": [{ json: order("invalid") }] }
         const passed = yield* play({ ...paths, [path]: [said, said, whole] }, asked)
@@ -243,7 +243,7 @@ describe("an order at an honest upstream", () => {
       }))
   }
 
-  it.effect("is found in a bare array, as some upstreams list orders", () =>
+  it.effect("is found in an array without an object, as some upstreams list orders", () =>
     Effect.gen(function*() {
       const { ended, posts } = yield* play({
         "/acct/1": acct,
@@ -253,7 +253,7 @@ describe("an order at an honest upstream", () => {
       assert.notInclude(posts, "/order")
     }))
 
-  it.effect("is not looked for among ten thousand to the end, nor where they lie on other hosts", () =>
+  it.effect("is not looked for beyond a limit among ten thousand, nor at other hosts", () =>
     Effect.gen(function*() {
       const urls = (base: string, count: number) => Array.from({ length: count }, (_, at) => `${base}/order/${at}`)
       const many = yield* play({
@@ -270,7 +270,7 @@ describe("an order at an honest upstream", () => {
       assert.isTrue(elsewhere.asked.every(({ url }) => url.href.startsWith(ca)))
     }))
 
-  it.effect("that turns out to be finalized already is gone on with, as long as it goes on", () =>
+  it.effect("that was already finalized continues, as long as the upstream makes progress", () =>
     Effect.gen(function*() {
       const refused = { status: 403, json: { type: "urn:ietf:params:acme:error:orderNotReady", detail: "no" } }
       const { ended, posts } = yield* play({ "/finalize": [refused] })
@@ -278,7 +278,7 @@ describe("an order at an honest upstream", () => {
       assert.strictEqual(posts.filter((path) => path === "/finalize").length, 1)
     }))
 
-  it.effect("that is ready, and was not to be finalized yet, is finalized again", () =>
+  it.effect("that is ready after a refused finalize is finalized again", () =>
     Effect.gen(function*() {
       const refused = { status: 403, json: { type: `${urn}orderNotReady`, detail: "no" } }
       const { ended, posts } = yield* play({
@@ -293,7 +293,7 @@ describe("an order at an honest upstream", () => {
       assert.deepStrictEqual(posts.slice(4), ["/order/1", "/finalize", "/order/1", "/finalize", "/order/1", "/cert"])
     }))
 
-  it.effect("that is ready for ever, and not to be finalized, is given up when its time is over", () =>
+  it.effect("that stays ready and cannot be finalized is abandoned when its time is over", () =>
     Effect.gen(function*() {
       const refused = { status: 403, json: { type: `${urn}orderNotReady`, detail: "no" } }
       const { failure, posts } = yield* failureOf({ "/finalize": [refused], "/order/1": [{ json: order("ready") }] })
@@ -305,7 +305,7 @@ describe("an order at an honest upstream", () => {
       assert.isAtMost(posts.filter((path) => path === "/finalize").length, 151)
     }))
 
-  it.effect("that finalize shows as done is not read once more", () =>
+  it.effect("that the answer to finalize shows as finished is not read again", () =>
     Effect.gen(function*() {
       const done = order("valid", { certificate: `${ca}/cert` })
       const { ended, posts } = yield* play({ "/finalize": [{ json: done }] })
@@ -317,7 +317,7 @@ describe("an order at an honest upstream", () => {
       assert.deepInclude(failure, { _tag: "UpstreamRefused", type: "caa" })
     }))
 
-  it.effect("whose state finalize does not show in full is read", () =>
+  it.effect("is read again if the answer to finalize does not contain its whole state", () =>
     Effect.gen(function*() {
       for (const said of [{ text: "{" }, { json: order("valid") }, { json: {} }, { json: order("ready") }]) {
         const { ended, posts } = yield* play({ "/finalize": [said] }, { deadline: 9_000_000 })
@@ -326,7 +326,7 @@ describe("an order at an honest upstream", () => {
       }
     }))
 
-  it.effect("is gone about by the directory as it was within the hour", () =>
+  it.effect("uses the directory that was read within the last hour", () =>
     Effect.gen(function*() {
       let read = 0
       const web = Web.layerScripted(() => {
@@ -349,14 +349,14 @@ describe("an order at an honest upstream", () => {
     }))
 
   for (const revokeCert of [undefined, null]) {
-    it.effect(`issues where its directory has no revokeCert: ${revokeCert}`, () =>
+    it.effect(`is issued if the directory has no revokeCert: ${revokeCert}`, () =>
       Effect.gen(function*() {
         const { ended } = yield* play({ "/directory": [{ json: { ...directory, revokeCert } }] })
         assert.deepInclude(ended, { _tag: "Success", success: "the chain" })
       }))
   }
 
-  it.effect("has the faults of its directory told apart", () =>
+  it.effect("fails with a different error for each fault of the directory", () =>
     Effect.gen(function*() {
       for (
         const [newOrder, detail] of [
@@ -371,7 +371,7 @@ describe("an order at an honest upstream", () => {
       }
     }))
 
-  it.effect("goes on past nonces that are refused", () =>
+  it.effect("continues after refused nonces", () =>
     Effect.gen(function*() {
       const bad = { status: 400, json: { type: "urn:ietf:params:acme:error:badNonce" } }
       const { ended, records } = yield* play({ "/order": [bad, bad, ...honest["/order"] ?? []] })
@@ -380,7 +380,7 @@ describe("an order at an honest upstream", () => {
     }))
 })
 
-describe("an upstream that lies", () => {
+describe("an upstream that sends false data", () => {
   for (
     const url of [
       "http://ca.example/x",
@@ -402,7 +402,7 @@ describe("an upstream that lies", () => {
       "javascript:alert(1)"
     ]
   ) {
-    it.effect(`is not followed to ${url}, wherever it names it`, () =>
+    it.effect(`is not followed to ${url}, in whatever member it is`, () =>
       Effect.gen(function*() {
         const paths: ReadonlyArray<{ readonly [path: string]: ReadonlyArray<Said> }> = [
           { "/directory": [{ json: { ...directory, newOrder: url } }] },
@@ -433,7 +433,7 @@ describe("an upstream that lies", () => {
       }))
   }
 
-  it.effect("about the names is refused: of the order, or of what is to be proved", () =>
+  it.effect("about the names is refused: in the order, or in the authorizations", () =>
     Effect.gen(function*() {
       const other = { identifiers: [{ type: "dns", value: "b.example" }] }
       const wrong = yield* failureOf({
@@ -446,14 +446,14 @@ describe("an upstream that lies", () => {
       assert.notInclude(posts, "/chall")
     }))
 
-  it.effect("with challenges nobody knows and none that has a token is still told to look, under bypass", () =>
+  it.effect("with unknown challenges and without a token is still triggered, with bypass", () =>
     Effect.gen(function*() {
       const challenges = [{ type: "future-01", url: `${ca}/chall`, status: "pending" }]
       const paths = { "/authz": [{ json: authorization("pending", { challenges }) }, { json: authorization("valid") }] }
       assert.strictEqual((yield* play(paths)).ended._tag, "Success")
     }))
 
-  it.effect("redirects on POST, answers without a nonce, and bodies that are no JSON are failures to be tried again", () =>
+  it.effect("a redirect for a POST, an answer without a nonce, and a body that is not JSON are failures that are tried again", () =>
     Effect.gen(function*() {
       for (
         const [paths, says] of [
@@ -494,18 +494,22 @@ describe("an upstream that lies", () => {
     const [what, said, asks] of [
       ["a limit with another status", { status: 403, json: { type: `${urn}rateLimited` } }, 0],
       ["a failure of its own", { status: 500, json: { type: `${urn}serverInternal` } }, 0],
-      ["a nonce it never takes", { status: 400, json: { type: `${urn}badNonce` } }, 0],
+      ["a nonce that it never accepts", { status: 400, json: { type: `${urn}badNonce` } }, 0],
       ["a problem without a type", { status: 500, json: { title: "no" }, headers: { "content-type": problem } }, 0],
       ["a refusal without a type", { status: 403, json: { title: "no" }, headers: { "content-type": problem } }, 0],
       ["a problem of a megabyte", { status: 403, json: { type: tooLong, detail: tooLong } }, 1],
-      ["a problem longer than is read", { status: 403, truncated: true, headers: { "content-type": problem } }, 1],
+      ["a problem that is too long to read", { status: 403, truncated: true, headers: { "content-type": problem } }, 1],
       ["a page", { status: 500, text: "<h1>oops</h1>", headers: { "content-type": "text/html" } }, 1],
-      ["a page that says it is a problem", { status: 500, text: "<h1>", headers: { "content-type": problem } }, 1],
-      ["JSON of something in between", { status: 403, json: { message: "blocked" } }, 1],
+      [
+        "a page with the media type of a problem",
+        { status: 500, text: "<h1>", headers: { "content-type": problem } },
+        1
+      ],
+      ["JSON of a proxy between", { status: 403, json: { message: "blocked" } }, 1],
       ["nothing", { status: 500 }, 1]
     ] as const
   ) {
-    it.effect(`with ${what} ${asks === 0 ? "has answered" : "may have opened the order"}`, () =>
+    it.effect(`with ${what} ${asks === 0 ? "has not opened the order" : "may have opened the order"}`, () =>
       Effect.gen(function*() {
         const { failure, kept } = yield* failureOf({ "/order": [said] })
         assert.deepStrictEqual(kept, asks === 0 ? ["asked 1", "asked 0"] : ["asked 1"])
@@ -514,7 +518,7 @@ describe("an upstream that lies", () => {
       }))
   }
 
-  it.effect("that asks to wait when it is asked for a nonce or its directory is understood", () =>
+  it.effect("is polled later if it asks for that in its answer to a request for a nonce or its directory", () =>
     Effect.gen(function*() {
       const wait = { "retry-after": "200", "replay-nonce": "" }
       const plain = { json: directory, headers: { "replay-nonce": "" } }
@@ -529,7 +533,7 @@ describe("an upstream that lies", () => {
       }
     }))
 
-  it.effect("that refuses every nonce is asked eight times", () =>
+  it.effect("that refuses every nonce gets eight requests", () =>
     Effect.gen(function*() {
       const { failure, posts } = yield* failureOf({
         "/order": [{ status: 400, json: { type: "urn:ietf:params:acme:error:badNonce", detail: "no" } }]
@@ -544,7 +548,7 @@ describe("an upstream that lies", () => {
       "Fri, 01 Jan 1971 00:00:00 GMT"
     ], ["nothing", "soon"]]
   ) {
-    it.effect(`and says ${what} for Retry-After is asked within bounds, and given up when its time is over`, () =>
+    it.effect(`with ${what} as Retry-After is polled within limits, and abandoned when its time is over`, () =>
       Effect.gen(function*() {
         const headers = { "retry-after": retryAfter ?? "" }
         const { failure, posts } = yield* failureOf({ "/order/1": [{ json: order("processing"), headers }] })
@@ -559,7 +563,7 @@ describe("an upstream that lies", () => {
 })
 
 describe("a refusal", () => {
-  it.effect("carries the upstream's words, without what a terminal would act on, and names", () =>
+  it.effect("contains the upstream's text, without characters that control a terminal, and names", () =>
     Effect.gen(function*() {
       const { failure } = yield* failureOf({
         "/order": [{
@@ -579,7 +583,7 @@ describe("a refusal", () => {
       })
     }))
 
-  it.effect("of a challenge or of the order is told by its own error", () =>
+  it.effect("of a challenge or of the order is reported with its own error", () =>
     Effect.gen(function*() {
       const error = { type: "urn:ietf:params:acme:error:connection", detail: "no route" }
       const failed = authorization("invalid", { challenges: [{ ...challenge, status: "invalid", error }] })

@@ -25,7 +25,7 @@ const times = { start: 1_800_000_000, end: 1_800_086_400 }
 const nothing = { window: undefined, retryAfter: undefined }
 
 describe("an upstream's renewal information", () => {
-  it.effect("is read without a signature: the window, the reason and when to ask again", () =>
+  it.effect("is read without a signature: the window, the explanation and when to ask again", () =>
     Effect.gen(function*() {
       const json = { suggestedWindow, explanationURL: "https://ca.example/why" }
       const { gets, got } = yield* answered({ json, headers: { "retry-after": "21600" } })
@@ -47,7 +47,7 @@ describe("an upstream's renewal information", () => {
       }]
     ] as const
   ) {
-    it.effect(`with ${what} is none`, () =>
+    it.effect(`with ${what} counts as none`, () =>
       Effect.gen(function*() {
         const { failures, got } = yield* answered(said)
         assert.deepStrictEqual(got, Result.succeed(nothing))
@@ -55,7 +55,7 @@ describe("an upstream's renewal information", () => {
       }))
   }
 
-  it.effect("has no reason at a URL that nobody opens", () =>
+  it.effect("has no explanation at a URL that browsers do not open", () =>
     Effect.gen(function*() {
       for (const explanationURL of ["javascript:alert(1)", `https://ca.example/${"x".repeat(2000)}`, 7]) {
         const { got } = yield* answered({ json: { suggestedWindow, explanationURL } })
@@ -66,7 +66,7 @@ describe("an upstream's renewal information", () => {
       }
     }))
 
-  it.effect("is not asked for where the directory has none, or another upstream issued the certificate", () =>
+  it.effect("is not requested if the directory does not offer it, or another upstream issued the certificate", () =>
     Effect.gen(function*() {
       const json = { suggestedWindow }
       for (
@@ -80,7 +80,7 @@ describe("an upstream's renewal information", () => {
       }
     }))
 
-  it.effect("that fails is asked for again, no sooner than the upstream says", () =>
+  it.effect("that fails is requested again, no earlier than the upstream says", () =>
     Effect.gen(function*() {
       const { failures, got } = yield* answered({ status: 503, headers: { "retry-after": "7200" } })
       assert.deepInclude(Result.isFailure(got) ? got.failure : {}, {

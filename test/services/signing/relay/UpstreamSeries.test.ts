@@ -8,7 +8,7 @@ import { refusal } from "../../../support/ScriptedRelay.ts"
 import type { Said } from "../../../support/ScriptedUpstream.ts"
 import { play } from "../../../support/ScriptedUpstream.ts"
 
-/* What the series say about the requests of a relay (docs/metrics.md). */
+/* What the metrics say about the requests of a relay (docs/metrics.md). */
 
 const countsOf = (paths: { readonly [path: string]: ReadonlyArray<Said> }) =>
   Effect.gen(function*() {
@@ -21,7 +21,7 @@ const countsOf = (paths: { readonly [path: string]: ReadonlyArray<Said> }) =>
   }).pipe(Effect.provide(Registry.layer("worker", series)))
 
 describe("the requests of a relay", () => {
-  it.effect("are counted by what they ask for", () =>
+  it.effect("are counted by their purpose", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* countsOf({}), {
         "directory ok": 1,

@@ -17,7 +17,7 @@ const bar = (index: number, counts: object = {}) => ({
 const many = Array.from({ length: 30 }, (_, index) => bar(index, { issued: 1000 + index, refused: index % 3 }))
 
 describe("the ticks of an axis", () => {
-  it("are round, whole, few, and reach the largest count", () => {
+  it("are round whole numbers, are few, and reach the largest count", () => {
     assert.deepStrictEqual(countTicks(0, 4), [0, 1])
     assert.deepStrictEqual(countTicks(1, 4), [0, 1])
     assert.deepStrictEqual(countTicks(3, 4), [0, 1, 2, 3])
@@ -31,7 +31,7 @@ describe("the ticks of an axis", () => {
     }
   })
 
-  it("name hours, and days where one begins", () => {
+  it("name hours, and days at their first hour", () => {
     assert.strictEqual(startLabel(begin), "1 Nov")
     assert.strictEqual(startLabel(begin + 3600), "01:00")
     assert.strictEqual(bucketLabel(begin, 3600), "1 Nov, 00:00–01:00")
@@ -39,7 +39,7 @@ describe("the ticks of an axis", () => {
     assert.strictEqual(bucketLabel(begin, day), "1 Nov")
   })
 
-  it("have labels that do not meet", () => {
+  it("have labels that do not overlap", () => {
     for (const seconds of [3600, 6 * 3600, day]) {
       for (const band of [9, 11, 28, 35]) assert.isAtLeast(labelEvery(seconds, band, 46) * band, 46)
     }
@@ -47,7 +47,7 @@ describe("the ticks of an axis", () => {
 })
 
 describe("a chart of a trend", () => {
-  it("has no script, style, event or colour of its own, in either size", () => {
+  it("contains no script, style, event handler or colour, in both sizes", () => {
     const { svg } = trendChart(many, day)
     const all = `${barPatterns}${svg}${swatch("refused")}`
     assert.notMatch(all, /<script|<style|\sstyle=|\son\w+=|#[0-9a-f]{3,6}\b(?!-)|rgb\(|href/i)
@@ -56,7 +56,7 @@ describe("a chart of a trend", () => {
     assert.isBelow(svg.length, 16_000)
   })
 
-  it("has a title for each bucket, with its counts and where it is not over", () => {
+  it("has a title for each bucket, with its counts and a remark if it is not over", () => {
     const { svg } = trendChart([bar(0, { issued: 12_345, refused: 1 }), bar(1, { revoked: 2 })], day)
     const titles = [...svg.matchAll(/<title>([^<]*)<\/title>/g)].map(([, title]) => title)
     assert.deepStrictEqual(titles, [
@@ -67,13 +67,13 @@ describe("a chart of a trend", () => {
     assert.include(trendChart(many, 21_600).svg, "per 6 hours, UTC")
   })
 
-  it("shows a single refusal beside a thousand certificates", () => {
+  it("shows one refusal beside a thousand certificates", () => {
     const { svg } = trendChart([bar(0, { issued: 100_000, refused: 1 })], day)
     const [, height = ""] = /url\(#bar-refused\)" d="M[\d.]+ [\d.]+v-([\d.]+)/.exec(svg) ?? []
     assert.isAtLeast(Number(height), 2)
   })
 
-  it("marks what is not kept, and never draws it as zero", () => {
+  it("marks periods without data, and never draws them as zero", () => {
     const { rows, svg, totals } = trendChart([bar(0, { issued: 9, isKept: false }), bar(1, { issued: 2 })], day)
     assert.include(svg, "not kept</text>")
     assert.include(svg, "<title>1 Nov UTC: not kept</title>")
@@ -82,7 +82,7 @@ describe("a chart of a trend", () => {
     assert.notInclude(trendChart([bar(0)], day).svg, "not kept")
   })
 
-  it("is drawn of nothing, too", () => {
+  it("can be drawn without data", () => {
     for (const bars of [[], [bar(0)]]) assert.notMatch(trendChart(bars, day).svg, /NaN|Infinity|undefined/)
   })
 })
