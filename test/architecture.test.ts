@@ -292,6 +292,7 @@ describe("src", () => {
       "services/nonce/Nonces.ts FiberSet.runtime",
       // look-ups that several callers share, so that the end of one caller does not end them
       "engine/net/ReverseNames.ts Effect.forkIn",
+      "services/signing/PublishedCrls.ts Effect.forkIn",
       "services/signing/ReadHooks.ts Effect.forkIn",
       // a sample; nobody waits any longer for one that takes too long
       "operations/operator/BriefReading.ts Effect.forkDetach"
