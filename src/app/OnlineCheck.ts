@@ -54,7 +54,7 @@ type World = Host | DnsUpdate | Entropy | JsonGet | Mail | Resolver | Web
 interface Trial {
   readonly key: string
   readonly what: string
-  /** Makes the try. If it succeeds, returns the text for the operator. */
+  /** Runs the trial. If the trial succeeds, returns the text to show to the operator. */
   readonly run: Effect.Effect<string, Unmade, World>
 }
 

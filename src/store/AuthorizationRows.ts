@@ -240,7 +240,7 @@ export const countInFlight = (accountId: AccountId) =>
 /** Moves a challenge from `processing` to `valid`. Returns `undefined` if this verdict came too late. */
 export const accept = (id: ChallengeId, now: number) => first(acceptChallenge, { id, now })
 
-/** Moves a challenge from `pending` to `valid`, if it could be claimed now. Returns `undefined` if it could not. */
+/** Moves a challenge from `pending` to `valid` without a claim, if a claim would be possible now. Returns `undefined` otherwise. */
 export const bypass = (id: ChallengeId, alive: Alive) => first(bypassChallenge, { id, ...alive })
 
 /** Moves a challenge from `processing` to `invalid`, with the error for the client and the cause for operators. */

@@ -130,7 +130,7 @@ describe.each(databases)("the metrics listener on $name", ({ freshUrl }) => {
     assert.deepStrictEqual(steady(two), steady(one))
   })
 
-  it("reports connections, the queue, certificates and lists", async () => {
+  it("reports database connections, the job queue, certificates that expire soon, and revocation lists", async () => {
     const isWhole = (samples: ReadonlyMap<string, number>) =>
       ["jobs{", "job_oldest", "certificates_expiring{", "crl_next"].every((series) =>
         [...samples.keys()].some((name) => name.startsWith(`acme_svc_${series}`))

@@ -26,7 +26,10 @@ const isRunOf = (program: string) => (command: string): boolean =>
 /** Runs of the fault suite at full length, with any options. They run at the smallest size of one fault. */
 export const isFaultRun = isRunOf("faults")
 
-/** Simulations of any number of seeds. They run with a few seeds, and with the first of the planted bugs. */
+/**
+ * Commands in the documents that run the simulation, with any number of seeds. The test runs them with only a few seeds,
+ * and with only the first planted bug.
+ */
 export const isSimulation = isRunOf("simulate")
 
 /** Benchmarks, with any options. They run with a few issuances instead of for a few minutes, and without the floor. */

@@ -84,7 +84,7 @@ const make = (options: PostgresOptions, { connector, listener, pool, standby }: 
           : Effect.void)
     const transact: Driver["transact"] = (body) =>
       lent((client) => {
-        // A proxy that pools transactions may not support statements that are sent ahead.
+        // A proxy that pools transactions may not support pipelining: a statement is sent before the last one is answered.
         const connection = keepsSession ? pipelineOf(client) : connectionOf(client)
         return Effect.flatMap(Effect.andThen(begin(connection), body(connection)), (exit) =>
           Effect.as(

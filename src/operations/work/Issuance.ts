@@ -72,8 +72,8 @@ export const issue = Effect.fnUntraced(function*(payload: Payload, job: Job) {
       }
     }
   }
-  // The order ended in the meantime, so the new certificate is not used.
   const now = yield* currentMillis
+  // If the order has ended in the meantime, the new certificate is not used.
   const inVain = orphans.inVain(payload, signed.success)
   if (job.deadline !== undefined && now >= job.deadline * 1000) {
     yield* transaction(inVain)

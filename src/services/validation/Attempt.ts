@@ -65,8 +65,8 @@ export class ChallengeRefused extends Data.TaggedError("ChallengeRefused")<{
 export class ChallengePostponed extends Data.TaggedError("ChallengePostponed")<{
   readonly detail: string
   /**
-   * Whether the postponed check counts as an attempt. A host that is always late is overloaded, and then the attempts
-   * must not continue until the order expires.
+   * Whether the postponed check counts as an attempt. If this host is always late, it is overloaded. Its postponed checks
+   * are counted, so that the attempts end before the order expires.
    */
   readonly isCounted?: boolean
 }> {}

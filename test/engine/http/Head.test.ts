@@ -12,7 +12,7 @@ const { test } = useTests({})
 /* Tests how answers are handed to a real socket. */
 
 describe("a streamed body", () => {
-  test("continues even if its chunk was taken before anybody waited for that", () =>
+  test("continues even if the socket takes a chunk before the writer begins to wait for that", () =>
     Effect.gen(function*() {
       const fork = Effect.runForkWith(yield* Effect.context<never>())
       const chunk = Buffer.alloc(1024 * 1024, "x")

@@ -133,7 +133,8 @@ describe("a request", () => {
 
   test("that waits behind another is over when its connection is reset", () => endsWith("", true))
 
-  test("that waits behind another is over when its connection ends in CONNECT", () => endsWith(connectTo, false))
+  test("that waits behind another one is no longer counted when the last request of the connection is CONNECT", () =>
+    endsWith(connectTo, false))
 })
 
 describe("closing the idle connections", () => {

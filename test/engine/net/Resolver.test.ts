@@ -54,7 +54,7 @@ describe("addresses", () => {
       }))
   }
 
-  it.live("fail if the server does not exist", () =>
+  it.live("cannot be resolved if the name server does not exist", () =>
     Effect.gen(function*() {
       const { addresses } = yield* Effect.scoped(dns({}))
       assert.instanceOf(yield* Effect.flip(addresses("a.example")), ResolveFailed)
@@ -238,7 +238,7 @@ describe("texts of TXT records", () => {
       }
     }))
 
-  it.live("fail if the server does not exist", () =>
+  it.live("cannot be resolved if the name server does not exist", () =>
     Effect.gen(function*() {
       const { texts } = yield* Effect.scoped(asking({}))
       assert.instanceOf(yield* Effect.flip(texts("a.example")), ResolveFailed)

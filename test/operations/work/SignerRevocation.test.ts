@@ -197,7 +197,7 @@ describe.each(databases)("revocation by another signer on $name", (backend) => {
       assert.deepStrictEqual((yield* stamps).map(([is]) => is), ["yes"])
     }))
 
-  test("a crash between the answer and the stamp repeats the request", () =>
+  test("the request is sent again if the process crashes after the signer's answer and before the order is marked as revoked", () =>
     Effect.gen(function*() {
       const { orderId } = yield* issued
       yield* revoke(orderId, 4)

@@ -133,7 +133,7 @@ describe("netbox", () => {
         })
     ))
 
-  it.live("a list of common names needs no look-up and passes; an unknown address fails", () =>
+  it.live("allows names that are all common names (CN) without a look-up, and denies other names if the client address is not known", () =>
     over({ [first]: page(record) }, ({ asked }) =>
       Effect.gen(function*() {
         assert.strictEqual(yield* ask(["cn:a"]), "Allowed")
