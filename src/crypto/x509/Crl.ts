@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { KeyObject } from "node:crypto"
-import type { DerFault } from "../asn1/DerReader.ts"
+import type { DerFault, DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
 import { bits, element, oid, sequence, time, unsigned } from "../asn1/DerWriter.ts"
 import type { LeafNotSigned, UnsupportedIssuer } from "./Leaf.ts"
@@ -88,15 +88,21 @@ export const makeCrlSigner = (issuer: {
     }
   })
 
+/** Goes to the entries of a list of this service (RFC 5280 section 5.1.2), which has none if the next element is no sequence. */
+const atEntries = (whole: DerReader) => {
+  const list = whole.enter(Tag.sequence).enter(Tag.sequence)
+  list.skip(Tag.integer)
+  list.skip(Tag.sequence)
+  list.skip(Tag.sequence)
+  list.time()
+  list.time()
+  return list
+}
+
 /** Returns the serials in a list of this service. */
 export const listedSerials = (der: Uint8Array): Result.Result<ReadonlySet<string>, DerFault> =>
   decode(der, (whole) => {
-    const list = whole.enter(Tag.sequence).enter(Tag.sequence)
-    list.skip(Tag.integer)
-    list.skip(Tag.sequence)
-    list.skip(Tag.sequence)
-    list.time()
-    list.time()
+    const list = atEntries(whole)
     const serials = new Set<string>()
     if (list.next === Tag.sequence) {
       const entries = list.enter(Tag.sequence)
@@ -110,12 +116,7 @@ export const listedSerials = (der: Uint8Array): Result.Result<ReadonlySet<string
 /** The serials of a list of this service, as the octets of its integers in latin1. */
 const serialOctets = (der: Uint8Array): ReadonlySet<string> => {
   const read = decode(der, (whole) => {
-    const list = whole.enter(Tag.sequence).enter(Tag.sequence)
-    list.skip(Tag.integer)
-    list.skip(Tag.sequence)
-    list.skip(Tag.sequence)
-    list.time()
-    list.time()
+    const list = atEntries(whole)
     return list.next === Tag.sequence ? list.content(Tag.sequence) : new Uint8Array()
   }, Number.POSITIVE_INFINITY)
   const serials = new Set<string>()
