@@ -37,6 +37,8 @@ const renewalMillis = 1000
 const endMillis = 1000
 const againMillis = 50
 const longestPauseMillis = 1000
+// Whoever begins to wait within a pause must see attempts before its time is over.
+const longestPauseShare = 1 / 4
 
 /** How a pool makes its connections, how many, and how long a request waits for one. */
 export interface PoolOptions {
@@ -276,7 +278,8 @@ export class Pool {
         if (first !== undefined) this.#fail(first, this.#refusal)
         return this.#grow()
       }
-      const pause = Math.min(againMillis * 2 ** attempt, longestPauseMillis) * (0.5 + Math.random())
+      const longest = Math.min(longestPauseMillis, this.#options.acquireMillis * longestPauseShare)
+      const pause = Math.min(againMillis * 2 ** attempt, longest) * (0.5 + Math.random())
       await new Promise((resolve) => setTimeout(resolve, pause).unref())
     }
     this.#connecting--

@@ -98,7 +98,7 @@ describe("a PostgreSQL server whose connections are taken by others", () => {
       assert.deepStrictEqual(eventsOf(records), ["db_pool_timeout"])
       const asked = yield* tried(1)
       const waiting = yield* Effect.forkChild(driver.single({ text: "SELECT 1 AS one", order: [], reads: true }, []))
-      yield* asked
+      yield* Effect.raceFirst(asked, Fiber.join(waiting))
       yield* Deferred.succeed(over, undefined)
       assert.deepStrictEqual(yield* Fiber.join(waiting), [{ one: 1 }])
       yield* Fiber.join(holding)
