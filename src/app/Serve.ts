@@ -13,6 +13,7 @@ import { supervised } from "../domain/words/Loop.ts"
 import { bounds, Loops } from "../engine/Loops.ts"
 import { Resolver } from "../engine/net/Resolver.ts"
 import { Web } from "../engine/net/Web.ts"
+import { Queue } from "../engine/queue/Queue.ts"
 import { start } from "../engine/queue/Runner.ts"
 import * as workers from "../engine/queue/Workers.ts"
 import { Database } from "../engine/sql/Database.ts"
@@ -210,6 +211,7 @@ export const serve = (run: Run): Effect.Effect<void, CommandFailed, Graph.Kept |
     yield* emit("server_shutdown_started", {
       signal: !Cause.isCause(ended) ? ended : Cause.hasFails(ended) ? "loop_given_up" : "uncaughtException"
     })
+    yield* Queue.use(({ ends }) => Effect.sync(ends.stop))
     const [requests_cut, jobs_released] = yield* Effect.all([listeners.drain, stop], { concurrency: 2 })
     const elapsed_ms = (yield* currentMillis) - begun
     yield* emit("server_shutdown_completed", { requests_cut, jobs_released, elapsed_ms })

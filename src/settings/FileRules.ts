@@ -5,7 +5,7 @@ import type { Finding, Subject } from "./Finding.ts"
 /** Returns the process-wide sections, then the sections of each profile. Each comes with the prefix of its keys. */
 export const scopes = (
   config: Config
-): ReadonlyArray<readonly [string, Pick<ProfileConfig, "account" | "challenge" | "signer">]> => [
+): ReadonlyArray<readonly [string, Pick<ProfileConfig, "account" | "challenge" | "order" | "signer">]> => [
   ["", config],
   ...config.profiles.map((profile) => [`profiles.${profile.name}.`, profile] as const)
 ]

@@ -51,14 +51,20 @@ const signerScripts = ({ config, written }: Subject): ReadonlyArray<Finding> =>
 
 const timeouts = ({ config, written }: Subject): ReadonlyArray<Finding> => {
   const limit = config.server.request_timeout_ms
-  return scopes(config).flatMap(([scope, { challenge }]) => {
-    const key = written(`${scope}challenge.timeout_ms`)
-    return challenge.timeout_ms < limit ? [] : [{
-      key,
-      message: `must be less than server.request_timeout_ms, which is ${limit}`,
-      involves: [key, "server.request_timeout_ms"]
-    }]
-  })
+  return scopes(config).flatMap(([scope, { challenge, order }]) =>
+    ([
+      ["challenge.timeout_ms", challenge.timeout_ms],
+      ["challenge.answer_wait_ms", challenge.answer_wait_ms],
+      ["order.finalize_wait_ms", order.finalize_wait_ms]
+    ] as const).filter(([, millis]) => millis >= limit).map(([name]) => {
+      const key = written(`${scope}${name}`)
+      return {
+        key,
+        message: `must be less than server.request_timeout_ms, which is ${limit}`,
+        involves: [key, "server.request_timeout_ms"]
+      }
+    })
+  )
 }
 
 /** Requires ES256, because RFC 8555 section 6.2 promises this algorithm to every client. */

@@ -57,7 +57,12 @@ const deniedByDefault = [
 const order = Schema.Struct({
   max_identifiers: count(100, "Names one order may ask for."),
   validity_seconds: count(604800, "Lifetime of an order."),
-  retention_days: integer(30, { min: 0 }, "Days after its expiry before an order is deleted; 0 keeps orders for ever.")
+  retention_days: integer(30, { min: 0 }, "Days after its expiry before an order is deleted; 0 keeps orders for ever."),
+  finalize_wait_ms: integer(
+    0,
+    { min: 0 },
+    "How long the answer to finalize waits for the certificate; it then has the order as it is. 0 answers at once."
+  )
 })
 
 const challenge = Schema.Struct({
@@ -71,6 +76,11 @@ const challenge = Schema.Struct({
     "Accept every challenge unchecked: anyone who reaches the server gets any certificate. For tests."
   ),
   timeout_ms: milliseconds(5000, "Time limit of one validation attempt; must be less than server.request_timeout_ms."),
+  answer_wait_ms: integer(
+    0,
+    { min: 0 },
+    "How long the answer to a request that starts a validation waits for the result. 0 answers at once."
+  ),
   max_in_flight_per_account: integer(32, { min: 0 }, "Validations one account may have running; 0 means no limit."),
   denied_addresses: texts(
     deniedByDefault,

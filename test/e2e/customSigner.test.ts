@@ -114,10 +114,11 @@ describe("the recipe with OpenSSL, when it is called directly", () => {
 describe.each(databases)("a script that signs on $name", (backend) => {
   let ground: Ground
   const [first, second, third] = [freshDirectory(), freshDirectory(), freshDirectory()]
-  let [fails, config, databaseUrl] = ["", "", ""]
+  let [fails, hold, config, databaseUrl] = ["", "", "", ""]
   beforeAll(async () => {
     await builtServer()
     fails = join(freshDirectory(), "fails")
+    hold = join(freshDirectory(), "hold")
     const flaky = shellScript(
       `if [ "$ACME_SIGNER_HOOK" = revoke ] && [ -e '${fails}' ]; then echo 'the HSM is away'; exit 1; fi; exec '${recipe}' '${second}'`
     )
@@ -129,7 +130,12 @@ describe.each(databases)("a script that signs on $name", (backend) => {
         "banner",
         shellScript(`[ "$ACME_SIGNER_HOOK" = revoke ] || echo Signed:; exec '${recipe}' '${third}'`)
       ),
-      profileFor("slow", shellScript(`[ "$ACME_SIGNER_HOOK" = revoke ] || sleep 2; exec '${recipe}' '${third}'`)),
+      profileFor(
+        "slow",
+        shellScript(
+          `[ "$ACME_SIGNER_HOOK" = revoke ] || while [ -e '${hold}' ]; do sleep 0.05; done; exec '${recipe}' '${third}'`
+        )
+      ),
       // Only a script that never ends may reach its time limit.
       ...misbehaviours.map(({ body, ends: [, , log], name }) =>
         profileFor(name, shellScript(body), log === "timeout" ? "timeout_ms = 1000" : "")
@@ -229,8 +235,10 @@ describe.each(databases)("a script that signs on $name", (backend) => {
     const { body, url } = await slow.newOrder(["slow.example"])
     await slow.authorize(body, ground.responder.tokens)
     await slow.awaitOrder(url, ["ready"])
+    writeFileSync(hold, "")
     await slow.finalize(body, makeCsr({ names: ["slow.example"] }).csr)
     await slow.deactivate()
+    rmSync(hold)
     for (const profile of ["banner", "slow"]) {
       await ground.server.waitForEvent("certificate_orphan_revoked", {
         where: ({ fields }) => fields["profile"] === profile

@@ -15,8 +15,9 @@ describe("inheritance", () => {
         "order.max_identifiers = 50\n[profiles.web]\n[profiles.lab.order]\nmax_identifiers = 5\nretention_days = 1\n"
     })
     const [lab, web] = config.profiles
-    assert.deepStrictEqual(lab?.order, { max_identifiers: 5, validity_seconds: 604800, retention_days: 1 })
-    assert.deepStrictEqual(web?.order, { max_identifiers: 50, validity_seconds: 604800, retention_days: 30 })
+    const defaults = { validity_seconds: 604800, retention_days: 30, finalize_wait_ms: 0 }
+    assert.deepStrictEqual(lab?.order, { ...defaults, max_identifiers: 5, retention_days: 1 })
+    assert.deepStrictEqual(web?.order, { ...defaults, max_identifiers: 50 })
     assert.deepStrictEqual(config.order.retention_days, 30)
     assert.strictEqual(sources.get("profiles.web.order.max_identifiers"), "file")
     assert.strictEqual(sources.get("profiles.web.order.retention_days"), "default")

@@ -40,21 +40,26 @@ describe("database.read_url", () => {
   })
 })
 
-describe("challenge.timeout_ms", () => {
+const limited = ["challenge.timeout_ms", "challenge.answer_wait_ms", "order.finalize_wait_ms"]
+
+describe.each(limited)("%s", (key) => {
   it("must be below server.request_timeout_ms", () => {
     fc.assert(
-      fc.property(milliseconds, milliseconds, (challenge, request) => {
-        const fileText = `challenge.timeout_ms = ${challenge}\nserver.request_timeout_ms = ${request}\n${minimal}`
-        if (challenge < request) return void accepted({ fileText })
+      fc.property(milliseconds, fc.integer({ min: 2, max: 2 ** 31 - 1 }), (own, request) => {
+        const others = key === "challenge.timeout_ms" ? "" : "challenge.timeout_ms = 1\n"
+        const fileText = `${key} = ${own}\n${others}server.request_timeout_ms = ${request}\n${minimal}`
+        if (own < request) return void accepted({ fileText })
         assert.deepStrictEqual(refusedFor({ fileText }), {
-          key: "challenge.timeout_ms",
+          key,
           message: `must be less than server.request_timeout_ms, which is ${request}`
         })
       }),
       { examples: [[5000, 5000], [4999, 5000], [5001, 5000]] }
     )
   })
+})
 
+describe("challenge.timeout_ms", () => {
   it("must be below it in each profile too, and is reported once if it is inherited", () => {
     const own = refusedFor({ fileText: "[profiles.a]\nchallenge.timeout_ms = 60000\n[profiles.b]\n" })
     assert.strictEqual(own.key, "profiles.a.challenge.timeout_ms")

@@ -51,7 +51,7 @@ const room = (key: string): Record<string, string> => ({
 /** The largest challenge timeout must still be below the largest request timeout, and the latter above the smallest. */
 const usable = (key: string, [least, most]: readonly [number, number]): readonly [number, number] => [
   key === "server.request_timeout_ms" ? least + 1 : least,
-  key === "challenge.timeout_ms" ? most - 1 : most
+  /^(challenge\.(timeout|answer_wait)_ms|order\.finalize_wait_ms)$/.test(key) ? most - 1 : most
 ]
 
 const same = (key: string, value: Sample) => {

@@ -42,12 +42,15 @@ export interface Ends {
   readonly tell: (subject: Subject) => void
   /** Returns whether this process runs a job with this subject and share. */
   readonly isRunning: (job: Running) => boolean
-  /** Completes when the subject's job has ended after the moment. */
+  /** Completes when the subject's job has ended after the moment, and at once if the process stops. */
   readonly after: (moment: Moment, subject: Subject) => Effect.Effect<void>
   /** Looks for the jobs of other processes for which requests wait. It looks again after growing pauses. */
   readonly look: Effect.Effect<void, StorageFailed, Database>
   /** Repeats `look` while requests wait for jobs of other processes. */
   readonly awake: Awake
+  /** Ends every wait of {@link after}, now and later, because the process stops. */
+  readonly stop: () => void
+  readonly isStopped: () => boolean
 }
 
 // Scalar subqueries, because PostgreSQL would join sets by reading all rows of the table.
@@ -88,6 +91,7 @@ export const makeEnds = (): Ends => {
   const lately = new Map<string, Moment>()
   const waiting = new Map<string, Awaited>()
   const here = new Map<string, { readonly share: string; readonly attempts: number }>()
+  let isStopped = false
   const awake = makeAwake(tickMillis, () => [...waiting.keys()].every((text) => here.has(text)))
 
   const tell = (subject: Subject) => {
@@ -132,7 +136,7 @@ export const makeEnds = (): Ends => {
       Effect.flatMap(lifeMillis, (now) =>
         Effect.callback<void>((resume) => {
           const text = textOf(subject)
-          if ((lately.get(text) ?? 0) > moment) return resume(Effect.void)
+          if (isStopped || (lately.get(text) ?? 0) > moment) return resume(Effect.void)
           const told = () => resume(Effect.void)
           const others = waiting.get(text)
           if (others === undefined) {
@@ -157,6 +161,11 @@ export const makeEnds = (): Ends => {
         (ended) => ended.forEach(tell)
       )
     }),
-    awake
+    awake,
+    stop: () => {
+      isStopped = true
+      for (const { subject } of waiting.values()) tell(subject)
+    },
+    isStopped: () => isStopped
   }
 }

@@ -40,7 +40,8 @@ export const settledJob = (
       const successor = job?.status === "done" ? yield* jobs.findLive(job.kind, job.dedupKey) : undefined
       if (successor !== undefined) id = successor.id
       else if (job === undefined || settled.has(job.status) || (yield* currentMillis) >= until) return job
-      else if (ends === undefined) yield* Effect.sleep(lookEvery)
+      // A process that stops still has to say how the job ended, within the time of its requests.
+      else if (ends === undefined || ends.isStopped()) yield* Effect.sleep(lookEvery)
       else yield* Effect.raceFirst(Effect.sleep(lookEveryIfTold), ends.after(moment, job))
     }
   })
@@ -75,10 +76,11 @@ export class Waits extends Context.Service<Waits, {
   /** Returns the current moment, for `held`. Read it before the state for whose change you wait. */
   readonly moment: () => Moment
   /**
-   * Holds a request until the subject's job has ended, for a second at most. Returns `false` if the request was not
-   * held, because too many requests are already held.
+   * Holds a request until the subject's job has ended or the process stops, for at most `limitMillis`, a second by
+   * default, and so that there is time to answer. Returns `false` if the request was not held, because too many
+   * requests are already held.
    */
-  readonly held: (since: Moment, subject: Subject) => Effect.Effect<boolean>
+  readonly held: (since: Moment, subject: Subject, limitMillis?: number) => Effect.Effect<boolean>
   /**
    * Returns whether this process runs a job with this subject and share. If it does, `held` waits for its end, and does
    * not have to look for it.
@@ -116,9 +118,12 @@ export class Waits extends Context.Service<Waits, {
               Effect.provideService(Database, database)
             ),
           moment: ends.moment,
-          held: (since, subject) =>
+          held: (since, subject, limitMillis = holdMillis) =>
             holds.takeIfFree(
-              Effect.as(Effect.raceFirst(Effect.sleep(holdMillis), ends.after(since, subject)), true),
+              Effect.as(
+                Effect.raceFirst(Effect.sleep(Math.min(limitMillis, longest)), ends.after(since, subject)),
+                true
+              ),
               Effect.succeed(false)
             ),
           isRunning: ends.isRunning,

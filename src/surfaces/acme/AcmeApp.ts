@@ -169,10 +169,10 @@ export const make = (
    * can be made, the first answer is still correct.
    */
   const settled = (
-    { again, answer, awaits, since }: PendingAnswer<Failure, Needs>
+    { again, answer, awaits, limitMillis, since }: PendingAnswer<Failure, Needs>
   ): Effect.Effect<Answer, Failure, Needs> =>
     Waits.use((waits) =>
-      Effect.flatMap(waits.held(since, awaits), (isHeld) => {
+      Effect.flatMap(waits.held(since, awaits, limitMillis), (isHeld) => {
         const made = slots.takeWithin(waitMillis, again, shed)
         if (answer === undefined) return made
         return isHeld

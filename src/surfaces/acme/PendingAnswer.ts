@@ -28,6 +28,8 @@ export interface PendingAnswer<E, R> {
   readonly awaits: Awaited
   /** When the answer was made. */
   readonly since: Moment
+  /** How long the answer is held at most, in milliseconds. `undefined`: as long as a poll. */
+  readonly limitMillis?: number
   /** Makes the answer again. If the job still has not ended, the answer says when the client should poll again. */
   readonly again: Effect.Effect<Answer, E, R>
 }
@@ -37,6 +39,18 @@ const inSeconds = (answer: Answer, seconds: number): Answer => withHeaders(answe
 /** Returns the answer for a client whose request cannot be held. */
 export const notHeld = (answer: Answer, { pauseSeconds }: Awaited): Answer => inSeconds(answer, pauseSeconds)
 
+/** Reads the answer. If the job still has not ended, the answer says when the client should poll again. */
+const readAgain = <E, R>(read: Effect.Effect<Polled, E, R>): Effect.Effect<Answer, E, R | Waits> =>
+  Effect.flatMap(read, ({ answer, awaits }) =>
+    awaits === undefined
+      ? Effect.succeed(answer)
+      : Waits.use(({ pause }) =>
+        Effect.map(
+          Effect.orElseSucceed(pause(awaits, awaits.pauseSeconds), () => awaits.pauseSeconds),
+          (seconds) => inSeconds(answer, seconds)
+        )
+      ))
+
 /**
  * Answers a poll. `expected` is the job that changes the answer, if the client's own requests can have begun it. If this
  * process runs that job for the share of this client, the answer is read only after the end of the job.
@@ -44,28 +58,35 @@ export const notHeld = (answer: Answer, { pauseSeconds }: Awaited): Answer => in
 export const polled = <E, R>(
   read: Effect.Effect<Polled, E, R>,
   expected?: Awaited & Running
-): Effect.Effect<Answer | PendingAnswer<E, R>, E, R | Waits> =>
-  Waits.use(({ isRunning, moment, pause }) => {
+): Effect.Effect<Answer | PendingAnswer<E, R | Waits>, E, R | Waits> =>
+  Waits.use(({ isRunning, moment }) => {
     const since = moment()
-    const again = Effect.flatMap(read, ({ answer, awaits }) =>
-      awaits === undefined
-        ? Effect.succeed(answer)
-        : Effect.map(
-          Effect.orElseSucceed(pause(awaits, awaits.pauseSeconds), () => awaits.pauseSeconds),
-          (seconds) => inSeconds(answer, seconds)
-        ))
+    const again = readAgain(read)
     if (expected !== undefined && isRunning(expected)) {
-      return Effect.succeed<Answer | PendingAnswer<E, R>>({ answer: undefined, awaits: expected, since, again })
+      return Effect.succeed<Answer | PendingAnswer<E, R | Waits>>({ answer: undefined, awaits: expected, since, again })
     }
     return Effect.map(read, ({ answer, awaits }) => awaits === undefined ? answer : { answer, awaits, since, again })
   })
 
 /**
- * Answers the request that began a job. If the first poll would be held until the job ends, `Retry-After` tells the
- * client to poll at once.
+ * Answers the request that began a job, and also a repetition of this request. If the profile has these requests held,
+ * for at most `limitMillis`, the answer is read again at the end of the job. With 0 they are answered at once; if the
+ * first poll would be held until the job ends, `Retry-After` tells the client to poll at once.
  */
-export const begun = (answer: Answer, awaits: Awaited): Effect.Effect<Answer, never, Waits> =>
-  Waits.use(({ mayHold }) => Effect.map(mayHold, (isHeld) => isHeld ? inSeconds(answer, 0) : notHeld(answer, awaits)))
+export const begun = <E, R, E2, R2>(
+  begin: Effect.Effect<Polled & { readonly isFirst: boolean }, E, R>,
+  { limitMillis, read }: { readonly limitMillis: number; readonly read: Effect.Effect<Polled, E2, R2> }
+): Effect.Effect<Answer | PendingAnswer<E2, R2 | Waits>, E, R | Waits> =>
+  Waits.use(({ mayHold, moment }) => {
+    const since = moment()
+    return Effect.flatMap(begin, ({ answer, awaits, isFirst }) => {
+      if (awaits === undefined) return Effect.succeed<Answer | PendingAnswer<E2, R2 | Waits>>(answer)
+      if (limitMillis > 0) return Effect.succeed({ answer, awaits, since, limitMillis, again: readAgain(read) })
+      // A client may also poll with this request. Such a poll is not held.
+      if (!isFirst) return Effect.succeed(notHeld(answer, awaits))
+      return Effect.map(mayHold, (isHeld) => isHeld ? inSeconds(answer, 0) : notHeld(answer, awaits))
+    })
+  })
 
 /** Returns whether an answer may soon change. */
 export const isPending = <E, R>(answer: Answer | PendingAnswer<E, R>): answer is PendingAnswer<E, R> =>

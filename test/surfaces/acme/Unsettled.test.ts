@@ -2,8 +2,10 @@ import { Clock, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { assert, describe } from "vitest"
 import type { Answer } from "../../../src/engine/http/Message.ts"
+import { findLive } from "../../../src/engine/queue/Job.ts"
 import { Queue } from "../../../src/engine/queue/Queue.ts"
 import { currentSeconds } from "../../../src/engine/Time.ts"
+import * as jobs from "../../../src/operations/operator/Jobs.ts"
 import type { AuthorizationBody, OrderBody } from "../../support/AcmeSession.ts"
 import { makeCsr } from "../../support/Csr.ts"
 import { databases } from "../../support/Databases.ts"
@@ -25,10 +27,11 @@ const limits = { request_timeout_ms: 60_000, max_concurrent_requests: 1, hold_ms
 /** The number of polls that are held while one request at a time is handled. */
 const mostHeld = 4
 
-describe.each(databases)("a poll, on $name", (backend) => {
+/** The means of a test on one database. A service handles one request at a time. */
+const worldOn = (backend: (typeof databases)[number]) => {
   const { test } = useWorld(backend, { around: watched, script: () => ({ server: limits }) })
 
-  /** A client of a service that does one request at a time. */
+  /** A client with an order. */
   const clientOf = (config: ReturnType<typeof configOf>) =>
     Effect.flatMap(
       Effect.flatMap(surfaceOf(config, 1), newClient),
@@ -49,28 +52,41 @@ describe.each(databases)("a poll, on $name", (backend) => {
 
   const client = clientOf(configOf())
 
+  /** The client's order, in state `ready`. */
+  const readyBy = (config: ReturnType<typeof configOf>) =>
+    Effect.gen(function*() {
+      const { finalize, send, ...more } = yield* clientOf(config)
+      yield* sql("UPDATE authorizations SET status = 'valid'")
+      yield* sql("UPDATE orders SET status = 'ready' WHERE status = 'pending'")
+      const csr = makeCsr({ names: ["a.example"] }).csr.toString("base64url")
+      return { ...more, send, finalized: send(finalize, { csr }) }
+    })
+
   /** The client's order, in state `processing`. */
   const signingBy = (config: ReturnType<typeof configOf>) =>
     Effect.gen(function*() {
-      const { finalize, order, send, ...more } = yield* clientOf(config)
-      yield* sql("UPDATE authorizations SET status = 'valid'")
-      yield* sql("UPDATE orders SET status = 'ready'")
-      const csr = makeCsr({ names: ["a.example"] }).csr.toString("base64url")
-      assert.deepStrictEqual(shownOf(yield* send(finalize, { csr })), ["processing", "0"], "the poll is held")
+      const { finalized, order, send, ...more } = yield* readyBy(config)
+      assert.deepStrictEqual(shownOf(yield* finalized), ["processing", "0"], "the poll is held")
       return { ...more, order, poll: send(order), send }
     })
 
   const signing = signingBy(configOf())
 
-  /** Waits until `count` polls are held that have begun since the clock was set. */
-  const held = (count: number) =>
+  /** Waits until `count` requests are held that have begun since the clock was set. */
+  const held = (count: number, limitMillis = holdMillis) =>
     Effect.flatMap(
       Clock.currentTimeMillis,
       (now) =>
         Effect.repeat(Effect.andThen(Effect.yieldNow, sleeps), {
-          until: (ends) => ends.filter((at) => at === now + holdMillis).length >= count
+          until: (ends) => ends.filter((at) => at === now + limitMillis).length >= count
         })
     )
+
+  return { test, client, clientOf, held, readyBy, signing, signingBy }
+}
+
+describe.each(databases)("a poll, on $name", (backend) => {
+  const { client, held, signing, signingBy, test } = worldOn(backend)
 
   test("of an order that is being signed is held until it is signed, and takes no slot", () =>
     Effect.gen(function*() {
@@ -211,5 +227,89 @@ describe.each(databases)("a poll, on $name", (backend) => {
       ends.begun({ kind: "signer_issue", dedupKey: order.slice(order.lastIndexOf("/") + 1), share })
       assert.deepStrictEqual(shownOf(yield* poll), ["processing", "1"])
       yield* Fiber.interruptAll(polls)
+    }))
+})
+
+/** The wait for results in this configuration. A wait of this length has no other cause. */
+const waitMillis = 4321
+
+describe.each(databases)("a request that begins a job, if its answer waits for the result, on $name", (backend) => {
+  const { clientOf, held, readyBy, test } = worldOn(backend)
+  const waiting = configOf(`[order]\nfinalize_wait_ms = ${waitMillis}\n[challenge]\nanswer_wait_ms = ${waitMillis}`)
+  const ready = readyBy(waiting)
+
+  test("is answered with the certificate, or with the reason why there is none", () =>
+    Effect.gen(function*() {
+      for (const [change, wanted] of [["", "valid"], ["UPDATE jobs SET attempts = max_attempts", "invalid"]] as const) {
+        const { finalized, order } = yield* ready
+        const finalizing = yield* Effect.forkChild(finalized)
+        yield* held(1, waitMillis)
+        if (change !== "") yield* sql(change)
+        yield* work("signer_issue")
+        const answer = yield* Fiber.join(finalizing)
+        assert.deepStrictEqual(shownOf(answer), [wanted, undefined])
+        assert.strictEqual(answer.headers["location"], order)
+        const { certificate, error } = objectOf<OrderBody>(answer)
+        assert.deepStrictEqual([certificate !== undefined, error !== undefined], [
+          wanted === "valid",
+          wanted !== "valid"
+        ])
+      }
+    }))
+
+  test("is answered with the result of the validation, also if it is repeated", () =>
+    Effect.gen(function*() {
+      const { challenge, send } = yield* clientOf(waiting)
+      const both = yield* Effect.forEach([1, 2], () => Effect.forkChild(send(challenge, {})))
+      yield* held(2, waitMillis)
+      yield* work("challenge_validate")
+      for (const one of both) assert.deepStrictEqual(shownOf(yield* Fiber.join(one)), ["valid", undefined])
+    }))
+
+  test("is answered with the present state at the end of that time, and the job goes on", () =>
+    Effect.gen(function*() {
+      const { finalized, order, send } = yield* ready
+      const finalizing = yield* Effect.forkChild(finalized)
+      yield* held(1, waitMillis)
+      yield* TestClock.adjust(waitMillis - 1)
+      assert.isUndefined(finalizing.pollUnsafe())
+      yield* TestClock.adjust(1)
+      const [status, pause] = shownOf(yield* Fiber.join(finalizing))
+      assert.deepStrictEqual([status, Number(pause) >= 1], ["processing", true])
+      yield* work("signer_issue")
+      assert.deepStrictEqual(shownOf(yield* send(order)), ["valid", undefined])
+    }))
+
+  test("is answered at once while no request can be held, and leaves its place if its client hangs up", () =>
+    Effect.gen(function*() {
+      const firsts = []
+      for (let count = 0; count < mostHeld; count++) {
+        firsts.push(yield* Effect.forkChild((yield* ready).finalized))
+        yield* held(count + 1, waitMillis)
+      }
+      assert.deepStrictEqual(shownOf(yield* (yield* ready).finalized), ["processing", "1"])
+      yield* Fiber.interruptAll(firsts)
+      const next = yield* Effect.forkChild((yield* ready).finalized)
+      yield* held(1, waitMillis)
+      yield* work("signer_issue")
+      assert.deepStrictEqual(shownOf(yield* Fiber.join(next)), ["valid", undefined])
+    }))
+
+  test("is answered with the present state when the process stops or an operator cancels the job", () =>
+    Effect.gen(function*() {
+      const { finalized, order } = yield* ready
+      const cancelled = yield* Effect.forkChild(finalized)
+      yield* held(1, waitMillis)
+      const job = yield* findLive("signer_issue", order.slice(order.lastIndexOf("/") + 1))
+      yield* jobs.cancel({ kind: "cli", id: "tester" }, job?.id ?? "")
+      // The process looks for ends that it was not told of.
+      yield* TestClock.adjust(waitMillis - 1)
+      assert.deepStrictEqual(shownOf(yield* Fiber.join(cancelled)), ["invalid", undefined])
+      const stopped = yield* Effect.forkChild((yield* ready).finalized)
+      yield* held(1, waitMillis)
+      const { ends } = yield* Queue
+      ends.stop()
+      assert.deepStrictEqual(shownOf(yield* Fiber.join(stopped)), ["processing", "1"])
+      assert.deepStrictEqual(shownOf(yield* (yield* ready).finalized), ["processing", "1"])
     }))
 })

@@ -9,8 +9,8 @@ import * as authorizations from "../../../operations/acme/Authorizations.ts"
 import * as challenges from "../../../operations/acme/Challenges.ts"
 import { shareOfCaller } from "../../../operations/Caller.ts"
 import type { Endpoint } from "../Endpoint.ts"
-import type { Awaited } from "../PendingAnswer.ts"
-import { begun, notHeld, polled } from "../PendingAnswer.ts"
+import type { Awaited, Polled } from "../PendingAnswer.ts"
+import { begun, polled } from "../PendingAnswer.ts"
 import type { BySomeAccount } from "../Posted.ts"
 import { recordId } from "../Posted.ts"
 import { authorizationObject, challengeObject } from "../Wire.ts"
@@ -56,23 +56,23 @@ const challengeAnswer = (endpoint: Endpoint, found: Challenge): Answer =>
     link: `<${endpoint.authorization(found.authzId)}>;rel="up"`
   })
 
+const found = (endpoint: Endpoint, challenge: Challenge): Polled => ({
+  answer: challengeAnswer(endpoint, challenge),
+  awaits: awaitedBy(challenge)
+})
+
 /** RFC 8555 section 7.5.1. An empty payload only polls. */
 export const challenge = Effect.fnUntraced(function*(
   { caller, endpoint, id, payload }: BySomeAccount<typeof Trigger.Type | undefined>
 ) {
   const challengeId = yield* recordId(ChallengeId, id)
-  if (payload !== undefined) {
-    const triggered = yield* challenges.trigger(caller, challengeId)
-    const [answer, awaits] = [challengeAnswer(endpoint, triggered), awaitedBy(triggered)]
-    if (awaits === undefined) return answer
-    // A client may also poll with this request. Such a poll is not held.
-    return triggered.isBegun ? yield* begun(answer, awaits) : notHeld(answer, awaits)
+  const read = Effect.map(challenges.find(caller, challengeId), (one) => found(endpoint, one))
+  if (payload === undefined) {
+    return yield* polled(read, { ...validationOf(challengeId), share: shareOfCaller(caller) })
   }
-  return yield* polled(
-    Effect.map(challenges.find(caller, challengeId), (found) => ({
-      answer: challengeAnswer(endpoint, found),
-      awaits: awaitedBy(found)
-    })),
-    { ...validationOf(challengeId), share: shareOfCaller(caller) }
-  )
+  const triggered = challenges.trigger(caller, challengeId)
+  return yield* begun(Effect.map(triggered, (one) => ({ ...found(endpoint, one), isFirst: one.isBegun })), {
+    limitMillis: endpoint.profile.challenge.answer_wait_ms,
+    read
+  })
 })

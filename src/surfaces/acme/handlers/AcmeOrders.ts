@@ -75,17 +75,22 @@ const signingOf = ({ profile }: Endpoint, dedupKey: OrderId): Awaited => ({
   pauseSeconds: profile.signer.backend === "local_ca" ? 1 : 5
 })
 
+const found = (endpoint: Endpoint, order: OrderView) =>
+  Effect.map(orderAnswer(200, endpoint, order), (answer) => ({
+    answer,
+    awaits: order.status === "processing" ? signingOf(endpoint, order.id) : undefined
+  }))
+
+const read = ({ caller, endpoint }: BySomeAccount<unknown>, id: OrderId) =>
+  Effect.flatMap(orders.find(caller, id), (order) => found(endpoint, order))
+
 /** RFC 8555 section 7.1.3. */
-export const order = Effect.fnUntraced(function*({ caller, endpoint, id }: BySomeAccount<undefined>) {
-  const orderId = yield* recordId(OrderId, id)
-  return yield* polled(
-    Effect.flatMap(orders.find(caller, orderId), (found) =>
-      Effect.map(orderAnswer(200, endpoint, found), (answer) => ({
-        answer,
-        awaits: found.status === "processing" ? signingOf(endpoint, orderId) : undefined
-      }))),
-    { ...signingOf(endpoint, orderId), share: shareOfCaller(caller) }
-  )
+export const order = Effect.fnUntraced(function*(signed: BySomeAccount<undefined>) {
+  const orderId = yield* recordId(OrderId, signed.id)
+  return yield* polled(read(signed, orderId), {
+    ...signingOf(signed.endpoint, orderId),
+    share: shareOfCaller(signed.caller)
+  })
 })
 
 export const Finalize = Schema.Struct({ csr: Schema.String })
@@ -94,8 +99,11 @@ export const Finalize = Schema.Struct({ csr: Schema.String })
 export const finalizeOrder = Effect.fnUntraced(function*(signed: BySomeAccount<typeof Finalize.Type>) {
   const { caller, endpoint, id, payload } = signed
   const orderId = yield* recordId(OrderId, id)
-  const answer = yield* orderAnswer(200, endpoint, yield* finalize(caller, orderId, payload.csr))
-  return yield* begun(answer, signingOf(endpoint, orderId))
+  const finalized = Effect.flatMap(finalize(caller, orderId, payload.csr), (order) => found(endpoint, order))
+  return yield* begun(Effect.map(finalized, (one) => ({ ...one, isFirst: true })), {
+    limitMillis: endpoint.profile.order.finalize_wait_ms,
+    read: read(signed, orderId)
+  })
 })
 
 /** RFC 8555 section 7.4.2. There is only one chain, whatever the client's Accept header. */
