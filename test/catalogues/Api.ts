@@ -26,6 +26,7 @@ interface Parameter {
 
 interface Response {
   readonly $ref?: string
+  readonly headers?: { readonly [name: string]: unknown }
   readonly content?: { readonly [mediaType: string]: { readonly schema: Schema } }
 }
 
@@ -106,12 +107,15 @@ const commonOf = (status: string): ReadonlyArray<string> => {
 }
 
 const answersOf = ({ responses }: Operation): string =>
-  Object.entries(responses).filter(([status]) => Number(status) < 400).map(([status, { content = {} }]) => {
-    const bodies = Object.entries(content).map(([mediaType, { schema }]) =>
-      mediaType === "application/json" ? typeOf(schema) : `\`${mediaType}\``
-    )
-    return bodies.length === 0 ? `${status} without a body` : `${status} with ${bodies.join(", or ")}`
-  }).join("; or ")
+  Object.entries(responses).filter(([status]) => Number(status) < 400).map(
+    ([status, { content = {}, headers = {} }]) => {
+      const bodies = Object.entries(content).map(([mediaType, { schema }]) =>
+        mediaType === "application/json" ? typeOf(schema) : `\`${mediaType}\``
+      )
+      const named = Object.keys(headers).map((header) => `, and with \`${header}\` if a standby has answered`).join("")
+      return `${bodies.length === 0 ? `${status} without a body` : `${status} with ${bodies.join(", or ")}`}${named}`
+    }
+  ).join("; or ")
 
 const routePart = (method: string, path: string, operation: Operation): string => {
   const { description, parameters, requestBody, summary } = operation

@@ -26,7 +26,7 @@ export interface Received {
 }
 
 interface Response {
-  readonly headers?: { readonly [name: string]: { readonly schema: object } }
+  readonly headers?: { readonly [name: string]: { readonly required?: boolean; readonly schema: object } }
   readonly content?: { readonly [mediaType: string]: unknown }
 }
 
@@ -100,9 +100,12 @@ export const makeDocumented = (document: OpenApiDocument) => {
     const declared = document.paths[pattern]?.[word === "head" ? "get" : word]?.responses[status]
     if (declared === undefined) return `the status ${status} is not declared`
     const [response, steps] = resolved(declared, ["paths", pattern, word, "responses", String(status)])
-    for (const [header, { schema }] of Object.entries(response.headers ?? {})) {
+    for (const [header, { required = false, schema }] of Object.entries(response.headers ?? {})) {
       const given = headers[header.toLowerCase()]
-      if (given === undefined) return `the header ${header} is missing`
+      if (given === undefined) {
+        if (required) return `the header ${header} is missing`
+        continue
+      }
       const value = (schema as { readonly type?: string }).type === "integer" ? Number(given) : given
       const fault = misfit([...steps, "headers", header, "schema"], value)
       if (fault !== undefined) return `the header ${header}: ${fault}`

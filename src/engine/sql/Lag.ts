@@ -18,6 +18,11 @@ export interface Allowance {
   readonly known: number
   /** Records that a read was answered by the standby, which was at most this many seconds behind. */
   readonly note: (lagSeconds: number) => void
+  /**
+   * Returns the highest lag that a read may have. After the result was returned with a lag, this is that lag. It is
+   * negative if the result was returned without a lag.
+   */
+  readonly mostSeconds: () => number
 }
 
 /** The allowance of the request of a fiber. By default no read may go to a standby. */
@@ -39,7 +44,8 @@ const plainly = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<Lagging<A
 /**
  * Runs an effect that only reads. Its reads go to the standby, if there is one. No decision about a write may rest on
  * them. `changes` counts changes that the standby must have: as long as it has fewer of them than the primary, the
- * primary answers. If the effect fails after the standby has answered, it runs again without the standby.
+ * primary answers. If the effect fails after the standby has answered, it runs again without the standby. The result may
+ * be a stream that reads later: the returned lag is true for these reads too.
  */
 export const mayLag = <A, E, R>(
   self: Effect.Effect<A, E, R>,
@@ -53,16 +59,20 @@ export const mayLag = <A, E, R>(
       onFailure: () => plainly(self),
       onSuccess: ([primary, known]) => {
         let lag: number | undefined
+        let most = Number.POSITIVE_INFINITY
         const note = (seconds: number) => void (lag = Math.max(lag ?? 0, seconds))
         const atStandby = Effect.provideService(
           Effect.updateService(self, Database, () => standby.driver),
           allowance,
-          { primary, changes, known, note }
+          { primary, changes, known, note, mostSeconds: () => most }
         )
         return Effect.matchEffect(atStandby, {
           // What the standby lacks may be why: a record that is not there yet.
           onFailure: (error) => lag === undefined ? Effect.fail(error) : plainly(self),
-          onSuccess: (result) => Effect.succeed([result, lag] as const)
+          onSuccess: (result) => {
+            most = lag ?? -1
+            return Effect.succeed([result, lag] as const)
+          }
         })
       }
     })

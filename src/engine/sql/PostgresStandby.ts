@@ -103,13 +103,18 @@ type Body<A, E, R> = (connection: Executor) => Effect.Effect<Exit.Exit<A, E>, ne
 
 /** Returns the body with a judgement before it. It does not run if the standby may not answer. */
 const judged = <A, E, R>(
-  { changes, known, note, primary }: Allowance,
+  { changes, known, mostSeconds: mostStatedSeconds, note, primary }: Allowance,
   mostSeconds: number,
   body: Body<A, E, R>
 ): (connection: Executor, answers: unknown) => Effect.Effect<Exit.Exit<A, E> | Refused, never, R> =>
 (connection, answers) => {
   const lag = lagOf(primary, positionOf(answers), mostSeconds)
   if (typeof lag !== "number") return Effect.succeed(lag)
+  if (lag > mostStatedSeconds()) {
+    return Effect.succeed(
+      new Refused({ outcome: "behind", detail: "the answer states a smaller lag", isPassing: true })
+    )
+  }
   let failure: SqlError | undefined
   const noting: Executor = {
     execute: (text, params) =>
@@ -201,7 +206,7 @@ export const withStandby = (
   ): Effect.Effect<Exit.Exit<A, E>, SqlError, R> =>
     Effect.withFiber((fiber) => {
       const allowed = fiber.getRef(allowance)
-      if (allowed === undefined || standing.isPaused) return otherwise
+      if (allowed === undefined || allowed.mostSeconds() < 0 || standing.isPaused) return otherwise
       const instead = (refusal: Refused) => Effect.andThen(standing.left(refusal), otherwise)
       return Effect.matchEffect(take(read(patienceMillis, judged(allowed, mostLagSeconds, body))), {
         onFailure: (error) => {

@@ -77,7 +77,18 @@ const successOf = <R>({ http, output }: AnyAct<R>): Schema.Top | ReadonlyArray<S
 
 const hasMembers = (fields: Fields): boolean => Object.keys(fields).length > 0
 
-const endpointOf = <R>({ act, body, hasBody, isStepUp, isWithoutCsrf, method, path, pattern, query }: ActRoute<R>) =>
+const endpointOf = <R>({
+  act,
+  body,
+  hasBody,
+  isStepUp,
+  isWithoutCsrf,
+  mayLag = false,
+  method,
+  path,
+  pattern,
+  query
+}: ActRoute<R>) =>
   // The methods of the declaration differ only in the types of their bodies.
   HttpApiEndpoint.make(method as "POST")(act.id, pattern.replaceAll(/\{(\w+)\}/g, ":$1") as `/${string}`, {
     ...hasMembers(path) ? { params: fieldsOf(path, ({ description }) => segment(description)) } : {},
@@ -87,7 +98,7 @@ const endpointOf = <R>({ act, body, hasBody, isStepUp, isWithoutCsrf, method, pa
     error: [...everywhere, ...refusals(...isStepUp ? ["step_up_failed" as const] : [], ...act.errors)]
   })
     .annotate(OpenApi.Summary, act.does)
-    .annotateMerge(reachedBy(act.access, { isStepUp, isWithoutCsrf }))
+    .annotateMerge(reachedBy(act.access, { isStepUp, isWithoutCsrf, mayLag }))
 
 /** Returns the group of a noun's endpoints. */
 const groupOf = ({ acts, description, name }: Noun<unknown>) => {

@@ -16,7 +16,7 @@ import { ApiDocument, Configured } from "./Acting.ts"
 import { routeOf } from "./ActRoute.ts"
 import { askedBy, entranceOf } from "./gate/Entrance.ts"
 import type { CheckServices } from "./gate/Entrance.ts"
-import { lagging } from "./gate/Lagging.ts"
+import { lagging, lagHeader } from "./gate/Lagging.ts"
 import { matcherOf } from "./gate/RouteMatcher.ts"
 import type { ActServices } from "./Nouns.ts"
 import { nouns } from "./Nouns.ts"
@@ -49,9 +49,6 @@ type Needed =
   | Database
 
 const known = matcherOf(nouns.flatMap(({ acts }) => acts).flatMap(routeOf))
-
-/** The header of an answer that a standby has read: by how many milliseconds the answer may be old at most. */
-const lagHeader = "x-acme-svc-read-lag-ms"
 
 type Known = ReturnType<typeof known>
 

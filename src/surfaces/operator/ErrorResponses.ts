@@ -33,7 +33,7 @@ const codesIn = (schema: unknown): ReadonlyArray<OperatorCode> => {
 }
 
 const retryAfter = {
-  "Retry-After": { schema: { type: "integer" }, description: "Try again after this many seconds." }
+  "Retry-After": { required: true, schema: { type: "integer" }, description: "Try again after this many seconds." }
 } as const
 
 const responseOf = (status: string, codes: ReadonlyArray<OperatorCode>) => ({

@@ -7,6 +7,7 @@ import type { Route } from "./ApiRoutes.ts"
 import { routesOf } from "./ApiRoutes.ts"
 import { makeErrorResponses } from "./ErrorResponses.ts"
 import { sessionCookie } from "./gate/Credentials.ts"
+import { lagHeader } from "./gate/Lagging.ts"
 import type { Access } from "./gate/OperatorChecks.ts"
 import { isChange } from "./gate/OperatorChecks.ts"
 
@@ -46,6 +47,14 @@ const csrfHeader = {
   schema: { type: "string" },
   description:
     "The csrfToken of the session. A request with a session needs this header; a request with a token does not."
+} as const
+
+const lagHeaders = {
+  [lagHeader]: {
+    schema: { type: "integer", minimum: 0 },
+    description:
+      "A standby of the database has answered. The answer may be old by at most this many milliseconds. Without this header the primary has answered."
+  }
 } as const
 
 const successes: { readonly [status: string]: string } = {
@@ -127,7 +136,11 @@ export const documentOf = (version: string, baseUrl: string): { readonly [member
         Object.entries(operation.responses).filter(([status]) => mayAnswer(route, status)).map(([status, response]) => [
           status,
           Number(status) < 400
-            ? { description: successes[status], ...contentOf(route.pattern, response) }
+            ? {
+              description: successes[status],
+              ...route.mayLag === true ? { headers: lagHeaders } : {},
+              ...contentOf(route.pattern, response)
+            }
             : errors.referTo(status, response, usualCodes)
         ])
       )

@@ -4,7 +4,7 @@ import { afterAll, assert, beforeAll, describe } from "vitest"
 import { int } from "../../../src/engine/sql/Column.ts"
 import { aside, Database, transaction } from "../../../src/engine/sql/Database.ts"
 import type { Driver, Position } from "../../../src/engine/sql/Driver.ts"
-import { atPrimary, mayLag } from "../../../src/engine/sql/Lag.ts"
+import { allowance, atPrimary, mayLag } from "../../../src/engine/sql/Lag.ts"
 import * as Postgres from "../../../src/engine/sql/Postgres.ts"
 import type { PostgresOptions } from "../../../src/engine/sql/PostgresServer.ts"
 import { lagOf } from "../../../src/engine/sql/PostgresStandby.ts"
@@ -188,6 +188,35 @@ describe("reads of a standby", () => {
       }))
       const [after] = yield* until(driver, 1)
       assert.strictEqual(after.count, before.count + 1)
+    }).pipe(Effect.scoped))
+
+  it.live("may be made after the lag was returned, and then never lag more", () =>
+    Effect.gen(function*() {
+      const driver = yield* opened()
+      yield* until(driver, 1)
+      const later = Effect.map(Effect.context<Database>(), (context) => Effect.provideContext(see, context))
+      const [unread, none] = yield* at(driver)(mayLag(later, changes))
+      assert.deepStrictEqual([(yield* at(driver)(unread)).standby, none], [0, undefined])
+      const [read, lag] = yield* at(driver)(mayLag(Effect.andThen(see, later), changes))
+      assert.strictEqual((yield* at(driver)(read)).standby, 1)
+      assert.isDefined(lag)
+      const { standby } = driver
+      if (standby === undefined) return assert.fail("no standby")
+      yield* paused(Effect.gen(function*() {
+        yield* onPrimary("INSERT INTO things VALUES ('later')")
+        const primary = yield* Effect.orDie(standby.primary)
+        const within = (mostSeconds: number) =>
+          Effect.provideService(see, allowance, {
+            primary,
+            changes,
+            known: 0,
+            note: () => {},
+            mostSeconds: () => mostSeconds
+          })
+        assert.strictEqual((yield* at(standby.driver)(within(300))).standby, 1)
+        assert.strictEqual((yield* at(standby.driver)(within(0))).standby, 0)
+        assert.isUndefined(standby.trouble())
+      }))
     }).pipe(Effect.scoped))
 
   it.live("are repeated at the primary if they fail", () =>

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "vitest"
 import { declaration } from "../../../src/surfaces/operator/ActDocument.ts"
 import { routesOf } from "../../../src/surfaces/operator/ApiRoutes.ts"
+import { nouns } from "../../../src/surfaces/operator/Nouns.ts"
 import { documentOf } from "../../../src/surfaces/operator/OpenApiDocument.ts"
 import type { OpenApiDocument } from "../../support/Documented.ts"
 import { makeDocumented, operationsOf, schemasOf } from "../../support/Documented.ts"
@@ -68,6 +69,18 @@ describe("the OpenAPI document", () => {
       routes.filter(({ isWithoutCsrf, method }) => method !== "GET" && !isWithoutCsrf).map(({ name }) => name)
     )
     assert.notInclude(having.map(({ operation }) => operation.operationId), "signIn")
+  })
+
+  it("declares the header for the lag of a standby where a standby may answer, and nowhere else", () => {
+    const having = operations.filter(({ operation }) =>
+      Object.values(operation.responses as { readonly [status: string]: { readonly headers?: object } })
+        .some(({ headers = {} }) => "x-acme-svc-read-lag-ms" in headers)
+    )
+    assert.deepStrictEqual(
+      having.map(({ operation }) => operation.operationId).toSorted(),
+      nouns.flatMap(({ acts }) => acts).filter(({ mayLag }) => mayLag === true).map(({ id }) => id).toSorted()
+    )
+    assert.include(having.map(({ operation }) => operation.operationId), "exportOrders")
   })
 
   it("declares Retry-After where the caller has to wait, and nowhere else", () => {

@@ -10,6 +10,9 @@ import type { Guard } from "./OperatorChecks.ts"
  * the session or the token from the primary.
  */
 
+/** The header of an answer that a standby has read: by how many milliseconds the answer may be old at most. */
+export const lagHeader = "x-acme-svc-read-lag-ms"
+
 /** Runs the work of a route, and returns by how many seconds what it has read may be old. */
 export const lagging = <A, E, R>(
   { mayLag: isAllowed = false }: Guard,
