@@ -13,6 +13,8 @@ import { makeFairSemaphore } from "../engine/net/FairSemaphore.ts"
 import type { AnyHandler } from "../engine/queue/Kind.ts"
 import type { StorageFailed } from "../engine/sql/Database.ts"
 import { Database } from "../engine/sql/Database.ts"
+import type { Connections } from "../engine/sql/Driver.ts"
+import type { Sample } from "../engine/telemetry/Metrics.ts"
 import { Metrics } from "../engine/telemetry/Metrics.ts"
 import { LogOutput } from "../engine/telemetry/Sink.ts"
 import { certificateEnds } from "../operations/operator/CertificateEnds.ts"
@@ -172,12 +174,14 @@ const metricsSurface = Effect.fnUntraced(function*(
     const all = [roles.has("worker") ? sample : nothing, up, certificateEnds(bySection.values(), listeners())]
     const found = yield* Effect.all(all, { concurrency: 3 })
     const { state } = yield* LogOutput
-    const { busy, idle } = database.connections()
+    const connections = ({ busy, idle }: Connections): ReadonlyArray<Sample> => [
+      { labels: { role, state: "idle" }, value: idle },
+      { labels: { role, state: "busy" }, value: busy }
+    ]
+    const { standby } = database
     const own: samples.Samples = new Map([
-      ["acme_svc_database_pool_connections", [
-        { labels: { role, state: "idle" }, value: idle },
-        { labels: { role, state: "busy" }, value: busy }
-      ]],
+      ["acme_svc_database_pool_connections", connections(database.connections())],
+      ["acme_svc_database_standby_connections", standby === undefined ? [] : connections(standby.connections())],
       ["acme_svc_database_read_only", [{ labels: { role }, value: database.isReadOnly() ? 1 : 0 }]],
       ["acme_svc_log_writes_failed_total", [{ labels: { role }, value: state().lost }]]
     ])

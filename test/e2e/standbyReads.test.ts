@@ -16,7 +16,7 @@ import { startTwoServers } from "../support/TwoServers.ts"
 
 /* A service whose operators read from a standby: what they see, and what never comes from there. */
 
-const config = `${minimalConfig}[challenge]\nbypass = true\n[admin]\nenabled = true\n`
+const config = `${minimalConfig}[challenge]\nbypass = true\n[admin]\nenabled = true\n[metrics]\nenabled = true\n`
 const password = "Wrocław tramway, 4 stops"
 const lagHeader = "x-acme-svc-read-lag-ms"
 
@@ -27,6 +27,7 @@ describe("a service with a standby for its operators", () => {
   let server: Server
   let acme: AcmeSession
   let api = ""
+  let metrics = ""
   let env: Readonly<Record<string, string>> = {}
   let bearer: Readonly<Record<string, string>> = {}
   let tokenId = ""
@@ -67,11 +68,13 @@ describe("a service with a standby for its operators", () => {
     servers = await startTwoServers()
     way = await startForwarder(servers.follower.port)
     api = `127.0.0.1:${await freePort()}`
+    metrics = `127.0.0.1:${await freePort()}`
     env = {
       ACME_SVC_DATABASE__URL: servers.at.primary,
       ACME_SVC_DATABASE__READ_URL: through(servers.at.follower, way),
       ACME_SVC_DATABASE__READ_MAX_LAG_SECONDS: "300",
       ACME_SVC_ADMIN__BIND_ADDRESS: api,
+      ACME_SVC_METRICS__BIND_ADDRESS: metrics,
       ACME_SVC_ADMIN__BASE_URL: `http://${api}`
     }
     server = await startServer({ config, directory, databaseUrl: servers.at.primary, env })
@@ -158,6 +161,15 @@ describe("a service with a standby for its operators", () => {
     await until("standby")
     await server.waitForEvent("db_standby_used")
     assert.deepStrictEqual(server.records().filter(({ level }) => level === "error"), [])
+  })
+
+  it("counts its connections to the standby apart from those to the database", async () => {
+    await until("standby")
+    const text = await (await fetch(`http://${metrics}/metrics`)).text()
+    const counted = /^acme_svc_database_standby_connections\{[^}]*state="(\w+)"\} (\d+)$/gm
+    const connections = [...text.matchAll(counted)].map(([, state, count]) => [state, Number(count)] as const)
+    assert.deepStrictEqual(connections.map(([state]) => state), ["idle", "busy"])
+    assert.isAbove(connections.reduce((sum, [, count]) => sum + count, 0), 0)
   })
 
   it("never prints the password of the standby", async () => {

@@ -76,6 +76,8 @@ export interface Standby {
   readonly trouble: () => string | undefined
   /** Reads the state of the server that takes the writes. */
   readonly primary: Effect.Effect<Position, SqlError>
+  /** Returns the current connections of this process to the standby. */
+  readonly connections: () => Connections
 }
 
 /** What an engine provides: its connections, its transactions and the description of its errors. */
@@ -133,6 +135,6 @@ export interface Driver {
   readonly unreadable: (found: Unreadable) => Effect.Effect<void>
   /** Returns whether the server refuses writes, as far as this process has noticed lately. */
   readonly isReadOnly: () => boolean
-  /** Returns the current connections of this process. */
+  /** Returns the current connections of this process, without those to the standby. */
   readonly connections: () => Connections
 }

@@ -149,6 +149,7 @@ const standbyPartsOf = (options: PostgresOptions, { connector, pool }: Pick<Part
     asked: askPosition
   }),
   readers: makeReaderSemaphore(readersOf(standbyConnections), options.acquire_timeout_ms),
+  connections: () => pool.counts(),
   mostLagSeconds: options.read_max_lag_seconds ?? 30,
   statementMillis: () => connector.limits.statement_timeout
 })

@@ -5,7 +5,7 @@ import { emit } from "../telemetry/EngineLog.ts"
 import type { StandbyOutcome } from "../telemetry/EngineSeries.ts"
 import { count } from "../telemetry/EngineSeries.ts"
 import { over } from "./Database.ts"
-import type { Driver, Executor, Position, Row, Standby } from "./Driver.ts"
+import type { Connections, Driver, Executor, Position, Row, Standby } from "./Driver.ts"
 import type { Allowance } from "./Lag.ts"
 import { allowance } from "./Lag.ts"
 import { codeOf, isUnanswered } from "./PostgresClient.ts"
@@ -186,6 +186,7 @@ export interface StandbyParts {
   /** Reads over connections from {@link reaching}, with {@link askPosition}. */
   readonly read: Reading
   readonly readers: ReaderSemaphore
+  readonly connections: () => Connections
   readonly mostLagSeconds: number
   readonly statementMillis: () => number
 }
@@ -193,7 +194,7 @@ export interface StandbyParts {
 /** Adds a standby to the database of the primary. */
 export const withStandby = (
   primary: Driver & { readonly aside: NonNullable<Driver["aside"]> },
-  { mostLagSeconds, read, readers, statementMillis }: StandbyParts
+  { connections, mostLagSeconds, read, readers, statementMillis }: StandbyParts
 ): Driver => {
   const standing = new Standing()
 
@@ -251,7 +252,8 @@ export const withStandby = (
     driver,
     isUsable: standing.isUsable,
     trouble: () => standing.refused?.detail,
-    primary: asked
+    primary: asked,
+    connections
   }
   return { ...primary, standby }
 }

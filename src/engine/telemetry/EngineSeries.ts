@@ -35,6 +35,10 @@ export const engineSeries = {
     role: "text",
     state: ["idle", "busy"]
   }),
+  acme_svc_database_standby_connections: gauge("Connections of the process to the standby of its database.", {
+    role: "text",
+    state: ["idle", "busy"]
+  }),
   acme_svc_loop_restarts_total: counter("Work in the background that a defect has ended and that ran again.", {
     loop: "text"
   }),
