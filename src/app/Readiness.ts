@@ -14,13 +14,14 @@ export const readyPath = "/ready"
  * Answers GET and HEAD of {@link readyPath}. The answer is 200, or 503 while background work that is needed for answers
  * and issuance keeps failing. No credential, policy or slot is needed, and the database is not queried. Readiness does
  * not depend on the database: without a database every process would be unready at the same time, and restarting them
- * would not help. The answer also reports if the database was seen to be read-only or if the log cannot be written. But
- * neither makes a process unready, because clients are still answered.
+ * would not help. The answer also reports if the database was seen to be read-only, if the log cannot be written, and
+ * how the last read of operators at the standby went. None of this makes a process unready, because clients are still
+ * answered.
  */
 export const readiness = (
   roles: Roles
 ): Effect.Effect<ReadonlyMap<string, Answering<never>>, never, Loops | Database> =>
-  Effect.zipWith(Loops, Database, ({ failing }, { isReadOnly }) =>
+  Effect.zipWith(Loops, Database, ({ failing }, { isReadOnly, standby }) =>
     new Map([[readyPath, {
       handle: ({ method }) =>
         method === "GET" || method === "HEAD"
@@ -33,6 +34,7 @@ export const readiness = (
               roles: [...roles],
               ...ready ? {} : { loops: failed },
               ...isReadOnly() ? { database: "read-only" } : {},
+              ...standby !== undefined && roles.has("admin") ? { standby: standby.state() } : {},
               ...trouble === undefined ? {} : { log: trouble }
             })
           })

@@ -2,6 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { readiness } from "../../src/app/Readiness.ts"
+import type { Role } from "../../src/domain/Role.ts"
 import { Database } from "../../src/engine/sql/Database.ts"
 import { supervised } from "../../src/engine/Supervised.ts"
 import { sqlite } from "../support/Databases.ts"
@@ -12,9 +13,9 @@ import { useStore } from "../support/UseTests.ts"
 
 describe("readiness", () => {
   const { test } = useStore(sqlite)
-  const ask = (method: string) =>
+  const ask = (method: string, roles: ReadonlyArray<Role> = ["worker"]) =>
     Effect.flatMap(
-      readiness(new Set(["worker"])),
+      readiness(new Set(roles)),
       (paths) => paths.get("/ready")?.handle(requestOf(method, "/ready")) ?? Effect.die("no such path")
     )
 
@@ -42,6 +43,26 @@ describe("readiness", () => {
         [told.status, told.body],
         [200, `{"ready":true,"roles":["worker"],"database":"read-only"}`]
       )
+    }))
+
+  test("is reported even if the standby is away, and only a process that serves operators says so", () =>
+    Effect.gen(function*() {
+      const database = yield* Database
+      const standby = {
+        driver: database,
+        isUsable: Effect.succeed(false),
+        state: () => ({ state: "away" as const }),
+        primary: Effect.die("the database was queried"),
+        connections: () => ({ idle: 0, busy: 0 })
+      }
+      const bodyOf = (roles: ReadonlyArray<Role>) =>
+        Effect.map(
+          Effect.provideService(ask("GET", roles), Database, Database.of({ ...database, standby })),
+          ({ body, status }) => [status, body]
+        )
+      const operators = `{"ready":true,"roles":["acme","admin"],"standby":{"state":"away"}}`
+      assert.deepStrictEqual(yield* bodyOf(["acme", "admin"]), [200, operators])
+      assert.deepStrictEqual(yield* bodyOf(["worker"]), [200, `{"ready":true,"roles":["worker"]}`])
     }))
 
   test("can be requested by GET and HEAD", () =>

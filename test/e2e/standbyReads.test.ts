@@ -157,9 +157,17 @@ describe("a service with a standby for its operators", () => {
     assert.strictEqual(without.status, 200)
     const left = await server.waitForEvent("db_standby_left")
     assert.strictEqual(left.fields["reason"], "away")
+    const away = [await get("/health", {}), await get("/ready", {})]
+    for (const { status, text } of away) {
+      assert.strictEqual(status, 200)
+      assert.deepStrictEqual(JSON.parse(text).standby, { state: "away" })
+    }
     way.target = servers.follower.port
     await until("standby")
     await server.waitForEvent("db_standby_used")
+    const { standby } = JSON.parse((await get("/health", {})).text)
+    assert.strictEqual(standby.state, "answers")
+    assert.isNumber(standby.lagMs)
     assert.deepStrictEqual(server.records().filter(({ level }) => level === "error"), [])
   })
 

@@ -63,6 +63,14 @@ export interface Position {
   readonly replayed: number | null
 }
 
+/** What a process knows about its standby from its last read there. */
+export interface StandbyState {
+  /** `untried` before the first read; `answers`; or why the primary has answered. */
+  readonly state: "untried" | "answers" | "away" | "behind" | "foreign" | "failed"
+  /** By how many milliseconds the standby was behind at most, when it last answered. */
+  readonly lagMs?: number
+}
+
 /** A second server, whose copy of the database may lack the last changes (docs/decisions/standby.md). */
 export interface Standby {
   /**
@@ -72,8 +80,8 @@ export interface Standby {
   readonly driver: Driver
   /** Returns whether the standby was of use when it was last asked, or whether it is time to ask again. */
   readonly isUsable: Effect.Effect<boolean>
-  /** Why reads do not go to the standby now, as a sentence; `undefined` if they do. */
-  readonly trouble: () => string | undefined
+  /** Returns what the last read told. Sends nothing to the standby. */
+  readonly state: () => StandbyState
   /** Reads the state of the server that takes the writes. */
   readonly primary: Effect.Effect<Position, SqlError>
   /** Returns the current connections of this process to the standby. */

@@ -5,7 +5,7 @@ import { emit } from "../telemetry/EngineLog.ts"
 import type { StandbyOutcome } from "../telemetry/EngineSeries.ts"
 import { count } from "../telemetry/EngineSeries.ts"
 import { over } from "./Database.ts"
-import type { Connections, Driver, Executor, Position, Row, Standby } from "./Driver.ts"
+import type { Connections, Driver, Executor, Position, Row, Standby, StandbyState } from "./Driver.ts"
 import type { Allowance } from "./Lag.ts"
 import { allowance } from "./Lag.ts"
 import { codeOf, isUnanswered } from "./PostgresClient.ts"
@@ -47,7 +47,7 @@ const positionOf = (answers: unknown): Position => {
 class Refused extends Data.TaggedError("Refused")<{
   readonly outcome: Exclude<StandbyOutcome, "standby">
   readonly detail: string
-  /** Whether the next read may be answered, so that the standby need not be left alone for a while. */
+  /** Whether the standby may answer the next read. So it always may after `changed` and `conflict`. */
   readonly isPassing?: boolean
 }> {}
 
@@ -83,7 +83,7 @@ const detailOf = ({ cause, message = "" }: SqlError): string =>
 const refusalOf = (error: SqlError): Refused => {
   const code = codeOf(error.cause)
   const detail = detailOf(error)
-  if (conflicts.has(code)) return new Refused({ outcome: "conflict", detail, isPassing: true })
+  if (conflicts.has(code)) return new Refused({ outcome: "conflict", detail })
   // The server may have ended an idle transaction for its replay. If it is gone, the next read cannot connect.
   const isLost = code === "" || ofConnection.test(code)
   // A server that does not answer would not answer the next read either.
@@ -126,7 +126,7 @@ const judged = <A, E, R>(
   const counted = over(noting, changes) as Effect.Effect<number, unknown>
   return Effect.flatMap(Effect.exit(counted), (found): Effect.Effect<Exit.Exit<A, E> | Refused, never, R> => {
     if (Exit.isFailure(found) || found.value < known) {
-      const lacking = new Refused({ outcome: "changed", detail: "it lacks a change of an operator", isPassing: true })
+      const lacking = new Refused({ outcome: "changed", detail: "it lacks a change of an operator" })
       return Effect.succeed(refusal() ?? lacking)
     }
     return Effect.map(body(noting), (exit) => {
@@ -143,9 +143,10 @@ const pauseMillis = 2000
 class Standing {
   #refused: Refused | undefined
   #pausedUntil = 0
+  #state: StandbyState = { state: "untried" }
 
-  get refused(): Refused | undefined {
-    return this.#refused
+  get state(): StandbyState {
+    return this.#state
   }
 
   /** Whether the standby has just refused a read, and would refuse the next one too. */
@@ -158,20 +159,23 @@ class Standing {
     Effect.suspend(() => {
       const { detail: error, isPassing, outcome: reason } = refusal
       const counted = count("acme_svc_database_standby_reads_total", { outcome: reason })
-      if (isPassing === true) return counted
+      if (isPassing === true || reason === "changed" || reason === "conflict") return counted
       const before = this.#refused
       this.#refused = refusal
+      this.#state = { state: reason }
       this.#pausedUntil = performance.now() + pauseMillis
       return before?.outcome === reason ? counted : Effect.andThen(counted, emit("db_standby_left", { reason, error }))
     })
 
   /** Counts a read that the standby has answered. */
-  readonly used: Effect.Effect<void> = Effect.suspend(() => {
-    const counted = count("acme_svc_database_standby_reads_total", { outcome: "standby" })
-    if (this.#refused === undefined) return counted
-    this.#refused = undefined
-    return Effect.andThen(counted, emit("db_standby_used", {}))
-  })
+  readonly used = (lagSeconds: number): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      this.#state = { state: "answers", lagMs: Math.ceil(lagSeconds * 1000) }
+      const counted = count("acme_svc_database_standby_reads_total", { outcome: "standby" })
+      if (this.#refused === undefined) return counted
+      this.#refused = undefined
+      return Effect.andThen(counted, emit("db_standby_used", {}))
+    })
 
   /** Returns whether it is time to ask the standby. Counts a read for which it is not. */
   readonly isUsable: Effect.Effect<boolean> = Effect.suspend(() =>
@@ -209,7 +213,12 @@ export const withStandby = (
       const allowed = fiber.getRef(allowance)
       if (allowed === undefined || allowed.mostSeconds() < 0 || standing.isPaused) return otherwise
       const instead = (refusal: Refused) => Effect.andThen(standing.left(refusal), otherwise)
-      return Effect.matchEffect(take(read(patienceMillis, judged(allowed, mostLagSeconds, body))), {
+      let lag = 0
+      const note = (seconds: number) => {
+        lag = seconds
+        allowed.note(seconds)
+      }
+      return Effect.matchEffect(take(read(patienceMillis, judged({ ...allowed, note }, mostLagSeconds, body))), {
         onFailure: (error) => {
           const { cause } = error
           if (cause instanceof Unreached) {
@@ -217,7 +226,7 @@ export const withStandby = (
           }
           return isLate(error) ? Effect.fail(error) : instead(refusalOf(error))
         },
-        onSuccess: (answer) => answer instanceof Refused ? instead(answer) : Effect.as(standing.used, answer)
+        onSuccess: (answer) => answer instanceof Refused ? instead(answer) : Effect.as(standing.used(lag), answer)
       })
     })
 
@@ -251,7 +260,7 @@ export const withStandby = (
   const standby: Standby = {
     driver,
     isUsable: standing.isUsable,
-    trouble: () => standing.refused?.detail,
+    state: () => standing.state,
     primary: asked,
     connections
   }

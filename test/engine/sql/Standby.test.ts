@@ -150,6 +150,7 @@ describe("reads of a standby", () => {
       const driver = yield* opened()
       const here = at(driver)
       assert.strictEqual((yield* here(aside(see))).standby, 0)
+      assert.deepStrictEqual(driver.standby?.state(), { state: "untried" })
       assert.strictEqual((yield* here(see)).standby, 0)
       const [list, lag] = yield* until(driver, 1)
       assert.strictEqual(list.standby, 1)
@@ -181,6 +182,7 @@ describe("reads of a standby", () => {
         const [row, lag] = yield* at(driver)(lagging)
         assert.deepStrictEqual(row, before)
         assert.isAbove(lag ?? 0, 0)
+        assert.deepStrictEqual(driver.standby?.state(), { state: "answers", lagMs: Math.ceil((lag ?? 0) * 1000) })
         yield* onPrimary("INSERT INTO marks VALUES ('a change')")
         assert.deepStrictEqual(yield* at(driver)(lagging), [{ standby: 0, count: before.count + 1 }, undefined])
         const [record] = yield* at(driver)(mayLag(see, changes))
@@ -215,7 +217,7 @@ describe("reads of a standby", () => {
           })
         assert.strictEqual((yield* at(standby.driver)(within(300))).standby, 1)
         assert.strictEqual((yield* at(standby.driver)(within(0))).standby, 0)
-        assert.isUndefined(standby.trouble())
+        assert.strictEqual(standby.state().state, "answers")
       }))
     }).pipe(Effect.scoped))
 
@@ -238,12 +240,13 @@ describe("reads of a standby", () => {
       yield* paused(Effect.gen(function*() {
         yield* onPrimary("INSERT INTO things VALUES ('four')")
         yield* until(driver, 0)
-        assert.match(driver.standby?.trouble() ?? "", /s behind, and database.read_max_lag_seconds is 1/)
+        assert.deepStrictEqual(driver.standby?.state(), { state: "behind" })
       }))
       yield* until(driver, 1)
-      assert.isUndefined(driver.standby?.trouble())
+      assert.strictEqual(driver.standby?.state().state, "answers")
       const [left] = records.filter(({ event }) => event === "db_standby_left")
       assert.strictEqual(left?.fields["reason"], "behind")
+      assert.match(String(left?.fields["error"]), /s behind, and database.read_max_lag_seconds is 1/)
       assert.deepStrictEqual(eventsOf(records), ["db_standby_left", "db_standby_used"])
     }).pipe(Effect.scoped, Effect.provide(layerMemory(records)))
   })
@@ -358,8 +361,9 @@ describe("reads of a standby", () => {
     })
   }
 
-  it.live("stop when the standby is promoted, until the writes go there too", () =>
-    Effect.gen(function*() {
+  it.live("stop when the standby is promoted, until the writes go there too", () => {
+    const records: Array<Record> = []
+    return Effect.gen(function*() {
       const driver = yield* opened()
       yield* until(driver, 1)
       yield* onPrimary("ALTER SYSTEM SET synchronous_standby_names = ''")
@@ -368,10 +372,16 @@ describe("reads of a standby", () => {
       yield* onFollower("INSERT INTO things SELECT 'elsewhere' FROM generate_series(1, 1000)")
       const [row, lag] = yield* at(driver)(lagging)
       assert.deepStrictEqual([row.count < 1000, lag], [true, undefined])
-      assert.match(driver.standby?.trouble() ?? "", /^its timeline is 2, and that of the server of database.url is 1/)
+      assert.deepStrictEqual(driver.standby?.state(), { state: "foreign" })
+      const [left] = records.filter(({ event }) => event === "db_standby_left")
+      assert.match(
+        String(left?.fields["error"]),
+        /^its timeline is 2, and that of the server of database.url is 1/
+      )
       const moved = yield* opened({ url: Redacted.make(servers.at.follower) })
       const [there, none] = yield* at(moved)(lagging)
       assert.deepStrictEqual([there.count >= 1000, none], [true, 0])
       assert.isTrue(Exit.isSuccess(yield* Effect.exit(at(moved)(run(added, {})))))
-    }).pipe(Effect.scoped))
+    }).pipe(Effect.scoped, Effect.provide(layerMemory(records)))
+  })
 })

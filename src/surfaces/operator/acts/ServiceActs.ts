@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { isReadOnly } from "../../../engine/sql/Database.ts"
+import { Database } from "../../../engine/sql/Database.ts"
 import { atPrimary } from "../../../engine/sql/Lag.ts"
 import { Activity } from "../../../operations/operator/Activity.ts"
 import * as operators from "../../../operations/operator/identity/Operators.ts"
@@ -89,14 +89,22 @@ const readHealth = act({
   does: "Say whether this process serves",
   access: "public",
   input: {},
-  output: Schema.Struct({ healthy: Schema.Literal(true), database: Schema.optionalKey(Schema.Literal("read-only")) }),
+  output: Schema.Struct({
+    healthy: Schema.Literal(true),
+    database: Schema.optionalKey(Schema.Literal("read-only")),
+    standby: Schema.optionalKey(Schema.Struct({
+      state: Schema.Literals(["untried", "answers", "away", "behind", "foreign", "failed"]),
+      lagMs: Schema.optionalKey(Int)
+    }))
+  }),
   errors: [],
   // Nothing outside this process is asked, so that a load balancer learns only the state of this process.
   run: () =>
-    Effect.map(
-      isReadOnly,
-      (readOnly) => readOnly ? { healthy: true, database: "read-only" } as const : { healthy: true } as const
-    ),
+    Effect.map(Database, ({ isReadOnly, standby }) => ({
+      healthy: true as const,
+      ...isReadOnly() ? { database: "read-only" as const } : {},
+      ...standby === undefined ? {} : { standby: standby.state() }
+    })),
   http: { route: "GET /health" }
 })
 
