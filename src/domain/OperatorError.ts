@@ -23,8 +23,14 @@ export type Noun =
 
 // 400
 
-/** A member, a parameter or the body cannot be read. `detail` names it and says what it accepts. */
-export class BadRequest extends Data.TaggedError("BadRequest")<{ readonly detail: string }> {}
+/**
+ * A member, a parameter or the body cannot be used. `detail` names it and says what it accepts. If there is a `member`,
+ * the sentence begins with that name, and `detail` is the rest of the sentence.
+ */
+export class BadRequest extends Data.TaggedError("BadRequest")<{
+  readonly detail: string
+  readonly member?: string
+}> {}
 
 /** A word is not in its closed set, such as the set of statuses or events. */
 export class UnknownWord extends Data.TaggedError("UnknownWord")<{

@@ -65,7 +65,11 @@ const plural = (count: number, noun: string): string => `${count} ${noun}${count
 
 /** One row for each refusal. If an error has no row, this does not compile (docs/decisions/admin.md, "Errors"). */
 const table = {
-  BadRequest: { status: 400, code: "bad_request", message: ({ detail }) => detail },
+  BadRequest: {
+    status: 400,
+    code: "bad_request",
+    message: ({ detail, member }) => member === undefined ? detail : `${member} ${detail}`
+  },
   UnknownWord: {
     status: 400,
     code: "invalid_status",

@@ -188,6 +188,11 @@ describe("acme-svc admin", () => {
       const identity = yield* served(place, authenticateToken(typed(minted.out.trim()), here))
       assert.deepInclude(identity, { role: "operator", name: "backup", id })
       assert.strictEqual((yield* token("create", "root", "--name", "two")).code, 2)
+      yield* place.run(["admin", "user", "create", "vera", "--password-file", fileOf(place, password)])
+      assert.deepStrictEqual(
+        yield* token("create", "vera", "--name", "two", "--role", "admin", "--expires-in", "1"),
+        refused(3, "--role must not exceed the role of vera, which is viewer.")
+      )
       assert.strictEqual((yield* token("create", "root", "--name", "two", "--expires-in", "367")).code, 2)
       assert.deepStrictEqual(
         yield* token("create", "root", "--name", "backup", "--expires-in", "1"),

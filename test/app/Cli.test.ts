@@ -206,7 +206,7 @@ describe("eab", () => {
       const place = yield* ready
       assert.deepStrictEqual(
         refusalOf(yield* place.run(["eab", "create", "--label", "x", "--profile", "none", "--json"])),
-        { code: 3, error: "refused", message: "profile takes the name of a profile that is served: default." }
+        { code: 3, error: "refused", message: "--profile takes the name of a profile that is served: default." }
       )
     }))
 
@@ -243,6 +243,17 @@ describe("eab", () => {
 })
 
 describe("records that the service has written", () => {
+  test("refusals of a running command name the flag, not the member of the API", () =>
+    Effect.gen(function*() {
+      const place = yield* ready
+      const says = (words: ReadonlyArray<string>) => Effect.map(place.run(words), ({ code, err }) => [code, err])
+      const [code, event] = yield* says(["audit", "list", "--event", "party"])
+      assert.strictEqual(code, 3)
+      assert.match(String(event), /^--event takes one of .*, not "party"\.\n$/)
+      const [, kind] = yield* says(["jobs", "list", "--kind", "party"])
+      assert.match(String(kind), /^--kind takes one of .*, not "party"\.\n$/)
+    }))
+
   test("order list and jobs list print them as rows and as objects", () =>
     Effect.gen(function*() {
       const place = yield* ready

@@ -243,7 +243,7 @@ describe("the output of eab commands", () => {
       const stderr = await commands.refused(3, "eab", "create", "--label", "a", "--profile", profile, "--json")
       const { error, message } = JSON.parse(stderr) as { readonly error: string; readonly message: string }
       assert.strictEqual(error, "refused")
-      assert.match(message, /^profile takes the name of a profile that is served: .*lab/)
+      assert.match(message, /^--profile takes the name of a profile that is served: .*lab/)
       assert.notInclude(message, "parked")
     }
   })

@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import type { OperatorError } from "../../domain/OperatorError.ts"
+import { BadRequest, UnknownWord } from "../../domain/OperatorError.ts"
 import { readWhole } from "../../domain/WholeNumber.ts"
 import type { AnyAct, Cli } from "../../surfaces/operator/Act.ts"
 import type { Field, Fields, Written } from "../../surfaces/operator/Field.ts"
@@ -28,6 +29,10 @@ const hyphened = (member: string): string => member.replaceAll(/[A-Z]/g, (letter
 
 /** Returns the name of a member's flag. */
 export const flagOf = (cli: AnyCli, member: string): string => cli.flags?.[member]?.flag ?? hyphened(member)
+
+/** Returns how the command line writes a member: as a flag or as an argument. */
+const spellingOf = (cli: AnyCli, args: ReadonlyArray<string>, member: string): string =>
+  args.includes(member) ? `<${flagOf(cli, member)}>` : `--${flagOf(cli, member)}`
 
 /** Converts a text of the command line to the form of its member. */
 const writtenIn = ({ form }: Field<unknown>, text: string): Written | undefined =>
@@ -181,7 +186,7 @@ export const inputOf = Effect.fnUntraced(function*(
         Effect.fromResult(
           judged(
             field,
-            args.includes(member) ? `<${flagOf(cli, member)}>` : `--${flagOf(cli, member)}`,
+            spellingOf(cli, args, member),
             given as Written
           )
         ),
@@ -197,6 +202,22 @@ export const checked = <R>(act: AnyAct<R>, cli: AnyCli, input: Read): Effect.Eff
     wrong(
       refusedFor(error).message.replaceAll(
         /\w+/g,
-        (word) => Object.hasOwn(act.input, word) ? `--${flagOf(cli, word)}` : word
+        (word) => Object.hasOwn(act.input, word) ? spellingOf(cli, argsOf(act, cli), word) : word
       )
     ))
+
+/** Returns the refusal of a running act. If the refusal names a member, it names the flag or the argument instead. */
+export const spelt = <R, E extends { readonly _tag: string }>(
+  act: AnyAct<R>,
+  cli: AnyCli,
+  error: E
+): BadRequest | E | UnknownWord => {
+  const isMember = (name: string | undefined): name is string => name !== undefined && Object.hasOwn(act.input, name)
+  const spelling = (member: string) => spellingOf(cli, argsOf(act, cli), member)
+  if (error instanceof BadRequest && isMember(error.member)) {
+    return new BadRequest({ member: spelling(error.member), detail: error.detail })
+  }
+  return error instanceof UnknownWord && isMember(error.name)
+    ? new UnknownWord({ name: spelling(error.name), word: error.word, known: error.known })
+    : error
+}

@@ -39,7 +39,10 @@ export const checkProfile = (
   const served = profiles.filter(({ enabled }) => enabled).map(({ name }) => name)
   return served.includes(profile)
     ? Effect.void
-    : new BadRequest({ detail: `profile takes the name of a profile that is served: ${served.join(", ")}.` })
+    : new BadRequest({
+      member: "profile",
+      detail: `takes the name of a profile that is served: ${served.join(", ")}.`
+    })
 }
 
 const secretSize = 32

@@ -61,7 +61,10 @@ export const create = Effect.fn("Tokens.create")(function*(operator: Operator, a
     if (owner.status !== "active") return yield* new BadRequest({ detail: `${username} is disabled.` })
     const most = roleRead(owner.role)
     if (!permits(most, role)) {
-      return yield* new BadRequest({ detail: `role must not exceed the role of ${username}, which is ${most}.` })
+      return yield* new BadRequest({
+        member: "role",
+        detail: `must not exceed the role of ${username}, which is ${most}.`
+      })
     }
     const allowedAddresses = asked.allowedAddresses
     const row = { id, userId: owner.id, name, role, allowedAddresses, now, expiresAt, tokenHash: apiTokenHash(token) }
