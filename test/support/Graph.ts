@@ -178,7 +178,7 @@ export const world = (script: Script = {}) =>
           issue: script.issue ?? signsAtOnce,
           ...script.revoke === undefined ? {} : { revoke: script.revoke }
         }),
-        Layer.succeed(Issuers, { bySection: new Map(), of: () => undefined }),
+        Layer.succeed(Issuers, { bySection: new Map(), unread: [], of: () => undefined }),
         Layer.succeed(ReadHooks, {
           crl: () => Effect.succeed(undefined),
           window: () => Effect.succeed(undefined),

@@ -1,4 +1,6 @@
 import * as Argument from "effect/cli/Argument"
+import * as Console from "effect/Console"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { readOctets, said } from "../../engine/host/KeyFile.ts"
@@ -23,10 +25,14 @@ import { print } from "./Print.ts"
 
 /**
  * Provides the CAs of profiles. If the certificate of a CA is missing, the lists of the other CAs can still be read,
- * and so can the stored list of this CA.
+ * and so can the stored list of this CA. A warning names the missing file.
  */
 const authoritiesIn = ({ profiles }: Pick<Config, "profiles">) =>
-  mapLayerError(Issuers.layer(profiles.filter(({ enabled }) => enabled), undefined, () => true), filesFailed)
+  mapLayerError(Issuers.layer(profiles.filter(({ enabled }) => enabled), undefined, () => true), filesFailed).pipe(
+    Layer.tap((context) =>
+      Effect.forEach(Context.get(context, Issuers).unread, ({ message }) => Console.error(`Warning: ${message}`))
+    )
+  )
 
 const mostOctets = 512 * 1024 * 1024
 

@@ -45,6 +45,8 @@ export class Issuers extends Context.Service<Issuers, {
   readonly of: (profile: string) => Issuer | undefined
   /** Each CA once, by the text of its `signer` section, so that the next configuration can use it again. */
   readonly bySection: ReadonlyMap<string, Issuer>
+  /** The profiles whose certificate could not be read, each with the reason. */
+  readonly unread: ReadonlyArray<ProfileUnusable>
 }>()("acme/services/signing/Issuers") {
   /**
    * Reads the certificates once. Refuses a profile whose certificate is absent or unreadable. A CA of `before` is used
@@ -60,6 +62,7 @@ export class Issuers extends Context.Service<Issuers, {
       Effect.gen(function*() {
         const byProfile = new Map<string, Issuer>()
         const bySection = new Map<string, Issuer>()
+        const unread: Array<ProfileUnusable> = []
         for (const { name, signer } of profiles) {
           if (signer.backend !== "local_ca") continue
           const { cert_path, crl_path } = signer.local_ca
@@ -74,14 +77,16 @@ export class Issuers extends Context.Service<Issuers, {
             new ProfileUnusable({ profile: name, detail, mayPass: false, isOutside, isLoaded: false })
           const file = yield* Effect.result(readTextFile(cert_path))
           if (Result.isFailure(file)) {
-            // The profile is degraded, so this process serves nothing for this CA until the file is back and the
-            // configuration is loaded again.
-            if (mayDegrade(name)) continue
             const words = said(file.failure)
-            return yield* refuse(
+            const failure = refuse(
               `signer.local_ca.cert_path: ${cert_path} cannot be used: ${words}; run \`init\`.`,
               true
             )
+            if (!mayDegrade(name)) return yield* failure
+            // The profile is degraded, so this process serves nothing for this CA until the file is back and the
+            // configuration is loaded again.
+            unread.push(failure)
+            continue
           }
           const { text } = file.success
           const ca = yield* Effect.mapError(
@@ -108,7 +113,7 @@ export class Issuers extends Context.Service<Issuers, {
           bySection.set(section, issuer)
           byProfile.set(name, issuer)
         }
-        return { bySection, of: (profile: string) => byProfile.get(profile) }
+        return { bySection, unread, of: (profile: string) => byProfile.get(profile) }
       })
     )
 }

@@ -47,7 +47,7 @@ const orders = (names: ReadonlyArray<string>) =>
       notAfter: undefined
     }),
     Context.makeUnsafe<Needs>(
-      new Map([[Issuers.key, { bySection: new Map(), of: () => undefined } satisfies Issuers["Service"]]])
+      new Map([[Issuers.key, { bySection: new Map(), unread: [], of: () => undefined } satisfies Issuers["Service"]]])
     )
   )))
 

@@ -31,6 +31,7 @@ const endingWith = (subject: string, notAfter: number): Issuer => ({ ...issuer, 
 const withCa = (ca: Issuer) =>
   Effect.provideService(Issuers, {
     bySection: new Map(),
+    unread: [],
     of: (profile: string) => profile === "default" ? ca : undefined
   })
 

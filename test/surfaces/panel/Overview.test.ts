@@ -52,7 +52,7 @@ const issuer = (notAfter: number) => ({
 })
 
 const withCa = (notAfter: number) =>
-  Effect.provideService(Issuers, { bySection: new Map(), of: () => issuer(notAfter) })
+  Effect.provideService(Issuers, { bySection: new Map(), unread: [], of: () => issuer(notAfter) })
 
 describe.each(databases)("the overview on $name", (backend) => {
   const { config, test } = usePanel(backend)
@@ -177,6 +177,7 @@ describe.each(databases)("the overview on $name", (backend) => {
       ])
       const two = Effect.provideService(Issuers, {
         bySection: new Map(),
+        unread: [],
         of: (profile: string) =>
           profile === "other"
             ? { ...issuer(startsAt + 5 * day), id: "cd".repeat(32) }

@@ -43,6 +43,7 @@ const issuerOf = (id: string, notAfter: number): Issuer => ({
 const withCa = (caDays: number, id = "aa") =>
   Effect.provideService(Issuers, {
     bySection: new Map(),
+    unread: [],
     of: () => issuerOf(id, madeAt + caDays * daySeconds)
   })
 
