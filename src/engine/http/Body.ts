@@ -68,7 +68,7 @@ export class Body {
         let size = 0
         const stop = () => {
           this.#readers.delete(reader)
-          leave()
+          this.#shares.remove(peer, reader)
           message.off("data", onData).off("end", onEnd).off("close", onClose)
         }
         const finish = (result: Effect.Effect<Buffer, BodyTooLarge | BodyTooSlow | Shed>) => {
@@ -91,7 +91,7 @@ export class Body {
           expire: () => give(Effect.fail(new BodyTooSlow())),
           shed: () => give(shed)
         }
-        const leave = this.#shares.add(peer, reader)
+        this.#shares.add(peer, reader)
         this.#readers.add(reader)
         message.on("data", onData).on("end", onEnd).on("close", onClose)
         return Effect.sync(stop)

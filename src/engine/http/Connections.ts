@@ -21,6 +21,9 @@ export class HandshakeLate extends Error {
 
 interface Connection {
   readonly socket: Socket
+  /** The address and port of its peer. */
+  readonly name: string
+  readonly peer: Peer | undefined
   /** The time limit of the TLS handshake in milliseconds, while the handshake lasts. */
   handshakeMillis: number | undefined
   /**
@@ -28,10 +31,6 @@ interface Connection {
    * separately.
    */
   since: number | undefined
-  /** Stops counting the connection among those without a complete head. */
-  readonly arrived: () => void
-  /** Stops counting the connection among all open connections. */
-  readonly left: () => void
 }
 
 /**
@@ -70,27 +69,33 @@ export class Connections {
     const peer = this.peerOf(socket.remoteAddress ?? "")
     if (!this.#hasRoom(this.#pending, maxPending, peer, socket)) return false
     if (!this.#hasRoom(this.#open, this.#max, peer, socket)) return false
-    const name = nameOf(socket)
     const connection: Connection = {
       socket,
+      name: nameOf(socket),
+      peer,
       handshakeMillis: undefined,
-      since: undefined,
-      arrived: () => {
-        // In the meantime, the peer may have opened another connection from the same port.
-        if (this.#pendingByName.get(name) === connection) this.#pendingByName.delete(name)
-        leavePending()
-      },
-      left: () => {
-        connection.arrived()
-        leaveOpen()
-      }
+      since: undefined
     }
-    const leavePending = this.#pending.add(peer, connection)
-    const leaveOpen = this.#open.add(peer, connection)
-    this.#pendingByName.set(name, connection)
-    socket.once("close", connection.left)
+    this.#pending.add(peer, connection)
+    this.#open.add(peer, connection)
+    this.#pendingByName.set(connection.name, connection)
+    socket.once("close", () => this.#left(connection))
     this.onOpened()
     return true
+  }
+
+  /** Stops counting a connection among those without a complete head. */
+  #arrived(connection: Connection): void {
+    const { name, peer } = connection
+    // In the meantime, the peer may have opened another connection from the same port.
+    if (this.#pendingByName.get(name) === connection) this.#pendingByName.delete(name)
+    this.#pending.remove(peer, connection)
+  }
+
+  /** Stops counting a connection among all open connections. */
+  #left(connection: Connection): void {
+    this.#arrived(connection)
+    this.#open.remove(connection.peer, connection)
   }
 
   /** Returns whether there is room for one more connection. To make room, another connection may be closed. */
@@ -99,9 +104,8 @@ export class Connections {
     const victim = among.victimOf(peer)
     const { remoteAddress } = victim?.socket ?? newcomer
     this.onRefused(remoteAddress ?? "", this.#open.size, this.#pending.size)
-    victim?.left()
-    victim?.socket.destroy()
-    if (victim === undefined) newcomer.destroy()
+    if (victim !== undefined) this.#left(victim)
+    ;(victim?.socket ?? newcomer).destroy()
     return victim !== undefined
   }
 
@@ -124,7 +128,8 @@ export class Connections {
 
   /** Reports that a complete request head arrived on this connection. */
   headSeen(socket: Socket): void {
-    this.#pendingByName.get(nameOf(socket))?.arrived()
+    const connection = this.#pendingByName.get(nameOf(socket))
+    if (connection !== undefined) this.#arrived(connection)
   }
 
   /**
@@ -151,7 +156,7 @@ export class Connections {
       if (now - connection.since < (handshakeMillis ?? headTimeoutMillis)) continue
       // The place becomes free at once, because the peer may notice the end and connect again before this process
       // notices it.
-      connection.left()
+      this.#left(connection)
       socket.destroy(handshakeMillis === undefined ? undefined : new HandshakeLate(socket.remoteAddress))
     }
   }

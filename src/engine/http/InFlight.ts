@@ -21,7 +21,6 @@ export class Pace {
   #next = 0
   #accepted = 0
   #hasAccepted = false
-  #isScheduled = false
 
   /** Reports that a connection was accepted. */
   accepted(): void {
@@ -30,25 +29,17 @@ export class Pace {
 
   /** Begins a request when its turn has come. */
   run(begin: () => void): void {
-    this.#waiting.push(begin)
-    this.#schedule()
-  }
-
-  #schedule(): void {
-    if (this.#isScheduled) return
-    this.#isScheduled = true
-    setImmediate(this.#turn)
+    if (this.#waiting.push(begin) === 1) setImmediate(this.#turn)
   }
 
   readonly #turn = (): void => {
-    this.#isScheduled = false
     const mayWait = this.#hasAccepted && ++this.#accepted < mostInTurn
     this.#hasAccepted = false
-    if (mayWait) return this.#schedule()
+    if (mayWait) return void setImmediate(this.#turn)
     this.#accepted = 0
     const end = Math.min(this.#next + mostInTurn, this.#waiting.length)
     while (this.#next < end) this.#waiting[this.#next++]?.()
-    if (this.#next < this.#waiting.length) return this.#schedule()
+    if (this.#next < this.#waiting.length) return void setImmediate(this.#turn)
     this.#waiting = []
     this.#next = 0
   }

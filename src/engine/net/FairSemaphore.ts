@@ -53,8 +53,6 @@ interface Ticket {
   held: boolean
   /** Called when the wait ends, with or without a turn. */
   called: () => void
-  /** Gives back the ticket's place in the queue. */
-  left: () => void
 }
 
 /** How turns are shared. */
@@ -104,7 +102,7 @@ class Bound {
       this.#forget(victim)
       victim.called()
     }
-    ticket.left = this.#places.add(ticket.peer, ticket)
+    this.#places.add(ticket.peer, ticket)
     const host = ticket.peer?.host ?? ""
     const beside = this.#waiting.get(host)
     if (beside === undefined) this.#waiting.set(host, new Set([ticket]))
@@ -143,7 +141,7 @@ class Bound {
   }
 
   #forget(ticket: Ticket): void {
-    ticket.left()
+    this.#places.remove(ticket.peer, ticket)
     const host = ticket.peer?.host ?? ""
     const beside = this.#waiting.get(host)
     if (beside === undefined) return
@@ -194,7 +192,7 @@ export const makeFairSemaphore = (
   ): Effect.Effect<A | B, E | E2, R | R2> =>
     Effect.uninterruptibleMask((restore) =>
       Effect.withFiber((fiber) => {
-        const ticket: Ticket = { peer: fiber.getRef(peer), held: false, called: () => {}, left: () => {} }
+        const ticket: Ticket = { peer: fiber.getRef(peer), held: false, called: () => {} }
         const leave = () => bound.leave(ticket)
         // If a turn is free, neither a timer nor a fiber is needed.
         if (bound.enter(ticket)) return finallyDo(restore(self), leave)

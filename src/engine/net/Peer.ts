@@ -93,6 +93,7 @@ const newest = <T>(holdings: ReadonlySet<T> | undefined): T | undefined => {
  */
 export class Holdings<T> {
   #size = 0
+  readonly #withoutPeer = new Set<T>()
   readonly #networks = new Map<string, Network<T>>()
 
   /** The number of holdings. */
@@ -100,32 +101,28 @@ export class Holdings<T> {
     return this.#size
   }
 
-  /** Counts a holding. Returns a function that releases the holding; calling that function again has no effect. */
-  add(peer: Peer | undefined, holding: T): () => void {
+  /** Counts a holding. */
+  add(peer: Peer | undefined, holding: T): void {
     this.#size++
-    const leave = peer === undefined ? () => {} : this.#addFor(peer, holding)
-    let isHeld = true
-    return () => {
-      if (!isHeld) return
-      isHeld = false
-      this.#size--
-      leave()
-    }
-  }
-
-  #addFor({ host, network }: Peer, holding: T): () => void {
-    const around = this.#networks.get(network) ?? { size: 0, hosts: new Map<string, Set<T>>() }
-    const own = around.hosts.get(host) ?? new Set()
-    this.#networks.set(network, around)
-    around.hosts.set(host, own)
+    if (peer === undefined) return void this.#withoutPeer.add(holding)
+    const around = this.#networks.get(peer.network) ?? { size: 0, hosts: new Map<string, Set<T>>() }
+    const own = around.hosts.get(peer.host) ?? new Set()
+    this.#networks.set(peer.network, around)
+    around.hosts.set(peer.host, own)
     around.size++
     own.add(holding)
-    return () => {
-      around.size--
-      own.delete(holding)
-      if (own.size === 0) around.hosts.delete(host)
-      if (around.size === 0) this.#networks.delete(network)
-    }
+  }
+
+  /** Releases a holding of a peer. If the holding has already been released, this has no effect. */
+  remove(peer: Peer | undefined, holding: T): void {
+    const around = peer && this.#networks.get(peer.network)
+    const own = peer === undefined ? this.#withoutPeer : around?.hosts.get(peer.host)
+    if (own?.delete(holding) !== true) return
+    this.#size--
+    if (peer === undefined || around === undefined) return
+    around.size--
+    if (own.size === 0) around.hosts.delete(peer.host)
+    if (around.size === 0) this.#networks.delete(peer.network)
   }
 
   /** Returns the holding that is released for a newcomer, or `undefined` if the newcomer itself must be refused. */

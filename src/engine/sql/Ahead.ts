@@ -45,6 +45,6 @@ export const arrived: Effect.Effect<void, StorageFailed, Database> = Effect.with
     Effect.callback<void>((resume) =>
       plans.inFlight === 0 ? resume(Effect.void) : void plans.waiting.push(() => resume(Effect.void))
     ),
-    () => plans.failure === undefined ? Effect.void : failed(driver, "transaction", plans)(plans.failure.error)
+    () => plans.failure === undefined ? Effect.void : failed(driver, "transaction", plans.failure.error, plans)
   )
 })

@@ -5,7 +5,7 @@ import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import { emit } from "../telemetry/EngineLog.ts"
 import { count } from "../telemetry/EngineSeries.ts"
-import { tracedWithin } from "../telemetry/Tracing.ts"
+import { isTracedWithin, traced } from "../telemetry/Tracing.ts"
 import type { Connection, Driver, Executor } from "./Driver.ts"
 import type { SqlError } from "./SqlError.ts"
 import { Late } from "./SqlError.ts"
@@ -88,19 +88,23 @@ export const slow = (statement: string, elapsed: number): Effect.Effect<void> =>
  * Logs that a statement failed, and fails with the name of the statement. If an earlier statement that was sent ahead
  * in the transaction has failed, the name is that of the earlier statement.
  */
-export const failed =
-  (driver: Driver, name: string, plans?: Plans) => (last: SqlError): Effect.Effect<never, StorageFailed> => {
-    const { error, statement } = plans?.failure ?? { error: last, statement: name }
-    const { cause, detail, transient } = driver.describe(error)
-    const isLate = error.cause instanceof Late
-    return Effect.andThen(
-      afterTransaction(Effect.andThen(
-        count("acme_svc_database_failures_total", { cause: isLate && cause === "other" ? "late" : cause }),
-        emit("db_statement_failed", { statement, error: detail })
-      )),
-      Effect.fail(new StorageFailed({ statement, detail, transient, isLate }))
-    )
-  }
+export const failed = (
+  driver: Driver,
+  name: string,
+  last: SqlError,
+  plans?: Plans
+): Effect.Effect<never, StorageFailed> => {
+  const { error, statement } = plans?.failure ?? { error: last, statement: name }
+  const { cause, detail, transient } = driver.describe(error)
+  const isLate = error.cause instanceof Late
+  return Effect.andThen(
+    afterTransaction(Effect.andThen(
+      count("acme_svc_database_failures_total", { cause: isLate && cause === "other" ? "late" : cause }),
+      emit("db_statement_failed", { statement, error: detail })
+    )),
+    Effect.fail(new StorageFailed({ statement, detail, transient, isLate }))
+  )
+}
 
 const transactionAttempts = 4
 
@@ -113,10 +117,8 @@ const transactionAttempts = 4
 export const transaction = <A, E, R>(body: Effect.Effect<A, E, R>): Effect.Effect<A, E | StorageFailed, R | Database> =>
   Effect.withFiber((fiber) => {
     if (fiber.getRef(openTransaction) !== undefined) return body
-    const driver = driverOf(fiber)
-    return Effect.uninterruptible(
-      tracedWithin(fiber, "transaction", () => ({}), attempts(driver, body, transactionAttempts))
-    )
+    const whole = attempts(driverOf(fiber), body, transactionAttempts)
+    return Effect.uninterruptible(isTracedWithin(fiber) ? traced("transaction", () => ({}), whole) : whole)
   })
 
 const isTransient = (error: unknown) => error instanceof StorageFailed && error.transient
@@ -175,7 +177,7 @@ const attempt = <A, E, R>(
   const undo = (error: SqlError) =>
     Effect.andThen(
       Effect.all(plans.ended.concat(plans.undone), { discard: true }),
-      failed(driver, "transaction", plans)(error)
+      failed(driver, "transaction", error, plans)
     )
   return Effect.matchEffect(
     within((connection) => {
@@ -188,7 +190,7 @@ const attempt = <A, E, R>(
           // this statement, and would commit.
           mine.failure === undefined || Exit.isFailure(exit)
             ? Effect.succeed(exit)
-            : Effect.exit(failed(driver, "transaction", mine)(mine.failure.error))
+            : Effect.exit(failed(driver, "transaction", mine.failure.error, mine))
       )
       return undone.length === 0 ? run : Effect.andThen(Effect.all(undone, { discard: true }), run)
     }),

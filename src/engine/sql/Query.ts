@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { isTracedWithin, tracedWithin } from "../telemetry/Tracing.ts"
+import { isTracedWithin, traced } from "../telemetry/Tracing.ts"
 import { sendAhead } from "./Ahead.ts"
 import type { Columns, ValuesOf } from "./Column.ts"
 import type { Database } from "./Database.ts"
@@ -69,23 +69,17 @@ const query = <P extends Columns, R extends Columns, A>(
         )
       )
     }
-    if (
-      isAhead && within !== undefined && !isTracedWithin(fiber) &&
-      sendAhead(within, statement.name, compiled.text, values)
-    ) {
+    const isTraced = isTracedWithin(fiber)
+    if (isAhead && within !== undefined && !isTraced && sendAhead(within, statement.name, compiled.text, values)) {
       return Effect.succeed(answer([], noFaults))
     }
-    return tracedWithin(
-      fiber,
-      statement.name,
-      () => ({ "db.system": driver.dialect }),
-      Effect.matchEffect(
-        within === undefined
-          ? driver.single(compiled, values)
-          : within.connection.execute(compiled.text, values),
-        { onFailure: failed(driver, statement.name, within?.plans), onSuccess: answered }
-      )
+    const whole = Effect.matchEffect(
+      within === undefined
+        ? driver.single(compiled, values)
+        : within.connection.execute(compiled.text, values),
+      { onFailure: (error) => failed(driver, statement.name, error, within?.plans), onSuccess: answered }
     )
+    return isTraced ? traced(statement.name, () => ({ "db.system": driver.dialect }), whole) : whole
   })
 
 /**

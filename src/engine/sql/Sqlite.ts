@@ -164,8 +164,7 @@ const make = (options: SqliteOptions) =>
     const beside = readers > 0 && path !== ":memory:"
       ? yield* makeReaders({ path, readers, acquire_timeout_ms })
       : undefined
-    const exclusive: Driver["exclusive"] = (use) =>
-      Effect.uninterruptible(gate.pass(Effect.suspend(() => use(connection))))
+    const exclusive: Driver["exclusive"] = (use) => Effect.uninterruptible(gate.pass(use(connection)))
     const begin: Driver["begin"] = (connection) => whileBusy(connection.executeRaw("BEGIN IMMEDIATE", []))
     const commit: Driver["commit"] = (connection) => connection.executeRaw("COMMIT", [])
     const transact = yield* makeGroupCommit({ exclusive, begin, commit })

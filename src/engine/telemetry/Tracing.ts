@@ -34,17 +34,9 @@ export const traced = <A, E, R>(
     return Effect.withSpan(told, name, { attributes: { ...attributes() }, captureStackTrace: false }) as typeof self
   })
 
-/** Returns whether {@link tracedWithin} opens a span in this fiber. */
+/**
+ * Returns whether the fiber has an open span. Statements are traced only then: the queue reads its table all the time,
+ * and these reads belong to no request.
+ */
 export const isTracedWithin = (fiber: Fiber.Fiber<unknown, unknown>): boolean =>
   fiber.getRef(isTraced) && Context.getOrUndefined(fiber.context, Tracer.ParentSpan) !== undefined
-
-/**
- * Does the same as {@link traced}, but only if the fiber already has an open span. The queue reads its table all the
- * time, and these reads belong to no request.
- */
-export const tracedWithin = <A, E, R>(
-  fiber: Fiber.Fiber<unknown, unknown>,
-  name: string,
-  attributes: () => Attributes,
-  self: Effect.Effect<A, E, R>
-): Effect.Effect<A, E, R> => isTracedWithin(fiber) ? traced(name, attributes, self) : self

@@ -41,6 +41,9 @@ describe("shares", () => {
     assert.isUndefined(shares.victimOf(undefined))
     shares.add(peerOf("192.0.2.1"), "own")
     assert.strictEqual(shares.victimOf(undefined), "own")
+    assert.strictEqual(shares.size, 2)
+    for (let time = 0; time < 2; time++) shares.remove(undefined, "proxied")
+    assert.strictEqual(shares.size, 1)
   })
 
   it("in every order of events, a host without an entry always gets one, and in the end none is left", () => {
@@ -53,14 +56,13 @@ describe("shares", () => {
         (most, acts) => {
           interface Held {
             readonly host: string
-            leave: () => void
           }
           const shares = new Holdings<Held>()
           const held = new Set<Held>()
           const end = (one: Held) => {
             held.delete(one)
-            one.leave()
-            one.leave()
+            shares.remove(peerOf(one.host), one)
+            shares.remove(peerOf(one.host), one)
           }
           for (const { comes, host } of acts) {
             const [own] = [...held].filter((one) => one.host === host)
@@ -74,8 +76,8 @@ describe("shares", () => {
               if (victim === undefined) continue
               end(victim)
             }
-            const one: Held = { host, leave: () => {} }
-            one.leave = shares.add(peerOf(host), one)
+            const one: Held = { host }
+            shares.add(peerOf(host), one)
             held.add(one)
             assert.strictEqual(shares.size, held.size)
           }

@@ -4,7 +4,7 @@ import { assert, describe } from "vitest"
 import { Loops } from "../../../src/engine/Loops.ts"
 import * as Otlp from "../../../src/engine/telemetry/Otlp.ts"
 import type { Attributes } from "../../../src/engine/telemetry/Tracing.ts"
-import { traced, tracedWithin } from "../../../src/engine/telemetry/Tracing.ts"
+import { isTracedWithin, traced } from "../../../src/engine/telemetry/Tracing.ts"
 import { useTests } from "../../support/UseTests.ts"
 
 class Planted extends Data.TaggedError("Planted")<{ readonly secret: string }> {}
@@ -19,7 +19,7 @@ interface Exported {
 }
 
 const within = (name: string, attributes: Attributes): Effect.Effect<void> =>
-  Effect.withFiber((fiber) => tracedWithin(fiber, name, () => attributes, Effect.void))
+  Effect.withFiber((fiber) => isTracedWithin(fiber) ? traced(name, () => attributes, Effect.void) : Effect.void)
 
 const spansOf = (bodies: ReadonlyArray<string>): ReadonlyArray<Exported> =>
   bodies.flatMap((body) => {
