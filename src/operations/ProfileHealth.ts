@@ -99,7 +99,6 @@ export const refresh: Effect.Effect<void, StorageFailed, Database | ProfileState
 })
 
 /** Refuses a request that needs a signature while no worker can sign. */
-export const refuseDegraded = (
-  profile: string
-): Effect.Effect<void, ProfileDegraded, ProfileStates> =>
-  ProfileStates.use(({ of }) => of(profile) === undefined ? Effect.void : new ProfileDegraded())
+export const refuseDegraded = Effect.fnUntraced(function*(profile: string) {
+  if ((yield* ProfileStates).of(profile) !== undefined) return yield* new ProfileDegraded()
+})

@@ -95,15 +95,18 @@ const findStatement = statement({
 /** Returns whether a nonce is stored. */
 export const isStored = (value: string) => Effect.map(first(findStatement, { value }), (row) => row !== undefined)
 
+/** When each nonce was made that a statement has deleted, in milliseconds since 1970. */
+type Consumed = ReadonlyMap<string, number>
+
 /**
- * Deletes those of `values` that exist. Answers when each was made, in milliseconds since 1970, at the end of its second where an
- * older version made it. The delete decides every race. One whose row cannot be read counts as unknown.
+ * Deletes those of `values` that exist, and returns them. If an older version made a nonce, its time is the end of its
+ * second. The delete decides every race. A nonce whose row cannot be read counts as unknown.
  */
-export const consume = (values: ReadonlyArray<string>) =>
-  Effect.map(
-    partitioned(consumeBatch, { values: values.map((value) => [value]) }),
-    ({ readable }) => readable.map((row) => ({ value: row.value, madeAt: madeAtOf(row) }))
-  )
+export const consume = Effect.fnUntraced(function*(values: ReadonlyArray<string>) {
+  const { readable } = yield* partitioned(consumeBatch, { values: [...new Set(values)].map((value) => [value]) })
+  const consumed: Consumed = new Map(readable.map((row) => [row.value, madeAtOf(row)]))
+  return consumed
+})
 
 /** A nonce, and the account whose key has signed the request with it. */
 export interface SignedNonce {
@@ -111,15 +114,7 @@ export interface SignedNonce {
   readonly profile: string
   readonly accountId: AccountId
   /** DER SubjectPublicKeyInfo. */
-  readonly pubkey: Uint8Array
-}
-
-/** The account that has signed with a nonce, and when the nonce was made. */
-export interface Signer {
-  readonly nonce: string
-  readonly account: Account
-  /** `undefined` if the nonce is not stored. */
-  readonly madeAt: number | undefined
+  readonly pubkey: Buffer
 }
 
 /**
@@ -133,22 +128,22 @@ export const consumeWithSigners = Effect.fnUntraced(function*(asked: ReadonlyArr
       nonce,
       packedUuid(accountId),
       profile,
-      Buffer.from(pubkey).toString("hex")
+      pubkey.toString("hex")
     ])
   }
   const { dialect } = yield* Database
   if (dialect === "postgres") {
     const { readable } = yield* partitioned(consumeSigned, params)
-    return readable.map(({ millisecond, nonce, second, ...account }): Signer => ({
-      nonce,
-      account,
-      madeAt: second === undefined ? undefined : madeAtOf({ second, millisecond })
-    }))
+    const accounts: Array<Account> = []
+    const consumed = new Map<string, number>()
+    for (const { millisecond, nonce, second, ...account } of readable) {
+      accounts.push(account)
+      if (second !== undefined) consumed.set(nonce, madeAtOf({ second, millisecond }))
+    }
+    return { accounts, consumed: consumed as Consumed }
   }
   const { readable } = yield* partitioned(signerStatement, params)
-  const found = yield* consume([...new Set(readable.map(({ nonce }) => nonce))])
-  const madeAt = new Map(found.map((row) => [row.value, row.madeAt]))
-  return readable.map(({ nonce, ...account }): Signer => ({ nonce, account, madeAt: madeAt.get(nonce) }))
+  return { accounts: readable as ReadonlyArray<Account>, consumed: yield* consume(readable.map(({ nonce }) => nonce)) }
 })
 
 /** Deletes up to `limit` nonces made before an epoch second. Returns their number. */

@@ -85,10 +85,9 @@ const verified = (
   )
 }
 
-/** Returns whether checks 6 and 7 succeed with a key. */
+/** Returns whether checks 6 and 7 succeed with a key. An algorithm that fits an accepted key is supported. */
 const verifies = (jws: Jws, key: AccountKey, algorithms: Algorithms): boolean =>
-  Result.isSuccess(algorithmKnown(jws, algorithms)) && Result.isSuccess(algorithmFits(jws, key, algorithms)) &&
-  verifyJws(jws, key)
+  Result.isSuccess(algorithmFits(jws, key, algorithms)) && verifyJws(jws, key)
 
 /** Logs and refuses a nonce that is not fresh. */
 const refuseUnlessFresh = (nonce: string | undefined, verdict: Spent | "missing"): Effect.Effect<void, BadNonce> => {
@@ -112,13 +111,10 @@ const nonceIsFresh = Effect.fnUntraced(function*(nonce: string | undefined) {
  * Returns the facts about the client. The client's reverse name is looked up only if the request may write something. A
  * request without a payload writes nothing.
  */
-const clientOf = ({ sender }: SignedRequest, writes: boolean): Effect.Effect<ClientFacts, never, ReverseNames> =>
-  writes && sender.ip !== undefined
-    ? Effect.map(
-      Effect.flatMap(ReverseNames, ({ of }) => of(sender.ip ?? "")),
-      (ptr) => ptr === undefined ? sender : { ...sender, ptr }
-    )
-    : Effect.succeed(sender)
+const clientOf = Effect.fnUntraced(function*({ sender }: SignedRequest, writes: boolean) {
+  const ptr = writes ? yield* (yield* ReverseNames).of(sender.ip) : undefined
+  return ptr === undefined ? sender : { ...sender, ptr }
+})
 
 const seenEverySeconds = 60
 

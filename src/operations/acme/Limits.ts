@@ -89,9 +89,11 @@ export const ofNewOrder = Effect.fnUntraced(function*(
  * client waits.
  */
 export const mostNames = ({ limits, order }: ProfileConfig): number =>
-  [limits.names_per_account, limits.pending_authorizations_per_account].reduce(
-    (least, limit) => limit === 0 ? least : Math.min(least, limit),
-    order.max_identifiers
+  // A limit of 0 means that there is none.
+  Math.min(
+    order.max_identifiers,
+    limits.names_per_account || Infinity,
+    limits.pending_authorizations_per_account || Infinity
   )
 
 /** Returns whether `[limits]` sets any limit on the orders of an account. */

@@ -14,7 +14,6 @@ import { problemType } from "../../domain/Problem.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { afterCommit, transaction } from "../../engine/sql/Database.ts"
 import { currentSeconds } from "../../engine/Time.ts"
-import type { Issuer } from "../../services/signing/Issuers.ts"
 import { Issuers } from "../../services/signing/Issuers.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 import * as accounts from "../../store/AccountRows.ts"
@@ -53,7 +52,7 @@ export interface OrderView extends Order {
 
 const checkRequest = (
   profile: ProfileConfig,
-  issuer: Issuer | undefined,
+  issuers: Issuers["Service"],
   request: OrderRequest,
   now: number
 ): Result.Result<ReadonlyArray<DnsName>, AcmeError> => {
@@ -66,7 +65,7 @@ const checkRequest = (
   if (notAfter !== undefined && (notAfter <= now || (notBefore !== undefined && notAfter <= notBefore))) {
     return Result.fail(new Malformed({ detail: "notAfter must be in the future and after notBefore." }))
   }
-  const fault = unattainable(profile, issuer, request, now)
+  const fault = unattainable(profile, issuers, request, now)
   if (fault !== undefined) return Result.fail(fault)
   // The directory offers no certificate profiles. If the member were ignored, the client would believe that its
   // certificate has the requested profile.
@@ -117,8 +116,7 @@ const rejected = (error: AcmeError, identifiers: ReadonlyArray<string>) =>
 export const create = Effect.fnUntraced(function*(caller: Caller, request: OrderRequest) {
   const { profile } = caller
   const now = yield* currentSeconds
-  const issuers = yield* Issuers
-  const checked = checkRequest(profile, issuers.of(profile.name), request, now)
+  const checked = checkRequest(profile, yield* Issuers, request, now)
   if (Result.isFailure(checked)) {
     return yield* rejected(checked.failure, request.identifiers.map(({ value }) => value))
   }

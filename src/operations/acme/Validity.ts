@@ -54,11 +54,12 @@ const windowOf = (
  */
 export const unattainable = (
   profile: ProfileConfig,
-  issuer: Issuer | undefined,
+  issuers: Issuers["Service"],
   wish: Wish,
   now: number
 ): Malformed | undefined => {
   if (!isWish(wish) || profile.signer.backend !== "local_ca") return undefined
+  const issuer = issuers.of(profile.name)
   const at = { now, orderedAt: now }
   const longest = windowOf(profile, issuer, { notBefore: undefined, notAfter: undefined }, at)
   if (Result.isFailure(longest)) return undefined // the CA has expired, which is not a fault of the request

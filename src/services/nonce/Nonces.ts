@@ -4,7 +4,6 @@ import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import { sameBytes } from "../../crypto/asn1/DerReader.ts"
 import { Entropy, tokenLength } from "../../crypto/Entropy.ts"
 import type { Account } from "../../domain/Account.ts"
 import type { AccountId } from "../../domain/Id.ts"
@@ -74,7 +73,7 @@ interface Verdict {
 /** Returns the account of a request. Others in the batch may name the same account with another profile or key. */
 const signerIn = (found: ReadonlyMap<AccountId, Account>, { accountId, profile, pubkey }: SignedNonce) => {
   const account = found.get(accountId)
-  return account?.profile === profile && sameBytes(account.pubkey, pubkey) ? account : undefined
+  return account?.profile === profile && pubkey.equals(account.pubkey) ? account : undefined
 }
 
 const make = (ttlSeconds: () => number) =>
@@ -180,23 +179,20 @@ const make = (ttlSeconds: () => number) =>
         gather()
         const signed = group.flatMap((one) => one.signed ?? [])
         return signed.length > 0
-          ? { rows: [], signers: yield* nonces.consumeWithSigners(signed) }
-          : { rows: yield* nonces.consume([...new Set(group.map(({ nonce }) => nonce))]), signers: [] }
+          ? yield* nonces.consumeWithSigners(signed)
+          : { accounts: [], consumed: yield* nonces.consume(group.map(({ nonce }) => nonce)) }
       })
       // A batch of another process, or the sweep, may lock the same rows in another order.
       const patient = Effect.retry(consume, { times: deadlocksBorne, while: ({ transient }) => transient })
-      const answerAll = Effect.fnUntraced(function*({ rows, signers }: Effect.Success<typeof consume>) {
+      const answerAll = Effect.fnUntraced(function*({ accounts, consumed }: Effect.Success<typeof consume>) {
         const oldest = (yield* currentMillis) - ttlSeconds() * 1000
         const found = new Map<string, Spent>()
-        const accounts = new Map<AccountId, Account>()
-        for (const { madeAt, value } of rows) found.set(value, madeAt < oldest ? "expired" : "fresh")
-        for (const { account, madeAt, nonce } of signers) {
-          accounts.set(account.id, account)
-          if (madeAt !== undefined) found.set(nonce, madeAt < oldest ? "expired" : "fresh")
-        }
+        const signers = new Map<AccountId, Account>()
+        for (const [value, madeAt] of consumed) found.set(value, madeAt < oldest ? "expired" : "fresh")
+        for (const account of accounts) signers.set(account.id, account)
         if (found.size < group.length) yield* Effect.exit(dropIfGone)
         for (const { answer, nonce, signed } of group) {
-          const account = signed === undefined ? undefined : signerIn(accounts, signed)
+          const account = signed === undefined ? undefined : signerIn(signers, signed)
           const isJudged = signed === undefined || account !== undefined
           answer(Effect.succeed({ account, spent: isJudged ? found.get(nonce) ?? "unknown" : "unknown" }))
           if (isJudged) found.delete(nonce)
@@ -218,8 +214,10 @@ const make = (ttlSeconds: () => number) =>
       step: () => {}
     }).pipe(Effect.provideService(Database, database))
 
-    const judge = (nonce: string, signed: SignedNonce | undefined): Effect.Effect<Verdict, StorageFailed> =>
-      Effect.callback((resume) => {
+    const judge = (nonce: string, signed: SignedNonce | undefined): Effect.Effect<Verdict, StorageFailed> => {
+      // Other text is not looked up: it may be as long as a request.
+      if (nonce.length !== tokenLength) return Effect.succeed({ account: undefined, spent: "unknown" })
+      return Effect.callback((resume) => {
         const own = { nonce, signed, answer: resume }
         waiting.push(own)
         if (!spending) {
@@ -232,20 +230,15 @@ const make = (ttlSeconds: () => number) =>
           if (at >= 0) waiting.splice(at, 1)
         })
       })
+    }
 
-    // Other text is not looked up: it may be as long as a request.
-    const canBeOurs = (nonce: string) => nonce.length === tokenLength
-
-    const spend = (nonce: string): Effect.Effect<Spent, StorageFailed> =>
-      canBeOurs(nonce) ? Effect.map(judge(nonce, undefined), ({ spent }) => spent) : Effect.succeed("unknown")
-
-    const spendSigned = (request: SignedNonce): Effect.Effect<SpentSigned | undefined, StorageFailed> =>
-      canBeOurs(request.nonce)
-        ? Effect.map(
+    return Nonces.of({
+      issue,
+      spend: (nonce) => Effect.map(judge(nonce, undefined), ({ spent }) => spent),
+      spendSigned: (request) =>
+        Effect.map(
           judge(request.nonce, request),
           ({ account, spent }) => account === undefined ? undefined : { account, spent }
         )
-        : Effect.succeed(undefined)
-
-    return Nonces.of({ issue, spend, spendSigned })
+    })
   })

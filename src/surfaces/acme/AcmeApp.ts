@@ -181,24 +181,16 @@ export const make = (
       })
     )
 
-  const respond = (request: Request, at: Place | undefined): Effect.Effect<Answer, Failure, Needs> =>
-    Effect.flatMap(
-      request.method === "POST" ? bodyOf(request, at) : Effect.undefined,
-      (body) =>
-        Effect.flatMap(
-          slots.takeWithin(waitMillis, Effect.suspend(() => reply(request, at, body)), shed),
-          (given) => isPending(given) ? settled(given) : Effect.succeed(given)
-        )
-    )
+  const respond = Effect.fnUntraced(function*(request: Request, at: Place | undefined) {
+    const body = request.method === "POST" ? yield* bodyOf(request, at) : undefined
+    const given = yield* slots.takeWithin(waitMillis, reply(request, at, body), shed)
+    return isPending(given) ? yield* settled(given) : given
+  })
 
   /**
    * Adds the headers that every answer of a profile has: links, a nonce, and the headers for scripts of other origins.
    */
-  const completed = (
-    request: Request,
-    at: Place | undefined,
-    answer: Answer
-  ): Effect.Effect<Answer, never, Nonces> => {
+  const completed = Effect.fnUntraced(function*(request: Request, at: Place | undefined, answer: Answer) {
     const given = answer.headers.link
     const isDirectory = at?.rest === "/directory" && answer.status < 400
     const index = at === undefined || isDirectory ? [] : [at.endpoint.indexLink]
@@ -206,17 +198,14 @@ export const make = (
     const linked = links.length === 0 ? answer : withHeaders(answer, { link: links })
     const opened = (one: Answer) => shared === undefined || at === undefined ? one : shared.opened(request, one)
     const isNewNonce = at?.rest === "/newNonce"
-    if (request.method !== "POST" && !isNewNonce) return Effect.succeed(opened(unlessHeld(request, linked)))
-    return Effect.map(Nonces.use(({ issue }) => issue), (nonce) => {
-      if (nonce !== undefined) {
-        return opened(withHeaders(linked, { "replay-nonce": nonce, "cache-control": "no-store" }))
-      }
-      // If only a nonce was requested, an answer without a nonce is not a success.
-      return opened(
-        isNewNonce && answer.status < 300 ? withHeaders(problemAnswer(new ServerInternal({})), { link: links }) : linked
-      )
-    })
-  }
+    if (request.method !== "POST" && !isNewNonce) return opened(unlessHeld(request, linked))
+    const nonce = yield* (yield* Nonces).issue
+    if (nonce !== undefined) return opened(withHeaders(linked, { "replay-nonce": nonce, "cache-control": "no-store" }))
+    // If only a nonce was requested, an answer without a nonce is not a success.
+    return opened(
+      isNewNonce && answer.status < 300 ? withHeaders(problemAnswer(new ServerInternal({})), { link: links }) : linked
+    )
+  })
 
   const handled = (request: Request, at: Place | undefined): Effect.Effect<Answer, never, Needs | Nonces> =>
     Effect.matchCauseEffect(respond(request, at), {

@@ -45,7 +45,7 @@ const operated = <S, E, E2, R, R2>(
 ) =>
   Effect.flatMap(
     traced("authenticate", () => ({}), authenticated),
-    (signed) => traced("operate", () => ({}), Effect.suspend(() => handle({ ...posted, ...signed })))
+    (signed) => traced("operate", () => ({}), handle({ ...posted, ...signed }))
   )
 
 const kid =

@@ -52,10 +52,12 @@ const optionalMembers = ({ ast }: Schema.Top): ReadonlyArray<string> =>
     ? ast.propertySignatures.flatMap(({ name, type }) => SchemaAST.isOptional(type) ? [String(name)] : [])
     : []
 
-const decodePayload = <A, I>(schema: Schema.Codec<A, I>): Payload<A> => {
+/** Reads a payload that must be a JSON object of this shape. An empty payload means `empty`. */
+const decodePayload = <A, I, E>(schema: Schema.Codec<A, I>, empty: Checked<E>): Payload<A | E> => {
   const decode = Schema.decodeUnknownResult(schema)
   const optional = optionalMembers(schema)
   return (bytes) => {
+    if (bytes.length === 0) return empty
     const object = parseObject(bytes)
     if (object === undefined) return misshapen("The payload is not a JSON object in UTF-8.")
     const decoded = decode(withoutAbsent(object, optional))
@@ -64,14 +66,9 @@ const decodePayload = <A, I>(schema: Schema.Codec<A, I>): Payload<A> => {
 }
 
 /** Reads a payload that must be a JSON object of this shape. */
-export const typed = <A, I>(schema: Schema.Codec<A, I>): Payload<A> => {
-  const decode = decodePayload(schema)
-  return (bytes) =>
-    bytes.length === 0 ? misshapen("The payload is empty; this resource requires a JSON object.") : decode(bytes)
-}
+export const typed = <A, I>(schema: Schema.Codec<A, I>): Payload<A> =>
+  decodePayload(schema, misshapen("The payload is empty; this resource requires a JSON object."))
 
 /** Reads a payload that must be empty or a JSON object of this shape. */
-export const optional = <A, I>(schema: Schema.Codec<A, I>): Payload<A | undefined> => {
-  const decode = decodePayload(schema)
-  return (bytes) => bytes.length === 0 ? Result.succeed(undefined) : decode(bytes)
-}
+export const optional = <A, I>(schema: Schema.Codec<A, I>): Payload<A | undefined> =>
+  decodePayload(schema, Result.succeed(undefined))

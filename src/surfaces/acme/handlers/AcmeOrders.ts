@@ -5,14 +5,12 @@ import * as SchemaTransformation from "effect/SchemaTransformation"
 import { OrderId } from "../../../domain/Id.ts"
 import type { Answer } from "../../../engine/http/Message.ts"
 import { json } from "../../../engine/http/Message.ts"
-import type { Database, StorageFailed } from "../../../engine/sql/Database.ts"
 import { currentSeconds, parseRfc3339, rfc3339 } from "../../../engine/Time.ts"
 import { finalize } from "../../../operations/acme/Finalize.ts"
 import type { OrderView } from "../../../operations/acme/Orders.ts"
 import * as orders from "../../../operations/acme/Orders.ts"
 import { datesOf } from "../../../operations/acme/Validity.ts"
 import { shareOfCaller } from "../../../operations/Caller.ts"
-import type { Issuers } from "../../../services/signing/Issuers.ts"
 import type { Endpoint } from "../Endpoint.ts"
 import type { Awaited } from "../PendingAnswer.ts"
 import { begun, polled } from "../PendingAnswer.ts"
@@ -41,29 +39,24 @@ export const NewOrder = Schema.Struct({
   profile: Schema.optionalKey(Schema.String)
 })
 
-const orderAnswer = (
-  status: number,
-  endpoint: Endpoint,
-  order: OrderView
-): Effect.Effect<Answer, StorageFailed, Database | Issuers> =>
-  Effect.flatMap(currentSeconds, (now) =>
-    Effect.map(
-      datesOf(endpoint.profile, order, now),
-      (dates) => json(status, orderObject(endpoint, order, dates, now), { location: endpoint.order(order.id) })
-    ))
+const orderAnswer = Effect.fnUntraced(function*(status: number, endpoint: Endpoint, order: OrderView) {
+  const now = yield* currentSeconds
+  const dates = yield* datesOf(endpoint.profile, order, now)
+  return json(status, orderObject(endpoint, order, dates, now), { location: endpoint.order(order.id) })
+})
 
 /** RFC 8555 section 7.4. */
-export const newOrder = ({ caller, endpoint, payload }: BySomeAccount<typeof NewOrder.Type>) =>
-  Effect.flatMap(
-    orders.create(caller, {
-      identifiers: payload.identifiers,
-      notBefore: payload.notBefore,
-      notAfter: payload.notAfter,
-      replaces: payload.replaces,
-      certificateProfile: payload.profile
-    }),
-    (order) => orderAnswer(201, endpoint, order)
-  )
+export const newOrder = Effect.fnUntraced(function*(signed: BySomeAccount<typeof NewOrder.Type>) {
+  const { caller, endpoint, payload } = signed
+  const order = yield* orders.create(caller, {
+    identifiers: payload.identifiers,
+    notBefore: payload.notBefore,
+    notAfter: payload.notAfter,
+    replaces: payload.replaces,
+    certificateProfile: payload.profile
+  })
+  return yield* orderAnswer(201, endpoint, order)
+})
 
 /**
  * Returns the job for which an order in `processing` waits. A local CA signs in milliseconds; every other signer takes
