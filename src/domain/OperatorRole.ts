@@ -6,7 +6,7 @@ export const operatorRoles = ["viewer", "operator", "admin"] as const
 
 export type OperatorRole = (typeof operatorRoles)[number]
 
-const isOperatorRole = (text: string): text is OperatorRole => operatorRoles.some((role) => role === text)
+const isOperatorRole = (text: string): text is OperatorRole => (operatorRoles as ReadonlyArray<string>).includes(text)
 
 /**
  * Returns the role for a stored role. A row without a role is older than roles, and permits everything. If another

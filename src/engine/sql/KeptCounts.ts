@@ -34,28 +34,27 @@ const keptOf = (driver: Driver): Map<string, Kept> => {
  * Returns the result of `count`, or a result that was counted a short time ago. `rowsOf` returns how many rows were
  * counted. The result is kept for one second per thousand rows. `key` names what is counted.
  */
-export const kept = <A, R>(
+export const kept = Effect.fnUntraced(function*<A, R>(
   key: string,
   rowsOf: (answer: A) => number,
   count: Effect.Effect<A, StorageFailed, R>
-): Effect.Effect<A, StorageFailed, Database | R> =>
-  Effect.flatMap(Database, (driver) =>
-    Effect.flatMap(currentMillis, (now) => {
-      const known = keptOf(driver)
-      const before = known.get(key)
-      if (before !== undefined && now < before.untilMillis && before.untilMillis - now <= longestMillis) {
-        return Effect.succeed(before.value as A)
-      }
-      return Effect.tap(count, (value) =>
-        Effect.sync(() => {
-          known.delete(key)
-          const rows = rowsOf(value)
-          if (rows <= freeRows) return
-          const [oldest] = known.keys()
-          if (known.size >= mostKept && oldest !== undefined) known.delete(oldest)
-          known.set(key, { value, untilMillis: now + Math.min(longestMillis, rows / rowsPerSecondKept * 1000) })
-        }))
-    }))
+) {
+  const known = keptOf(yield* Database)
+  const now = yield* currentMillis
+  const before = known.get(key)
+  if (before !== undefined && now < before.untilMillis && before.untilMillis - now <= longestMillis) {
+    return before.value as A
+  }
+  const value = yield* count
+  known.delete(key)
+  const rows = rowsOf(value)
+  if (rows > freeRows) {
+    const [oldest] = known.keys()
+    if (known.size >= mostKept && oldest !== undefined) known.delete(oldest)
+    known.set(key, { value, untilMillis: now + Math.min(longestMillis, rows / rowsPerSecondKept * 1000) })
+  }
+  return value
+})
 
 /** Drops the result that {@link kept} keeps for a key, because this result is known to be wrong. */
 export const forget = (key: string): Effect.Effect<void, never, Database> =>

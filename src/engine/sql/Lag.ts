@@ -38,43 +38,45 @@ export const atPrimary = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<
 /** A result, and by how many seconds it may be old at most. The lag is `undefined` if the primary answered every read. */
 export type Lagging<A> = readonly [result: A, lagSeconds: number | undefined]
 
-const plainly = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<Lagging<A>, E, R> =>
+/** Runs an effect whose reads all go to the primary. */
+export const plainly = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<Lagging<A>, E, R> =>
   Effect.map(self, (result) => [result, undefined] as const)
 
 /**
  * Runs an effect that only reads. Its reads go to the standby, if there is one. No decision about a write may rest on
- * them. `changes` counts changes that the standby must have: as long as it has fewer of them than the primary, the
- * primary answers. If the effect fails after the standby has answered, it runs again without the standby. The result may
- * be a stream that reads later: the returned lag is true for these reads too.
+ * them. `counting` returns what counts the changes that the standby must have: as long as it has fewer of them than the
+ * primary, the primary answers. If the effect fails after the standby has answered, it runs again without the standby.
+ * The result may be a stream that reads later: the returned lag is true for these reads too.
  */
 export const mayLag = <A, E, R>(
   self: Effect.Effect<A, E, R>,
-  changes: Changes
+  counting: Effect.Effect<Changes>
 ): Effect.Effect<Lagging<A>, E, R | Database> =>
   Effect.withFiber((fiber) => {
     const { standby } = driverOf(fiber)
     if (standby === undefined) return plainly(self)
-    const lagging = Effect.matchEffect(Effect.all([standby.primary, changes]), {
-      // The failure shows itself when the effect reads.
-      onFailure: () => plainly(self),
-      onSuccess: ([primary, known]) => {
-        let lag: number | undefined
-        let most = Number.POSITIVE_INFINITY
-        const note = (seconds: number) => void (lag = Math.max(lag ?? 0, seconds))
-        const atStandby = Effect.provideService(
-          Effect.updateService(self, Database, () => standby.driver),
-          allowance,
-          { primary, changes, known, note, mostSeconds: () => most }
-        )
-        return Effect.matchEffect(atStandby, {
-          // What the standby lacks may be why: a record that is not there yet.
-          onFailure: (error) => lag === undefined ? Effect.fail(error) : plainly(self),
-          onSuccess: (result) => {
-            most = lag ?? -1
-            return Effect.succeed([result, lag] as const)
-          }
-        })
-      }
-    })
+    const lagging = Effect.flatMap(counting, (changes) =>
+      Effect.matchEffect(Effect.all([standby.primary, changes]), {
+        // The failure shows itself when the effect reads.
+        onFailure: () => plainly(self),
+        onSuccess: ([primary, known]) => {
+          let lag: number | undefined
+          let most = Number.POSITIVE_INFINITY
+          const note = (seconds: number) => void (lag = Math.max(lag ?? 0, seconds))
+          const atStandby = Effect.provideService(
+            Effect.updateService(self, Database, () => standby.driver),
+            allowance,
+            { primary, changes, known, note, mostSeconds: () => most }
+          )
+          return Effect.matchEffect(atStandby, {
+            // What the standby lacks may be why: a record that is not there yet.
+            onFailure: (error) => lag === undefined ? Effect.fail(error) : plainly(self),
+            onSuccess: (result) => {
+              most = lag ?? -1
+              return Effect.succeed([result, lag] as const)
+            }
+          })
+        }
+      }))
     return Effect.flatMap(standby.isUsable, (isUsable) => isUsable ? lagging : plainly(self))
   })

@@ -85,13 +85,14 @@ const stop = (reader: Reader): void => {
 const unwantedMillis = 100
 
 /** Sends a query to a reader. An interruption cancels the read: its process is killed, unless the answer comes soon. */
-const ask = (reader: Reader, question: Question, leftMillis: number, wholeMillis: number): Result =>
+const ask = (reader: Reader, question: Question, endsAt: number, wholeMillis: number): Result =>
   Effect.callback((resume) => {
+    if (reader.isGone) return resume(late(wholeMillis))
     const end = () => {
       stop(reader)
       reader.answer?.(late(wholeMillis))
     }
-    const timer = setTimeout(end, Math.max(0, leftMillis))
+    const timer = setTimeout(end, Math.max(0, endsAt - performance.now()))
     reader.answer = (result) => {
       clearTimeout(timer)
       reader.answer = undefined
@@ -155,15 +156,8 @@ export const makeReaders = (
       free.push(reader)
     })
   const executorOf = (reader: Reader, patienceMillis: number): Executor => {
-    const end = performance.now() + patienceMillis
-    return {
-      execute: (text, params) =>
-        Effect.suspend(() =>
-          reader.isGone
-            ? late(patienceMillis)
-            : ask(reader, { text, params }, end - performance.now(), patienceMillis)
-        )
-    }
+    const endsAt = performance.now() + patienceMillis
+    return { execute: (text, params) => ask(reader, { text, params }, endsAt, patienceMillis) }
   }
   return Effect.as(
     Effect.addFinalizer(() => Effect.sync(() => all.forEach(stop))),

@@ -240,18 +240,16 @@ export const FileOutput: Schema.Codec<Exported, unknown> = Schema.String.pipe(
 /** Returns whether the output of an act is a file. */
 export const isFile = (output: Schema.Top): boolean => output === (FileOutput as Schema.Top)
 
-const ownStatus = (form: Schema.Top | undefined): unknown => form?.ast.annotations?.["httpApiStatus"]
+/** Returns the status of the answer with this form of an output, if the form has its own status. */
+export const statusOf = (form: Schema.Top): number | undefined => {
+  const status = form.ast.annotations?.["httpApiStatus"]
+  return typeof status === "number" ? status : undefined
+}
 
 /** Returns the forms of an output that is a union with a status for one of its forms. */
 export const formsOf = (output: Schema.Top): ReadonlyArray<Schema.Top> => {
   const forms = "members" in output ? output.members as ReadonlyArray<Schema.Top> : []
-  return forms.some((form) => ownStatus(form) !== undefined) ? forms : []
-}
-
-/** Returns the status of an output whose form has its own status. */
-export const statusOf = (output: Schema.Top, value: unknown): number | undefined => {
-  const status = ownStatus(formsOf(output).find((one) => Schema.is(one)(value)))
-  return typeof status === "number" ? status : undefined
+  return forms.some((form) => statusOf(form) !== undefined) ? forms : []
 }
 
 /**

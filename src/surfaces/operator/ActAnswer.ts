@@ -14,7 +14,7 @@ import type { Requester } from "../../operations/operator/identity/Identity.ts"
 import { operatorOf } from "../../operations/operator/identity/Identity.ts"
 import { stepUp } from "../../operations/operator/identity/StepUp.ts"
 import type { AnyAct } from "./Act.ts"
-import { encoded, isFile, perform, statusOf } from "./Act.ts"
+import { encoded, perform } from "./Act.ts"
 import type { OfRequest } from "./Acting.ts"
 import { Acting, ActingHalf, ActingSession, Asking, Configured } from "./Acting.ts"
 import type { ActRoute } from "./ActRoute.ts"
@@ -31,15 +31,14 @@ import { inputOf, membersOfBody, membersOfTexts } from "./MemberInput.ts"
 /**
  * Compares the caller's password before an act that requires the password runs (docs/decisions/admin.md, "Operators").
  */
-export const steppedUp = (
+export const steppedUp = Effect.fnUntraced(function*(
   { http }: Pick<AnyAct<never>, "http">,
   { password }: { readonly password?: unknown }
-) =>
-  Effect.gen(function*() {
-    if (http?.isStepUp !== true) return
-    const { admin } = yield* Configured.config
-    yield* stepUp(admin, yield* ActingSession, Redacted.make(String(password)), yield* Asking.requester)
-  })
+) {
+  if (http?.isStepUp !== true) return
+  const { admin } = yield* Configured.config
+  yield* stepUp(admin, yield* ActingSession, Redacted.make(String(password)), yield* Asking.requester)
+})
 
 /** The services that the comparison of the password needs. */
 export type StepUpServices = Effect.Services<ReturnType<typeof steppedUp>>
@@ -138,10 +137,6 @@ export const fileAnswer = ({ fileName, format, list, mediaType, text }: Exported
     }
   })
 
-/** Runs an act with its input. A failure that operators cannot fix is turned into an internal error. */
-const ran = <R>(act: AnyAct<R>, input: { readonly [member: string]: unknown }) =>
-  Effect.catch(perform(act, input), (failure) => Effect.flatMap(shownFailure(failure), (error) => Effect.fail(error)))
-
 /** Returns the act's answer to a request that has passed the checks. */
 export const answerOf = Effect.fnUntraced(function*<R>(
   request: Request,
@@ -154,12 +149,14 @@ export const answerOf = Effect.fnUntraced(function*<R>(
   }
   let headers: { readonly "set-cookie"?: string } = {}
   const context = contextOf(sender, { client, held, surface: "api" }, (cookie) => headers = { "set-cookie": cookie })
-  const value = yield* Effect.provideContext(
-    Effect.andThen(steppedUp(route.act, input), ran(route.act, input)),
-    context
+  // A failure that operators cannot fix is turned into an internal error.
+  const performed = Effect.catch(
+    perform(route.act, input),
+    (failure) => Effect.flatMap(shownFailure(failure), (error) => Effect.fail(error))
   )
+  const value = yield* Effect.provideContext(Effect.andThen(steppedUp(route.act, input), performed), context)
   if (route.status === 204) return { status: 204, headers }
-  return isFile(route.act.output)
-    ? yield* fileAnswer(value as Exported, sender?.username)
-    : json(statusOf(route.act.output, value) ?? route.status, yield* encoded(route.act, value), headers)
+  if (route.isFile) return yield* fileAnswer(value as Exported, sender?.username)
+  const { status } = route.forms.find(({ is }) => is(value)) ?? route
+  return json(status, yield* encoded(route.act, value), headers)
 })

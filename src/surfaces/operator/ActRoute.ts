@@ -1,4 +1,6 @@
+import * as Schema from "effect/Schema"
 import type { AnyAct } from "./Act.ts"
+import { formsOf, isFile, statusOf } from "./Act.ts"
 import type { ActingAtKeyboard } from "./Acting.ts"
 import type { Fields } from "./Field.ts"
 import { secret } from "./Field.ts"
@@ -16,6 +18,10 @@ export interface ActRoute<R> extends Guarded {
   /** Whether the route has a body. If so, the members that are not in the path are in the body. */
   readonly hasBody: boolean
   readonly status: number
+  /** The forms of an output of which a form has its own status, each with the status of its answer. */
+  readonly forms: ReadonlyArray<{ readonly status: number; readonly is: (value: unknown) => boolean }>
+  /** Whether the output is a file. */
+  readonly isFile: boolean
 }
 
 /** The member for the caller's own password. It is not a member of an act, because a command line has no session. */
@@ -28,11 +34,11 @@ const only = (fields: Fields, isMeant: (member: string) => boolean): Fields =>
 
 /** Returns the route of an act, or nothing if the act has no HTTP form. */
 export const routeOf = <R>(act: AnyAct<R>): ReadonlyArray<ActRoute<Exclude<R, ActingAtKeyboard>>> => {
-  const { access, http, input, mayLag = false } = act
+  const { access, http, input, mayLag = false, output } = act
   if (http === undefined) return []
   const [method = "", pattern = ""] = http.route.split(" ")
   const holes = new Set([...pattern.matchAll(/\{(\w+)\}/g)].map(([, hole]) => hole))
-  const isStepUp = http.isStepUp ?? false
+  const { isStepUp = false, status = 200 } = http
   const rest = { ...isStepUp ? ofStepUp : {}, ...only(input, (member) => !holes.has(member)) }
   const isBody = !isOfQuery(method) || Object.values(rest).some(({ isSecret }) => isSecret)
   const hasBody = isBody && Object.keys(rest).length > 0
@@ -49,6 +55,8 @@ export const routeOf = <R>(act: AnyAct<R>): ReadonlyArray<ActRoute<Exclude<R, Ac
     query: isBody ? {} : rest,
     body: isBody ? rest : {},
     hasBody,
-    status: http.status ?? 200
+    status,
+    forms: formsOf(output).map((form) => ({ status: statusOf(form) ?? status, is: Schema.is(form) })),
+    isFile: isFile(output)
   }]
 }

@@ -100,16 +100,15 @@ interface FoundPage<A> {
  * Returns a page of a list, in the form in which every surface shows pages. `list` is called with the number of rows
  * that the surface may show at once. All other members of the result of `list` are kept.
  */
-export const paged = <A, B, M extends object, E, R>(
+export const paged = Effect.fnUntraced(function*<A, B, M extends object, E, R>(
   { limit, offset }: { readonly limit: number; readonly offset: number },
   list: (window: { readonly limit: number; readonly offset: number }) => Effect.Effect<FoundPage<A> & M, E, R>,
   shown: (item: A) => B
-) =>
-  Effect.gen(function*() {
-    const window = { limit: Math.min(limit, (yield* Configured).mostRows), offset }
-    const { items, truncated = false, ...more } = yield* list(window)
-    return { items: items.map(shown), ...more, ...window, ...truncated ? { truncated: true as const } : {} }
-  })
+) {
+  const window = { limit: Math.min(limit, (yield* Configured).mostRows), offset }
+  const { items, truncated = false, ...more } = yield* list(window)
+  return { items: items.map(shown), ...more, ...window, ...truncated ? { truncated: true as const } : {} }
+})
 
 /** Refuses a period that ends before it begins. Acts use this function for `fits`. */
 export const periodFits = (

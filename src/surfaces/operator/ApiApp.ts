@@ -78,18 +78,6 @@ export const make = (
     return lag === undefined ? answer : withHeaders(answer, { [lagHeader]: String(Math.ceil(lag * 1000)) })
   })
 
-  const handle = (request: Request, matched: Known): Effect.Effect<Answer, never, Needed> =>
-    checked(request, matched).pipe(
-      Effect.catch((error) => Effect.succeed(refused(error))),
-      Effect.catchDefect((defect) =>
-        Effect.as(
-          emit("request_handler_panicked", { error: Cause.pretty(Cause.die(defect)).slice(0, 2000) }),
-          refused(new Internal())
-        )
-      ),
-      Effect.map((answer) => withHeaders(answer, { "cache-control": "no-store" }))
-    )
-
   return {
     route: (received) => {
       const matched = known(received.path)
@@ -97,7 +85,17 @@ export const make = (
         facts: {},
         pattern: matched?.pattern ?? unmatched,
         clientIp: addressOf(received),
-        handle: (request) => handle(request, matched),
+        handle: (request) =>
+          checked(request, matched).pipe(
+            Effect.catch((error) => Effect.succeed(refused(error))),
+            Effect.catchDefect((defect) =>
+              Effect.as(
+                emit("request_handler_panicked", { error: Cause.pretty(Cause.die(defect)).slice(0, 2000) }),
+                refused(new Internal())
+              )
+            ),
+            Effect.map((answer) => withHeaders(answer, { "cache-control": "no-store" }))
+          ),
         late: () => Effect.succeed(withHeaders(refused(new Busy({ retryAfter: 5 })), { "cache-control": "no-store" }))
       }
     }

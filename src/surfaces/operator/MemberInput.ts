@@ -30,16 +30,17 @@ export const inputOf = <In extends Fields>(
   fields: In,
   given: GivenMembers,
   noun: "member" | "parameter" | "field"
-): Result.Result<InputOf<In>, OperatorError> =>
-  Result.gen(function*() {
-    const input: { [member: string]: unknown } = {}
-    for (const [member, field] of Object.entries(fields)) {
-      const written = given[member]
-      if (written === undefined && field.isNeeded) return yield* wrong(`The ${noun} ${member} is missing.`)
-      input[member] = written === undefined ? field.absent : yield* judged(field, member, written)
-    }
-    return input as InputOf<In>
-  })
+): Result.Result<InputOf<In>, OperatorError> => {
+  const input: { [member: string]: unknown } = {}
+  for (const [member, field] of Object.entries(fields)) {
+    const written = given[member]
+    if (written === undefined && field.isNeeded) return wrong(`The ${noun} ${member} is missing.`)
+    const value = written === undefined ? Result.succeed(field.absent) : judged(field, member, written)
+    if (Result.isFailure(value)) return Result.fail(value.failure)
+    input[member] = value.success
+  }
+  return Result.succeed(input as InputOf<In>)
+}
 
 const forms: { readonly [F in Form]: string } = {
   text: "a text",
@@ -135,19 +136,21 @@ export const membersOfTexts = (
   texts: URLSearchParams,
   noun: "parameter" | "field",
   passed: ReadonlyArray<string> = []
-): Result.Result<GivenMembers, OperatorError> =>
-  Result.gen(function*() {
-    if (texts.size > mostMembers) {
-      return yield* wrong(`A ${noun === "field" ? "form" : "query"} takes ${mostMembers} ${noun}s at most.`)
-    }
-    const given: { [member: string]: Written } = {}
-    for (const [member, text] of texts) {
-      const field = Object.hasOwn(fields, member) ? fields[member] : undefined
-      if (text.trim() === "" || passed.includes(member)) continue
-      yield* storable({ [member]: text }, "parameter")
-      if (field === undefined) return yield* wrong(`The ${noun} ${nameOf([member])} is unknown.`)
-      if (Object.hasOwn(given, member)) return yield* wrong(`The ${noun} ${nameOf([member])} was given twice.`)
-      given[member] = yield* fromText(member, field, text, noun)
-    }
-    return given
-  })
+): Result.Result<GivenMembers, OperatorError> => {
+  if (texts.size > mostMembers) {
+    return wrong(`A ${noun === "field" ? "form" : "query"} takes ${mostMembers} ${noun}s at most.`)
+  }
+  const given: { [member: string]: Written } = {}
+  for (const [member, text] of texts) {
+    const field = Object.hasOwn(fields, member) ? fields[member] : undefined
+    if (text.trim() === "" || passed.includes(member)) continue
+    const fit = storable({ [member]: text }, "parameter")
+    if (Result.isFailure(fit)) return Result.fail(fit.failure)
+    if (field === undefined) return wrong(`The ${noun} ${nameOf([member])} is unknown.`)
+    if (Object.hasOwn(given, member)) return wrong(`The ${noun} ${nameOf([member])} was given twice.`)
+    const value = fromText(member, field, text, noun)
+    if (Result.isFailure(value)) return Result.fail(value.failure)
+    given[member] = value.success
+  }
+  return Result.succeed(given)
+}

@@ -44,26 +44,32 @@ export const askedOf = <In extends Fields>(
   fields: In,
   { parameters, query }: Pick<Given, "parameters" | "query">,
   window: { readonly [member: string]: number } = {}
-): Effect.Effect<InputOf<In>, OperatorError> =>
-  Effect.gen(function*() {
-    const known = new URLSearchParams()
-    for (const member of Object.keys(fields)) {
-      if (Object.hasOwn(window, member)) continue
-      for (const text of query.getAll(member)) known.append(member, text)
-    }
-    const members = yield* Effect.fromResult(membersOfTexts(fields, known, "parameter"))
-    return yield* Effect.fromResult(inputOf(fields, { ...members, ...window, ...parameters }, "parameter"))
-  })
+): Result.Result<InputOf<In>, OperatorError> => {
+  const known = new URLSearchParams()
+  for (const member of Object.keys(fields)) {
+    if (Object.hasOwn(window, member)) continue
+    for (const text of query.getAll(member)) known.append(member, text)
+  }
+  const members = membersOfTexts(fields, known, "parameter")
+  return Result.isFailure(members)
+    ? Result.fail(members.failure)
+    : inputOf(fields, { ...members.success, ...window, ...parameters }, "parameter")
+}
 
 /** Reads a list or one record for a page. The filters and the number of the page are in the query. */
-export const looked = <Id extends string, In extends Fields, Out extends Output, C extends OperatorCode, R>(
+export const looked = Effect.fnUntraced(function*<
+  Id extends string,
+  In extends Fields,
+  Out extends Output,
+  C extends OperatorCode,
+  R
+>(
   act: Act<Id, In, Out, C, R>,
   given: Pick<Given, "parameters" | "query">
-): Effect.Effect<Out["Type"], OperatorError | StorageFailed, R | Configured> =>
-  Effect.gen(function*() {
-    const window = Object.hasOwn(act.input, "limit") ? windowOf(given.query, yield* Configured.config) : {}
-    return yield* perform(act, yield* askedOf(act.input, given, window))
-  })
+): Effect.fn.Return<Out["Type"], OperatorError | StorageFailed, R | Configured> {
+  const window = Object.hasOwn(act.input, "limit") ? windowOf(given.query, yield* Configured.config) : {}
+  return yield* perform(act, yield* Effect.fromResult(askedOf(act.input, given, window)))
+})
 
 /** Sends the file of an export. */
 export const downloaded = <Id extends string, In extends Fields, C extends OperatorCode, R>(
@@ -84,6 +90,6 @@ export const orRefusal = <A, E extends Failure, R>(
   self: Effect.Effect<A, E, R>
 ): Effect.Effect<Result.Result<A, OperatorError>, E, R> =>
   Effect.catch(
-    Effect.map(self, (value) => Result.succeed(value)),
+    Effect.map(self, Result.succeed),
     (failure) => isOperatorError(failure) ? Effect.succeed(Result.fail(failure)) : Effect.fail(failure)
   )

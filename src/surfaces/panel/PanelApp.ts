@@ -135,17 +135,6 @@ export const make = <R>(
     })
   }
 
-  const handle = (request: Request, matched: Found): Effect.Effect<Answer, never, Needed<R>> =>
-    answered(request, matched).pipe(
-      Effect.catchDefect((defect) =>
-        Effect.andThen(
-          emit("request_handler_panicked", { error: Cause.pretty(Cause.die(defect)).slice(0, 2000) }),
-          presenting.refusal(request, new Internal(), undefined)
-        )
-      ),
-      Effect.map((answer) => withHeaders(answer, { ...headers, ...answer.headers }))
-    )
-
   return {
     route: (received) => {
       const matched = known(received.path)
@@ -153,7 +142,16 @@ export const make = <R>(
         facts: {},
         pattern: matched?.pattern ?? unmatched,
         clientIp: addressOf(received),
-        handle: (request) => handle(request, matched),
+        handle: (request) =>
+          answered(request, matched).pipe(
+            Effect.catchDefect((defect) =>
+              Effect.andThen(
+                emit("request_handler_panicked", { error: Cause.pretty(Cause.die(defect)).slice(0, 2000) }),
+                presenting.refusal(request, new Internal(), undefined)
+              )
+            ),
+            Effect.map((answer) => withHeaders(answer, { ...headers, ...answer.headers }))
+          ),
         late: (request) =>
           Effect.map(
             presenting.refusal(request, new Busy({ retryAfter: 5 }), undefined),

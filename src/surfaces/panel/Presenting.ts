@@ -206,12 +206,13 @@ export const makePresenting = (rendering: Rendering, statics: Statics, version: 
     sender: Sender,
     { lagSeconds, refused, unreadable = [] }: Partial<ReadFacts> & { readonly refused?: OperatorProblem } = {}
   ) => {
-    const tag = tagOf(data)
-    const poll = pollOf(new URLSearchParams(request.target.slice(request.path.length)))
-    if (isLive && isRefresh(request) && poll?.tag === tag) return Effect.succeed<Answer>({ status: 204, headers: {} })
-    const live = isLive
-      ? nextPoll(request.path, new URLSearchParams(request.target.slice(request.path.length)), tag)
-      : undefined
+    let live: ReturnType<typeof nextPoll> | undefined
+    if (isLive) {
+      const tag = tagOf(data)
+      const query = new URLSearchParams(request.target.slice(request.path.length))
+      if (isRefresh(request) && pollOf(query)?.tag === tag) return Effect.succeed<Answer>({ status: 204, headers: {} })
+      live = nextPoll(request.path, query, tag)
+    }
     const values = {
       ...data,
       ...(live === undefined ? {} : { live }),

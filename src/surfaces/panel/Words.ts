@@ -23,13 +23,6 @@ const agoOf = (at: number, now: number): string =>
 const secondsOf = (value: unknown): number | undefined =>
   typeof value === "number" ? value : typeof value === "string" ? parseRfc3339(value) : undefined
 
-const idOf = (text: string): string =>
-  text.length <= 16
-    ? text
-    : /^[0-9a-f]{8}-/.test(text)
-    ? `${text.slice(0, 8)}…${text.slice(-4)}`
-    : `${text.slice(0, 12)}…`
-
 const spaced = (value: unknown): string => String(value ?? "").replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f")
 
 /** Returns all filters by name. `now` returns the current epoch second. */
@@ -44,9 +37,13 @@ export const wordsAt = (now: () => number): { readonly [name: string]: Filter } 
   /** Seconds as a length of time. */
   span: (value) => typeof value === "number" ? lengthOf(value) : "",
   /** An id, a serial number or a fingerprint in a shortened form. */
-  short: (value) => idOf(String(value ?? "")),
+  short: (value) => {
+    const text = String(value ?? "")
+    if (text.length <= 16) return text
+    return /^[0-9a-f]{8}-/.test(text) ? `${text.slice(0, 8)}…${text.slice(-4)}` : `${text.slice(0, 12)}…`
+  },
   /** A count with thin spaces between its thousands. */
-  number: (value) => spaced(value),
+  number: spaced,
   /** A count with its noun: `1 order`, `2 orders`. */
   of: (value, noun, many) => `${spaced(value)} ${value === 1 ? String(noun) : String(many ?? `${String(noun)}s`)}`,
   /** A text that is cut off after `most` characters. */

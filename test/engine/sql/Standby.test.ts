@@ -49,7 +49,7 @@ const marked = statement({
 const added = statement({ name: "things_added", params: {}, row: {}, sql: () => `INSERT INTO things VALUES ('one')` })
 
 const see = Effect.map(first(seen, {}), (row) => row ?? { standby: -1, count: -1 })
-const changes = Effect.map(first(marked, {}), (row) => row?.count ?? 0)
+const changes = Effect.succeed(Effect.map(first(marked, {}), (row) => row?.count ?? 0))
 
 const position: Position = {
   database: "7/16384",

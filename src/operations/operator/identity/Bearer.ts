@@ -53,7 +53,7 @@ export const authenticateToken = Effect.fnUntraced(function*(
     return yield* new SessionInvalid()
   }
   const now = yield* currentSeconds
-  const found = yield* Effect.flatMap(apiTokens.findByHash(apiTokenHash(text)), (stored) => corrected(stored, now))
+  const found = yield* corrected(yield* apiTokens.findByHash(apiTokenHash(text)), now)
   const fault = faultOf(found, requester, now)
   if (found === undefined || fault !== undefined) {
     yield* emit("admin_token_refused", { username: found?.username, name: found?.name, client_ip: ip, reason: fault })

@@ -110,12 +110,6 @@ const refusing = (error: OperatorError, sender?: Sender): Effect.Effect<never, O
     )
 }
 
-const clientOf = ({ clientIp: ip, id: request_id, userAgent: user_agent }: Request) => ({
-  ip,
-  request_id,
-  user_agent
-})
-
 /** A request that has passed the checks. */
 export interface Entered<R> {
   readonly route: R
@@ -147,6 +141,8 @@ export type Entrance = <R extends Guarded>(
 export const entranceOf = (baseUrl: string, checkServices: CheckServices): Entrance => {
   const origin = originOf(baseUrl)
   return (request, matched, isOurs) => {
+    const { clientIp: ip, id: request_id, userAgent: user_agent } = request
+    const asked = { ip, request_id, user_agent }
     let known: Sender
     return Effect.gen(function*() {
       yield* checkServices.admit(request)
@@ -160,7 +156,7 @@ export const entranceOf = (baseUrl: string, checkServices: CheckServices): Entra
       const shown = yield* Effect.fromResult(shownBy(request))
       // On an open route the sender is not looked up, so that a health probe needs no database access.
       const sender = isOpen ? undefined : yield* Effect.catch(
-        checkServices.identify(shown, clientOf(request), { touch: request.headers["x-panel-refresh"] !== "1" }),
+        checkServices.identify(shown, asked, { touch: request.headers["x-panel-refresh"] !== "1" }),
         (error) => refusing(error)
       )
       known = sender
@@ -174,7 +170,7 @@ export const entranceOf = (baseUrl: string, checkServices: CheckServices): Entra
       if (Result.isFailure(fits)) return yield* refusing(fits.failure, sender)
       // The name server is queried only if the request may change something, because then an audit row names the
       // client.
-      const client = isChange(request.method) ? yield* checkServices.named(clientOf(request)) : clientOf(request)
+      const client = isChange(request.method) ? yield* checkServices.named(asked) : asked
       return {
         route,
         parameters: matched?.parameters ?? {},

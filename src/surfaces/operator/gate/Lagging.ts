@@ -1,7 +1,7 @@
-import * as Effect from "effect/Effect"
+import type * as Effect from "effect/Effect"
 import type { Database } from "../../../engine/sql/Database.ts"
 import type { Lagging } from "../../../engine/sql/Lag.ts"
-import { mayLag } from "../../../engine/sql/Lag.ts"
+import { mayLag, plainly } from "../../../engine/sql/Lag.ts"
 import { recentChanges } from "../../../operations/operator/RecentChanges.ts"
 import type { Guard } from "./OperatorChecks.ts"
 
@@ -17,7 +17,4 @@ export const lagHeader = "x-acme-svc-read-lag-ms"
 export const lagging = <A, E, R>(
   { mayLag: isAllowed = false }: Guard,
   self: Effect.Effect<A, E, R>
-): Effect.Effect<Lagging<A>, E, R | Database> =>
-  isAllowed
-    ? Effect.flatMap(recentChanges, (changes) => mayLag(self, changes))
-    : Effect.map(self, (result) => [result, undefined] as const)
+): Effect.Effect<Lagging<A>, E, R | Database> => isAllowed ? mayLag(self, recentChanges) : plainly(self)

@@ -20,10 +20,15 @@ export interface Matched<R> {
   readonly parameters: { readonly [name: string]: string }
 }
 
-const isParameter = (segment: string): boolean => segment.startsWith("{")
+/**
+ * Matches a segment of a path that can be an id or a name. No id and no name needs an escape. `.` and `..` mean other
+ * paths to some programs.
+ */
+const plainSegment = String.raw`(?!\.+(?:/|$))[A-Za-z0-9._~:@-]{1,100}`
 
-/** Matches a segment of a path that can be an id or a name. No id and no name needs an escape. */
-const plainSegment = /^[A-Za-z0-9._~:@-]{1,100}$/
+/** Returns the expression that matches the paths of a pattern. Its groups are the parameters. */
+const expressionOf = (pattern: string): RegExp =>
+  new RegExp(`^${pattern.replaceAll(".", String.raw`\.`).replaceAll(/\{(\w+)\}/g, `(?<$1>${plainSegment})`)}$`)
 
 /**
  * Returns a function that finds the routes of a path. The path is compared exactly as it was received: without a
@@ -36,22 +41,18 @@ export const matcherOf = <R extends Guarded>(routes: ReadonlyArray<R>): (path: s
     methods.set(route.method, route)
     patterns.set(route.pattern, methods)
   }
-  const known = [...patterns].map(([pattern, methods]) => ({ pattern, methods, segments: pattern.split("/") }))
-    .sort((one, other) => one.segments.filter(isParameter).length - other.segments.filter(isParameter).length)
+  const fixed = new Map([...patterns].filter(([pattern]) => !pattern.includes("{")))
+  const others = [...patterns].filter(([pattern]) => !fixed.has(pattern))
+    .map(([pattern, methods]) => ({ pattern, methods, expression: expressionOf(pattern) }))
+    .sort((one, other) => one.pattern.split("{").length - other.pattern.split("{").length)
   return (path) => {
-    const given = path.split("/")
-    const found = known.find(({ segments }) =>
-      segments.length === given.length && segments.every((segment, index) => {
-        const actual = given[index] ?? ""
-        return isParameter(segment) ? plainSegment.test(actual) && !/^\.+$/.test(actual) : segment === actual
-      })
-    )
-    if (found === undefined) return undefined
-    const { methods, pattern, segments } = found
-    const parameters = segments.flatMap((segment, index) =>
-      isParameter(segment) ? [[segment.slice(1, -1), given[index] ?? ""] as const] : []
-    )
-    return { pattern, methods, parameters: Object.fromEntries(parameters) }
+    const methods = fixed.get(path)
+    if (methods !== undefined) return { pattern: path, methods, parameters: {} }
+    for (const { expression, methods, pattern } of others) {
+      const match = expression.exec(path)
+      if (match !== null) return { pattern, methods, parameters: { ...match.groups } }
+    }
+    return undefined
   }
 }
 
@@ -60,10 +61,11 @@ export const matcherOf = <R extends Guarded>(routes: ReadonlyArray<R>): (path: s
  * its path are open.
  */
 export const isReachedByAnybody = (matched: Matched<Guarded> | undefined, method: string): boolean => {
-  const routes = [...matched?.methods.values() ?? []]
-  const meant = routes.filter((route) => route.method === (method === "HEAD" ? "GET" : method))
-  const asked = meant.length === 0 ? routes : meant
-  return asked.length > 0 && asked.every(({ access }) => access === "public")
+  if (matched === undefined) return false
+  const route = matched.methods.get(method === "HEAD" ? "GET" : method)
+  return route === undefined
+    ? [...matched.methods.values()].every(({ access }) => access === "public")
+    : route.access === "public"
 }
 
 /**

@@ -50,7 +50,7 @@ const grouped = (keys: ReadonlyArray<EffectiveKey>, prefix: string) => {
 export const configurationRoutes = (resolved: Pick<Resolved, "config" | "sources">) => [
   forRole("viewer")("GET", "/ui/configuration", (given) =>
     Effect.gen(function*() {
-      const { profile } = yield* askedOf(readConfig.input, given)
+      const { profile } = yield* Effect.fromResult(askedOf(readConfig.input, given))
       const keys = effectiveKeys(resolved, profile) ?? (yield* new NoSuch({ noun: "profile", id: profile ?? "" }))
       return page("configuration", profile === undefined ? "Configuration" : `Configuration of ${profile}`, {
         profile: profile ?? "",

@@ -16,7 +16,7 @@ import { readTrends } from "../../operator/acts/ServiceActs.ts"
 import type { InputOf } from "../../operator/Field.ts"
 import { barPatterns, swatch, trendChart } from "../charts/Bars.ts"
 import { urlOf } from "../Listing.ts"
-import { askedOf, orRefusal } from "../PanelActs.ts"
+import { askedOf } from "../PanelActs.ts"
 import { profilesOf } from "../PanelLists.ts"
 import { forRole, page } from "../Route.ts"
 
@@ -116,7 +116,7 @@ export const overviewRoutes = (config: Config) => [
     Effect.gen(function*() {
       // If the query is refused, only the chart shows the refusal, because an operator still needs the rest of the
       // page.
-      const asked = yield* orRefusal(askedOf(readTrends.input, given))
+      const asked = askedOf(readTrends.input, given)
       const problem = Result.isFailure(asked) ? operatorProblemOf(asked.failure) : undefined
       const profiles = yield* profilesShown(config)
       return page("overview", "Overview", {

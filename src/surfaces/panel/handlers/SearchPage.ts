@@ -49,7 +49,9 @@ export const searchRoutes = [
       const isAdmin = sender.role === "admin"
       const text = (query.get("q") ?? "").trim()
       if (text === "") return page("search", "Search", { examples: examples(isAdmin) })
-      const answer = yield* orRefusal(Effect.flatMap(askedOf(searchRecords.input, given), ({ q }) => found(q)))
+      const answer = yield* orRefusal(
+        Effect.flatMap(Effect.fromResult(askedOf(searchRecords.input, given)), ({ q }) => found(q))
+      )
       if (Result.isFailure(answer)) {
         const problem = operatorProblemOf(answer.failure)
         return page("search", "Search", { query: text, problem, examples: examples(isAdmin) }, {
