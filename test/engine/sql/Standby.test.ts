@@ -207,10 +207,11 @@ describe("reads of a standby", () => {
       yield* paused(Effect.gen(function*() {
         yield* onPrimary("INSERT INTO things VALUES ('later')")
         const primary = yield* Effect.orDie(standby.primary)
+        const count = yield* changes
         const within = (mostSeconds: number) =>
           Effect.provideService(see, allowance, {
             primary,
-            changes,
+            changes: count,
             known: 0,
             note: () => {},
             mostSeconds: () => mostSeconds
