@@ -88,7 +88,8 @@ const shortened = (command: string): string => {
   const extent = /--(?:lists|pages)/.test(kept)
     ? "--seconds 0.3"
     : `--issuances ${/--(?:relay|until-certificate)/.test(kept) ? 1 : 5}`
-  return `${kept} ${part} --databases sqlite --concurrency 1 ${extent} --service-only`
+  const database = /--statements/.test(kept) ? "postgres" : "sqlite"
+  return `${kept} ${part} --databases ${database} --concurrency 1 ${extent} --service-only`
 }
 
 /** Runs benchmarks with little work. */

@@ -98,6 +98,8 @@ export interface PostgresOptions {
   readonly within?: string
   /** How many connections it takes, instead of 200. */
   readonly connections?: number
+  /** Loads pg_stat_statements. It counts nothing until `pg_stat_statements.track` is set for a session or a database. */
+  readonly countsStatements?: boolean
   /**
    * A directory whose data outlives the server. If it already has the data of an earlier server, that data is used
    * again.
@@ -284,6 +286,8 @@ const readsSynchronously = ["io_method=sync"]
 // Settings that allow a follower, but do not keep the log for ever.
 const followedSettings = ["wal_level=replica", "max_wal_senders=4", "wal_keep_size=256MB", "hot_standby=on"]
 
+const countingSettings = ["shared_preload_libraries=pg_stat_statements", "pg_stat_statements.track=none"]
+
 // Keeps the log as short as possible.
 const smallSettings = ["min_wal_size=2MB", "max_wal_size=4MB", "shared_buffers=8MB"]
 
@@ -408,7 +412,8 @@ export const startPostgres = async (options: PostgresOptions = {}): Promise<Post
           ...options.durable === true ? [] : speed,
           ...options.followed === true ? followedSettings : [],
           ...options.within === undefined ? [] : smallSettings,
-          ...options.connections === undefined ? [] : [`max_connections=${options.connections}`]
+          ...options.connections === undefined ? [] : [`max_connections=${options.connections}`],
+          ...options.countsStatements === true ? countingSettings : []
         ].flatMap((setting) => ["-c", setting])
       ),
       as

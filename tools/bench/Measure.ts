@@ -1,6 +1,9 @@
 import { resolve } from "node:path"
 import { setTimeout as delay } from "node:timers/promises"
+import type { PostgresCluster } from "../../test/support/Postgres.ts"
 import { startPostgres } from "../../test/support/Postgres.ts"
+import type { Dearest } from "./Dearest.ts"
+import { countIn, dearestOf } from "./Dearest.ts"
 import type { Floor } from "./FloorRig.ts"
 import { between, layFloor } from "./FloorRig.ts"
 import type { load, Window } from "./Load.ts"
@@ -46,6 +49,8 @@ export interface Statements {
   /** How often PostgreSQL synced its WAL for one issuance, and how many octets it wrote to the WAL. */
   readonly wal: { readonly bytes: number; readonly syncs: number } | undefined
   readonly list: ReadonlyArray<{ readonly text: string; readonly perIssuance: number }>
+  /** Which statements took most of PostgreSQL's time, if the options ask for the list of statements. */
+  readonly dearest: Dearest | undefined
 }
 
 export interface Measured {
@@ -148,9 +153,13 @@ const countStatements = async (
   databaseUrl: string,
   loader: Peer<typeof load>,
   options: Options,
-  postmaster: Postmaster | undefined
+  postgres: { readonly cluster: PostgresCluster; readonly postmaster: Postmaster } | undefined
 ): Promise<Statements> => {
   const probe = statementProbe()
+  const postmaster = postgres?.postmaster
+  const counter = postgres !== undefined && options.listStatements
+    ? await countIn(postgres.cluster, databaseUrl)
+    : undefined
   const { directoryUrl, service } = await startMeasured(databaseUrl, loader, options, probe.nodeWords)
   const withProof = options.isProved
   await loader.call("target", directoryUrl)
@@ -160,11 +169,14 @@ const countStatements = async (
   await probe.read(service.pid)
   const before = await postmaster?.nextTransaction()
   const walBefore = await settledWal(postmaster)
+  await counter?.reset()
   const { issuances } = await loader.call("run", { concurrency, issuances: countedIssuances, withProof })
+  const counted = await counter?.read()
   const after = await postmaster?.nextTransaction()
   const walAfter = await settledWal(postmaster)
   const { statements, writes } = await probe.read(service.pid)
   await service.stop()
+  await counter?.leave()
   const written = dialect === "sqlite" ? writes : (after ?? 0) - (before ?? 0)
   return {
     perIssuance: statements.reduce((sum, [, count]) => sum + count, 0) / issuances,
@@ -176,7 +188,8 @@ const countStatements = async (
     },
     list: statements
       .map(([text, count]) => ({ text: text.replaceAll(/\s+/g, " ").trim(), perIssuance: count / issuances }))
-      .sort((one, other) => other.perIssuance - one.perIssuance)
+      .sort((one, other) => other.perIssuance - one.perIssuance),
+    dearest: counted === undefined ? undefined : dearestOf(counted, issuances)
   }
 }
 
@@ -188,9 +201,12 @@ const measureService = async (
   progress: Progress
 ): Promise<Measured> => {
   progress(`${dialect}: starting`)
-  const cluster = dialect === "postgres" ? await startPostgres({ durable: true }) : undefined
+  const cluster = dialect === "postgres"
+    ? await startPostgres({ durable: true, countsStatements: options.listStatements })
+    : undefined
   try {
     const postmaster = cluster === undefined ? undefined : await postmasterOf(cluster)
+    const postgres = cluster === undefined || postmaster === undefined ? undefined : { cluster, postmaster }
     const databaseUrl = await cluster?.createDatabase() ?? "sqlite://bench.db"
     const delayProbe = loopDelayProbe()
     const { directoryUrl, service } = await startMeasured(databaseUrl, loader, options, [
@@ -207,7 +223,7 @@ const measureService = async (
         service,
         loader,
         synchronous: options.synchronous,
-        postgres: cluster === undefined || postmaster === undefined ? undefined : { cluster, postmaster }
+        postgres
       })
     const cells: Array<Cell> = []
     for (const concurrency of options.concurrency) {
@@ -222,10 +238,11 @@ const measureService = async (
     }
     rig?.stop()
     await service.stop()
-    progress(`${dialect}: counting statements`)
-    const statements = options.serviceOnly
-      ? undefined
-      : await countStatements(dialect, databaseUrl, loader, options, postmaster)
+    const isCounted = options.listStatements || !options.serviceOnly
+    if (isCounted) progress(`${dialect}: counting statements`)
+    const statements = isCounted
+      ? await countStatements(dialect, databaseUrl, loader, options, postgres)
+      : undefined
     await postmaster?.leave()
     return { name: dialect, cells, statements }
   } finally {

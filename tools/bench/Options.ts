@@ -96,9 +96,9 @@ Without one of these everything about issuances is measured, with one of these n
                       size of the database of --lists and --pages (1000000, 10000000, 1000000)
   --part N            only this part of what --grown, --lists, --pages and --queue build, of
                       what --memory issues, and of the rounds of --start, such as 0.01
-  --service-only      leave out the floor and the statement counts
+  --service-only      leave out the floor, and the statement counts unless they are listed
   --http-01           prove the names by http-01, in place of bypassing validation
-  --statements        list the statements of one issuance
+  --statements        list the statements of one issuance, and those that cost PostgreSQL most
   --cpu-prof DIR      write a CPU profile of the server; the figures then include the profiler
   --node-args WORDS   further words for node, before the server's program
   --json              print everything as JSON

@@ -1,5 +1,6 @@
 import type { Kind } from "./Client.ts"
 import { kinds } from "./Client.ts"
+import type { Dearest } from "./Dearest.ts"
 import type { Floor } from "./FloorRig.ts"
 import type { Cell, Measured } from "./Measure.ts"
 import type { Options } from "./Options.ts"
@@ -149,6 +150,24 @@ const floors = (paint: Paint, { cells, name }: Measured): string | undefined => 
 
 const cut = (text: string, length: number): string => text.length <= length ? text : `${text.slice(0, length - 1)}…`
 
+/** Formats the statements that took most of PostgreSQL's time. */
+export const dearestReport = (paint: Paint, { list, millis }: Dearest): string =>
+  [
+    `  ${paint.strong(millis.toFixed(2))} ms of PostgreSQL's execution time per issuance, without the commits. `
+    + "The dearest statements, per issuance:",
+    table(
+      paint,
+      ["", "share", "calls", "rows", "mean ms"],
+      list.map(({ callsPerIssuance, meanMillis, rowsPerIssuance, share, text }) => [
+        cut(text, 108),
+        percent(share),
+        fixed(callsPerIssuance, 2),
+        fixed(rowsPerIssuance, 2),
+        fixed(meanMillis, 3)
+      ])
+    )
+  ].join("\n")
+
 const statementsOf = (paint: Paint, { statements }: Measured, isListed: boolean): string | undefined => {
   if (statements === undefined) return undefined
   const line =
@@ -162,7 +181,10 @@ const statementsOf = (paint: Paint, { statements }: Measured, isListed: boolean)
   const rows = statements.list
     .filter(({ perIssuance }) => perIssuance >= 0.01)
     .map(({ perIssuance, text }) => [`${perIssuance.toFixed(2).padStart(6)}  ${cut(text, 108)}`])
-  return `${line}\n${rows.map(([text]) => `  ${text}`).join("\n")}`
+  return [
+    `${line}\n${rows.map(([text]) => `  ${text}`).join("\n")}`,
+    ...statements.dearest === undefined ? [] : [dearestReport(paint, statements.dearest)]
+  ].join("\n\n")
 }
 
 /** Warns about figures that the machine or the load generator may have distorted. */
