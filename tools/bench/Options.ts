@@ -20,6 +20,7 @@ export const modeNames = [
   "record",
   "relay",
   "sign-in",
+  "standby",
   "start",
   "until-certificate"
 ] as const
@@ -82,6 +83,7 @@ Without one of these everything about issuances is measured, with one of these n
   --queue             the queue by itself, beside up to a million done jobs
   --cluster           two acme and two worker processes beside one of all roles, on PostgreSQL
   --processes         2, 10 and 40 processes over one PostgreSQL: what grows with their number
+  --standby           what waiting for a standby costs commits, with notifications and without, and issuances
   --relay             what relaying to Pebble costs beside signing
   --notify            what it costs an issuance that somebody is told
   --lists             what operators read on a grown database, and how it delays clients
@@ -160,7 +162,7 @@ const isDialect = (word: string): word is Dialect => word === "sqlite" || word =
 
 /** Returns how many seconds a window lasts by default; if sides take turns, how many seconds one turn lasts. */
 const defaultSeconds = (mode: Mode | undefined): number =>
-  mode === "pebble" || mode === "record" || mode === "handshakes" ? 2 : 5
+  mode === "pebble" || mode === "record" || mode === "handshakes" || mode === "standby" ? 2 : 5
 
 /** Reads the command line. If the command line is wrong, the process ends. */
 export const readOptions = (words: ReadonlyArray<string>): Options => {
