@@ -140,10 +140,13 @@ const settledWal = async (postmaster: Postmaster | undefined) => {
 const startMeasured = async (
   databaseUrl: string,
   loader: Peer<typeof load>,
-  { isProved, synchronous }: Options,
+  { isProved, synchronous, waits }: Options,
   nodeWords: ReadonlyArray<string>
 ) => {
-  const configuration = isProved ? provedConfiguration(await loader.call("prove")) : ""
+  const configuration = [
+    waits ? "[challenge]\nanswer_wait_ms = 5000\n[order]\nfinalize_wait_ms = 5000\n" : "",
+    isProved ? provedConfiguration(await loader.call("prove")) : ""
+  ].join("")
   const service = await startService({ databaseUrl, synchronous, nodeWords, configuration })
   return { service, directoryUrl: isProved ? service.directoryOf(provedProfile) : service.directoryUrl }
 }

@@ -40,6 +40,8 @@ export interface Options {
   readonly serviceOnly: boolean
   /** Whether names are proved by http-01. Otherwise validation is bypassed. */
   readonly isProved: boolean
+  /** Whether answers wait for the result of the validation and for the certificate. */
+  readonly waits: boolean
   /**
    * The fraction of the full size of databases, of the issuances of `memory`, and of the rounds and times of `start`.
    */
@@ -100,6 +102,7 @@ Without one of these everything about issuances is measured, with one of these n
                       what --memory issues, and of the rounds of --start, such as 0.01
   --service-only      leave out the floor, and the statement counts unless they are listed
   --http-01           prove the names by http-01, in place of bypassing validation
+  --waits             answers wait for the result and for the certificate, so that a client needs no polls
   --statements        list the statements of one issuance, and those that cost PostgreSQL most
   --cpu-prof DIR      write a CPU profile of the server; the figures then include the profiler
   --node-args WORDS   further words for node, before the server's program
@@ -137,6 +140,7 @@ const parse = (words: ReadonlyArray<string>) => {
         "audit-rows": { type: "string", default: "1000000" },
         "service-only": { type: "boolean", default: false },
         "http-01": { type: "boolean", default: false },
+        waits: { type: "boolean", default: false },
         statements: { type: "boolean", default: false },
         "cpu-prof": { type: "string" },
         "node-args": { type: "string", default: "" },
@@ -194,6 +198,7 @@ export const readOptions = (words: ReadonlyArray<string>): Options => {
     listStatements: given.statements,
     serviceOnly: given["service-only"],
     isProved: given["http-01"],
+    waits: given.waits,
     part,
     // Each attempt comes from a separate address. For each kind of name there are no more addresses than this.
     attempts: number("attempts", given.attempts, 50_000),

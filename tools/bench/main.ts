@@ -56,14 +56,16 @@ const roles: {
   receivers
 }
 
-const conditions = ({ isProved, synchronous }: Options): string => {
+const conditions = ({ isProved, synchronous, waits }: Options): string => {
   const processors = cpus()
   return [
     `Node ${process.version}, ${processors.length} × ${processors[0]?.model.trim() ?? "unknown processor"}.`,
     `SQLite WAL with synchronous = ${synchronous}; PostgreSQL with fsync, on loopback. ${
       isProved ? "Names proved by http-01" : "Challenges bypassed"
-    },`,
-    "JSON log to a file at its default level. CPU figures are per issuance: one new account, one name, seven requests or more."
+    }${waits ? ", answers wait" : ""},`,
+    `JSON log to a file at its default level. CPU figures are per issuance: one new account, one name, ${
+      waits ? "six" : "seven"
+    } requests or more.`
   ].join("\n")
 }
 
