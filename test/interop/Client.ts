@@ -47,6 +47,8 @@ export interface Client {
    * available.
    */
   readonly lacks?: () => Promise<string | undefined>
+  /** Fails if the answer to finalize does not wait for the certificate. */
+  readonly needsWaits?: true
   /** Removes other records at the name of a dns-01 record. */
   readonly ownsRecords?: true
   /** Gets a certificate, and first an account if there is none. */

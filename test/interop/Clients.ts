@@ -7,6 +7,7 @@ import { dehydrated } from "./clients/Dehydrated.ts"
 import { autocert, certmagic } from "./clients/Go.ts"
 import { lego } from "./clients/Lego.ts"
 import { pythonAcme } from "./clients/PythonAcme.ts"
+import { rootAcme } from "./clients/RootAcme.ts"
 import { rubyAcmeClient } from "./clients/RubyAcmeClient.ts"
 import { acme2, instantAcme, lers } from "./clients/Rust.ts"
 import { step } from "./clients/Step.ts"
@@ -29,6 +30,7 @@ export const clients: ReadonlyArray<Client> = [
   step,
   uacme,
   pythonAcme,
+  rootAcme,
   acmeTiny,
   caddy,
   caddyOfPypi
