@@ -31,7 +31,7 @@ export class Process {
   skew = 0
   isAlive = true
   /** How many milliseconds its waits last longer than requested. */
-  lateness: () => number = () => 0
+  lateness: (millis: number) => number = () => 0
   /** The time of the machine until which the process is stopped. */
   stoppedUntil = 0
   readonly tasks: Array<() => void> = []
@@ -70,9 +70,10 @@ export class Process {
       monotonicTimeNanos: Effect.sync(elapsedNanos),
       // A change of the clock does not change the length of a wait.
       sleep: (duration) =>
-        Effect.callback((resume) =>
-          machine.after(Duration.toMillis(duration) + this.lateness(), () => resume(Effect.void))
-        )
+        Effect.callback((resume) => {
+          const length = Duration.toMillis(duration)
+          return machine.after(length + this.lateness(length), () => resume(Effect.void))
+        })
     }
   }
 

@@ -206,8 +206,9 @@ ${receiversToml}`)
           if (serving.length === 0) return Effect.succeed(undefined)
           const member = own.pick(serving)
           const [begun, begunAt, late] = [machine.steps, machine.now, weather.faults["wait late"]]
+          const wasLate = weather.isLate()
           return Effect.map(member.request(request), (answer) => {
-            const isCalm = weather.calmClock() !== undefined && weather.faults["wait late"] === late
+            const isCalm = weather.calmClock() !== undefined && !wasLate && weather.faults["wait late"] === late
             if (isCalm && answer?.status === 200) holds.answered(request, begunAt, machine.now)
             if (answer !== undefined && answer.status >= 500 && !weather.excuses(member.process, begun)) {
               violated(`${member.process.name} answered ${answer.status} to ${request.path}: ${String(answer.body)}`)

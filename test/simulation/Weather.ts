@@ -15,6 +15,8 @@ const startMillis = 3000
 const drainMillis = 35_000
 /** The longest delay of a wait. */
 const latestMillis = 2000
+// The loops that look for work and for its end wait no longer than this.
+const shortMillis = 1000
 
 /** The faults of a seed: how often each of them occurs. */
 export const climateOf = (random: Random) => {
@@ -62,6 +64,7 @@ export class Weather implements Mishaps {
   // A process has no time for its work while it is stopped, or while it waits for a stopped process that holds the lock
   // of the database.
   #stalledUntil = 0
+  #lateUntil = 0
   #troubledUntil: number
 
   constructor(given: {
@@ -131,11 +134,18 @@ export class Weather implements Mishaps {
     return rows.flatMap(() => left.splice(this.#random.below(left.length), 1))
   }
 
-  /** How many milliseconds the next wait of a process lasts too long. */
-  readonly lateness = (): number => {
+  /** How many milliseconds the next wait of a process lasts too long, which should last `millis`. */
+  readonly lateness = (millis: number): number => {
     if (!this.#strikes(this.#climate.late)) return 0
     this.faults["wait late"] = (this.faults["wait late"] ?? 0) + 1
-    return this.#random.between(1, latestMillis)
+    const late = this.#random.between(1, latestMillis)
+    if (millis <= shortMillis) this.#lateUntil = Math.max(this.#lateUntil, this.#machine.now + millis + late)
+    return late
+  }
+
+  /** Whether a short wait that is too long may still be under way. */
+  isLate(): boolean {
+    return this.#machine.now < this.#lateUntil
   }
 
   /** The time of all clocks, in milliseconds; undefined while they differ, or while a fault may still delay work. */
