@@ -292,7 +292,10 @@ describe("acme-svc-acme@.service", () => {
 })
 
 describe("acme-svc, the command for root", () => {
-  /** Calls the command of a host in a directory. Only the user differs, because a test cannot become that user. */
+  /**
+   * Runs the host's command `acme-svc` in a directory. It differs from the real one only in not changing to the user of
+   * the service, because a test may not do this.
+   */
   const commandOn = (host: Host, cwd: string) => {
     const bin = join(host.etc, "bin")
     mkdirSync(bin)

@@ -12,7 +12,7 @@ export interface Series {
 }
 
 /**
- * Durations of requests depend on the machine, so they are not recorded, and the alert on slow requests is quiet in
+ * Durations of requests depend on the machine, so they are not recorded, and the alert on slow requests does not fire in
  * every recording.
  */
 const recorded = new Set(alertRules.flatMap(({ expr }) => familiesIn(expr)).filter((name) => !name.endsWith("_bucket")))

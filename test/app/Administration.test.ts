@@ -401,7 +401,7 @@ describe("config", () => {
       assert.strictEqual((yield* run(["config", "check"])).code, 0)
     }))
 
-  test("check reports a file of roots without a certificate, by its key, where the file is used", () =>
+  test("check reports the key of a file of trust anchors that contains no certificate, if the file is used", () =>
     Effect.gen(function*() {
       const file = (more: string) =>
         freshPlace((here) =>

@@ -144,7 +144,7 @@ const routePart = (method: string, path: string, operation: Operation): string =
   ].join("\n\n")
 }
 
-/** The reference of `docs/api-reference.md`: every route and every object, as the OpenAPI document has them. */
+/** The reference of `docs/api-reference.md`: every route and every object of the OpenAPI document. */
 export const renderApi = (): string =>
   [
     "## Routes",

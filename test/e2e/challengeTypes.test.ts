@@ -30,7 +30,7 @@ describe.each(databases)("npm's acme-client, dns-01 and tls-alpn-01, $name", ({ 
   let alpn: TlsServer
   let client: acme.Client
 
-  /** Several TXT values of one name, as zones have them. */
+  /** A name with several TXT values, as it occurs in real zones. */
   const setTxt = (name: string, change: (values: ReadonlyArray<string>) => ReadonlyArray<string>) => {
     const key = `_acme-challenge.${name}`
     const values = (ground.dns.zone.get(key)?.TXT ?? []).flat()

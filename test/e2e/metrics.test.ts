@@ -209,7 +209,7 @@ describe("the validity of certificates", () => {
 describe("metrics.bind_address", () => {
   beforeAll(builtServer)
 
-  it("may not be the address of another listener in any notation: no start, and the database is not opened", async () => {
+  it("may not be the address of another listener in any notation; otherwise the process does not start, and does not open the database", async () => {
     const port = await freePort()
     const server = `[server]\nbind_address = "localhost:${port}"\nbase_url = "http://127.0.0.1:${port}"`
     const { code, records, stderr } = await commandLine(["serve"], { config: sections(port, server) })

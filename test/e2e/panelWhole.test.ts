@@ -41,7 +41,7 @@ const pages = [
   "/ui/search?q=corp.example"
 ]
 
-/** Pages of one record: the list, and the link that leads to the record there. */
+/** Pages that show one record: the list that contains the record, and the beginning of the link to its page. */
 const records = [
   ["/ui/orders?status=valid", "/ui/orders/"],
   ["/ui/orders?status=invalid", "/ui/orders/"],

@@ -130,7 +130,7 @@ describe("the listener without TLS", () => {
 describe("publish.bind_address", () => {
   beforeAll(builtServer)
 
-  it("may not be the address of another listener: no start, and the database is not opened", async () => {
+  it("may not be the address of another listener; otherwise the process does not start, and does not open the database", async () => {
     const port = await freePort()
     const server = `[server]\nbind_address = "localhost:${port}"\n`
     const { code, records, stderr } = await commandLine(["serve"], { config: server + configOf(port, 0) })

@@ -439,7 +439,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       assert.strictEqual(numberOf(list), above + 1)
     })
 
-    it("without a current database: exit 1", async () => {
+    it("exits with 1 if the schema of the database is not up to date", async () => {
       const directory = freshDirectory()
       for (const words of [["crl", "list"], ["order", "revoke", absent]]) {
         const { code, stderr } = await commandLine(words, { directory })
@@ -448,7 +448,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       }
     })
 
-    it("for a profile that is no longer served: exit 3", async () => {
+    it("exits with 3 for a profile that is no longer served", async () => {
       const csr = makeCsr({ names: ["parked.example"] })
       const issued = await session.issue(["parked.example"], ground.responder.tokens, { key: csr.key })
       const directory = freshDirectory()

@@ -118,7 +118,7 @@ describe.each(databases)("two servers on one database, $name", ({ freshUrl }) =>
     assert.strictEqual(types.filter((type) => type === "badNonce").length, 49)
   })
 
-  it("10 registrations of one key: one account", async () => {
+  it("10 registrations of one key make one account", async () => {
     const client = await session.another(await makeAcmeKey())
     const nonces = await Promise.all(Array.from({ length: 10 }, () => client.nonce()))
     const answers = await Promise.all(

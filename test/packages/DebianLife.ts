@@ -10,8 +10,8 @@ import { debianLines } from "./Lines.ts"
 import type { Machine } from "./Machine.ts"
 
 /*
- * Tests a service under systemd from its first package to its last. Its package is upgraded while it runs, removed,
- * installed again and purged. At each step the test checks when the units stop and start, and in which order.
+ * Tests the Debian package with a service under systemd. The package is installed, upgraded while the service runs,
+ * removed, installed again and purged. At each step the test checks when the units stop and start, and in which order.
  */
 
 const name = "www.corp.example"

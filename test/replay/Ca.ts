@@ -35,5 +35,5 @@ v2wImYrExmQYLZq6v48CICgcnCc6A/K8uayay2nToTx4j6IsxQhEpl0BipW8u78H
 -----END CERTIFICATE-----
 `
 
-/** The serial number of {@link leafCertificate} as the database has it. */
+/** The serial number of {@link leafCertificate} in the form in which the database stores it. */
 export const leafSerial = "4483ed4ebd8c5e569059bbcc9c0687cc"

@@ -214,7 +214,7 @@ export const decided: ReadonlyArray<Decided> = [
   },
   {
     plays: /^operators\.api: GET \/api\/operators\/\{username\}\/sessions /,
-    reason: "A session of others says whose it is, as the command line has it."
+    reason: "A session of another operator contains the name of that operator, as on the command line."
   },
   {
     plays:

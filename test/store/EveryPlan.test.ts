@@ -359,7 +359,7 @@ describe.each(databases)("every plan on $name", (backend) => {
       }
     })))
 
-  it.effect("finds the orders that may have replaced a certificate newest first, by one of its names", () =>
+  it.effect("finds the orders that may have replaced a certificate by one of its names, newest first", () =>
     database.use(Effect.gen(function*() {
       yield* grow
       if (backend.dialect === "postgres") yield* sql("SET enable_seqscan = off; SET enable_sort = off")

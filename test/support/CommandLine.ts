@@ -37,7 +37,7 @@ const inThisProcess = async (words: ReadonlyArray<string>, options: ProcessOptio
   }
 }
 
-/** The commands that a process has run in this test file, with the kind of their database. */
+/** The commands that this test file has already run as a process, each with the kind of its database. */
 const seen = new Set<string>()
 
 /**
@@ -54,10 +54,9 @@ const isFirst = (words: ReadonlyArray<string>, { env = {} }: ProcessOptions): bo
 }
 
 /**
- * Runs one command of the service to its end, beside servers that are processes. The command itself runs in the test's
- * process, because starting a process costs a hundred times what most commands do. In a full run, the first time that a
- * file runs a command on a database, the command is a process of the built program, as it always is with
- * {@link runToEnd}.
+ * Runs one command of the service and waits for its end. The command runs in the process of the test, because starting a
+ * process takes a hundred times as long as most commands. In a full run, a test file runs each command once per kind of
+ * database as a process of the built program, which {@link runToEnd} always does.
  */
 export const commandLine = (words: ReadonlyArray<string>, options: ProcessOptions = {}): Promise<Said> =>
   isFull && isFirst(words, options) ? runToEnd(words, options) : inThisProcess(words, options)

@@ -110,7 +110,7 @@ export interface TestDatabase {
   readonly driver: () => Driver
   /** Runs an effect on the block's database. */
   readonly use: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, Exclude<R, Database>>
-  /** A second connection to the same database, as another process has it. */
+  /** A second connection to the same database, like that of another process. */
   readonly another: Effect.Effect<Driver, never, Scope.Scope>
 }
 

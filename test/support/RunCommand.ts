@@ -29,7 +29,7 @@ export interface Around {
   /** An effect that runs while a question is open. */
   readonly whileAsked?: Effect.Effect<unknown>
   readonly process?: Partial<Process>
-  /** Whether there is still a reader of standard output. */
+  /** Returns whether somebody still reads the standard output. */
   readonly reads?: () => boolean
   /** Called with each piece of standard output. */
   readonly heard?: (text: string) => void

@@ -19,13 +19,13 @@ export interface Way {
   readonly entry: string
   /** The case, if an entry has several. */
   readonly what?: string
-  /** Whether the short run has it too. */
+  /** Whether the short run includes this row too. */
   readonly isShort: boolean
   /** Causes the event, and returns the expected notifications. */
   readonly act: (stage: Stage) => Promise<Expected>
 }
 
-/** Marks a row that the short run has too. */
+/** Marks a row that the short run includes too. */
 export const short = { isShort: true }
 /** Marks a row that only the full run has. */
 export const long = { isShort: false }

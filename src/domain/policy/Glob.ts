@@ -57,7 +57,7 @@ export const labelGlob = (pattern: string): Compiled => {
   }
 }
 
-/** Compiles a glob in which `*` stands for one or more characters other than `/`. Upper and lower case differ. */
+/** Compiles a glob in which `*` stands for one or more characters other than `/`. Matching is case-sensitive. */
 export const pathGlob = (pattern: string): Compiled => {
   if (!pattern.startsWith("/") || unprintable.test(pattern)) return { fault: "must be paths that begin with a slash" }
   if (!pattern.includes("*")) return { matches: (text) => text === pattern }
@@ -73,8 +73,8 @@ export const pathGlob = (pattern: string): Compiled => {
 }
 
 /**
- * Compiles a glob in which `*` stands for any characters. All other characters stand for themselves. Upper and lower
- * case are the same.
+ * Compiles a glob in which `*` stands for any characters. All other characters stand for themselves. Matching ignores
+ * upper and lower case.
  */
 export const textGlob = (pattern: string): Compiled => {
   if (pattern === "") return { fault: "must not be empty" }

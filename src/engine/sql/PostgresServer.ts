@@ -128,7 +128,7 @@ const askState =
   `SELECT pg_is_in_recovery() AS "isStandby", current_setting('transaction_read_only') = 'on' AS "isReadOnly",
    current_setting('server_version_num')::integer AS "version"`
 
-/** The oldest version that the statements were run on, as `server_version_num` has it. */
+/** The oldest version that the statements were run on, in the form of `server_version_num`. */
 const oldest = 130_000
 
 /** Says that a server is older than the statements permit. No later attempt can succeed. */

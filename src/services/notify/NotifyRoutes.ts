@@ -5,7 +5,7 @@ import type { Config } from "../../settings/AppConfig.ts"
 /** A section of notifications, either of a profile or of the operators. */
 export type Section = Config["admin"]["notify"]
 
-/** An entry through which notifications are delivered, with the events that it wants. */
+/** A configured receiver of notifications, with the events that are sent to it. */
 export interface Route {
   readonly backend: NotificationBackend
   readonly entry: string

@@ -150,7 +150,7 @@ describe("a program", () => {
       yield* gone(Number(yield* appears(pidFile)))
     }))
 
-  it.live("ends without a wait for a grandchild in another session that holds the pipe", () =>
+  it.live("ends without waiting for a grandchild in another session that holds the pipe", () =>
     Effect.gen(function*() {
       const pidFile = join(freshDirectory(), "pid")
       const { exit, stdout } = yield* run(

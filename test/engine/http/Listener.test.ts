@@ -1197,7 +1197,7 @@ describe("bind", () => {
     }))
 })
 
-/** A client that reads nothing yet of an answer far larger than the kernel's buffer for a socket. */
+/** A client that has not begun to read its answer. The answer is far larger than the kernel's buffer of a socket. */
 const slowTaker = (port: number, open?: () => Socket, requests = get("/large")) =>
   Effect.gen(function*() {
     const client = yield* talk(port, open)

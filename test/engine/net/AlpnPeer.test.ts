@@ -122,7 +122,7 @@ describe("the handshake", () => {
       assert.isUndefined((yield* meet(responder.port)).protocol)
     }))
 
-  it.live("http/1.1 alone: failure", () =>
+  it.live("fails if the server offers only http/1.1", () =>
     Effect.gen(function*() {
       const responder = yield* alpnResponder({ "a.example": shownFor("a.example") }, { protocols: ["http/1.1"] })
       const failure = yield* Effect.flip(meet(responder.port))
@@ -130,7 +130,7 @@ describe("the handshake", () => {
       assert.match(failure.detail, /no application protocol/)
     }))
 
-  it.live("TLS 1.1 alone: failure", () =>
+  it.live("fails if the server offers only TLS 1.1", () =>
     Effect.gen(function*() {
       const old = { minVersion: "TLSv1", maxVersion: "TLSv1.1", ciphers: "DEFAULT@SECLEVEL=0" } as const
       const responder = yield* alpnResponder({ "a.example": shownFor("a.example") }, old)
@@ -154,7 +154,7 @@ describe("the handshake", () => {
       assert.strictEqual(spoken, "TLSv1.1")
     }))
 
-  it.live("a server without a certificate for the name: failure", () =>
+  it.live("fails if the server has no certificate for the name", () =>
     Effect.gen(function*() {
       const responder = yield* alpnResponder({})
       assert.strictEqual((yield* Effect.flip(meet(responder.port)))._tag, "TlsFailed")
@@ -179,14 +179,14 @@ describe("the handshake", () => {
       }
     }))
 
-  it.live("a server that does not speak TLS: failure", () =>
+  it.live("fails if the server does not speak TLS", () =>
     Effect.gen(function*() {
       const server = yield* rawServer(() => {}, { greeting: "220 mail.example ESMTP\r\n" })
       assert.strictEqual((yield* Effect.flip(meet(server.port)))._tag, "TlsFailed")
     }))
 
   for (const way of ["end", "resetAndDestroy"] as const) {
-    it.live(`a connection that is ended by ${way} before any answer: failure`, () =>
+    it.live(`fails if the connection is ended by ${way} before any answer`, () =>
       Effect.gen(function*() {
         const port = yield* droppingPort(way)
         assert.strictEqual((yield* Effect.flip(meet(port)))._tag, "TlsFailed")

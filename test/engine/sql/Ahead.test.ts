@@ -12,7 +12,7 @@ import { postgres, useDatabase } from "../../support/Databases.ts"
 import { count, eventsOf } from "../../support/Graph.ts"
 
 /*
- * Statements without rows that the client sends to PostgreSQL without a wait for the answer
+ * Statements without rows that the client sends to PostgreSQL without waiting for the answer
  * (docs/decisions/hot-path.md, "Statements of PostgreSQL").
  */
 

@@ -7,7 +7,7 @@ export type Step =
   | { readonly kind: "file"; readonly path: string; readonly body: string }
   | { readonly kind: "shell"; readonly body: string }
 
-/** The place of a block, which the line before it names: ``Write this into `/etc/caddy/Caddyfile`:``. */
+/** Finds the path of the file that a block contains. The line before the block names the path: ``Write this into `/etc/caddy/Caddyfile`:``. */
 const place = /^Write this into `(\/[^`]+)`[^`\n]*:$/
 
 const stepsOf = (section: string): ReadonlyArray<Step> =>

@@ -12,7 +12,7 @@ export interface Result {
   readonly play: Play
   /** `valid`, `revoked` or the type of the problem. */
   readonly ended: string
-  /** The number of requests of the kind, and of orders opened at the upstream. */
+  /** How many requests of the play's kind the upstream received, and how many orders were opened there. */
   readonly requests: number
   readonly orders: number
   readonly seconds: number

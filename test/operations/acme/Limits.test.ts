@@ -105,7 +105,7 @@ describe.each(databases)("limits on $name", (backend) => {
       yield* orderOf(caller, "e.example")
     }))
 
-  test("20 orders at once: no more than the maximum", () =>
+  test("of 20 orders at once, no more than the maximum are accepted", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(limited("orders_per_account = 5"))
       const made = yield* Effect.all(

@@ -174,7 +174,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
         assert.deepStrictEqual((yield* eab.list({ ...all, limit: 1, status: "active" })).total, 2)
       }))
 
-    test("none: an empty page", () =>
+    test("a page is empty if there are none", () =>
       Effect.gen(function*() {
         assert.deepStrictEqual(yield* eab.list(all), { items: [], total: 0 })
       }))

@@ -194,7 +194,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 1)
       }))
 
-    test("under an authorization that has ended, or an invalid order: malformed; a decided challenge is shown", () =>
+    test("is refused as malformed if the authorization has ended or the order is invalid; a decided challenge is returned", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
@@ -212,7 +212,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 0)
       }))
 
-    test("after its expiry: malformed, and the authorization is stored as expired", () =>
+    test("is refused as malformed after the authorization has expired, and the authorization is stored as expired", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
@@ -807,7 +807,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         yield* finalize(caller, id, csrText("a.example"))
       }))
 
-    test("an authorization that is deactivated between check and claim: the order is not ready, nothing is queued", () =>
+    test("if an authorization is deactivated between check and claim, the order is not ready and no job is queued", () =>
       Effect.gen(function*() {
         const { caller, id } = yield* readyOrder("a.example")
         const driver = database.driver()
@@ -870,7 +870,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         { issue: () => Effect.die("signed") }
       )
 
-      test("an authorization is deactivated before: nothing is signed either", () =>
+      test("if an authorization was deactivated before, nothing is signed either", () =>
         Effect.gen(function*() {
           const { caller, id, order } = yield* readyOrder("a.example", "b.example")
           yield* finalize(caller, id, csrText("a.example", "b.example"))
@@ -880,15 +880,19 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         }), { issue: () => Effect.die("signed") })
 
       const deactivating: { run: Effect.Effect<void> } = { run: Effect.void }
-      test("a deactivation during the signing: the certificate is discarded", () =>
-        Effect.gen(function*() {
-          const { caller, id } = yield* readyOrder("a.example")
-          yield* finalize(caller, id, csrText("a.example"))
-          deactivating.run = Effect.asVoid(database.use(sql("UPDATE accounts SET status = 'deactivated'")))
-          yield* work
-          yield* withdrawn(caller, id)
-          assert.include(eventsOf(records), "local_ca_leaf_discarded")
-        }), { issue: (request) => Effect.andThen(deactivating.run, signsOpenly(request)) })
+      test(
+        "if an authorization is deactivated during the signing, the certificate is discarded",
+        () =>
+          Effect.gen(function*() {
+            const { caller, id } = yield* readyOrder("a.example")
+            yield* finalize(caller, id, csrText("a.example"))
+            deactivating.run = Effect.asVoid(database.use(sql("UPDATE accounts SET status = 'deactivated'")))
+            yield* work
+            yield* withdrawn(caller, id)
+            assert.include(eventsOf(records), "local_ca_leaf_discarded")
+          }),
+        { issue: (request) => Effect.andThen(deactivating.run, signsOpenly(request)) }
+      )
 
       for (const cause of ["lint_failed", "chain_rejected"] as const) {
         test(

@@ -416,7 +416,7 @@ describe("reverse_dns", () => {
     )
   })
 
-  it.effect("the time limit is exceeded: undecided", () =>
+  it.effect("is undecided if the time limit is exceeded", () =>
     Effect.gen(function*() {
       const fiber = yield* Effect.forkChild(connecting("192.0.2.7"))
       yield* TestClock.adjust(2000)

@@ -193,7 +193,7 @@ describe("the look-up", () => {
       }))
   }
 
-  it.effect("ENOTFOUND: no record, like a name that has only other records", () =>
+  it.effect("ENOTFOUND means that there is no record, like a name that has only other records", () =>
     Effect.gen(function*() {
       const failed = new ResolveFailed({ name: txtName, code: "ENOTFOUND" })
       const { answers, verdict } = yield* attempt(answering(failed))
@@ -292,7 +292,7 @@ describe("over the DNS", () => {
       }))
   }
 
-  it.live("no reply: dns", () =>
+  it.live("no reply gives the error dns", () =>
     Effect.gen(function*() {
       const { ask } = yield* asking({ [txtName]: { TXT: [right], drop: true } })
       assert.strictEqual((yield* ask({ timeout_ms: 300 })).verdict, "dns timeout")

@@ -160,7 +160,7 @@ describe("addresses", () => {
       }
     }))
 
-  it.effect("a mix of denied and allowed addresses: no connection to denied ones", () =>
+  it.effect("there is no connection to the denied ones among several addresses", () =>
     Effect.gen(function*() {
       const denied = Array.makeBy(9, (n) => `fe80::${n + 1}`)
       const { dialled, fieldsOf, verdict } = yield* attempt({ zone: { "a.example": [...denied, "192.0.2.1"] } })
@@ -234,7 +234,7 @@ describe("addresses", () => {
       assert.deepStrictEqual([verdict, dialled, yield* Ref.get(lookups)], ["valid", ["192.0.2.1"], 1])
     }))
 
-  it.effect("no address, or a name server that fails: connection", () =>
+  it.effect("no address, and a name server that fails, give the error connection", () =>
     Effect.gen(function*() {
       assert.strictEqual((yield* attempt({ zone: {} })).verdict, "connection no_address")
       const failing = { "a.example": new ResolveFailed({ name: "a.example", code: "ESERVFAIL" }) }
@@ -486,7 +486,7 @@ describe("redirect to ...: connection, no connection is opened", () => {
     }))
 })
 
-it.effect("redirect with 300, 303, 304, 305, or Refresh header: unauthorized", () =>
+it.effect("a redirect with 300, 303, 304, 305 or a Refresh header is unauthorized", () =>
   Effect.gen(function*() {
     for (const status of [300, 303, 304, 305, 306, 399, 201]) {
       const { requests, verdict } = yield* attempt({ script: routed({ [path]: redirect("/b", status) }) })
@@ -619,7 +619,7 @@ describe("bodies", () => {
       Effect.map(served(content), (verdict) => assert.strictEqual(verdict, "unauthorized body_mismatch")))
   }
 
-  it.effect("followed by spaces and junk past the limit: unauthorized, without comparison", () =>
+  it.effect("spaces and other text after it that exceed the limit are unauthorized, and nothing is compared", () =>
     Effect.gen(function*() {
       const filled = keyAuthorization.padEnd(4096)
       const { events, fieldsOf, verdict } = yield* attempt({
@@ -676,7 +676,7 @@ describe("time", () => {
       assert.deepStrictEqual([verdict, requests.length], ["connection timeout", 3])
     }))
 
-  it.effect("a name server that does not answer: failure within challenge.timeout_ms", () =>
+  it.effect("a name server that does not answer makes the validation fail within challenge.timeout_ms", () =>
     Effect.gen(function*() {
       const resolver = Layer.succeed(Resolver, { ...unasked, addresses: () => Effect.never })
       const fiber = yield* Effect.forkChild(attempt({ resolver }))

@@ -153,7 +153,7 @@ describe("addresses", () => {
       }
     }))
 
-  it.effect("a mix of denied and allowed addresses: no connection to denied ones", () =>
+  it.effect("there is no connection to the denied ones among several addresses", () =>
     Effect.gen(function*() {
       const zone = { [name]: ["fe80::1", "169.254.169.254", "192.0.2.1"] }
       const { dialled, verdict } = yield* attempt({ zone })
@@ -162,7 +162,7 @@ describe("addresses", () => {
       assert.deepStrictEqual([elsewhere.verdict, elsewhere.dialled], ["connection address_denied", []])
     }))
 
-  it.effect("no address, or a name server that fails: connection", () =>
+  it.effect("no address, and a name server that fails, give the error connection", () =>
     Effect.gen(function*() {
       assert.strictEqual((yield* attempt({ zone: {} })).verdict, "connection no_address")
       const failing = { [name]: new ResolveFailed({ name, code: "ESERVFAIL" }) }
@@ -190,7 +190,7 @@ describe("addresses", () => {
       assert.deepStrictEqual(requests.map(({ connectMillis }) => connectMillis), [1250, 1250, 1250, undefined])
     }))
 
-  it.effect("the first one is unreachable: the second is tried", () =>
+  it.effect("if the first one is unreachable, the second is tried", () =>
     Effect.gen(function*() {
       const { dialled, verdict } = yield* attempt({
         zone: { [name]: ten },
@@ -300,27 +300,27 @@ describe("over the network", () => {
       }))
   }
 
-  it.live("TLS 1.2 and TLS 1.3: valid", () =>
+  it.live("TLS 1.2 and TLS 1.3 are valid", () =>
     Effect.gen(function*() {
       assert.strictEqual(yield* shown({}, { maxVersion: "TLSv1.2" }), "valid")
       assert.strictEqual(yield* shown({}, { minVersion: "TLSv1.3" }), "valid")
     }))
 
-  it.live("http/1.1 or no ALPN: tls", () =>
+  it.live("http/1.1 and no ALPN give the error tls", () =>
     Effect.gen(function*() {
       assert.strictEqual(yield* shown({}, { protocols: ["http/1.1"] }), "tls handshake_failed")
       assert.strictEqual(yield* shown({}, { protocols: [] }), "tls alpn_refused")
       assert.strictEqual(yield* shown({}, { protocols: ["http/1.1", "acme-tls/1"] }), "valid")
     }))
 
-  it.live("TLS 1.1: tls", () =>
+  it.live("TLS 1.1 gives the error tls", () =>
     Effect.gen(function*() {
       const old = { minVersion: "TLSv1", maxVersion: "TLSv1.1", ciphers: "DEFAULT@SECLEVEL=0" } as const
       const { port } = yield* alpnResponder({ [name]: { key: ecKey, der: certificate() } }, old)
       assert.strictEqual(yield* asking(port), "tls handshake_failed")
     }))
 
-  it.live("no TLS: tls", () =>
+  it.live("no TLS gives the error tls", () =>
     Effect.gen(function*() {
       const { port } = yield* rawServer(() => {}, { greeting: "HTTP/1.1 400 Bad Request\r\n\r\n" })
       assert.strictEqual(yield* asking(port), "tls handshake_failed")
@@ -342,7 +342,7 @@ describe("over the network", () => {
       yield* Effect.promise(() => responder.closed)
     }))
 
-  it.live("denied address: there is no connection", () =>
+  it.live("there is no connection to a denied address", () =>
     Effect.gen(function*() {
       const { offers, port } = yield* alpnResponder({ [name]: { key: ecKey, der: certificate() } })
       assert.strictEqual(yield* asking(port, { denied_addresses: ["127.0.0.0/8"] }), "connection address_denied")

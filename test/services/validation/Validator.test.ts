@@ -61,7 +61,7 @@ const validate = (port: number, overrides: Partial<ChallengePolicy & ChallengePo
   })
 
 describe("over the network", () => {
-  it.live("the correct body: valid", () =>
+  it.live("the correct body is valid", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) => socket.end(ok(`${keyAuthorization}\n`)))
       assert.strictEqual(yield* validate(server.port), "valid")
@@ -71,7 +71,7 @@ describe("over the network", () => {
       )
     }))
 
-  it.live("https with an expired certificate: followed", () =>
+  it.live("a redirect to https with an expired certificate is followed", () =>
     Effect.gen(function*() {
       const tls = yield* rawServer((socket) => socket.end(ok(keyAuthorization)), { tls: expired })
       const server = yield* rawServer((socket) =>
@@ -81,7 +81,7 @@ describe("over the network", () => {
       assert.deepStrictEqual(tls.serverNames, ["a.example"])
     }))
 
-  it.live("a compressed body: unauthorized", () =>
+  it.live("a compressed body is unauthorized", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) =>
         socket.end(ok(gzipSync(keyAuthorization), "Content-Encoding: gzip\r\n"))
@@ -92,13 +92,13 @@ describe("over the network", () => {
       )
     }))
 
-  it.live("followed by spaces and junk past the limit: unauthorized", () =>
+  it.live("a body that exceeds the limit by spaces and other text is unauthorized", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) => socket.end(ok(`${keyAuthorization.padEnd(64)}junk`)))
       assert.strictEqual(yield* validate(server.port), "unauthorized body_too_large: more than 64 bytes")
     }))
 
-  it.live("denied address: there is no connection", () =>
+  it.live("there is no connection to a denied address", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) => socket.end(ok(keyAuthorization)))
       assert.strictEqual(

@@ -240,7 +240,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       }))
   }
 
-  test("a credential of another profile: unauthorized with the same text, and accepted at its own profile", () =>
+  test("a credential of another profile is unauthorized with the same text, and is accepted at its own profile", () =>
     Effect.gen(function*() {
       const [to, key] = [yield* credential("other"), acmeKey()]
       const answer = yield* bound(to, key)

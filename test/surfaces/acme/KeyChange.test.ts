@@ -251,7 +251,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
       assert.strictEqual(bodyOf(answer).detail, "The inner signature has 63 octets, and one of ES256 has 64.")
     }))
 
-  test("the same key, or one of another account of the profile: 409 with the Location of that account", () =>
+  test("the same key, and the key of another account of the profile, get 409 with the Location of that account", () =>
     Effect.gen(function*() {
       const [old, taken] = [acmeKey(), acmeKey()]
       const kid = yield* registered(old)

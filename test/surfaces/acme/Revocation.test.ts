@@ -150,7 +150,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
   )
 
   describe("authorization", () => {
-    test("the account of the order: 200 without a body; the order is stamped, and the row and the job are written", () =>
+    test("the account of the order gets 200 without a body; the order, the row and the job are written", () =>
       Effect.gen(function*() {
         const { caller, issued, key, kid } = yield* holder()
         const answer = yield* revoke({ key, kid }, issued.der)
@@ -244,7 +244,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         assert.strictEqual((yield* revoke({ key }, issued.der)).status, 200)
       }))
 
-    test("a deactivated account: 200, also for one that an operator revoked", () =>
+    test("a deactivated account can revoke its certificate, even if an operator deactivated the account", () =>
       Effect.gen(function*() {
         for (const status of ["deactivated", "revoked"]) {
           const { issued, key, kid } = yield* holder()
@@ -256,7 +256,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         }
       }))
 
-    test("an expired certificate: 200", () =>
+    test("an expired certificate can be revoked", () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* holder()
         yield* TestClock.adjust("91 days")
@@ -276,7 +276,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
   })
 
   describe("attacks", () => {
-    test("a jwk that is not the certificate's key, or the kid of another account: the same 401 unauthorized, revoked or not", () =>
+    test("a jwk that is not the certificate's key and the kid of another account get the same 401 unauthorized, whether or not the certificate is revoked", () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* holder()
         const stranger = yield* someone()
@@ -308,7 +308,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         )
       }))
 
-    test("same key but another certificate, one changed byte, same serial from another CA, or unknown: 404 malformed, one text", () =>
+    test("another certificate of the same key, one changed byte, the same serial from another CA and an unknown certificate get 404 malformed with the same text", () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* holder()
         const changed = Buffer.from(issued.der)
@@ -368,7 +368,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         assert.deepStrictEqual(found[0]?.cert_serial, issued.serial)
       }))
 
-    test("revokeCert for A's certificate by B: 401 at the same profile, not found at another", () =>
+    test("revokeCert for A's certificate by B gets 401 at the same profile, and not found at another", () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* holder()
         const [here, there] = [yield* someone(), yield* someone("other")]
@@ -387,7 +387,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         yield* nothingRevoked
       }))
 
-    test("PEM, or DER with trailing octets: 400 malformed, without a row", () =>
+    test("PEM, and DER with trailing octets, get 400 malformed, and no row is written", () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* holder()
         const good = text(issued.der)
@@ -420,7 +420,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         )
       }))
 
-    test("reason -1, 7 or 11: 400 badRevocationReason that names the code; 2^31, 1.5 or \"1\": malformed", () =>
+    test("the reasons -1, 7 and 11 get 400 badRevocationReason, which names the code; 2^31, 1.5 and \"1\" are malformed", () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* holder()
         const codes = [-1, 7, 11, 2 ** 31, -(2 ** 31), 255, Number.MAX_SAFE_INTEGER, 1e20]
@@ -459,7 +459,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         }))
     }
 
-    test("20 at once with different reasons: one 200, and one reason on order and CRL; the others get alreadyRevoked", () =>
+    test("of 20 at once with different reasons, one gets 200, and the order and the CRL have its reason; the others get alreadyRevoked", () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* holder()
         const other = yield* database.another
@@ -498,7 +498,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         assert.strictEqual((yield* listText).match(/Serial Number/g)?.length, 1)
       }))
 
-    test("`jwk` and `kid` both, or neither: malformed, and the nonce stays usable", () =>
+    test("both `jwk` and `kid`, and neither of them, are malformed, and the nonce stays usable", () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* holder()
         const app = yield* surface
@@ -729,7 +729,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       assert.strictEqual(headerOf(yield* ask, "retry-after"), "60")
     }))
 
-  test("an issuer that no worker has seen: 500 serverInternal and a log record, and nothing is revoked", () =>
+  test("if no worker has seen the issuer, the answer is 500 serverInternal, the log says so, and nothing is revoked", () =>
     Effect.gen(function*() {
       const { issued, key, kid } = yield* holder()
       const [issuer = ""] = yield* column("SELECT issuer FROM crls")
@@ -756,7 +756,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
     yield* states.report({ profile: "default", owner: "w", trouble: "the record", since: now, stoppedIssuer: issuer })
   })
 
-  test("a CA that signs no more lists: 503 serverInternal with an explanation, and nothing is revoked until it signs again", () =>
+  test("if the CA signs no more lists, the answer is 503 serverInternal with an explanation, and nothing is revoked until it signs again", () =>
     Effect.gen(function*() {
       const { issued, key, kid } = yield* holder()
       yield* stopped

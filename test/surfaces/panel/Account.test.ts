@@ -164,7 +164,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
       assert.include(wordsOf(yield* panel.ask(page, held)), "an enrolment was begun and not confirmed")
     }))
 
-  test("asks for the password before an active factor is changed, turned off, or gets new codes", (panel) =>
+  test("asks for the password before an active factor is replaced or turned off, and before new codes are made for it", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       const { codes } = yield* enrol(panel, held)

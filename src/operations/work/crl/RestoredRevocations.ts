@@ -34,7 +34,7 @@ export type By = { readonly actorKind: "system" } | { readonly actorKind: "cli";
 
 type Certificate = Effect.Success<ReturnType<typeof certificates.ofSerials>>[number]
 
-/** A revocation that the database lacks. It has the certificate if an order still has it. */
+/** A revocation that the database lacks, with its certificate if an order still has that certificate. */
 interface Lacking extends CrlEntry {
   readonly certificate: Certificate | undefined
 }

@@ -19,7 +19,7 @@ export interface Upstream {
 
 /** The exchange of requests with the upstream about one order. */
 export interface Conversation extends Upstream {
-  /** The names as the order has them: a wildcard has its `*.`. */
+  /** The names in the form of the order: a wildcard begins with `*.`. */
   readonly names: ReadonlyArray<string>
   readonly validity: WantedValidity
   /** Whether there were attempts before. */

@@ -29,7 +29,7 @@ import type { Keeper, RelayedCertificate, StoredUpstreamOrder } from "./Upstream
 
 /** The order to fulfil. */
 export interface Wanted {
-  /** The names as the order has them: a wildcard has its `*.`. */
+  /** The names in the form of the order: a wildcard begins with `*.`. */
   readonly names: ReadonlyArray<string>
   readonly validity: WantedValidity
   readonly replaced?: RelayedCertificate | undefined

@@ -46,7 +46,7 @@ export const walkedPageOf = <S extends Schema.Constraint>(item: S) =>
     )
   })
 
-/** An identifier as ACME has it (RFC 8555 section 9.7.7). */
+/** An identifier in the form of ACME (RFC 8555 section 9.7.7). */
 export const Identifier = Schema.Struct({
   type: Schema.String.annotate({ examples: ["dns"] }),
   value: Schema.String.annotate({ examples: ["www.example.org"] })

@@ -128,7 +128,10 @@ describe.each(databases)("revocation lists on $name", (backend) => {
   const get = (path: string, method = "GET", profile = "default") =>
     Effect.flatMap(surface, (app) => app.handle(requestOf(method, `/profile/${profile}${path}`)))
 
-  /** The database as another process sees it: `before` and `after` run around statements with a matching text. */
+  /**
+   * Returns a driver that runs `before` and `after` around each statement whose text matches the pattern. The two effects
+   * stand for another process that uses the database at that moment.
+   */
   const watched = (
     pattern: RegExp,
     around: {
@@ -972,7 +975,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       assert.strictEqual((statSync(filesIn(directory).crl).mode & 0o777).toString(8), "644")
     })
 
-    test("is the stored list as PEM, after every store", () =>
+    test("contains the stored list as PEM each time a list was stored", () =>
       Effect.gen(function*() {
         yield* agrees
         yield* row("41")
