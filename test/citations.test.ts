@@ -20,13 +20,13 @@ const filesBelow = (place: string): ReadonlyArray<string> =>
 
 const isDocument = (file: string): boolean => file.endsWith(".md")
 
-/** Words of a heading without its marks, by the number of its `#`; lines in a block of code are not headings. */
+/** Returns the texts of the headings of a document, without marks. Lines in a block of code are not headings. */
 const headingsOf = (document: string): ReadonlyArray<string> =>
   [...document.replaceAll(/^ *```.*?^ *```$/gms, "").matchAll(/^#+ (.*)$/gm)].map(([, words = ""]) =>
     words.replaceAll("`", "").trim()
   )
 
-/** The anchor of a heading, as programs that show Markdown make it. */
+/** Returns the anchor that programs which show Markdown make for a heading. */
 const anchorOf = (heading: string): string =>
   heading.toLowerCase().replaceAll(/[^\p{L}\p{N}\s_-]/gu, "").replaceAll(" ", "-")
 

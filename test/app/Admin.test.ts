@@ -210,7 +210,7 @@ describe("acme-svc admin", () => {
       assert.strictEqual(used._tag, "SessionInvalid")
     }))
 
-  test("lists sessions, and ends one, those of an operator, or all", () =>
+  test("lists sessions, and ends one session, all sessions of an operator, or all sessions", () =>
     Effect.gen(function*() {
       const place = yield* ready
       yield* place.run(["admin", "user", "create", "root", "--password-file", fileOf(place, password)])

@@ -50,7 +50,7 @@ export interface ListWatch {
 
 const pauseMs = 100
 
-/** A serial number as openssl prints it, in the form that the watch has. */
+/** Converts a serial number that openssl prints to the form that the watch uses. */
 export const plainSerial = (serial: string): string => serial.toLowerCase().replace(/^0+/, "")
 
 /** Begins to read every source until {@link ListWatch.stop}. Each new list is verified by openssl. */

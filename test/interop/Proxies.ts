@@ -23,7 +23,7 @@ const origin = `https://${name}`
 const password = "Wrocław tramway, 4 stops"
 const document = readFileSync(resolve(import.meta.dirname, "../../docs/admin.md"), "utf8")
 
-/** The addresses of clients: none of them is the proxy's, and no connection comes from the last one. */
+/** The addresses of clients. The proxy has none of them, and only a forged header contains the last one. */
 const [client, other, third, forged] = ["127.0.0.7", "127.0.0.8", "127.0.0.9", "203.0.113.9"] as const
 
 const check: (holds: boolean, what: string) => asserts holds = (holds, what) => {

@@ -87,7 +87,7 @@ export class Disk {
     })
   }
 
-  // Restores row by row into the shared connection. Triggers that protect rows are dropped meanwhile.
+  // Restores the rows one by one over the shared connection. Meanwhile the triggers that protect rows do not exist.
   #restore(state: Uint8Array): void {
     inFolder((folder) => {
       const path = join(folder, "past.db")

@@ -389,7 +389,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.isUndefined(yield* orders.findForIssuance("q", order.id))
       }))
 
-    test("a key is blocked for everybody, or for one account, and no certificate for it is stored", () =>
+    test("if a key is blocked for everybody or for one account, no certificate for this key is stored", () =>
       Effect.gen(function*() {
         const longest = Buffer.alloc(1100, 7) // This is as long as an RSA key of 8192 bits.
         const { accountId, id } = yield* orderAt("processing")

@@ -42,7 +42,7 @@ const allSleeps: Effect.Effect<ReadonlyArray<Sleep>> = Effect.withFiber((fiber) 
 /** The times in epoch milliseconds at which sleepers wake. The test has to be {@link watched}. */
 export const sleeps = Effect.map(allSleeps, (all) => all.map(({ at }) => at))
 
-/** For how many milliseconds each sleeper sleeps, from the beginning of its sleep. The test has to be {@link watched}. */
+/** The duration of each current sleep, in milliseconds. The test has to be {@link watched}. */
 export const sleepLengths = Effect.map(allSleeps, (all) => all.map(({ millis }) => millis))
 
 /**

@@ -42,7 +42,7 @@ const serialsOf = (list: Uint8Array) => [...Result.getOrThrow(listedSerials(list
 
 const textOf = (list: Uint8Array): string => openssl(["crl", "-inform", "DER", "-noout", "-text"], list).toString()
 
-/** The list as pkijs reads it. The encoding by pkijs must give the same octets. */
+/** The list that pkijs reads from these octets. The encoding by pkijs must give the same octets. */
 const judged = (list: Uint8Array): pkijs.CertificateRevocationList => {
   const read = pkijs.CertificateRevocationList.fromBER(new Uint8Array(list))
   assert.deepStrictEqual(Buffer.from(read.toSchema(true).toBER(false)), Buffer.from(list))
@@ -51,7 +51,7 @@ const judged = (list: Uint8Array): pkijs.CertificateRevocationList => {
 }
 
 /**
- * The entries as pkijs reads them: the serial in its encoded form, the time in seconds, and the value of each extension
+ * The entries that pkijs reads: the serial in its encoded form, the time in seconds, and the value of each extension
  * in hexadecimal.
  */
 const entriesOf = (list: Uint8Array) =>

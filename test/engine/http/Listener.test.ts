@@ -1118,7 +1118,7 @@ describe("serving with another TLS certificate", () => {
       assert.match(yield* exchange(listener.port, get("/", once)), /plain$/)
     }))
 
-  test("an open connection gets one more answer in its old protocol, and a new one uses TLS, and the reverse", () =>
+  test("when TLS is turned on or off, an open connection gets one more answer in its old protocol, and a new one uses the new protocol", () =>
     Effect.gen(function*() {
       const tls = yield* tlsPair
       const listener = yield* serving(says("plain"))
@@ -1486,12 +1486,14 @@ describe("requests that are sent before the answer to an earlier one", () => {
 })
 
 describe("drain", () => {
-  test("lets a request in progress finish, with connection: close, and accepts no more", () =>
+  test("lets a request in progress finish, with connection: close, and accepts no further connection", () =>
     Effect.gen(function*() {
       const { answer, app, begun } = yield* held
-      const listener = yield* serving(appOf((request) =>
-        request.path === "/held" ? app.handle(request) : Effect.succeed({ status: 200, headers: {}, body: "here" })
-      ))
+      const listener = yield* serving(
+        appOf((request) =>
+          request.path === "/held" ? app.handle(request) : Effect.succeed({ status: 200, headers: {}, body: "here" })
+        )
+      )
       const idle = yield* talk(listener.port)
       yield* idle.send(get("/"))
       yield* idle.heard(/here$/)
@@ -1501,8 +1503,7 @@ describe("drain", () => {
       const draining = yield* Effect.forkChild(listener.drain)
       yield* idle.ended
       assert.strictEqual(
-        yield* Effect.flatMap(talk(listener.port), ({ ended }) =>
-          ended),
+        yield* Effect.flatMap(talk(listener.port), ({ ended }) => ended),
         "",
         "none is taken any more"
       )

@@ -197,7 +197,7 @@ describe("addresses to try", () => {
     assert.deepStrictEqual(candidates([...six, ...four]), [...six.slice(0, 3), ...four.slice(0, 1)])
     assert.deepStrictEqual(candidates([...six.slice(0, 1), ...four]), [...six.slice(0, 1), ...four.slice(0, 3)])
   })
-  it("take every place if there is only one family", () => {
+  it("use all four places if there is only one address family", () => {
     assert.deepStrictEqual(candidates(six), six.slice(0, 4))
     assert.deepStrictEqual(candidates(four), four.slice(0, 4))
   })

@@ -30,7 +30,7 @@ const run = async (at: Workplace, names: Names) => {
   writeFileSync(file(at, names, "pem"), chain)
 }
 
-/** acme-tiny with a web server beside it; it renews by doing the same again. */
+/** acme-tiny, with a separate web server. A renewal runs the same command again. */
 export const acmeTiny: Client = {
   name: "acme-tiny",
   commands: ["acme-tiny"],

@@ -5,7 +5,7 @@ import type { Client } from "../Client.ts"
 import { runCommand } from "../Command.ts"
 import { certbotOf } from "./Certbot.ts"
 
-/** A release of certbot that Debian does not have, as it is in a checkout of its source. */
+/** A release of certbot that Debian does not have. It runs from a checkout of its source. */
 export interface CertbotCheckout {
   /** Plays only after {@link CertbotCheckout.prepare}. */
   readonly client: Client

@@ -1099,7 +1099,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         { issue: (request) => signsOpenly(request) }
       )
 
-      test("two workers at once: there is one certificate", () =>
+      test("two workers at once make one certificate", () =>
         Effect.gen(function*() {
           const { caller, id } = yield* readyOrder("a.example")
           yield* finalize(caller, id, csrText("a.example"))

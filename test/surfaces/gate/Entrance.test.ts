@@ -84,7 +84,7 @@ describe("the entrance of operators", () => {
       assert.deepStrictEqual(yield* told("GET", "/none"), ["policy", "NoSuchRoute"])
     }))
 
-  test("asks nothing further after a refusal, and logs the refusals that it decides itself", () =>
+  test("makes no further check after a refusal, and logs the refusals that it decides itself", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* told("POST", "/things", { admit: () => new AccessDenied({}) }), ["AccessDenied"])
       const idle = { identify: () => new SessionIdle() }

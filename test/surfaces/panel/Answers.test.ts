@@ -45,7 +45,7 @@ describe("the panel", () => {
       assert.notInclude(nobody.text.replaceAll("&#x2f;", "/"), navigation)
     }))
 
-  test("removes the message that a list is empty when its first entry is made", (panel) =>
+  test("removes the message about an empty list as soon as the list has an entry", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "anna", "admin")
       const gone = "<div id=\"none\" hx-swap-oob=\"true\" hidden></div>"

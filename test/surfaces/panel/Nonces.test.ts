@@ -42,7 +42,7 @@ describe.each(databases)("the page of nonces on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM nonces"), 1)
     }))
 
-  test("refuses an invalid age beside the form, and a form without its token", (panel) =>
+  test("refuses an invalid age with a message beside the form, and refuses a form without its token", (panel) =>
     Effect.gen(function*() {
       yield* nonces.insert(["a"], (startsAt - 1000) * 1000)
       const held = yield* entered(panel, "otto", "operator")

@@ -337,7 +337,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       }), { ledger: JSON.stringify(good) })
 
     test(
-      "may name serial numbers by serial_hex, and has the number of its last list; the first list is numbered above it",
+      "may name serial numbers by serial_hex, and has the number of its last list; the first list gets a higher number",
       () =>
         Effect.gen(function*() {
           assert.deepStrictEqual(yield* rows, ["01", "0a0b"])

@@ -154,7 +154,7 @@ describe.each(databases)("the record of the last list, beside a database on $nam
       assert.deepStrictEqual([...(yield* listed).keys()], [one.serial])
     }))
 
-  test("restores revocations in an empty database that was accepted, whose first list is numbered above it", () =>
+  test("restores revocations in an empty database that was accepted, and the first list of that database gets a higher number", () =>
     Effect.gen(function*() {
       const [one] = yield* issue("a.example")
       if (one === undefined) return assert.fail("nothing was issued")
