@@ -153,7 +153,7 @@ describe.each(databases)("a relay on $name", (backend) => {
     assert.deepStrictEqual(rows.map(({ error, status }) => [status, error]), [["valid", null]])
   })
 
-  it("http01: serves the upstream's token only while the upstream validates", async () => {
+  it("http01 serves the upstream's token only while the upstream validates", async () => {
     await issued("web", "c.example", "d.example")
     assert.deepStrictEqual(await sqlAt(databaseUrl, "SELECT token FROM http01_tokens"), [])
     const refused = await ordered("web", "*.c.example").then(() => "nothing", String)

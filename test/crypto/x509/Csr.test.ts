@@ -125,17 +125,17 @@ describe("the key", () => {
   const rsa = (
     ...options: ReadonlyArray<string>
   ) => ["-algorithm", "RSA", ...options.flatMap((one) => ["-pkeyopt", one])]
-  it("key_size: RSA 1024 and 8193", () => {
+  it("is refused with key_size if it is an RSA key of 1024 or 8193 bits", () => {
     assert.strictEqual(reason(opensslCsr(rsa("rsa_keygen_bits:1024"))), "key_size")
     assert.strictEqual(reasonOf({ key: rsaKey, spki: rsaSpki((1n << 8192n) | 1n, 65537n) }), "key_size")
   })
-  it("exponent: 1, 3, even", () => {
+  it("is refused with exponent if its exponent is 1, 3 or even", () => {
     assert.strictEqual(reason(opensslCsr(rsa("rsa_keygen_bits:2048", "rsa_keygen_pubexp:3"))), "exponent")
     for (const e of [1n, 3n, 65538n]) {
       assert.strictEqual(reasonOf({ key: rsaKey, spki: rsaSpki((1n << 2047n) | 1n, e) }), "exponent")
     }
   })
-  it("key_type: other curves, explicit parameters, compressed points, other families", () => {
+  it("is refused with key_type if it has another curve, explicit parameters or a compressed point, or is of another kind", () => {
     const ec = (
       ...options: ReadonlyArray<string>
     ) => ["-algorithm", "EC", ...options.flatMap((one) => ["-pkeyopt", one])]
@@ -156,7 +156,7 @@ describe("the key", () => {
       "key_type"
     )
   })
-  it("undecodable: not a point of its curve, Ed25519 of another length", () => {
+  it("is refused with undecodable if it is not a point of its curve, or is an Ed25519 key of another length", () => {
     for (const [curve, size] of [["1.2.840.10045.3.1.7", 32], ["1.3.132.0.34", 48], ["1.3.132.0.35", 66]] as const) {
       const point = Buffer.concat([Buffer.from([4]), Buffer.alloc(2 * size, 1)])
       const spki = seq(seq(oid("1.2.840.10045.2.1"), oid(curve)), bitString(point))
@@ -173,7 +173,7 @@ describe("the key", () => {
 })
 
 describe("signature", () => {
-  it("signature: wrong, of another key, with another digest", () => {
+  it("a wrong signature, one of another key and one with another digest are refused with signature", () => {
     assert.strictEqual(reasonOf({ signature: Buffer.alloc(71, 1) }), "signature")
     assert.strictEqual(reasonOf({ signature: Buffer.alloc(0) }), "signature")
     assert.strictEqual(
@@ -182,7 +182,7 @@ describe("signature", () => {
     )
     assert.strictEqual(reasonOf({ algorithm: seq(oid("1.2.840.10045.4.3.3")) }), "signature")
   })
-  it("signature_algorithm: the message says which one is unknown or does not match the key", () => {
+  it("an algorithm that is unknown or does not match the key is refused with signature_algorithm, and the message names it", () => {
     const taken = "This server verifies RSA (PKCS #1 or PSS) and ECDSA, each with a digest of SHA-2, and Ed25519."
     const pss = ["-sigopt", "rsa_padding_mode:pss"]
     const cases: ReadonlyArray<readonly [Uint8Array, string]> = [
@@ -214,7 +214,7 @@ describe("signature", () => {
   it("accepts RSA without the NULL, as RFC 4055 asks", () => {
     assert.strictEqual(reasonOf({ key: rsaKey, algorithm: seq(oid("1.2.840.113549.1.1.11")) }), "accepted")
   })
-  it("digest: SHA-1 and MD5 in every notation", () => {
+  it("SHA-1 and MD5 are refused with digest in every notation", () => {
     const ec = ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"]
     assert.strictEqual(reason(opensslCsr(rsaKey, ["-sha1"])), "digest")
     assert.strictEqual(reason(opensslCsr(rsaKey, ["-md5"])), "digest")
@@ -253,7 +253,7 @@ describe("the form", () => {
     const longer = Buffer.concat([good, Buffer.alloc(1)])
     assert.strictEqual(detail(longer), `${sentence}an element is missing or cut short, at octet ${good.length}.`)
   })
-  it("undecodable: trailing bytes, PEM, nothing", () => {
+  it("trailing bytes, PEM and an empty request are refused with undecodable", () => {
     assert.strictEqual(reason(good), "accepted")
     assert.strictEqual(reason(Buffer.concat([good, Buffer.from([0])])), "undecodable")
     assert.strictEqual(reason(Buffer.concat([good, good])), "undecodable")
@@ -261,7 +261,7 @@ describe("the form", () => {
     assert.strictEqual(reason(Buffer.alloc(0)), "undecodable")
     assert.strictEqual(reason(seq(good.subarray(4), hexed("0500"))), "undecodable")
   })
-  it("undecodable: indefinite and padded lengths and padded integers, at any place", () => {
+  it("indefinite or padded lengths and padded integers are refused with undecodable, at any place", () => {
     assert.strictEqual(reason(Buffer.concat([hexed("3080"), good.subarray(4), hexed("0000")])), "undecodable")
     assert.strictEqual(reason(Buffer.concat([hexed("308300"), good.subarray(2)])), "undecodable")
     assert.strictEqual(reasonOf({ version: hexed("02020000") }), "undecodable")
@@ -314,7 +314,7 @@ describe("the names", () => {
     const read = accepted(csrOf({ extensions: [san] }))
     assert.deepStrictEqual(read.names, ["b.example.com", "a.example.com", "*.x.example.com", "_x.a"])
   })
-  it("san_missing: neither a SAN nor a CN", () => {
+  it("are refused with san_missing if there is neither a SAN nor a CN", () => {
     assert.strictEqual(reasonOf({ attributes: [] }), "san_missing")
     assert.strictEqual(reasonOf({ extensions: [] }), "san_missing")
     assert.strictEqual(withSan(), "san_missing")
@@ -340,10 +340,10 @@ describe("the names", () => {
       ] as const
     ) assert.strictEqual(said(name), `The subjectAltName holds ${expected}`)
   })
-  it("san_missing: the attributes are left out altogether", () => {
+  it("are refused with san_missing if the attributes are left out altogether", () => {
     assert.strictEqual(reason(signedCsr(seq(int(0n), seq(), spkiOf(ecKey)))), "san_missing")
   })
-  it("san_type: every other type of name", () => {
+  it("are refused with san_type if they are of any other type", () => {
     const others: { readonly [kind: string]: Uint8Array } = {
       otherName: der(0xa0, oid("1.2.3"), der(0xa0, utf8("a.example.com"))),
       mail: der(0x81, Buffer.from("a@example.com")),
@@ -358,7 +358,7 @@ describe("the names", () => {
       assert.strictEqual(withSan(good, name), "san_type", kind)
     }
   })
-  it("san_type: octets that no DNS name has", () => {
+  it("are refused with san_type if they have octets that no DNS name has", () => {
     for (
       const name of [
         "a.example.com\0",
@@ -378,7 +378,7 @@ describe("the names", () => {
     assert.strictEqual(withSan(dns(hexed("ff2e61"))), "san_type")
     assert.strictEqual(withSan(dns("a".repeat(300))), "san_type")
   })
-  it("san_extra: a second SAN, a second extension request, in any place", () => {
+  it("are refused with san_extra if there is a second SAN or a second extension request, at any place", () => {
     const request = (...extensions: ReadonlyArray<Uint8Array>) => seq(...extensions)
     const one = request(sanOf(good))
     assert.strictEqual(reasonOf({ extensions: [sanOf(good), sanOf(good)] }), "san_extra")
@@ -390,7 +390,7 @@ describe("the names", () => {
     assert.strictEqual(both(attribute("1.3.6.1.4.1.311.2.1.14", one)), "accepted")
     assert.strictEqual(both(attribute(EXTENSION_REQUEST)), "undecodable")
   })
-  it("undecodable: a SAN that is malformed", () => {
+  it("are refused with undecodable if the SAN is malformed", () => {
     assert.strictEqual(reasonOf({ extensions: [ext("2.5.29.17", hexed("0500"))] }), "undecodable")
     assert.strictEqual(
       reasonOf({ extensions: [ext("2.5.29.17", Buffer.concat([seq(good), hexed("00")]))] }),

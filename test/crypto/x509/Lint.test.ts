@@ -211,7 +211,7 @@ describe("lintLeaf", () => {
     ) assert.strictEqual(lint(assemble(partsOf(one)), one), "validity")
   })
 
-  it("signature: of another key, damaged", () => {
+  it("finds a signature of another key and a damaged one", () => {
     const parts = partsOf(request)
     assert.strictEqual(lint(assemble(parts, other)), "signature")
     assert.strictEqual(lintLeaf(assemble(parts), { issuer: { ...ca.lint, publicKey: other }, request }), "signature")

@@ -39,7 +39,7 @@ describe.each(databases)("limits on $name", (backend) => {
       for (let at = 0; at < 20; at++) yield* callerAt(profileOf(configOf()))
     }))
 
-  test("new orders of an account: a maximum within the window, and one more when the first has left the window", () =>
+  test("an account may make a maximum of new orders within the window, and one more as soon as the first order is older than the window", () =>
     Effect.gen(function*() {
       const profile = limited("orders_per_account = 2")
       const caller = yield* callerAt(profile)
@@ -67,7 +67,7 @@ describe.each(databases)("limits on $name", (backend) => {
       yield* orderOf(caller, "c.example")
     }))
 
-  test("names of an account: the names of the new order are counted before it is made", () =>
+  test("the names of an account include those of a new order before the order is made", () =>
     Effect.gen(function*() {
       const narrow = yield* callerAt(limited("names_per_account = 2"))
       const refused = yield* told(orderOf(narrow, "a.example", "b.example", "c.example"))
@@ -86,7 +86,7 @@ describe.each(databases)("limits on $name", (backend) => {
       yield* orderOf(caller, "c.example")
     }))
 
-  test("pending authorizations of an account: those that are no longer pending do not count", () =>
+  test("authorizations of an account that are no longer pending do not count", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(limited("pending_authorizations_per_account = 3"))
       yield* orderOf(caller, "a.example", "b.example", "c.example")
@@ -116,7 +116,7 @@ describe.each(databases)("limits on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM orders"), 5)
     }))
 
-  test("new accounts of a network: neighbours count, others do not, and an existing account is still found", () =>
+  test("new accounts of the same network count, those of other networks do not, and an existing account is still found", () =>
     Effect.gen(function*() {
       const profile = limited("accounts_per_network = 2")
       const register = (ip: string, key = accountKeyOf()) => registerKey(profile, key, { ip })

@@ -329,7 +329,7 @@ describe.each(databases)("orders on $name", (backend) => {
     }))
 
   describe("deactivating an authorization", () => {
-    test("a pending one, twice: the second request changes nothing", () =>
+    test("if a pending one is deactivated twice, the second request changes nothing", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const { authorizationIds: [id = AuthorizationId("")] } = yield* orderOf(caller, "a.example")

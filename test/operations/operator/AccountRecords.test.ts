@@ -86,7 +86,7 @@ describe.each(databases)("accounts as operators see them on $name", (backend) =>
     }))
 
   for (const [name, id] of [["another's id", nobody], ["nothing", ""], ["a word", "nothing"]]) {
-    test(`${name}: no such account, for every action`, () =>
+    test(`every action refuses ${name} because there is no such account`, () =>
       Effect.gen(function*() {
         const given = id ?? ""
         assert.deepInclude(yield* Effect.flip(accounts.detail(given)), { _tag: "NoSuch", noun: "account", id: given })

@@ -315,7 +315,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
         ])
       }))
 
-    test("deactivating them: each valid account, with one row each", () =>
+    test("deactivates each of its valid accounts if requested, with one row for each", () =>
       Effect.gen(function*() {
         const { kid, one, two } = yield* peopled
         assert.deepInclude(yield* eab.preview(kid, "deactivate"), { accounts: 3, orders: 2 })
@@ -343,7 +343,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
         ])
       }))
 
-    test("deleting them: with their orders, with one row each", () =>
+    test("deletes its accounts with their orders if requested, with one row for each", () =>
       Effect.gen(function*() {
         const { gone, kid, one, two } = yield* peopled
         assert.deepInclude(yield* eab.preview(kid, "delete"), { accounts: 3, orders: 2 })

@@ -189,7 +189,7 @@ describe("eab", () => {
       )
     }).pipe(Effect.provide(eab(`allow = ["team-*"]\nallow_regex = ["printer [0-9]"]\nkids = ["kid-2"]`))))
 
-  it.effect("without lists: any credential passes, or any active one", () =>
+  it.effect("without lists any credential passes, or any active one", () =>
     Effect.gen(function*() {
       for (const [check, revoked] of [["", "Allowed"], ["require_active = true", "Denied"]] as const) {
         yield* Effect.gen(function*() {

@@ -183,7 +183,7 @@ it.effect(
 
 describe("the look-up", () => {
   for (const code of ["ESERVFAIL", "EREFUSED", "ETIMEOUT", "alias loop"]) {
-    it.effect(`${code}: dns`, () =>
+    it.effect(`${code} gives the error dns`, () =>
       Effect.gen(function*() {
         const { answers, records, verdict } = yield* attempt(answering(new ResolveFailed({ name: txtName, code })))
         assert.deepStrictEqual([verdict, answers], ["dns resolve_failed", undefined])

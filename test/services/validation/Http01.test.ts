@@ -547,7 +547,7 @@ describe("redirect to ...: followed", () => {
       }))
   }
 
-  it.effect("without a port: the configured one of its scheme", () =>
+  it.effect("a URL without a port means the configured port of its scheme", () =>
     Effect.gen(function*() {
       const { requests, verdict } = yield* attempt({
         http_01: { port: 5002, https_port: 5001 },
@@ -584,7 +584,7 @@ describe("bodies", () => {
     )
 
   for (const status of [201, 204, 206, 404, 500]) {
-    it.effect(`right body with ${status}: unauthorized`, () =>
+    it.effect(`the right body with status ${status} is unauthorized`, () =>
       Effect.map(served(keyAuthorization, status), (verdict) => assert.strictEqual(verdict, "unauthorized status")))
   }
 

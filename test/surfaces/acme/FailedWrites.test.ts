@@ -161,7 +161,7 @@ describe.each(databases)("a write that fails once on $name", (backend) => {
       )
     }))
 
-  test("in a request that is repeated with the same nonce: badNonce, and nothing is done twice", () =>
+  test("in a request that is repeated with the same nonce leads to badNonce, and nothing is done twice", () =>
     Effect.gen(function*() {
       const app = yield* surface
       const key = acmeKey()
@@ -187,7 +187,7 @@ describe.each(databases)("a write that fails once on $name", (backend) => {
     }))
 
   for (const write of updated("challenges", "authorizations", "orders", "jobs")) {
-    test(`in a validation, to ${write.table}: the validation still completes, once`, () =>
+    test(`in a validation, to ${write.table}, does not prevent the validation from completing once`, () =>
       Effect.gen(function*() {
         const key = acmeKey()
         const kid = headerOf(yield* newAccount(key), "location")
@@ -204,7 +204,7 @@ describe.each(databases)("a write that fails once on $name", (backend) => {
   }
 
   for (const write of updated("orders", "jobs")) {
-    test(`in a signing, to ${write.table}: the certificate is still issued, once`, () =>
+    test(`in a signing, to ${write.table}, does not prevent the certificate from being issued once`, () =>
       Effect.gen(function*() {
         const key = acmeKey()
         const kid = headerOf(yield* newAccount(key), "location")

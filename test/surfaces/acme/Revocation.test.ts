@@ -214,7 +214,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
           assert.deepInclude(records.find(({ event }) => event === "certificate_revoked")?.fields ?? {}, { code: 4 })
         }))
 
-      test(`another ${name} key, or a signature by one: 401`, () =>
+      test(`another ${name} key and a signature by such a key get 401`, () =>
         Effect.gen(function*() {
           const { issued } = yield* holder(make())
           const [own, other] = [acmeKey(issued.key), acmeKey(make())]

@@ -210,7 +210,7 @@ describe.each(databases)("operators are notified on $name", (backend) => {
       ])
     })))
 
-  test("of their second factor: activated, new codes, removed, refused", () =>
+  test("of their second factor when it is activated, gets new codes, is removed or is refused", () =>
     telling(Effect.gen(function*() {
       yield* jane
       const set = yield* told(enrolled((yield* enter("jane")).identity))

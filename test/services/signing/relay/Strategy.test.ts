@@ -98,7 +98,7 @@ describe("a strategy", () => {
       }))
   }
 
-  it.effect("bypass answers any challenge, before those that it could have proved", () =>
+  it.effect("bypass answers any challenge, and prefers the types that another strategy can prove", () =>
     Effect.gen(function*() {
       const choose = (...types: ReadonlyArray<string>) => bypass.choose("a.example", false, offered(...types))
       assert.strictEqual((yield* choose("future-01", "tls-alpn-01", "dns-01", "http-01")).type, "http-01")
