@@ -131,13 +131,11 @@ const mostOctets = 130_000
  * Returns whether the names would mislead a script of this profile: either the script would read one name as two names
  * or as no name, or all names together are too long for the script to start.
  */
-export const confusesScripts = (profile: string, names: ReadonlyArray<string>) =>
-  Effect.map(
-    Policies,
-    (policies) =>
-      policies.of(profile)?.hasScriptsForNames === true &&
-      (names.some(isConfusing) || Buffer.byteLength(names.join()) > mostOctets)
-  )
+export const confusesScripts = Effect.fnUntraced(function*(profile: string, names: ReadonlyArray<string>) {
+  const policy = (yield* Policies).of(profile)
+  return policy?.hasScriptsForNames === true &&
+    (names.some(isConfusing) || Buffer.byteLength(names.join()) > mostOctets)
+})
 
 /**
  * Returns the problem that newOrder returns for a refusal. If a check refused several names, each name has its own

@@ -74,8 +74,10 @@ const changesOf = (database: Database["Service"]): Changes => {
 }
 
 /** Remembers a change once it is committed. Outside of a transaction it is committed already. */
-export const remember = (change: Change): Effect.Effect<void, never, Database> =>
-  Database.use((database) => afterCommit(Effect.sync(() => changesOf(database).add(change))))
+export const remember = Effect.fnUntraced(function*(change: Change) {
+  const changes = changesOf(yield* Database)
+  yield* afterCommit(Effect.sync(() => changes.add(change)))
+})
 
 const missing = { position: int }
 const [position, time] = [0, 1]

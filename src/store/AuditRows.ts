@@ -111,8 +111,11 @@ export const told = (row: AuditRow, millis: number): Effect.Effect<void, never, 
   )
 
 /** Inserts the audit row of a change. Must run in the transaction of the change. */
-export const insert = <E extends AuditEvent>(row: AuditRow<E>): Effect.Effect<void, StorageFailed, Database> =>
-  Effect.flatMap(currentMillis, (millis) => Effect.tap(run(insertStatement, valuesOf(row, millis)), told(row, millis)))
+export const insert = Effect.fnUntraced(function*<E extends AuditEvent>(row: AuditRow<E>) {
+  const millis = yield* currentMillis
+  yield* run(insertStatement, valuesOf(row, millis))
+  yield* told(row, millis)
+})
 
 /** Makes a change. If the change changed anything, inserts its audit row; otherwise returns `undefined`. */
 export const changing = <A, E, R, R2>(

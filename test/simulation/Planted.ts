@@ -89,7 +89,7 @@ const enqueueJob = (job) => afterCommit(Effect.ignore(enqueue(job)))
   {
     name: "an answer is given whether or not its transaction was committed",
     file: "src/engine/sql/GroupCommit.ts",
-    guard: "          for (const member of group) outcomes.set(member, Exit.failCause(cause))\n",
+    guard: "        for (const member of group) outcomes.set(member, Exit.failCause(cause))\n",
     without: ""
   },
   {

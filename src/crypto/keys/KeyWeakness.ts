@@ -1,17 +1,23 @@
 import * as Result from "effect/Result"
-import type { DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
 import { ED25519, readAlgorithm, readModulus, RSA, rsaWeakness } from "./WeakKey.ts"
 
 /* The weaknesses of a public key itself, whoever owns it and whatever it is used for. */
 
+/** Returns the algorithm and the octets of a DER SubjectPublicKeyInfo, or undefined if it cannot be read. */
+const keyOf = (spki: Uint8Array) =>
+  Result.getOrUndefined(decode(spki, (reader) => {
+    const info = reader.enter(Tag.sequence)
+    const { oid } = readAlgorithm(info)
+    return { oid, key: info.bits() }
+  }))
+
 /**
  * Returns the modulus (big-endian magnitude) of a DER SubjectPublicKeyInfo, or undefined if the key is not an RSA key.
  */
 export const modulusOf = (spki: Uint8Array): Uint8Array | undefined => {
-  const read = decode(spki, (reader) => keyOf(reader, RSA))
-  const key = Result.isSuccess(read) ? read.success : undefined
-  return key && Result.getOrUndefined(decode(key, readModulus))
+  const read = keyOf(spki)
+  return read?.oid === RSA ? Result.getOrUndefined(decode(read.key, readModulus)) : undefined
 }
 
 /**
@@ -19,18 +25,10 @@ export const modulusOf = (spki: Uint8Array): Uint8Array | undefined => {
  * undefined if the key is not weak.
  */
 export const keyWeakness = (spki: Uint8Array): string | undefined => {
-  const modulus = modulusOf(spki)
-  if (modulus !== undefined) return rsaWeakness(modulus)
-  const read = decode(spki, (reader) => keyOf(reader, ED25519))
-  return Result.isSuccess(read) && read.success !== undefined ? edwardsWeakness(read.success) : undefined
-}
-
-/** Returns the octets of the key, or `undefined` if the key does not belong to this family. */
-const keyOf = (reader: DerReader, family: string): Uint8Array | undefined => {
-  const info = reader.enter(Tag.sequence)
-  const { oid } = readAlgorithm(info)
-  const key = info.bits()
-  return oid === family ? key : undefined
+  const read = keyOf(spki)
+  if (read?.oid === ED25519) return edwardsWeakness(read.key)
+  const modulus = read?.oid === RSA ? Result.getOrUndefined(decode(read.key, readModulus)) : undefined
+  return modulus && rsaWeakness(modulus)
 }
 
 const P = 2n ** 255n - 19n

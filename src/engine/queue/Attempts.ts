@@ -73,23 +73,23 @@ export const make = <R, F extends Failure>(runner: {
    * Settles an attempt. If its result cannot be written, the job runs again and the attempt is not counted. After a defect
    * in the writes the attempt counts as one that panicked.
    */
-  const settleExit = (
+  const settleExit = Effect.fnUntraced(function*(
     ended: Ended<R, F>,
     exit: Exit.Exit<Outcome<R, F>, StorageFailed>,
     current: Attempt
-  ) =>
-    Effect.flatMap(lifeMillis, (life) => {
-      const settled = (exit: Exit.Exit<Outcome<R, F>, StorageFailed>) =>
-        insisting(settlement.exited(ended, exit, current), Math.max(current.endsAt, life + giveUpMillis))
-      const done = Exit.isSuccess(exit) && exit.value._tag === "Done" ? exit.value : undefined
-      const discarded = done?.discarded ?? Effect.void
-      return settled(exit).pipe(
-        Effect.catch((error) =>
-          done === undefined ? Effect.fail(error) : Effect.andThen(discarded, settlement.uncount(ended.job, current))
-        ),
-        Effect.catchDefect((defect) => Effect.andThen(discarded, settled(Exit.die(defect))))
+  ) {
+    const endsAt = Math.max(current.endsAt, (yield* lifeMillis) + giveUpMillis)
+    const done = Exit.isSuccess(exit) && exit.value._tag === "Done" ? exit.value : undefined
+    const discarded = done?.discarded ?? Effect.void
+    yield* insisting(settlement.exited(ended, exit, current), endsAt).pipe(
+      Effect.catch((error) =>
+        done === undefined ? Effect.fail(error) : Effect.andThen(discarded, settlement.uncount(ended.job, current))
+      ),
+      Effect.catchDefect((defect) =>
+        Effect.andThen(discarded, insisting(settlement.exited(ended, Exit.die(defect), current), endsAt))
       )
-    })
+    )
+  })
 
   /** Gives a job up without an attempt. */
   const giveUp = Effect.fnUntraced(function*(ended: Ended<R, F>, failure: QueueFailure) {
@@ -177,13 +177,14 @@ export const make = <R, F extends Failure>(runner: {
      * Runs the whole attempt at a job. `heldAt` is when this runner was last known to hold the row, in milliseconds
      * since the start of the process.
      */
-    run: (job: Job, heldAt: number) =>
-      Effect.flatMap(currentMillis, (startedAt) =>
-        withinSpan(
-          runner.spanOf(job),
-          startedAt,
-          traced(job.kind, () => ({ job_id: job.id, attempt: job.attempts }), claimed(job, startedAt, heldAt))
-        )),
+    run: Effect.fnUntraced(function*(job: Job, heldAt: number) {
+      const startedAt = yield* currentMillis
+      yield* withinSpan(
+        runner.spanOf(job),
+        startedAt,
+        traced(job.kind, () => ({ job_id: job.id, attempt: job.attempts }), claimed(job, startedAt, heldAt))
+      )
+    }),
     interruptEvery,
     /** Interrupts attempts that are over budget or past their deadline, and attempts whose rows may have been lost. */
     interruptOverdue: (isDoubtful: (attempt: Attempt, life: number) => boolean) =>

@@ -278,15 +278,12 @@ export const makeReserved = (): ReservedSlots => {
   let offered: Offer | undefined
   return {
     offer: (offer) => void (offered = offer),
-    take: (kind, share) =>
-      Effect.suspend(() => {
-        const reserved = offered?.(kind, share)
-        if (reserved === undefined) return Effect.succeed(undefined)
-        return Effect.flatMap(
-          ifUndone(reserved.giveBack),
-          (isPlanned) => isPlanned ? Effect.succeed(reserved) : Effect.as(reserved.giveBack, undefined)
-        )
-      })
+    take: Effect.fnUntraced(function*(kind, share) {
+      const reserved = offered?.(kind, share)
+      if (reserved === undefined || (yield* ifUndone(reserved.giveBack))) return reserved
+      yield* reserved.giveBack
+      return undefined
+    })
   }
 }
 
@@ -315,14 +312,14 @@ export const offerOf = (runner: {
   })
   return {
     owner: runner.owner,
-    begin: (job) =>
-      Effect.flatMap(lifeMillis, (life) => {
-        // The runner stops, so the row is made ready again. Otherwise it would stay claimed until another process
-        // notices that this process is dead.
-        if (runner.isDraining()) return Effect.andThen(Effect.ignore(handBack(job, life)), giveBack)
-        isKept = false
-        return runner.begin(job, life)
-      }),
+    begin: Effect.fnUntraced(function*(job) {
+      const life = yield* lifeMillis
+      // The runner stops, so the row is made ready again. Otherwise it would stay claimed until another process notices
+      // that this process is dead.
+      if (runner.isDraining()) return yield* Effect.andThen(Effect.ignore(handBack(job, life)), giveBack)
+      isKept = false
+      yield* runner.begin(job, life)
+    }),
     giveBack
   }
 }

@@ -36,7 +36,10 @@ export const makeGroupCommit = (
     const fork = yield* FiberSet.makeRuntime<never, void, never>()
     const waiting: Array<Member> = []
 
-    /** Runs all bodies in one transaction. Returns false if one of several bodies failed, and then nothing was kept. */
+    /**
+     * Runs all bodies in one transaction. If one of several bodies fails, nothing is kept, and each body runs in a
+     * transaction of its own.
+     */
     const commitTogether = Effect.fnUntraced(function*(
       connection: Connection,
       group: ReadonlyArray<Member>,
@@ -46,13 +49,12 @@ export const makeGroupCommit = (
       for (const member of group) {
         const exit = yield* member.run(connection)
         outcomes.set(member, Exit.succeed(exit))
-        if (Exit.isFailure(exit)) {
-          yield* rollback(connection)
-          return group.length === 1
-        }
+        if (Exit.isSuccess(exit)) continue
+        yield* rollback(connection)
+        if (group.length > 1) { for (const one of group) yield* commitGroup(connection, [one], outcomes) }
+        return
       }
       yield* driver.commit(connection)
-      return true
     })
 
     const commitGroup = (
@@ -60,15 +62,9 @@ export const makeGroupCommit = (
       group: ReadonlyArray<Member>,
       outcomes: Map<Member, Outcome>
     ): Effect.Effect<void> =>
-      Effect.matchCauseEffect(commitTogether(connection, group, outcomes), {
-        onFailure: (cause) => {
-          for (const member of group) outcomes.set(member, Exit.failCause(cause))
-          return rollback(connection)
-        },
-        onSuccess: (isDone) =>
-          isDone
-            ? Effect.void
-            : Effect.forEach(group, (member) => commitGroup(connection, [member], outcomes), { discard: true })
+      Effect.catchCause(commitTogether(connection, group, outcomes), (cause) => {
+        for (const member of group) outcomes.set(member, Exit.failCause(cause))
+        return rollback(connection)
       })
 
     const flush = () => {

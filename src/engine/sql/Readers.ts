@@ -5,7 +5,7 @@ import { fork } from "node:child_process"
 import * as Fs from "node:fs"
 import { setPriority } from "node:os"
 import { fileURLToPath } from "node:url"
-import type { Connections, Driver, Executor, Row } from "./Driver.ts"
+import type { Connections, Driver, Row } from "./Driver.ts"
 import { makeReaderSemaphore } from "./ReaderSemaphore.ts"
 import { Late, SqlError } from "./SqlError.ts"
 import type { Answer, Question } from "./sqliteReader.ts"
@@ -155,15 +155,14 @@ export const makeReaders = (
       reader.idle.unref()
       free.push(reader)
     })
-  const executorOf = (reader: Reader, patienceMillis: number): Executor => {
-    const endsAt = performance.now() + patienceMillis
-    return { execute: (text, params) => ask(reader, { text, params }, endsAt, patienceMillis) }
-  }
   return Effect.as(
     Effect.addFinalizer(() => Effect.sync(() => all.forEach(stop))),
     {
       aside: (patienceMillis, body) =>
-        turns.take(Effect.acquireUseRelease(take, (reader) => body(executorOf(reader, patienceMillis)), giveBack)),
+        turns.take(Effect.acquireUseRelease(take, (reader) => {
+          const endsAt = performance.now() + patienceMillis
+          return body({ execute: (text, params) => ask(reader, { text, params }, endsAt, patienceMillis) })
+        }, giveBack)),
       connections: () => ({ idle: free.length, busy: all.size - free.length })
     }
   )

@@ -21,16 +21,12 @@ const Noted = Context.Reference<((found: Unreadable) => void) | undefined>("acme
 })
 
 /** Returns the result of an effect, and the rows that the effect could not read. Each row is listed once. */
-export const noted = <A, E, R>(
-  self: Effect.Effect<A, E, R>
-): Effect.Effect<readonly [result: A, unreadable: ReadonlyArray<Unreadable>], E, R> =>
-  Effect.suspend(() => {
-    const found = new Map<string, Unreadable>()
-    return Effect.map(
-      Effect.provideService(self, Noted, (one) => found.set(`${one.row} ${one.error}`, one)),
-      (result) => [result, [...found.values()]] as const
-    )
-  })
+export const noted = Effect.fnUntraced(function*<A, E, R>(self: Effect.Effect<A, E, R>) {
+  const found = new Map<string, Unreadable>()
+  const result = yield* Effect.provideService(self, Noted, (one) => found.set(`${one.row} ${one.error}`, one))
+  const unreadable: ReadonlyArray<Unreadable> = [...found.values()]
+  return [result, unreadable] as const
+})
 
 /** A loop or an operator may find the same row again and again. The row is logged once a minute. */
 const silentMillis = 60_000

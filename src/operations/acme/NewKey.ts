@@ -7,7 +7,9 @@ import * as burntKeys from "../../store/revocation/BurntKeys.ts"
  * Returns what is wrong with a public key itself, for accounts and certificates alike: it is weak, or it is on a list
  * of the operator.
  */
-export const weaknessOf = (spki: Uint8Array) => PublicKeys.use(({ faultOf }) => faultOf(spki))
+export const weaknessOf = Effect.fnUntraced(function*(spki: Uint8Array) {
+  return yield* (yield* PublicKeys).faultOf(spki)
+})
 
 /** Returns the refusal of a burnt key. A key may be burnt for everybody, or only for the account that presents it. */
 export const burntFault = Effect.fnUntraced(function*(spki: Uint8Array, broughtBy?: AccountId) {

@@ -2,6 +2,10 @@ import * as Effect from "effect/Effect"
 import { Busy } from "../../domain/OperatorError.ts"
 import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
 import { aside } from "../../engine/sql/Database.ts"
+import type { Lagging } from "../../engine/sql/Lag.ts"
+import { mayLag, plainly } from "../../engine/sql/Lag.ts"
+import { currentSeconds } from "../../engine/Time.ts"
+import { countSince } from "../../store/OperatorChanges.ts"
 
 const mostMillis = 10_000
 const retrySeconds = 5
@@ -19,3 +23,25 @@ export const readForOperator = <A, E, R>(
 
 const isLate = (error: unknown): boolean =>
   typeof error === "object" && error !== null && "isLate" in error && error.isLate === true
+
+/**
+ * How many seconds of the trail are compared. These are more than the longest lag of a standby, together with the
+ * difference between the clocks of two processes.
+ */
+const comparedSeconds = 900
+
+/**
+ * Returns a count of the changes that operators have made lately. Every change of an operator has a row of the trail in
+ * its transaction. So if two copies of the database have the same number, they have the same changes.
+ */
+const recentChanges = Effect.map(currentSeconds, (now) => countSince(now - comparedSeconds))
+
+/**
+ * Runs the work of a route. If the route may lag, its reads go to the standby (docs/decisions/standby.md). By then the
+ * checks of the request have read the session or the token from the primary. Returns by how many seconds what the work
+ * has read may be old.
+ */
+export const lagging = <A, E, R>(
+  { mayLag: isAllowed = false }: { readonly mayLag?: boolean },
+  self: Effect.Effect<A, E, R>
+): Effect.Effect<Lagging<A>, E, R | Database> => isAllowed ? mayLag(self, recentChanges) : plainly(self)

@@ -208,10 +208,9 @@ const make = (ttlSeconds: () => number) =>
       )
     }
 
-    const spendWaiting: Effect.Effect<void> = Effect.whileLoop({
-      while: () => (spending = waiting.length > 0),
-      body: consumeWaiting,
-      step: () => {}
+    const spendWaiting = Effect.gen(function*() {
+      while (waiting.length > 0) yield* consumeWaiting()
+      spending = false
     }).pipe(Effect.provideService(Database, database))
 
     const judge = (nonce: string, signed: SignedNonce | undefined): Effect.Effect<Verdict, StorageFailed> => {

@@ -91,10 +91,6 @@ export class Notifier extends Context.Service<Notifier, {
           yield* Effect.provideService(job, Queue, queue)
           yield* afterCommit(emit("notify_queued", { profile: scope, backend, entry, hook: event, delivery_id }))
         })
-        const told = Effect.fnUntraced(function*(occurrence: Occurrence, wanted: ReadonlyArray<Route>) {
-          const fields = payloadOf(occurrence, yield* currentSeconds, yield* uuid)
-          for (const route of wanted) yield* insert(occurrence, route, fields)
-        })
         const mail = { backend: "email", entry: onlyEntry } as const
         return Notifier.of({
           // Mails to contacts have a share of their own, so that many of them do not delay mails to operators.
@@ -103,11 +99,12 @@ export class Notifier extends Context.Service<Notifier, {
             yield* insert(letter, mail, fields, `email/${contactEvent}`)
           }),
           isWanted: (event, scope) => routes().get(scope)?.routes.some(({ events }) => events.has(event)) ?? false,
-          queue: (occurrence) =>
-            Effect.suspend(() => {
-              const wanted = wanting(routes(), occurrence)
-              return wanted.length === 0 ? Effect.void : told(occurrence, wanted)
-            })
+          queue: Effect.fnUntraced(function*(occurrence) {
+            const wanted = wanting(routes(), occurrence)
+            if (wanted.length === 0) return
+            const fields = payloadOf(occurrence, yield* currentSeconds, yield* uuid)
+            for (const route of wanted) yield* insert(occurrence, route, fields)
+          })
         })
       })
     )

@@ -196,15 +196,17 @@ export const make = (
     const index = at === undefined || isDirectory ? [] : [at.endpoint.indexLink]
     const links = [...index, ...(given === undefined ? [] : [given].flat())]
     const linked = links.length === 0 ? answer : withHeaders(answer, { link: links })
-    const opened = (one: Answer) => shared === undefined || at === undefined ? one : shared.opened(request, one)
     const isNewNonce = at?.rest === "/newNonce"
-    if (request.method !== "POST" && !isNewNonce) return opened(unlessHeld(request, linked))
-    const nonce = yield* (yield* Nonces).issue
-    if (nonce !== undefined) return opened(withHeaders(linked, { "replay-nonce": nonce, "cache-control": "no-store" }))
+    const needsNonce = request.method === "POST" || isNewNonce
+    const nonce = needsNonce ? yield* (yield* Nonces).issue : undefined
+    let whole = linked
+    if (!needsNonce) whole = unlessHeld(request, linked)
+    else if (nonce !== undefined) whole = withHeaders(linked, { "replay-nonce": nonce, "cache-control": "no-store" })
     // If only a nonce was requested, an answer without a nonce is not a success.
-    return opened(
-      isNewNonce && answer.status < 300 ? withHeaders(problemAnswer(new ServerInternal({})), { link: links }) : linked
-    )
+    else if (isNewNonce && answer.status < 300) {
+      whole = withHeaders(problemAnswer(new ServerInternal({})), { link: links })
+    }
+    return shared === undefined || at === undefined ? whole : shared.opened(request, whole)
   })
 
   const handled = (request: Request, at: Place | undefined): Effect.Effect<Answer, never, Needs | Nonces> =>
@@ -262,13 +264,16 @@ export const make = (
  * Checks the head of a POST, then reads its body. The client's name is looked up before the request takes a slot, so
  * that a slow name server does not occupy slots.
  */
-const bodyOf = (request: Request, at: Place | undefined) => {
-  const body = Effect.andThen(
-    checkMediaType(request),
-    Effect.tapErrorTag(request.body, "BodyTooLarge", () => emit("jws_rejected", { reason: "body_too_large" }))
+const bodyOf = Effect.fnUntraced(function*(request: Request, at: Place | undefined) {
+  yield* checkMediaType(request)
+  const body = yield* Effect.tapErrorTag(
+    request.body,
+    "BodyTooLarge",
+    () => emit("jws_rejected", { reason: "body_too_large" })
   )
-  return at === undefined ? body : Effect.tap(body, ReverseNames.use(({ look }) => look(request.clientIp)))
-}
+  if (at !== undefined) yield* (yield* ReverseNames).look(request.clientIp)
+  return body
+})
 
 const isRead = ({ method }: Request): boolean => method === "GET" || method === "HEAD"
 

@@ -73,20 +73,18 @@ export const polled = <E, R>(
  * for at most `limitMillis`, the answer is read again at the end of the job. With 0 they are answered at once; if the
  * first poll would be held until the job ends, `Retry-After` tells the client to poll at once.
  */
-export const begun = <E, R, E2, R2>(
+export const begun = Effect.fnUntraced(function*<E, R, E2, R2>(
   begin: Effect.Effect<Polled & { readonly isFirst: boolean }, E, R>,
   { limitMillis, read }: { readonly limitMillis: number; readonly read: Effect.Effect<Polled, E2, R2> }
-): Effect.Effect<Answer | PendingAnswer<E2, R2 | Waits>, E, R | Waits> =>
-  Waits.use(({ mayHold, moment }) => {
-    const since = moment()
-    return Effect.flatMap(begin, ({ answer, awaits, isFirst }) => {
-      if (awaits === undefined) return Effect.succeed<Answer | PendingAnswer<E2, R2 | Waits>>(answer)
-      if (limitMillis > 0) return Effect.succeed({ answer, awaits, since, limitMillis, again: readAgain(read) })
-      // A client may also poll with this request. Such a poll is not held.
-      if (!isFirst) return Effect.succeed(notHeld(answer, awaits))
-      return Effect.map(mayHold, (isHeld) => isHeld ? inSeconds(answer, 0) : notHeld(answer, awaits))
-    })
-  })
+): Effect.fn.Return<Answer | PendingAnswer<E2, R2 | Waits>, E, R | Waits> {
+  const { mayHold, moment } = yield* Waits
+  const since = moment()
+  const { answer, awaits, isFirst } = yield* begin
+  if (awaits === undefined) return answer
+  if (limitMillis > 0) return { answer, awaits, since, limitMillis, again: readAgain(read) }
+  // A client may also poll with this request. Such a poll is not held.
+  return isFirst && (yield* mayHold) ? inSeconds(answer, 0) : notHeld(answer, awaits)
+})
 
 /** Returns whether an answer may soon change. */
 export const isPending = <E, R>(answer: Answer | PendingAnswer<E, R>): answer is PendingAnswer<E, R> =>

@@ -7,7 +7,6 @@ import type { Route } from "./ApiRoutes.ts"
 import { routesOf } from "./ApiRoutes.ts"
 import { makeErrorResponses } from "./ErrorResponses.ts"
 import { sessionCookie } from "./gate/Credentials.ts"
-import { lagHeader } from "./gate/Lagging.ts"
 import type { Access } from "./gate/OperatorChecks.ts"
 import { isChange } from "./gate/OperatorChecks.ts"
 
@@ -48,6 +47,9 @@ const csrfHeader = {
   description:
     "The csrfToken of the session. A request with a session needs this header; a request with a token does not."
 } as const
+
+/** The header of an answer that a standby has read: by how many milliseconds the answer may be old at most. */
+export const lagHeader = "x-acme-svc-read-lag-ms"
 
 const lagHeaders = {
   [lagHeader]: {

@@ -1,6 +1,7 @@
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import type { ProxySettings } from "../../domain/ClientAddress.ts"
 import { clientAddress } from "../../domain/ClientAddress.ts"
 import type { OperatorError } from "../../domain/OperatorError.ts"
@@ -10,6 +11,7 @@ import type { Answer, App, Request } from "../../engine/http/Message.ts"
 import { unmatched, withHeaders } from "../../engine/http/Message.ts"
 import type { Database } from "../../engine/sql/Database.ts"
 import { noted } from "../../engine/sql/Unreadable.ts"
+import { lagging } from "../../operations/operator/OperatorReads.ts"
 import { contextOf } from "../operator/ActAnswer.ts"
 import type { OfRequest } from "../operator/Acting.ts"
 import { Configured } from "../operator/Acting.ts"
@@ -17,7 +19,6 @@ import { askedBy, entranceOf } from "../operator/gate/Entrance.ts"
 import type { CheckServices, Entered } from "../operator/gate/Entrance.ts"
 import type { Failure } from "../operator/gate/Failures.ts"
 import { shownFailure } from "../operator/gate/Failures.ts"
-import { lagging } from "../operator/gate/Lagging.ts"
 import { isChange } from "../operator/gate/OperatorChecks.ts"
 import type { Sender } from "../operator/gate/OperatorChecks.ts"
 import { isLinkFromElsewhere, samePageAt } from "../operator/gate/Origin.ts"
@@ -105,17 +106,18 @@ export const make = <R>(
       return beside ?? (yield* presenting.refusal(request, error, sender))
     })
 
-  const replied = (request: Request, matched: Found): Effect.Effect<Answer, never, Needed<R>> =>
-    Effect.matchEffect(entering(request, matched), {
-      onFailure: ({ error, sender }) => refused(request, error, sender),
-      onSuccess: (entered) =>
-        Effect.matchEffect(noted(lagging(entered.route, handling(request, entered))), {
-          onSuccess: ([[reply, lagSeconds], unreadable]) =>
-            presenting.answer(request, reply, entered.sender, { unreadable, lagSeconds }),
-          onFailure: (failure) =>
-            Effect.flatMap(shownFailure(failure), (error) => refused(request, error, entered.sender))
-        })
-    })
+  const replied = Effect.fnUntraced(function*(
+    request: Request,
+    matched: Found
+  ): Effect.fn.Return<Answer, never, Needed<R>> {
+    const entered = yield* Effect.result(entering(request, matched))
+    if (Result.isFailure(entered)) return yield* refused(request, entered.failure.error, entered.failure.sender)
+    const { route, sender } = entered.success
+    const read = yield* Effect.result(noted(lagging(route, handling(request, entered.success))))
+    if (Result.isFailure(read)) return yield* refused(request, yield* shownFailure(read.failure), sender)
+    const [[reply, lagSeconds], unreadable] = read.success
+    return yield* presenting.answer(request, reply, sender, { unreadable, lagSeconds })
+  })
 
   /**
    * Returns the redirect for a page that was requested under another name of loopback or by a link on another site.

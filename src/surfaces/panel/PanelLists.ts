@@ -18,14 +18,14 @@ interface Found<A> {
  * Returns the rows of a list. If the operation refuses the filters, there are no rows, and the list shows the refusal
  * beside the filters.
  */
-export const orRefused = <A, E extends Failure, R>(self: Effect.Effect<Found<A>, E, R>) =>
-  Effect.map(orRefusal(self), (found) => {
-    if (Result.isSuccess(found)) {
-      const { items, total, truncated = false } = found.success
-      return { items, total, isCut: truncated, problem: undefined }
-    }
-    return { items: [] as ReadonlyArray<A>, total: 0, isCut: false, problem: operatorProblemOf(found.failure) }
-  })
+export const orRefused = Effect.fnUntraced(function*<A, E extends Failure, R>(self: Effect.Effect<Found<A>, E, R>) {
+  const found = yield* orRefusal(self)
+  if (Result.isSuccess(found)) {
+    const { items, total, truncated = false } = found.success
+    return { items, total, isCut: truncated, problem: undefined }
+  }
+  return { items: [] as ReadonlyArray<A>, total: 0, isCut: false, problem: operatorProblemOf(found.failure) }
+})
 
 /** Returns the directory URLs of the served profiles. */
 export const directoriesOf = ({ profiles, server }: Config): ReadonlyArray<string> =>
