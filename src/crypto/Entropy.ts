@@ -14,6 +14,8 @@ export class Entropy extends Context.Service<Entropy, {
   readonly bytes: (size: number) => Effect.Effect<Uint8Array>
   /** A UUID of version 7 (RFC 9562). Within this process, each UUID is greater than the one before. */
   readonly uuid: Effect.Effect<string>
+  /** Does the same as `uuid`, but at once. This is for code that has the time, in epoch milliseconds. */
+  readonly uuidAt: (millis: number) => string
   /** 32 random bytes in base64url without padding ({@link tokenLength} characters). This is for nonces and tokens. */
   readonly token: Effect.Effect<string>
   /** Several tokens at once. */
@@ -60,7 +62,7 @@ const pooled = (): Source => {
 const make = (source: Source): Entropy["Service"] => {
   let lastMillis = 0
   let sequence = 0
-  const uuid = (clockMillis: number): string => {
+  const uuidAt = (clockMillis: number): string => {
     const random = source(10)
     if (clockMillis > lastMillis) {
       lastMillis = clockMillis
@@ -80,7 +82,8 @@ const make = (source: Source): Entropy["Service"] => {
   return {
     bytes: (size) => Effect.sync(() => source(size)),
     // `Clock.currentTimeMillis` costs five operations, and every request and every row needs an id.
-    uuid: Effect.withFiber((fiber) => Effect.succeed(uuid(fiber.getRef(Clock.Clock).currentTimeMillisUnsafe()))),
+    uuid: Effect.withFiber((fiber) => Effect.succeed(uuidAt(fiber.getRef(Clock.Clock).currentTimeMillisUnsafe()))),
+    uuidAt,
     token: Effect.sync(token),
     tokens: (count) => Effect.sync(() => Array.from({ length: count }, token)),
     fraction: Effect.sync(() => source(4).readUInt32BE(0) / 2 ** 32)

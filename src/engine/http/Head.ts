@@ -1,10 +1,10 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import type * as Fiber from "effect/Fiber"
 import * as Stream from "effect/Stream"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { STATUS_CODES } from "node:http"
-import type { Entropy } from "../../crypto/Entropy.ts"
-import { emit } from "../telemetry/EngineLog.ts"
+import { emitIn } from "../telemetry/EngineLog.ts"
 import type { Answer, Request } from "./Message.ts"
 
 /** The target of a request. */
@@ -99,13 +99,12 @@ const agentOf = (given: string | undefined): string | undefined => {
 /** Matches a usable id. It has only characters that logs, headers and terminals treat as plain text. */
 const usableId = /^[A-Za-z0-9._:-]{1,128}$/
 
-/** Returns the sender's `x-request-id` if it is usable, otherwise a new UUID. */
-export const idOf = ({ headers }: IncomingMessage, { uuid }: Entropy["Service"]): Effect.Effect<string> => {
+/** Returns the sender's `x-request-id`, or undefined if there is none. Logs an id that is not usable. */
+export const idOf = ({ headers }: IncomingMessage, fiber: Fiber.Fiber<unknown, unknown>): string | undefined => {
   const given = headers["x-request-id"]
-  if (given === undefined) return uuid
-  return typeof given === "string" && usableId.test(given)
-    ? Effect.succeed(given)
-    : Effect.andThen(emit("request_id_header_invalid", {}), uuid)
+  if (typeof given === "string" && usableId.test(given)) return given
+  if (given !== undefined) emitIn(fiber, "request_id_header_invalid", {})
+  return undefined
 }
 
 /** Returns the facts of a request head. */

@@ -225,52 +225,48 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
                 emitIn(fiber, "server_proxy_untrusted", { listener: options.name, address, header })
               }
             }
-            return Effect.flatMap(
-              idOf(message, entropy),
-              (id) => {
-                const received = readHead(id, message, one.target, bodies.read(message, response, limits))
-                const { clientIp: peer, path } = received
-                const ours = own.get(path)
-                const routed = ours === undefined
-                  ? app.route(received)
-                  : { ...ours, facts: {}, pattern: path, clientIp: peer }
-                const { clientIp, facts, pattern } = routed
-                const request = { ...received, clientIp }
-                const span = {
-                  request_id: request.id,
-                  client_ip: request.clientIp,
-                  method: request.method,
-                  uri: loggedTarget(request),
-                  version: `HTTP/${message.httpVersion}`,
-                  ...facts
-                }
-                const answer = traced(
-                  `${request.method} ${pattern}`,
-                  () => ({ "http.route": pattern, ...facts, request_id: request.id }),
-                  one.ending === undefined ? answered(one, routed, request) : Effect.undefined,
-                  (given) => ({ "http.response.status_code": given?.status })
-                )
-                const whole = Effect.flatMap(answer, (given): Effect.Effect<void> => {
-                  const now = millisOf(fiber)
-                  const took = now - startedAt
-                  const isSent = given !== undefined && one.ending !== "gone" && !response.destroyed
-                  const status = isSent ? given.status : 499
-                  // Every request gets one record. This includes malformed requests, and requests whose client has
-                  // disconnected (499, not sent).
-                  const ended = () => {
-                    watch?.answered(fiber, { facts, pattern, status }, took / 1000)
-                    emitIn(fiber, "request_completed", { status, latency_ms: took }, accessWeight(status, request))
-                  }
-                  const stream = isSent ? send(one, request, given, now) : undefined
-                  if (stream !== undefined) {
-                    return Effect.map(stream, ended)
-                  }
-                  ended()
-                  return Effect.void
-                })
-                return Effect.provideService(withinSpan(span, startedAt, whole), currentPeer, shareOf(clientIp))
-              }
+            const id = idOf(message, fiber) ?? entropy.uuidAt(startedAt)
+            const received = readHead(id, message, one.target, bodies.read(message, response, limits))
+            const { clientIp: peer, path } = received
+            const ours = own.get(path)
+            const routed = ours === undefined
+              ? app.route(received)
+              : { ...ours, facts: {}, pattern: path, clientIp: peer }
+            const { clientIp, facts, pattern } = routed
+            const request = { ...received, clientIp }
+            const span = {
+              request_id: request.id,
+              client_ip: request.clientIp,
+              method: request.method,
+              uri: loggedTarget(request),
+              version: `HTTP/${message.httpVersion}`,
+              ...facts
+            }
+            const answer = traced(
+              `${request.method} ${pattern}`,
+              () => ({ "http.route": pattern, ...facts, request_id: request.id }),
+              one.ending === undefined ? answered(one, routed, request) : Effect.undefined,
+              (given) => ({ "http.response.status_code": given?.status })
             )
+            const whole = Effect.flatMap(answer, (given): Effect.Effect<void> => {
+              const now = millisOf(fiber)
+              const took = now - startedAt
+              const isSent = given !== undefined && one.ending !== "gone" && !response.destroyed
+              const status = isSent ? given.status : 499
+              // Every request gets one record. This includes malformed requests, and requests whose client has
+              // disconnected (499, not sent).
+              const ended = () => {
+                watch?.answered(fiber, { facts, pattern, status }, took / 1000)
+                emitIn(fiber, "request_completed", { status, latency_ms: took }, accessWeight(status, request))
+              }
+              const stream = isSent ? send(one, request, given, now) : undefined
+              if (stream !== undefined) {
+                return Effect.map(stream, ended)
+              }
+              ended()
+              return Effect.void
+            })
+            return Effect.provideService(withinSpan(span, startedAt, whole), currentPeer, shareOf(clientIp))
           })))
 
         /** Hands the answer to the socket. If the body is a stream, this stream still has to be sent afterwards. */

@@ -4,7 +4,7 @@ import { tokenLength } from "../../crypto/Entropy.ts"
 import type { AccountKey } from "../../crypto/jose/Jwk.ts"
 import { signatureAlgorithms } from "../../crypto/jose/Jwk.ts"
 import type { Jws } from "../../crypto/jose/Jws.ts"
-import { fingerprint, signatureFault, verifyJws } from "../../crypto/jose/Jws.ts"
+import { checkKey, fingerprint, signatureFault, verifyJws } from "../../crypto/jose/Jws.ts"
 import type { Account } from "../../domain/Account.ts"
 import type { AcmeError } from "../../domain/AcmeError.ts"
 import { AccountDoesNotExist, BadNonce, Unauthorized } from "../../domain/AcmeError.ts"
@@ -87,7 +87,7 @@ const verified = (
 
 /** Returns whether checks 6 and 7 succeed with a key. An algorithm that fits an accepted key is supported. */
 const verifies = (jws: Jws, key: AccountKey, algorithms: Algorithms): boolean =>
-  Result.isSuccess(algorithmFits(jws, key, algorithms)) && verifyJws(jws, key)
+  Result.isSuccess(checkKey(jws.header.alg, key, algorithms)) && verifyJws(jws, key)
 
 /** Logs and refuses a nonce that is not fresh. */
 const refuseUnlessFresh = (nonce: string | undefined, verdict: Spent | "missing"): Effect.Effect<void, BadNonce> => {

@@ -34,7 +34,7 @@ import type { Failure, Needs, Reply } from "./AcmeRoutes.ts"
 import { match } from "./AcmeRoutes.ts"
 import type { Endpoint } from "./Endpoint.ts"
 import type { PendingAnswer } from "./PendingAnswer.ts"
-import { isPending, notHeld } from "./PendingAnswer.ts"
+import { notHeld } from "./PendingAnswer.ts"
 import { postedOf } from "./Posted.ts"
 import { recording } from "./RefusalRecords.ts"
 
@@ -184,7 +184,7 @@ export const make = (
   const respond = Effect.fnUntraced(function*(request: Request, at: Place | undefined) {
     const body = request.method === "POST" ? yield* bodyOf(request, at) : undefined
     const given = yield* slots.takeWithin(waitMillis, reply(request, at, body), shed)
-    return isPending(given) ? yield* settled(given) : given
+    return "again" in given ? yield* settled(given) : given
   })
 
   /**

@@ -8,6 +8,8 @@ export class Endpoint {
   readonly origin: string
   /** `<base_url>/profile/<name>` */
   readonly base: string
+  /** The text with which the URL of every account begins. */
+  readonly accountPrefix: string
   /** `Link: rel="index"`, on every ACME answer but the directory itself (RFC 8555 section 7.1). */
   readonly indexLink: string
   /** The directory object (RFC 8555 section 7.1.1) as UTF-8. It is rendered only once. */
@@ -20,6 +22,7 @@ export class Endpoint {
     this.clientAddress = clientAddress(profile.filter)
     this.origin = baseUrl
     this.base = `${baseUrl}/profile/${profile.name}`
+    this.accountPrefix = `${this.base}/acct/`
     this.indexLink = `<${this.base}/directory>;rel="index"`
     this.directory = Buffer.from(JSON.stringify({
       newNonce: `${this.base}/newNonce`,
@@ -32,8 +35,8 @@ export class Endpoint {
     }))
   }
 
-  account = (id: string): string => `${this.base}/acct/${id}`
-  orders = (id: string): string => `${this.base}/acct/${id}/orders`
+  account = (id: string): string => `${this.accountPrefix}${id}`
+  orders = (id: string): string => `${this.accountPrefix}${id}/orders`
   order = (id: string): string => `${this.base}/order/${id}`
   finalize = (id: string): string => `${this.base}/order/${id}/finalize`
   certificate = (id: string): string => `${this.base}/certificate/${id}`

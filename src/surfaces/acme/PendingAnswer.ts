@@ -85,7 +85,3 @@ export const begun = Effect.fnUntraced(function*<E, R, E2, R2>(
   // A client may also poll with this request. Such a poll is not held.
   return isFirst && (yield* mayHold) ? inSeconds(answer, 0) : notHeld(answer, awaits)
 })
-
-/** Returns whether an answer may soon change. */
-export const isPending = <E, R>(answer: Answer | PendingAnswer<E, R>): answer is PendingAnswer<E, R> =>
-  "again" in answer

@@ -32,7 +32,7 @@ export const postedOf = (
 ): Posted => ({
   profile: endpoint.profile,
   url: endpoint.origin + target,
-  accountPrefix: endpoint.account(""),
+  accountPrefix: endpoint.accountPrefix,
   body,
   sender: { ip, user_agent, request_id },
   endpoint,

@@ -49,14 +49,17 @@ export const urlOf = (path: string, parameters: { readonly [name: string]: strin
 }
 
 /** Returns the values of these filters in a query, by name. A blank value counts as absent. */
-export const filtersIn = <N extends string>(
+export const filtersIn = (
   query: URLSearchParams,
-  names: ReadonlyArray<N>
-): { readonly [_ in N]?: string } =>
-  Object.fromEntries(names.flatMap((name) => {
+  filters: ReadonlyArray<Filter>
+): { readonly [name: string]: string | undefined } => {
+  const given: { [name: string]: string } = {}
+  for (const { name } of filters) {
     const value = query.get(name)?.trim()
-    return value === undefined || value === "" ? [] : [[name, value]]
-  })) as { readonly [_ in N]?: string }
+    if (value !== undefined && value !== "") given[name] = value
+  }
+  return given
+}
 
 /**
  * Returns a filter with its value. An unknown value of a choice is added to the words of the choice, so that the form
@@ -76,7 +79,7 @@ const daySeconds = 86_400
  * list.
  */
 export const periodsOf = (path: string, query: URLSearchParams, filters: ReadonlyArray<Filter>, now: number) => {
-  const { until: _, ...given } = filtersIn(query, filters.map(({ name }) => name)) as { readonly until?: string }
+  const { until: _, ...given } = filtersIn(query, filters)
   const minute = now - now % 60
   return [["24 h", 1], ["7 d", 7], ["30 d", 30]].map(([label, days]) => ({
     label,
@@ -103,7 +106,7 @@ export const listView = (
   { isCut = false, limit, shown, total }: Counted,
   exports?: { readonly path: string; readonly most: number; readonly command?: string }
 ) => {
-  const given = filtersIn(query, filters.map(({ name }) => name))
+  const given = filtersIn(query, filters)
   const page = pageOf(query)
   const first = (page - 1) * limit
   const to = (target: number) => urlOf(path, { ...given, page: target === 1 ? undefined : String(target) })

@@ -106,10 +106,15 @@ export const make = <R>(
       return beside ?? (yield* presenting.refusal(request, error, sender))
     })
 
-  const replied = Effect.fnUntraced(function*(
+  const answered = Effect.fnUntraced(function*(
     request: Request,
     matched: Found
   ): Effect.fn.Return<Answer, never, Needed<R>> {
+    const leading = led(request)
+    if (leading !== undefined) {
+      const admitted = yield* Effect.result(checkServices.admit(request))
+      return yield* Result.isFailure(admitted) ? refused(request, admitted.failure, undefined) : leading
+    }
     const entered = yield* Effect.result(entering(request, matched))
     if (Result.isFailure(entered)) return yield* refused(request, entered.failure.error, entered.failure.sender)
     const { route, sender } = entered.success
@@ -127,14 +132,6 @@ export const make = <R>(
     const location = samePageAt(request, settings.base_url, settings.tls.enabled)
     if (location !== undefined) return Effect.succeed<Answer>({ status: 307, headers: { location } })
     return isLinkFromElsewhere(request) ? presenting.arrival(request) : undefined
-  }
-
-  const answered = (request: Request, matched: Found): Effect.Effect<Answer, never, Needed<R>> => {
-    const leading = led(request)
-    return leading === undefined ? replied(request, matched) : Effect.matchEffect(checkServices.admit(request), {
-      onFailure: (error) => refused(request, error, undefined),
-      onSuccess: () => leading
-    })
   }
 
   return {

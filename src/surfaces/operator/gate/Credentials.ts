@@ -24,9 +24,11 @@ const refused = (detail: string) => Result.fail(new BadRequest({ detail }))
  * session and a token is refused, because the result would depend on which of the two is used.
  */
 export const shownBy = ({ headers }: Request): Result.Result<Shown, OperatorError> => {
-  const cookies = [headers["cookie"] ?? []].flat().flatMap((line) => line.split(";"))
-    .map((pair) => pair.trim()).filter((pair) => pair.startsWith(`${sessionCookie}=`))
-    .map((pair) => pair.slice(sessionCookie.length + 1).replace(/^"(.*)"$/, "$1"))
+  const cookies: Array<string> = []
+  for (const pair of [headers["cookie"] ?? []].flat().join(";").split(";")) {
+    const [name, ...value] = pair.trim().split("=")
+    if (name === sessionCookie && value.length > 0) cookies.push(value.join("=").replace(/^"(.*)"$/, "$1"))
+  }
   if (cookies.length > 1) return refused(`The cookie ${sessionCookie} was sent twice.`)
   const given = headers["authorization"]
   if (given !== undefined && typeof given !== "string") return refused("The header Authorization was sent twice.")

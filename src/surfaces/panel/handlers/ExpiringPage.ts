@@ -23,15 +23,16 @@ const filtersOf = (config: Config): ReadonlyArray<Filter> => [
 const windows = [7, 30, 90, 365]
 
 /** Makes the routes of certificates that expire soon. */
-export const expiringRoutes = (config: Config) => [
+export const expiringRoutes = (config: Config, filters = filtersOf(config)) => [
   laggingPage(path, (asked) =>
     Effect.gen(function*() {
       const { query } = asked
-      const given = filtersIn(query, ["profile", "days", "superseded"])
-      let counts = { days: expiring.usualDaysOf(config, given.profile), hidden: 0, isHiding: false, isCut: false }
+      const given = filtersIn(query, filters)
+      const { profile, superseded } = given
+      let counts = { days: expiring.usualDaysOf(config, profile), hidden: 0, isHiding: false, isCut: false }
       const { items, problem, total } = yield* orRefused(Effect.gen(function*() {
         const { days, hidden, items, total, truncated = false } = yield* looked(listExpiring, asked)
-        counts = { days, hidden, isHiding: given.superseded === "hide", isCut: truncated }
+        counts = { days, hidden, isHiding: superseded === "hide", isCut: truncated }
         return { items, total: total - hidden }
       }))
       const links = windows.map((days) => ({ days, url: urlOf(path, { ...given, days: String(days) }) }))
@@ -39,11 +40,11 @@ export const expiringRoutes = (config: Config) => [
         rows: items,
         problem,
         ...counts,
-        profile: given.profile,
+        profile,
         windows: links,
         longer: links.find(({ days }) => days > counts.days),
         showAll: urlOf(path, { ...given, superseded: undefined }),
-        list: listView(path, query, filtersOf(config), {
+        list: listView(path, query, filters, {
           total,
           limit: windowOf(query, config).limit,
           shown: items.length

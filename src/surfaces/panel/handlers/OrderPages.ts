@@ -37,7 +37,7 @@ const isLive = (status: string, jobs: ReadonlyArray<{ readonly status: string }>
   !ended.has(status) || jobs.some(({ status }) => status === "running" || status === "ready")
 
 /** The routes of orders. */
-export const orderRoutes = (config: Config, filters = filtersOf(config)) => [
+export const orderRoutes = (config: Config, filters = filtersOf(config), directories = directoriesOf(config)) => [
   laggingPage("/ui/orders", (given) =>
     Effect.gen(function*() {
       const { query } = given
@@ -47,7 +47,7 @@ export const orderRoutes = (config: Config, filters = filtersOf(config)) => [
       return page("orders", "Orders", {
         rows: items,
         problem,
-        directories: directoriesOf(config),
+        directories,
         periods: periodsOf("/ui/orders", query, filters, now),
         done: query.get("done") ?? "",
         list: listView("/ui/orders", query, filters, counted, {
