@@ -6,7 +6,7 @@ import * as Struct from "effect/Struct"
 import type { StorageFailed } from "../sql/Database.ts"
 import * as claims from "./Claims.ts"
 import * as jobs from "./Job.ts"
-import type { Job, JobId } from "./Job.ts"
+import type { Job } from "./Job.ts"
 import { periodicKey } from "./Job.ts"
 import type { Commit, Failure, Outcome, QueueFailure } from "./Outcome.ts"
 import type { Enqueue, KnownKinds } from "./Queue.ts"
@@ -134,8 +134,9 @@ export const makeJobs = <P extends { readonly [kind: string]: unknown }>(
     names: Struct.keys(kinds),
     cancel: jobs.cancel,
 
-    enqueue: <K extends keyof P & string>(job: Enqueue<K, P[K]>): Effect.Effect<JobId, StorageFailed, Queue> =>
-      Queue.use((queue) => queue.enqueue({ ...job, payload: kinds[job.kind].encode(job.payload) })),
+    enqueue: Effect.fnUntraced(function*<K extends keyof P & string>(job: Enqueue<K, P[K]>) {
+      return yield* (yield* Queue).enqueue({ ...job, payload: kinds[job.kind].encode(job.payload) })
+    }),
 
     decodePayload: <K extends keyof P & string>(kind: K, text: string): P[K] | undefined => kinds[kind].decode(text),
 

@@ -54,11 +54,12 @@ const tendMillis = 1000
 /** The settings and handlers in force. A reload changes them. */
 interface InForce<R, F extends Failure> {
   tuning: Tuning
-  handlers: ReadonlyArray<AnyHandler<R, F>>
+  /** The handlers by their kinds. */
+  handlers: ReadonlyMap<string, AnyHandler<R, F>>
 }
 
-const handlerOf = <R, F extends Failure>({ handlers }: InForce<R, F>, kind: string) =>
-  handlers.find((one) => one.kind === kind)
+const byKind = <R, F extends Failure>(handlers: ReadonlyArray<AnyHandler<R, F>>): InForce<R, F>["handlers"] =>
+  new Map(handlers.map((one) => [one.kind, one]))
 
 /** Claims as many due rows as there are slots for, and begins them. */
 const claiming = <R, F extends Failure>(
@@ -74,7 +75,7 @@ const claiming = <R, F extends Failure>(
     const now = yield* currentSeconds
     const heldAt = yield* lifeMillis
     const claimant = { now, owner, until: now + Leases.leaseSeconds }
-    yield* slots.fill(inForce.tuning.max_concurrent, kindsOf(inForce.handlers), now, {
+    yield* slots.fill(inForce.tuning.max_concurrent, [...inForce.handlers.keys()], now, {
       begin: (job) => begin(job, heldAt),
       claim: (of) => kinds.claim({ ...claimant, ...of }),
       heads: claims.heads,
@@ -108,7 +109,7 @@ const tending = <R, F extends Failure>(
   Effect.map(DueTimes.makeStep, (step) => {
     let tendedAt = Number.NEGATIVE_INFINITY
     const reach: DueTimes.Reach = (kind) => {
-      const known = handlerOf(inForce, kind)
+      const known = inForce.handlers.get(kind)
       return known &&
         { seconds: Math.max(inForce.tuning.retry_max_seconds, known.reachSeconds), periodic: known.periodic }
     }
@@ -121,7 +122,7 @@ const tending = <R, F extends Failure>(
       tendedAt = life
       const now = yield* currentSeconds
       if ((yield* step) < 0) {
-        yield* DueTimes.bringForward(now, kindsOf(inForce.handlers.filter(({ periodic }) => periodic)))
+        yield* DueTimes.bringForward(now, kindsOf([...inForce.handlers.values()].filter(({ periodic }) => periodic)))
         yield* wake
       }
       if ((yield* leases.takeBack) + (yield* correctTimes) > 0) yield* wake
@@ -139,18 +140,18 @@ const enqueuePeriodic = Effect.fnUntraced(function*<R, F extends Failure>(
 ) {
   const queue = yield* Queue
   const known = new Set(but.map(({ key, kind }) => `${kind} ${key}`))
-  for (const { key, kind, payload } of roundsOf(handlers)) {
+  for (const { key, kind, payload } of roundsOf([...handlers.values()])) {
     if (!known.has(`${kind} ${key}`)) yield* queue.enqueue({ kind, dedupKey: key, payload })
   }
   const now = yield* currentSeconds
-  for (const { kind, looksAgain } of handlers) if (looksAgain) yield* DueTimes.lookAgain(now, kind)
+  for (const { kind, looksAgain } of handlers.values()) if (looksAgain) yield* DueTimes.lookAgain(now, kind)
 })
 
 /** Makes the parts of a runner. {@link start} runs them; tests step through them. */
 export const make = <R, F extends Failure>(options: RunnerOptions, handlers: ReadonlyArray<AnyHandler<R, F>>) =>
   Effect.gen(function*() {
     const { isGone = () => false, owner } = options
-    const inForce: InForce<R, F> = { tuning: options, handlers }
+    const inForce: InForce<R, F> = { tuning: options, handlers: byKind(handlers) }
     const queue = yield* Queue
     const database = yield* Database
     const withQueue = Effect.provideService(Queue, queue)
@@ -176,7 +177,7 @@ export const make = <R, F extends Failure>(options: RunnerOptions, handlers: Rea
         })
     })
     const attempts = Attempts.make<R, F>({
-      handlerOf: (kind) => handlerOf(inForce, kind),
+      handlerOf: (kind) => inForce.handlers.get(kind),
       settlement,
       isDraining: () => draining,
       release,
@@ -196,7 +197,7 @@ export const make = <R, F extends Failure>(options: RunnerOptions, handlers: Rea
       })
     )
     const others = makeHearing({
-      isKnown: (kind) => kind !== undefined && handlerOf(inForce, kind) !== undefined,
+      isKnown: (kind) => kind !== undefined && inForce.handlers.has(kind),
       after: (millis, effect) => void forkTimer(Effect.delay(effect, millis))
     }, queue)
 
@@ -214,13 +215,13 @@ export const make = <R, F extends Failure>(options: RunnerOptions, handlers: Rea
        */
       retune: (tuning: Tuning, next: ReadonlyArray<AnyHandler<R, F>>) => {
         inForce.tuning = tuning
-        inForce.handlers = next
+        inForce.handlers = byKind(next)
       },
       /** The slots for jobs that this process enqueues: such a job begins at the commit if it is its turn. */
       reservedSlots: Slots.offerOf({
         owner,
         reserve: (kind, share) =>
-          handlerOf(inForce, kind) !== undefined && slots.reserve(inForce.tuning.max_concurrent, kind, share),
+          inForce.handlers.has(kind) && slots.reserve(inForce.tuning.max_concurrent, kind, share),
         release,
         isDraining: () => draining,
         // The attempt does not begin at once, so that the request that enqueued the job is answered first.

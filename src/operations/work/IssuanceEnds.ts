@@ -90,6 +90,7 @@ export const stored = Effect.fnUntraced(
   function*(of: Issuance, job: Job, order: Found, csr: Csr, signed: Issued) {
     const { chain, notAfter, serial } = signed
     const { id } = order
+    const identifiers = order.identifiers.map(({ value }) => value)
     yield* orders.lock(id)
     const stored = yield* certificates.issue({
       id,
@@ -104,7 +105,7 @@ export const stored = Effect.fnUntraced(
       accountId: order.accountId,
       orderId: id,
       certSerial: serial,
-      identifiers: order.identifiers.map(({ value }) => value),
+      identifiers,
       ...auditFacts(of.profile, of.client),
       detail: { key_type: csr.keyType, not_after: rfc3339(notAfter) }
     })
@@ -119,7 +120,7 @@ export const stored = Effect.fnUntraced(
         order_id: id,
         account_id: order.accountId,
         cert_serial: serial,
-        identifiers: order.identifiers.map(({ value }) => value),
+        identifiers,
         not_after: notAfter,
         replaces: order.replaces,
         client_ip: of.client.ip

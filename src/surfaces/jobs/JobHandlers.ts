@@ -100,17 +100,11 @@ const relayBudget = (profile: ProfileConfig | undefined): number =>
   (profile?.signer.relay.poll_timeout_secs ?? 0) * 1000 + scriptMarginMillis
 
 /**
- * The time budget, in milliseconds, for one request to the signer of a profile, by its backend. A revocation at an
- * upstream takes as long as a signature by a local CA.
+ * Returns the time budget, in milliseconds, for one request to the signer of a profile. A revocation at an upstream
+ * takes as long as a signature by a local CA.
  */
-const signingBudgets: { readonly [B in ProfileConfig["signer"]["backend"]]: (profile: ProfileConfig) => number } = {
-  custom: ({ signer }) => signer.custom.timeout_ms + scriptMarginMillis,
-  local_ca: () => localCaBudgetMillis,
-  relay: () => localCaBudgetMillis
-}
-
 const signingBudget = (profile: ProfileConfig | undefined): number =>
-  profile === undefined ? localCaBudgetMillis : signingBudgets[profile.signer.backend](profile)
+  profile?.signer.backend === "custom" ? profile.signer.custom.timeout_ms + scriptMarginMillis : localCaBudgetMillis
 
 /**
  * Makes the handlers of all job kinds of this build. Each handler runs the operation of its kind. The signers and the

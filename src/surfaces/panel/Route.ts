@@ -95,8 +95,7 @@ export const open = <R>(method: "GET" | "POST", pattern: string, handle: Handle<
 export const halfway = <R>(method: "GET" | "POST", pattern: string, handle: Handle<HalfIdentity, R>): Route<R> => ({
   ...guard(method, pattern, "half"),
   isWithoutCsrf: true,
-  // The checks refuse every other sender.
-  handle: (given) => handle(given as Given<HalfIdentity>)
+  handle: handle as Route<R>["handle"] // the checks refuse every other sender
 })
 
 /** Makes a route for operators with this role or a higher role. With `own`, every operator may use the route. */
@@ -104,7 +103,7 @@ export const forRole =
   (access: "own" | "viewer" | "operator" | "admin") =>
   <R>(method: "GET" | "POST", pattern: string, handle: Handle<SessionIdentity, R>): Route<R> => ({
     ...guard(method, pattern, access),
-    handle: (given) => handle(given as Given<SessionIdentity>)
+    handle: handle as Route<R>["handle"]
   })
 
 /**

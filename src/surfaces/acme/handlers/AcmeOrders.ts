@@ -68,14 +68,14 @@ const signingOf = ({ profile }: Endpoint, dedupKey: OrderId): Awaited => ({
   pauseSeconds: profile.signer.backend === "local_ca" ? 1 : 5
 })
 
-const found = (endpoint: Endpoint, order: OrderView) =>
-  Effect.map(orderAnswer(200, endpoint, order), (answer) => ({
-    answer,
-    awaits: order.status === "processing" ? signingOf(endpoint, order.id) : undefined
-  }))
+const found = Effect.fnUntraced(function*(endpoint: Endpoint, order: OrderView) {
+  const answer = yield* orderAnswer(200, endpoint, order)
+  return { answer, awaits: order.status === "processing" ? signingOf(endpoint, order.id) : undefined }
+})
 
-const read = ({ caller, endpoint }: BySomeAccount<unknown>, id: OrderId) =>
-  Effect.flatMap(orders.find(caller, id), (order) => found(endpoint, order))
+const read = Effect.fnUntraced(function*({ caller, endpoint }: BySomeAccount<unknown>, id: OrderId) {
+  return yield* found(endpoint, yield* orders.find(caller, id))
+})
 
 /** RFC 8555 section 7.1.3. */
 export const order = Effect.fnUntraced(function*(signed: BySomeAccount<undefined>) {
@@ -92,8 +92,11 @@ export const Finalize = Schema.Struct({ csr: Schema.String })
 export const finalizeOrder = Effect.fnUntraced(function*(signed: BySomeAccount<typeof Finalize.Type>) {
   const { caller, endpoint, id, payload } = signed
   const orderId = yield* recordId(OrderId, id)
-  const finalized = Effect.flatMap(finalize(caller, orderId, payload.csr), (order) => found(endpoint, order))
-  return yield* begun(Effect.map(finalized, (one) => ({ ...one, isFirst: true })), {
+  const finalized = Effect.gen(function*() {
+    const order = yield* finalize(caller, orderId, payload.csr)
+    return { ...yield* found(endpoint, order), isFirst: true }
+  })
+  return yield* begun(finalized, {
     limitMillis: endpoint.profile.order.finalize_wait_ms,
     read: read(signed, orderId)
   })

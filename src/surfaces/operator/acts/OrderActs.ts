@@ -86,16 +86,15 @@ export const listOrders = act({
   output: walkedPageOf(Order),
   errors: ["conflicting_identifier_filter"],
   fits: filtersFit,
-  run: ({ limit, offset, ...filters }) =>
-    Effect.gen(function*() {
-      const config = yield* Configured.config
-      const now = yield* currentSeconds
-      return yield* paged(
-        { limit, offset },
-        (window) => orders.list(filters, window),
-        (order) => orderObject(config, order, now)
-      )
-    }),
+  run: Effect.fnUntraced(function*({ limit, offset, ...filters }) {
+    const config = yield* Configured.config
+    const now = yield* currentSeconds
+    return yield* paged(
+      { limit, offset },
+      (window) => orders.list(filters, window),
+      (order) => orderObject(config, order, now)
+    )
+  }),
   http: { route: "GET /api/orders" },
   cli: {
     command: "order list",

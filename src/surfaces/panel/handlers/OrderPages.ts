@@ -38,8 +38,9 @@ const isLive = (status: string, jobs: ReadonlyArray<{ readonly status: string }>
 
 /** The routes of orders. */
 export const orderRoutes = (config: Config, filters = filtersOf(config), directories = directoriesOf(config)) => [
-  laggingPage("/ui/orders", (given) =>
-    Effect.gen(function*() {
+  laggingPage(
+    "/ui/orders",
+    Effect.fnUntraced(function*(given) {
       const { query } = given
       const { isCut, items, problem, total } = yield* orRefused(looked(listOrders, given))
       const now = yield* currentSeconds
@@ -56,10 +57,12 @@ export const orderRoutes = (config: Config, filters = filtersOf(config), directo
           command: "acme-svc order export"
         })
       }, problem === undefined ? {} : { status: problem.status })
-    })),
+    })
+  ),
   laggingPage("/ui/orders/export", (given) => downloaded(exportOrders, given)),
-  laggingPage("/ui/orders/{id}", ({ parameters: { id = "" }, query }) =>
-    Effect.gen(function*() {
+  laggingPage(
+    "/ui/orders/{id}",
+    Effect.fnUntraced(function*({ parameters: { id = "" }, query }) {
       const found = yield* orders.detail(config, id)
       const now = yield* currentSeconds
       const order = orderDetailObject(config, found, now)
@@ -76,7 +79,8 @@ export const orderRoutes = (config: Config, filters = filtersOf(config), directo
           (found.order.certNotAfter ?? now + 1) > now,
         done: query.get("done") ?? ""
       }, { isLive: isLive(status, order.jobs) })
-    })),
+    })
+  ),
   forRole("viewer")(
     "GET",
     "/ui/orders/{id}/chain.pem",
@@ -93,11 +97,14 @@ export const orderRoutes = (config: Config, filters = filtersOf(config), directo
         }
       }))
   ),
-  forRole("operator")("POST", "/ui/orders/{id}/revoke", (given) =>
-    Effect.gen(function*() {
+  forRole("operator")(
+    "POST",
+    "/ui/orders/{id}/revoke",
+    Effect.fnUntraced(function*(given) {
       const { status } = yield* submitted(revokeOrder, given)
       return moved(`/ui/orders/${given.parameters["id"]}?done=${status === "queued" ? "revocation-queued" : "revoked"}`)
-    })),
+    })
+  ),
   forRole("operator")(
     "POST",
     "/ui/orders/{id}/delete",
