@@ -12,8 +12,8 @@ export interface Series {
 }
 
 /**
- * Durations of requests depend on the machine, so they are not recorded, and the alert on slow requests does not fire in
- * every recording.
+ * Durations of requests depend on the machine, so they are not recorded, and the alert on slow requests does not fire
+ * in every recording.
  */
 const recorded = new Set(alertRules.flatMap(({ expr }) => familiesIn(expr)).filter((name) => !name.endsWith("_bucket")))
 

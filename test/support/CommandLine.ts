@@ -54,9 +54,9 @@ const isFirst = (words: ReadonlyArray<string>, { env = {} }: ProcessOptions): bo
 }
 
 /**
- * Runs one command of the service and waits for its end. The command runs in the process of the test, because starting a
- * process takes a hundred times as long as most commands. In a full run, a test file runs each command once per kind of
- * database as a process of the built program, which {@link runToEnd} always does.
+ * Runs one command of the service and waits for its end. The command runs in the process of the test, because starting
+ * a process takes a hundred times as long as most commands. In a full run, a test file runs each command once per kind
+ * of database as a process of the built program, which {@link runToEnd} always does.
  */
 export const commandLine = (words: ReadonlyArray<string>, options: ProcessOptions = {}): Promise<Said> =>
   isFull && isFirst(words, options) ? runToEnd(words, options) : inThisProcess(words, options)

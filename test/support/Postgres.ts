@@ -46,8 +46,8 @@ export interface PostgresCluster {
   /** Whether no server is running, whatever the reason. */
   readonly isGone: () => boolean
   /**
-   * Starts a second server that follows this one. From then on a commit is answered only when the follower has stored it too,
-   * unless the follower is asynchronous. The follower has to be stopped first.
+   * Starts a second server that follows this one. From then on a commit is answered only when the follower has stored
+   * it too, unless the follower is asynchronous. The follower has to be stopped first.
    */
   readonly follower: (options?: FollowerOptions) => Promise<PostgresFollower>
   /** Makes the server accept TLS with this certificate and key. */

@@ -244,8 +244,8 @@ const hasSmallFactor = (n: bigint): boolean => {
     const middle = n % node.product
     for (const chunk of node.chunks) {
       const rest = Number(middle % chunk.product)
-      // The remainder operator for doubles is a slow library call. This computation is just as exact, because every product
-      // stays below 2^53.
+      // The remainder operator for doubles is a slow library call. This computation is just as exact, because every
+      // product stays below 2^53.
       for (const prime of chunk.primes) if (Math.floor(rest / prime) * prime === rest) return true
     }
   }

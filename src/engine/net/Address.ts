@@ -225,9 +225,9 @@ export interface AddressPolicy {
 }
 
 /**
- * Makes a policy from two lists. An address in `denied` is denied even if it is also in `allowed`. If `allowed` is empty,
- * all other addresses are allowed. An address passes only if all addresses embedded in it pass too. If a denied entry
- * is neither an address nor a CIDR, it forbids every address; the configuration refuses such an entry earlier.
+ * Makes a policy from two lists. An address in `denied` is denied even if it is also in `allowed`. If `allowed` is
+ * empty, all other addresses are allowed. An address passes only if all addresses embedded in it pass too. If a denied
+ * entry is neither an address nor a CIDR, it forbids every address; the configuration refuses such an entry earlier.
  */
 export const makeAddressPolicy = (options: {
   readonly denied: ReadonlyArray<string>

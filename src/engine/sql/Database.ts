@@ -58,7 +58,10 @@ export interface Plans {
   inFlight: number
   /** The functions that are called when no statement is in flight any more. */
   readonly waiting: Array<() => void>
-  /** The time of the answer to the last statement that was sent ahead. The next statement did not begin before that time. */
+  /**
+   * The time of the answer to the last statement that was sent ahead. The next statement did not begin before that
+   * time.
+   */
   answered: number
 }
 

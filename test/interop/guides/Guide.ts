@@ -7,7 +7,10 @@ export type Step =
   | { readonly kind: "file"; readonly path: string; readonly body: string }
   | { readonly kind: "shell"; readonly body: string }
 
-/** Finds the path of the file that a block contains. The line before the block names the path: ``Write this into `/etc/caddy/Caddyfile`:``. */
+/**
+ * Finds the path of the file that a block contains. The line before the block names the path: ``Write this into
+ * `/etc/caddy/Caddyfile`:``.
+ */
 const place = /^Write this into `(\/[^`]+)`[^`\n]*:$/
 
 const stepsOf = (section: string): ReadonlyArray<Step> =>

@@ -129,8 +129,8 @@ describe.each(databases)("revocation lists on $name", (backend) => {
     Effect.flatMap(surface, (app) => app.handle(requestOf(method, `/profile/${profile}${path}`)))
 
   /**
-   * Returns a driver that runs `before` and `after` around each statement whose text matches the pattern. The two effects
-   * stand for another process that uses the database at that moment.
+   * Returns a driver that runs `before` and `after` around each statement whose text matches the pattern. The two
+   * effects stand for another process that uses the database at that moment.
    */
   const watched = (
     pattern: RegExp,
