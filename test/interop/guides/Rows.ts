@@ -9,6 +9,7 @@ import { dehydrated } from "../clients/Dehydrated.ts"
 import { autocert, certmagic } from "../clients/Go.ts"
 import { lego } from "../clients/Lego.ts"
 import { pythonAcme } from "../clients/PythonAcme.ts"
+import { rootAcme } from "../clients/RootAcme.ts"
 import { rubyAcmeClient } from "../clients/RubyAcmeClient.ts"
 import { acme2, instantAcme, lers } from "../clients/Rust.ts"
 import { step } from "../clients/Step.ts"
@@ -173,6 +174,14 @@ export const rows: ReadonlyArray<Row> = [
     dns01: yes,
     ari: no,
     set: "`directoryUrl`, `externalAccountBinding`; `NODE_EXTRA_CA_CERTS`"
+  },
+  {
+    name: "Node.js: @root/acme",
+    tried: { package: "@root/acme", version: manifest.devDependencies["@root/acme"] ?? "", client: rootAcme },
+    eab: no,
+    dns01: yes,
+    ari: no,
+    set: "the URL for `init`; a profile without credentials and with `order.finalize_wait_ms`; `NODE_EXTRA_CA_CERTS`"
   },
   {
     name: "Python: acme",
