@@ -196,8 +196,8 @@ export const decided: ReadonlyArray<Decided> = [
     reason: "Every list has the same four members."
   },
   {
-    plays: /^configuration\.(?:cli: config show: (?:good|--json)$|panel: GET \/ui\/configuration )/,
-    reason: "The limits of a session of PostgreSQL have keys."
+    plays: /^configuration\.(?:cli: config show: (?:good|--json|--profile.*)$|panel: GET \/ui\/configuration )/,
+    reason: "The limits of a session of PostgreSQL have keys, and so have the waits of answers."
   },
   {
     plays: /^(?:configuration|service)\.(?:api|panel): GET .*"x{30}/,
@@ -258,6 +258,10 @@ export const decided: ReadonlyArray<Decided> = [
   {
     plays: /^(?:operators|tokens)\.cli: .*: --role (?:without a value|"")$/,
     reason: "The help calls a word a word."
+  },
+  {
+    plays: /^tokens\.cli: admin token create: --role "admin"$/,
+    reason: "A refusal on the command line names the flag."
   },
   {
     plays: /^(?:operators|tokens)\.cli: admin .*: argument 1 "(?:No Ra|a\\u001bb)"/,
