@@ -10,10 +10,9 @@ import type { ProfileConfig } from "../../settings/AppConfig.ts"
 const accept = (
   profile: ProfileConfig,
   identifier: { readonly type: string; readonly value: string },
-  known: KnownLabels
+  { dns01Enabled, known }: { readonly dns01Enabled: boolean; readonly known: KnownLabels }
 ): Result.Result<DnsName, IdentifierRefused> => {
   if (identifier.type !== "dns") return Result.fail(new UnsupportedIdentifier({ identifier }))
-  const dns01Enabled = profile.challenge.enabled.some(provesDns)
   const name = normalizeIdentifier(identifier.value, { dns01Enabled }, known)
   if (Result.isFailure(name)) {
     const { detail, kind } = name.failure
@@ -48,9 +47,9 @@ export const acceptAll = (
 ): Result.Result<ReadonlyArray<DnsName>, IdentifierRefused | Compound> => {
   const refusals: Array<IdentifierRefused> = []
   const names = new Set<DnsName>()
-  const known: KnownLabels = new Map()
+  const judging = { dns01Enabled: profile.challenge.enabled.some(provesDns), known: new Map() }
   for (const identifier of identifiers) {
-    const judged = accept(profile, identifier, known)
+    const judged = accept(profile, identifier, judging)
     if (Result.isSuccess(judged)) names.add(judged.success)
     else refusals.push(judged.failure)
   }

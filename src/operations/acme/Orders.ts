@@ -9,7 +9,7 @@ import type { AuthorizationId, OrderId } from "../../domain/Id.ts"
 import { AuthorizationId as makeAuthorizationId, ChallengeId, OrderId as makeOrderId } from "../../domain/Id.ts"
 import type { DnsName } from "../../domain/Identifier.ts"
 import { isWildcard, reverseName } from "../../domain/Identifier.ts"
-import type { Order, OrderIdentifier } from "../../domain/Order.ts"
+import type { Order } from "../../domain/Order.ts"
 import { problemType } from "../../domain/Problem.ts"
 import { emit } from "../../domain/words/Log.ts"
 import { afterCommit, transaction } from "../../engine/sql/Database.ts"
@@ -127,19 +127,17 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
     (error) => emit("order_rejected", { reason: problemType(error), identifiers: names })
   )
   const replaced = request.replaces === undefined ? undefined : yield* replacedBy(caller, request.replaces, names)
-  const refusal = yield* judgeNames(caller, "newOrder", names.map((value) => ({ type: "dns", value })))
+  const identifiers = names.map((value) => ({ type: "dns" as const, value }))
+  const refusal = yield* judgeNames(caller, "newOrder", identifiers)
   if (refusal !== undefined) return yield* rejected(orderProblem(refusal), names)
   const entropy = yield* Entropy
   const id = makeOrderId(yield* entropy.uuid)
-  const identifiers: Array<OrderIdentifier> = []
   const wanted: Array<NewOrder["authorizations"][number]> = []
   const offered: Array<NewOrder["challenges"][number]> = []
-  for (const value of names) {
-    const identifier: OrderIdentifier = { type: "dns", value }
-    identifiers.push(identifier)
+  for (const identifier of identifiers) {
     const authzId = makeAuthorizationId(yield* entropy.uuid)
     wanted.push({ id: authzId, identifier })
-    for (const [position, type] of challengesFor(profile, value).entries()) {
+    for (const [position, type] of challengesFor(profile, identifier.value).entries()) {
       offered.push({ id: ChallengeId(yield* entropy.uuid), authzId, type, position, token: yield* entropy.token })
     }
   }
