@@ -157,7 +157,11 @@ export const nullable = <A>(column: Column<A>): Column<A | undefined> => ({
  * UUID in a row is 32 hexadecimal digits.
  */
 export const rows: Column<ReadonlyArray<ReadonlyArray<string | number>>> = {
-  encode: (value) => plainText.encode(JSON.stringify(value)),
+  encode: (value) => {
+    // JSON would escape the character that the column of a text refuses.
+    for (const row of value) for (const one of row) if (typeof one === "string") plainText.encode(one)
+    return JSON.stringify(value)
+  },
   decode: (raw) => undecodable("nothing: row sets are parameters only", raw)
 }
 

@@ -109,6 +109,7 @@ describe.each(databases)("columns on $name", (backend) => {
       const inside = C.texts
       assert.strictEqual(inside.encode(["a\u0000b"], dialect), `["a\\u0000b"]`, "escaped JSON holds none")
       assert.throws(() => C.text().encode("\u0000", dialect), TypeError)
+      assert.throws(() => C.rows.encode([["a", 1], ["a\u0000b", 2]], dialect), TypeError)
     })))
 
   it.live("carry bytes, also from a view into a larger buffer", () =>
