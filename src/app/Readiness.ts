@@ -15,7 +15,7 @@ export const readyPath = "/ready"
  * and issuance keeps failing. No credential, policy or slot is needed, and the database is not queried. Readiness does
  * not depend on the database: without a database every process would be unready at the same time, and restarting them
  * would not help. The answer also reports if the database was seen to be read-only, if the log cannot be written, and
- * how the last read of operators at the standby went. None of this makes a process unready, because clients are still
+ * the last answer of the standby to a read of operators, or its last lasting refusal. None of this makes a process unready, because clients are still
  * answered.
  */
 export const readiness = (

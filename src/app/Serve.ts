@@ -211,8 +211,10 @@ export const serve = (run: Run): Effect.Effect<void, CommandFailed, Graph.Kept |
     yield* emit("server_shutdown_started", {
       signal: !Cause.isCause(ended) ? ended : Cause.hasFails(ended) ? "loop_given_up" : "uncaughtException"
     })
-    yield* Queue.use(({ ends }) => Effect.sync(ends.stop))
-    const [requests_cut, jobs_released] = yield* Effect.all([listeners.drain, stop], { concurrency: 2 })
+    // The listeners say first that they close. Then held requests are answered, and their clients do not come back on
+    // the same connection.
+    const released = Effect.andThen(Queue.use(({ ends }) => Effect.sync(ends.stop)), stop)
+    const [requests_cut, jobs_released] = yield* Effect.all([listeners.drain, released], { concurrency: 2 })
     const elapsed_ms = (yield* currentMillis) - begun
     yield* emit("server_shutdown_completed", { requests_cut, jobs_released, elapsed_ms })
     if (Cause.isCause(ended)) return yield* Effect.failCause(ended)

@@ -83,7 +83,8 @@ describe.each(databases)("an answer to finalize that waits for the certificate, 
   it("has the present state if the process is stopped, long before the certificate is there", async () => {
     const { answer, url } = await finalizing("stopped.example")
     ground.server.signal("SIGTERM")
-    assert.strictEqual((await answer).order.status, "processing")
+    const { headers, order } = await answer
+    assert.deepStrictEqual([order.status, headers["connection"]], ["processing", "close"])
     assert.deepStrictEqual(await ground.server.exited(), { code: 0, signal: null })
     release()
     await ground.server.restart()

@@ -66,6 +66,13 @@ const pauseOf = Effect.fnUntraced(function*({ dedupKey, kind }: Subject, longest
     : Math.min(Math.max(1, now - live.createdAt), longest)
 })
 
+/** How long a request may be held, in milliseconds. */
+export interface Patience {
+  readonly limitMillis: number
+  /** How much of the request's time is used up, or is needed after the hold. */
+  readonly spentMillis: number
+}
+
 /** Lets a limited number of requests wait for jobs at a time (docs/decisions/wake-up.md). */
 export class Waits extends Context.Service<Waits, {
   /**
@@ -76,11 +83,11 @@ export class Waits extends Context.Service<Waits, {
   /** Returns the current moment, for `held`. Read it before the state for whose change you wait. */
   readonly moment: () => Moment
   /**
-   * Holds a request until the subject's job has ended or the process stops, for at most `limitMillis`, a second by
-   * default, and so that there is time to answer. Returns `false` if the request was not held, because too many
-   * requests are already held.
+   * Holds a request until the subject's job has ended, the process stops or the time is up. This is a second, or the
+   * time that the request may wait. Returns `false` if the request was not held, because too many requests are already
+   * held.
    */
-  readonly held: (since: Moment, subject: Subject, limitMillis?: number) => Effect.Effect<boolean>
+  readonly held: (since: Moment, subject: Subject, patience?: Patience) => Effect.Effect<boolean>
   /**
    * Returns whether this process runs a job with this subject and share. If it does, `held` waits for its end, and does
    * not have to look for it.
@@ -118,14 +125,15 @@ export class Waits extends Context.Service<Waits, {
               Effect.provideService(Database, database)
             ),
           moment: ends.moment,
-          held: (since, subject, limitMillis = holdMillis) =>
-            holds.takeIfFree(
-              Effect.as(
-                Effect.raceFirst(Effect.sleep(Math.min(limitMillis, longest)), ends.after(since, subject)),
-                true
-              ),
+          held: (since, subject, patience) => {
+            const millis = patience === undefined
+              ? holdMillis
+              : Math.max(0, Math.min(patience.limitMillis, longest - patience.spentMillis))
+            return holds.takeIfFree(
+              Effect.as(Effect.raceFirst(Effect.sleep(millis), ends.after(since, subject)), true),
               Effect.succeed(false)
-            ),
+            )
+          },
           isRunning: ends.isRunning,
           mayHold: holds.isFree,
           pause: (subject, longest) => Effect.provideService(pauseOf(subject, longest), Database, database)

@@ -26,6 +26,7 @@ import { ReverseNames } from "../../engine/net/ReverseNames.ts"
 import { Waits } from "../../engine/queue/Waits.ts"
 import type { Database, StorageFailed } from "../../engine/sql/Database.ts"
 import { isReadOnly } from "../../engine/sql/Database.ts"
+import { lifeMillis } from "../../engine/Time.ts"
 import { keyAuthorization } from "../../operations/acme/RelayTokens.ts"
 import { admitConnection } from "../../operations/PolicyGate.ts"
 import { Nonces } from "../../services/nonce/Nonces.ts"
@@ -74,6 +75,8 @@ const placeOf = (endpoints: ReadonlyMap<string, Endpoint>, path: string): Place 
   const rest = path.slice(end)
   return { endpoint, rest, target: match(rest) }
 }
+
+const patientMillis = 1000
 
 const joseType = /^application\/jose\+json\s*(?:;|$)/i
 
@@ -168,23 +171,24 @@ export const make = (
    * Waits, without a slot, for the job that will soon change an answer. Then makes the answer again. If no new answer
    * can be made, the first answer is still correct.
    */
-  const settled = (
-    { again, answer, awaits, limitMillis, since }: PendingAnswer<Failure, Needs>
-  ): Effect.Effect<Answer, Failure, Needs> =>
-    Waits.use((waits) =>
-      Effect.flatMap(waits.held(since, awaits, limitMillis), (isHeld) => {
-        const made = slots.takeWithin(waitMillis, again, shed)
-        if (answer === undefined) return made
-        return isHeld
-          ? Effect.orElseSucceed(made, () => notHeld(answer, awaits))
-          : Effect.succeed(notHeld(answer, awaits))
-      })
-    )
+  const settled = Effect.fnUntraced(function*(
+    { again, answer, awaits, limitMillis, since }: PendingAnswer<Failure, Needs>,
+    begunAt: number
+  ): Effect.fn.Return<Answer, Failure, Needs> {
+    const { held } = yield* Waits
+    const spentMillis = (yield* lifeMillis) - begunAt + waitMillis
+    const isHeld = yield* held(since, awaits, limitMillis === undefined ? undefined : { limitMillis, spentMillis })
+    // Without a first answer, the request must have a slot, although all held requests may end at once.
+    if (answer === undefined) return yield* slots.takeWithin(Math.max(waitMillis, patientMillis), again, shed)
+    if (!isHeld) return notHeld(answer, awaits)
+    return yield* Effect.orElseSucceed(slots.takeWithin(waitMillis, again, shed), () => notHeld(answer, awaits))
+  })
 
   const respond = Effect.fnUntraced(function*(request: Request, at: Place | undefined) {
+    const begunAt = yield* lifeMillis
     const body = request.method === "POST" ? yield* bodyOf(request, at) : undefined
     const given = yield* slots.takeWithin(waitMillis, reply(request, at, body), shed)
-    return "again" in given ? yield* settled(given) : given
+    return "again" in given ? yield* settled(given, begunAt) : given
   })
 
   /**

@@ -206,6 +206,36 @@ describe.each(databases)("a job of another process on $name", (backend) => {
       }
     })))
 
+  it.effect("holds a request no longer than it may wait, and leaves it time for an answer", () =>
+    database.use(Effect.scoped(Effect.gen(function*() {
+      const server = { request_timeout_ms: 60_000, max_concurrent_requests: 100 }
+      const queue = yield* queueOf(database.driver())
+      const waits = Context.get(
+        yield* Layer.build(Layer.provide(Waits.layer(server), Layer.merge(Layer.succeed(Queue, queue), Loops.layer))),
+        Waits
+      )
+      const subject = { kind: "signer_issue", dedupKey: "one" }
+      // The process runs the job, so it does not look for its end.
+      queue.ends.begun({ ...subject, share: "" })
+      for (
+        const [patience, millis] of [
+          [undefined, 1000],
+          [{ limitMillis: 5000, spentMillis: 0 }, 5000],
+          [{ limitMillis: 59_999, spentMillis: 0 }, 59_000],
+          [{ limitMillis: 59_999, spentMillis: 7000 }, 52_000],
+          [{ limitMillis: 5000, spentMillis: 60_000 }, 0]
+        ] as const
+      ) {
+        const held = yield* Effect.forkChild(waits.held(waits.moment(), subject, patience))
+        yield* Effect.yieldNow
+        yield* TestClock.adjust(Math.max(0, millis - 1))
+        if (millis > 0) assert.isUndefined(held.pollUnsafe())
+        yield* TestClock.adjust(1)
+        assert.isDefined(held.pollUnsafe(), `${millis}`)
+        assert.isTrue(yield* Fiber.join(held))
+      }
+    }))))
+
   it.effect("is looked for after growing pauses, and not while this process runs it", () =>
     database.use(Effect.gen(function*() {
       const ends = makeEnds()
