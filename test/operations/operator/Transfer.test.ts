@@ -167,7 +167,7 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
   if (source.dialect === "postgres") {
     const serving = Layer.build(
       Layer.suspend(() =>
-        Postgres.layer({ url: Redacted.make(from.url()), pool_max: 1, acquire_timeout_ms: 200, isServing: true })
+        Postgres.layer({ url: Redacted.make(from.url()), pool_max: 1, acquire_timeout_ms: 5000, isServing: true })
       )
     )
 
