@@ -14,9 +14,9 @@ export const readyPath = "/ready"
  * Answers GET and HEAD of {@link readyPath}. The answer is 200, or 503 while background work that is needed for answers
  * and issuance keeps failing. No credential, policy or slot is needed, and the database is not queried. Readiness does
  * not depend on the database: without a database every process would be unready at the same time, and restarting them
- * would not help. The answer also reports if the database was seen to be read-only, if the log cannot be written, and
- * the last answer of the standby to a read of operators, or its last lasting refusal. None of this makes a process unready, because clients are still
- * answered.
+ * would not help. The answer also says whether the database was seen to be read-only and whether the log cannot be
+ * written, and it has the last answer of the standby or its last lasting refusal. None of this makes a process unready,
+ * because clients are still answered.
  */
 export const readiness = (
   roles: Roles
