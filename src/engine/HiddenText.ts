@@ -2,13 +2,13 @@
 
 /**
  * Control characters, line and paragraph separators, marks that change the direction of writing, and all other
- * invisible characters. Such characters move or hide the text beside them, or control a terminal. The joiners U+200C
+ * invisible characters. Such characters move or hide the text next to them, or control a terminal. The joiners U+200C
  * and U+200D are allowed, because words of some scripts need them.
  */
 const hidden = /(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu
 
-// Matches texts that certainly have no hidden character. Nearly all texts match, and this check costs a quarter of the
-// other.
+// Matches texts that certainly have no hidden character. Nearly all texts match, and this check costs a quarter of a
+// search with `hidden`.
 const plain = /^[\x20-\x7e]*$/
 
 /** Returns the first hidden character in the form `U+202E`. */
@@ -21,8 +21,8 @@ const codePoint = (text: string): string =>
   `U+${(text.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`
 
 /**
- * Replaces each hidden character of a text with the result of `replacement`. Its arguments are the character and the
- * code point in the form `U+202E`.
+ * Replaces each hidden character of a text with the result of `replacement`, which gets the character and its code
+ * point in the form `U+202E`.
  */
 export const replaceHidden = (text: string, replacement: (character: string, code: string) => string): string =>
   plain.test(text) ? text : text.replaceAll(hidden, (character) => replacement(character, codePoint(character)))

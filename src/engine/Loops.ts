@@ -23,7 +23,7 @@ export const engineLoops = {
   job_overdue: { isVital: true },
   job_periodic: { isVital: false },
   job_polls: { isVital: true },
-  // without this loop, each pass of the claims does its work
+  // without this loop, each pass that claims jobs does the same work
   job_times: { isVital: false },
   // without notifications, polls find the jobs
   job_wakes_heard: { isVital: false },

@@ -19,7 +19,8 @@ export interface NamedRoots {
 
 /**
  * Returns the message about a failed handshake. If no trusted CA signed the certificate, the message names the setting
- * that can help. A connection that has no such setting trusts the roots in the variable NODE_EXTRA_CA_CERTS.
+ * that can help. A connection without such a setting trusts the roots in the file that the variable NODE_EXTRA_CA_CERTS
+ * names.
  */
 export const tlsFault = (message: string, roots?: NamedRoots): string => {
   const plain = withoutAdvice(message)

@@ -40,7 +40,8 @@ const distance = (left: string, right: string): number => {
 }
 
 /**
- * Returns every key. Each `<name>` in a key is replaced by the part of `path` at the same place. No name contains `_`.
+ * Returns every key. Each `<name>` in a key is replaced by the part of `path` at the same place, with `-` for each `_`,
+ * because no name contains `_`.
  */
 const candidatesFor = (table: Node, path: ReadonlyArray<string>): ReadonlyArray<ReadonlyArray<string>> =>
   declaredKeys(table).map((declared) =>

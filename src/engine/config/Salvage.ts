@@ -15,7 +15,7 @@ export const tableOf = (text: string, name: string): string | undefined => {
   let within: string | undefined = ""
   const own: Array<string> = []
   for (const line of text.split("\n")) {
-    // A broken header begins no table, but it ends the table before.
+    // A broken header begins no table, but it ends the previous table.
     if (/^\s*\[/.test(line)) within = nameOf(header.exec(line))
     if (within === name || (within === "" && nameOf(pair.exec(line)) === name)) own.push(line)
   }

@@ -23,7 +23,7 @@ const folderReasonOf = (code: string): string =>
 
 const reasonOf = (code: string): string => code === "EISDIR" ? "is a directory" : `cannot be read (${code})`
 
-/** The UTF-8 text of a file. */
+/** Reads the UTF-8 text of a file. */
 export const readText = (path: string): Effect.Effect<string, FileUnreadable> =>
   Effect.flatMap(
     Effect.tryPromise({
@@ -44,7 +44,7 @@ export const readText = (path: string): Effect.Effect<string, FileUnreadable> =>
 export const isAbsent = (path: string): Effect.Effect<boolean> =>
   Effect.promise(() => fs.stat(path).then(() => false, (cause: unknown) => codeOf(cause) === "ENOENT"))
 
-/** Returns whether a file exists that this process may run. */
+/** Returns whether a path is a file that this process may run. */
 export const isExecutable = (path: string): Effect.Effect<boolean> =>
   Effect.tryPromise(async () => (await fs.stat(path)).isFile() && (await fs.access(path, fs.constants.X_OK), true))
     .pipe(
@@ -55,7 +55,7 @@ export const isExecutable = (path: string): Effect.Effect<boolean> =>
 export const modeOf = (path: string): Effect.Effect<number | undefined> =>
   Effect.promise(() => fs.stat(path).then(({ mode }) => mode & 0o777, () => undefined))
 
-/** Returns the texts of the wanted files in a folder by the names of the files, sorted by name. */
+/** Returns the texts of the wanted files in a folder, keyed and sorted by file name. */
 export const readFolder = (
   path: string,
   isWanted: (name: string) => boolean
@@ -80,7 +80,7 @@ export interface FileBelow {
   readonly path: string
 }
 
-/** The files below a folder, by name. */
+/** Returns the files below a folder, sorted by name. */
 export const filesBelow = (folder: string): Effect.Effect<ReadonlyArray<FileBelow>, FileUnreadable> =>
   Effect.map(
     Effect.tryPromise({

@@ -96,8 +96,8 @@ export interface NewFile {
   /** The permission bits, such as 0o600. The umask of the process does not change them. */
   readonly mode: number
   /**
-   * A text of file name characters that nobody can guess. It is part of the name of the file until the file is
-   * complete.
+   * A text that nobody can guess. It is part of the name of the file until the file is complete, so it has only
+   * characters that file names may have.
    */
   readonly suffix: string
 }
@@ -275,7 +275,7 @@ export const readOctets = (
 
 /**
  * Reads a UTF-8 text of at most `maxBytes` octets, by default one mebibyte. Symbolic links are followed, because secret
- * stores mount files by means of them.
+ * stores mount files as symbolic links.
  */
 export const readTextFile = (path: string, maxBytes = MAX_BYTES): Effect.Effect<ReadFile, FileUnusable> =>
   Effect.flatMap(readOctets(path, maxBytes), ({ octets, permissive }) =>

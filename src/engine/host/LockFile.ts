@@ -7,8 +7,9 @@ import type { FileUnusable } from "./KeyFile.ts"
 import { claimName, stampOf } from "./KeyFile.ts"
 
 /**
- * The lock could not be taken. Either other processes held the lock, one after another, during the whole wait. Or
- * nobody holds it and it cannot be removed; then `stuck` is the reason, for example that it is a folder.
+ * The lock could not be taken. Either other processes held the lock, one after another, during the whole wait. Or no
+ * process holds the lock, and its file cannot be removed. In that case `stuck` is the reason, for example that the path
+ * is a folder.
  */
 export class LockUnavailable extends Data.TaggedError("LockUnavailable")<{
   readonly path: string
@@ -44,8 +45,8 @@ const remove = (path: string, stamp: string): Effect.Effect<string | undefined> 
 
 /**
  * Makes the lock file and returns its stamp. While this waits, it checks whether the lock changes, not how old the lock
- * is: the lock of a killed process does not change, and clocks may be wrong. If the file cannot be made for another
- * reason, this fails at once.
+ * is: the lock of a killed process does not change, and clocks may be wrong. If the file cannot be made for any reason
+ * other than an existing lock, this fails at once.
  */
 const acquire = (path: string): Effect.Effect<string, FileUnusable | LockUnavailable> =>
   Effect.suspend(() => {

@@ -16,18 +16,14 @@ export interface ScriptRequest {
   readonly args: ReadonlyArray<string>
   /** The whole environment of the program. Only a minimal PATH is added. */
   readonly env: { readonly [name: string]: string }
-  /**
-   * The content of standard input. If it is undefined, standard input is empty. It is no error if the program does not
-   * read its input.
-   */
+  /** The content of standard input. If it is undefined, standard input is empty. A program need not read its input. */
   readonly stdin: string | Uint8Array | undefined
   /** The time limit, in milliseconds. It includes the wait for a turn. */
   readonly timeoutMillis: number
   /** The highest number of bytes on standard output, and also on standard error. */
   readonly maxOutputBytes: number
   /**
-   * Whether output beyond the limit is read and discarded. If not, the program waits until its timeout when it writes
-   * more.
+   * Whether output beyond the limit is read and discarded. If not, a program that writes more waits until its timeout.
    */
   readonly discardsRest?: boolean
   /** Limits how many scripts run at the same time for one purpose. `undefined` if the caller is already limited. */
@@ -81,7 +77,7 @@ export class ScriptFailed extends Data.TaggedError("ScriptFailed")<{
 
 /**
  * A variable with at most this number of octets always reaches a program. Linux allows 128 KiB for one variable. If the
- * stack of a process is small, it may allow no more than this number for all variables and arguments together.
+ * limit on the stack is low, it may allow no more than this number for all variables and arguments together.
  */
 export const longestVariable = 65_536
 
@@ -177,7 +173,7 @@ const start = (
     }
     child.once("exit", (code, signal) => {
       ended = code ?? signal ?? "unknown"
-      // Processes that the program left running may keep the pipes open. They are not waited for.
+      // Processes that the program left running may keep the pipes open. This does not wait for them.
       killGroup()
       remainder = setTimeout(settle, remainderMillis)
     })

@@ -138,7 +138,7 @@ export class BoundSocket {
   }
 
   /**
-   * Sets whether connections use TLS that are accepted from now on. An open connection stays as it is, with or without
+   * Sets whether connections that are accepted from now on use TLS. An open connection stays as it is, with or without
    * TLS, and is closed after its next answer.
    */
   speak(tls: TlsSettings | undefined): void {

@@ -6,8 +6,8 @@ const maxPending = 256
 const headTimeoutMillis = 10_000
 
 /**
- * A peer did not end its TLS handshake in time. `address` is the address of the peer. It is kept here because a closed
- * socket has no address.
+ * A peer did not complete its TLS handshake in time. `address` is the address of the peer. It is kept here because a
+ * closed socket has no address.
  */
 export class HandshakeLate extends Error {
   readonly code = "ERR_TLS_HANDSHAKE_TIMEOUT"
@@ -63,7 +63,7 @@ export class Connections {
 
   /**
    * Must be called when a TCP connection was accepted. Returns whether the connection may stay. With TLS, the socket of
-   * a request is another object, so a connection is found by the address and port of its peer.
+   * a request is a different object, so a connection is found by the address and port of its peer.
    */
   opened(socket: Socket): boolean {
     const peer = this.peerOf(socket.remoteAddress ?? "")
@@ -110,8 +110,8 @@ export class Connections {
   }
 
   /**
-   * Reports that this connection begins with a TLS handshake, which may take `millis`. The head that follows has a time
-   * limit of its own.
+   * Reports that this connection begins with a TLS handshake, which may take `millis`. The head that follows has a
+   * separate time limit.
    */
   handshakeBegun(socket: Socket, millis: number): void {
     const connection = this.#pendingByName.get(nameOf(socket))

@@ -2,12 +2,12 @@ import type { IncomingMessage } from "node:http"
 import type { Comparable } from "../net/Address.ts"
 import { comparable } from "../net/Address.ts"
 
-/** A peer that names this many clients counts as a proxy. A single client hardly names so many. */
+/** A peer that names this many clients counts as a proxy. A single client would hardly name so many. */
 const manyClients = 16
 
 /**
- * The highest number of peers that are watched or have been reported. The number is limited because somebody with many
- * addresses could name clients from each of them.
+ * The highest number of peers that are watched or have been reported. The number is limited because an attacker with
+ * many addresses could name clients from each of them.
  */
 const mostPeers = 64
 

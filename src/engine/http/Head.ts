@@ -20,10 +20,10 @@ const authority = /^(?:\[[0-9a-f:.]+\]|[\w.~!$&'()*+,;=%-]+)(?::[0-9]{0,5})?$/i
 const slash = 0x2f
 
 /**
- * Reads a request target in origin or absolute form (RFC 9112 sections 3.2.1 and 3.2.2). Both forms lead to the same
- * path and query. Routes, policies and signatures use nothing else. Any other text is kept unchanged, and matches no
- * route. Returns `undefined` for an absolute form without a host or with a user part, because this is an error (RFC
- * 9110 sections 4.2.1 and 4.2.4).
+ * Reads a request target in origin or absolute form (RFC 9112 sections 3.2.1 and 3.2.2). Both forms give the same path
+ * and query. Routes, policies and signatures use nothing else. Any other text is kept unchanged, and matches no route.
+ * Returns `undefined` for an absolute form without a host or with a user part, because this is an error (RFC 9110
+ * sections 4.2.1 and 4.2.4).
  */
 export const readTarget = (text: string): Target | undefined => {
   if (text.charCodeAt(0) === slash) return { target: text, host: undefined }
@@ -155,7 +155,7 @@ const everywhere: Hardening = ["x-content-type-options", "nosniff", "x-frame-opt
 
 /**
  * Returns the headers for every answer of a listener. `isForOperators` means that the host name of the listener is used
- * for nothing else. Then the headers may tell browsers to use only TLS for this name and for all names below it.
+ * for nothing else. In that case the headers tell browsers to use only TLS for this name and for all names below it.
  */
 export const hardeningOf = (isForOperators: boolean): Hardening =>
   isForOperators ? ["strict-transport-security", "max-age=31536000; includeSubDomains", ...everywhere] : everywhere

@@ -70,13 +70,13 @@ export interface Arrived {
 export interface InFlight extends Arrived {
   readonly socket: Socket
   /**
-   * When the time limit of the handler ends, in epoch milliseconds. After the answer was handed over, it is when the
+   * When the time limit of the handler ends, in epoch milliseconds. After the answer was handed over, this is when the
    * time limit of the peer ends.
    */
   endsAt: number
   /**
-   * For how many milliseconds the peer may take to receive what was handed over last. It is 0 before anything was
-   * handed over.
+   * How many milliseconds the peer may take to receive the octets that were handed over last. It is 0 before anything
+   * was handed over.
    */
   patience: number
   /** Whether the handler has been started. */
@@ -142,7 +142,7 @@ export class RequestsInFlight {
 
   /**
    * Adds a new request. Its handler starts when the earlier requests are over. Returns `false` if too many requests of
-   * the connection are waiting. Then the request is dropped, and the caller must end the connection.
+   * the connection are waiting. In that case the request is dropped, and the caller must end the connection.
    */
   come(arrived: Arrived): boolean {
     const { socket } = arrived.message
@@ -223,7 +223,7 @@ export class RequestsInFlight {
   }
 
   /**
-   * Ends requests whose time is up. A handler is interrupted; then it sends the answer for a late request. A peer that
+   * Ends requests whose time is up. A handler is interrupted, and then sends the answer for a late request. A peer that
    * has not received its answer is cut off.
    */
   expire(now: number): void {

@@ -62,8 +62,8 @@ export interface Watch {
   readonly begun: (fiber: Fiber.Fiber<unknown, unknown>) => void
   /**
    * Called when a request is answered, with the facts and the pattern of its route. The seconds are counted from the
-   * parsed head until the answer is handed to the socket. This function is also called for input that is not a request,
-   * and whose handling never began.
+   * parsed head until the answer is handed to the socket. This function is also called for input that is not a request
+   * and was never handled.
    */
   readonly answered: (
     fiber: Fiber.Fiber<unknown, unknown>,
@@ -80,9 +80,9 @@ export interface Serving<R> extends BodyLimits {
   readonly tls: TlsSettings | undefined
   readonly requestTimeoutMillis: number
   readonly watch: Watch | undefined
-  /** Returns whether many clients use an address. Such an address has no share of its own. */
+  /** Returns whether an address is that of a proxy, which has many clients and so no share of its own. */
   readonly isProxy: (address: Comparable) => boolean
-  /** The headers, in lower case, in which such an address names its client. */
+  /** The headers, in lower case, in which a proxy names its client. */
   readonly forwardedHeaders: ReadonlyArray<string>
 }
 
@@ -269,7 +269,7 @@ export const bind = (options: SocketOptions): Effect.Effect<Listener, BindFailed
             return Effect.provideService(withinSpan(span, startedAt, whole), currentPeer, shareOf(clientIp))
           })))
 
-        /** Hands the answer to the socket. If the body is a stream, this stream still has to be sent afterwards. */
+        /** Hands the answer to the socket. If the body is a stream, the result is an effect that sends the stream. */
         const send = (
           one: InFlight,
           { id, method }: Request,

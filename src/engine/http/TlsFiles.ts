@@ -267,8 +267,8 @@ const announce = (settings: TlsFileSettings, pair: TlsPair) =>
   })
 
 /**
- * Watches the expiry of a pair until the scope closes. A pair of our own is announced and renewed, and `use` is called
- * with the former and the new pair. For any other pair there is a daily warning before it expires.
+ * Watches the expiry of a pair until the scope closes. A pair of our own is renewed after an announcement, and `use` is
+ * called with the old and the new pair. For any other pair there is a daily warning before it expires.
  */
 export const watchExpiry = <R>(
   settings: TlsFileSettings,

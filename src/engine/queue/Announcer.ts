@@ -7,8 +7,8 @@ import { run } from "../sql/Query.ts"
 import { statement } from "../sql/Statement.ts"
 import { wakeChannel } from "./Job.ts"
 
-// A commit that sends notifications holds a lock of the whole server until it is on the disk and on the standbys. This
-// one has nothing that could be lost, so it waits for neither.
+// A commit that sends notifications holds a lock of the whole server until it is on the disk and on the standbys. The
+// commit of this statement has nothing to lose, so it waits for neither.
 const announceStatement = statement({
   name: "job_announce",
   params: { announced: rows },
@@ -20,9 +20,9 @@ const announceStatement = statement({
 })
 
 /**
- * Makes the function that tells other processes of new jobs, after the commit that wrote them. What is announced while the
- * last announcement is under way is sent together. Without notifications other processes find the jobs when they poll, so a
- * failed announcement is not repeated.
+ * Makes the function that tells other processes of new jobs, after the commit that wrote them. Jobs that are announced
+ * while a statement is in progress are sent together by the next statement. Without an announcement other processes
+ * find the jobs when they poll, so a failed announcement is not repeated.
  */
 export const makeAnnouncer: Effect.Effect<
   (text: string) => Effect.Effect<void>,
@@ -33,14 +33,14 @@ export const makeAnnouncer: Effect.Effect<
   if (database.listen === undefined) return () => Effect.void
   const fibers = yield* FiberSet.make<void>()
   const fork = yield* FiberSet.runtime(fibers)<never>()
-  // A command ends as soon as its work is done.
+  // A command ends as soon as its work is done, so its scope waits for the last announcement.
   yield* Effect.addFinalizer(() => FiberSet.awaitEmpty(fibers))
   const waiting = new Set<string>()
   let isTelling = false
   const tellOnce = Effect.suspend(() => {
     const announced = [...waiting].map((text) => [text])
     waiting.clear()
-    // A defect, too, must not end the loop: nothing would be announced after it.
+    // Even a defect must not end the loop, because nothing would be announced after it.
     return Effect.exit(run(announceStatement, { announced }))
   })
   const tell = Effect.whileLoop({

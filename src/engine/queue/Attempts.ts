@@ -47,9 +47,9 @@ export const make = <R, F extends Failure>(runner: {
   readonly handlerOf: (kind: string) => AnyHandler<R, F> | undefined
   readonly settlement: Settlement
   readonly isDraining: () => boolean
-  /** Gives the slot of an attempt back, whatever its end. */
+  /** Gives the slot of an attempt back, however the attempt ended. */
   readonly release: (job: Job) => Effect.Effect<void>
-  /** Hears of each job that this process has, and when it has it no longer. */
+  /** Learns when an attempt at a job begins in this process, and when it is over. */
   readonly ends: Pick<Ends, "begun" | "left">
   /** Returns the facts of each record of an attempt. */
   readonly spanOf: (job: Job) => Span
@@ -70,8 +70,8 @@ export const make = <R, F extends Failure>(runner: {
       }))
 
   /**
-   * Settles an attempt. If its result cannot be written, the job runs again and the attempt is not counted. After a defect
-   * in the writes the attempt counts as one that panicked.
+   * Settles an attempt. If its result cannot be written, the job runs again and the attempt is not counted. After a
+   * defect in the writes, the attempt counts as panicked.
    */
   const settleExit = Effect.fnUntraced(function*(
     ended: Ended<R, F>,
@@ -129,7 +129,7 @@ export const make = <R, F extends Failure>(runner: {
   const claimed = Effect.fnUntraced(
     function*(job: Job, startedAt: number, heldAt: number) {
       const fiber = yield* Effect.fiber
-      // In one step, so that what the handler uses is not given up in between.
+      // This is one step, so that the resources of the handler are not released in between.
       const known = runner.handlerOf(job.kind)
       known?.begun?.(fiber)
       const prepared = known?.prepare(job)

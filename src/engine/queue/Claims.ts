@@ -31,8 +31,8 @@ const claimStatement = statement({
     )
 })
 
-// This goes from share to share by the index, however many rows each share has: it reads the oldest row of one share,
-// then the oldest row of the next share.
+// This reads only the oldest row of each share, and goes from one share to the next by the index, however many rows a
+// share has.
 const headsStatement = statement({
   name: "job_heads",
   params: { kind: text(), from: text(), limit: int },

@@ -8,8 +8,8 @@ import type { JobId } from "./Job.ts"
 import { periodicKey } from "./Job.ts"
 
 /*
- * Corrects due times. A clock that was wrong for a while, here or on another host, then delays no job after it is right
- * again.
+ * Corrects due times, so that a clock that was wrong for a while, here or on another host, delays no job once it is
+ * right again.
  */
 
 const id = uuid<JobId>()

@@ -24,17 +24,17 @@ export type Running = Subject & Pick<Job, "share">
 export type Moment = number
 
 /**
- * The ends of jobs that this process knows of: its own at once, and those of other processes because it looks for the rows
- * while a request waits for them. Nobody sends notifications of ends: on PostgreSQL each of them would wake every process
- * that listens, and all commits with notifications wait for one lock.
+ * The ends of jobs that this process knows of. It knows the ends of its own jobs at once, and polls for those of other
+ * processes while a request waits for them. No process sends notifications of ends: on PostgreSQL each notification
+ * would wake every process that listens, and all commits with notifications wait for one lock.
  */
 export interface Ends {
   /**
-   * Returns the current moment. Read it before the state for whose change {@link after} waits; otherwise an end in
-   * between is missed.
+   * Returns the current moment. Call this before you read the state, and then wait for a change with {@link after};
+   * otherwise you miss an end in between.
    */
   readonly moment: () => Moment
-  /** Reports that an attempt at a job begins in this process, so its end need not be looked for. */
+  /** Reports that an attempt at a job begins in this process, which then need not poll for the job's end. */
   readonly begun: (job: Running) => void
   /** Reports that the attempt is over. Its job may have another attempt, perhaps elsewhere. */
   readonly left: (subject: Subject) => void
@@ -44,7 +44,9 @@ export interface Ends {
   readonly isRunning: (job: Running) => boolean
   /** Completes when the subject's job has ended after the moment, and at once if the process stops. */
   readonly after: (moment: Moment, subject: Subject) => Effect.Effect<void>
-  /** Looks for the jobs of other processes for which requests wait. It looks again after growing pauses. */
+  /**
+   * Polls for the ends of other processes' jobs for which requests wait. The pauses between two polls for a job grow.
+   */
   readonly look: Effect.Effect<void, StorageFailed, Database>
   /** Repeats `look` while requests wait for jobs of other processes. */
   readonly awake: Awake
@@ -53,7 +55,7 @@ export interface Ends {
   readonly isStopped: () => boolean
 }
 
-// Scalar subqueries, because PostgreSQL would join sets by reading all rows of the table.
+// The subqueries are scalar, because PostgreSQL would join sets by reading all rows of the table.
 const endedStatement = statement({
   name: "job_ended",
   params: { subjects: rows },
@@ -69,7 +71,7 @@ interface Awaited {
   readonly subject: Subject
   readonly resumes: Set<() => void>
   pauseMillis: number
-  /** When to look next, in milliseconds since the start of the process. */
+  /** When to poll next, in milliseconds since the start of the process. */
   lookAt: number
 }
 
@@ -82,7 +84,7 @@ const remembered = 4096
 const tickMillis = 10
 const firstPauseMillis = 20
 const longestPauseMillis = 500
-/** The most subjects of one look. */
+/** The highest number of subjects in one poll. */
 const mostLooked = 500
 
 /** Makes the ends of one process. There are none at first. */

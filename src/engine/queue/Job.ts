@@ -22,7 +22,7 @@ export interface Job {
   readonly deadline: number | undefined
   readonly createdAt: number
   /**
-   * The share in which it counts among jobs of its kind: its group and the member of that group, if it has them
+   * The share in which the job counts among jobs of its kind: a group and a member of that group, if the job has them
    * ({@link shareOf}).
    */
   readonly share: string

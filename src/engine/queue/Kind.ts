@@ -15,9 +15,9 @@ import type { RoomBy } from "./Slots.ts"
 
 /** What the queue must know about a kind. */
 export interface KindNeeds {
-  /** How many of its jobs may run. Absent for kinds that have one row per subject: all their rows may run. */
+  /** How many of its jobs may run at once. Absent for kinds that have one row per subject: all their rows may run. */
   readonly room?: RoomBy
-  /** Its jobs are enqueued at start and reschedule themselves. */
+  /** Its jobs are enqueued at startup and reschedule themselves. */
   readonly periodic?: boolean
 }
 
@@ -65,8 +65,8 @@ export interface Handler<K extends string, P, R, F extends Failure = Failure> {
    */
   readonly reachSeconds?: number
   /**
-   * The rows of a periodic kind, if they depend on the configuration. They also run at each start and reload, even rows
-   * that are no longer listed. Other periodic kinds have one row.
+   * The rows of a periodic kind, if they depend on the configuration. They also run at each startup and reload, even
+   * rows that are no longer listed. Other periodic kinds have one row.
    */
   readonly subjects?: ReadonlyArray<Subject<P>>
   readonly run: (payload: P, job: Job) => Effect.Effect<Outcome<R, F>, StorageFailed, R>
@@ -78,13 +78,13 @@ export interface Handler<K extends string, P, R, F extends Failure = Failure> {
 export interface AnyHandler<R, F extends Failure = Failure> {
   readonly kind: string
   readonly reachSeconds: number
-  /** Its jobs are enqueued at start and reschedule themselves. */
+  /** Its jobs are enqueued at startup and reschedule themselves. */
   readonly periodic: boolean
-  /** The rows that are enqueued at start. */
+  /** The rows that are enqueued at startup. */
   readonly subjects: ReadonlyArray<Subject<string>>
   /** Whether its rows depend on the configuration. */
   readonly looksAgain: boolean
-  /** Is told of each attempt that begins: of its fiber, which ends when the attempt is settled. */
+  /** Called when an attempt begins, with the fiber of the attempt. The fiber ends when the attempt is settled. */
   readonly begun?: (fiber: Fiber.Fiber<unknown, unknown>) => void
   /** Prepares an attempt. Returns `undefined` if the payload is unreadable. */
   readonly prepare: (job: Job) =>

@@ -22,10 +22,10 @@ import * as Slots from "./Slots.ts"
 /** A job to enqueue: `runAt` (now by default) and `deadline` in epoch seconds. */
 export interface Enqueue<K extends string = string, P = string> {
   readonly kind: K
-  /** Unique with the kind while the job is live. A second enqueue then returns the live job's id. */
+  /** Unique among the live jobs of the kind. If a live job has the same key, enqueueing returns the id of that job. */
   readonly dedupKey: string
   readonly payload: P
-  /** The share in which it counts (`shareOf`), if it has a share. */
+  /** The share in which the job counts (`shareOf`), if it has a share. */
   readonly share?: string
   readonly runAt?: number
   readonly deadline?: number
@@ -62,7 +62,7 @@ export class Queue extends Context.Service<Queue, {
   readonly kinds: KnownKinds
   /** The ends of jobs that this process knows of. */
   readonly ends: Ends
-  /** The runner of this process offers here that jobs may begin at the commit that enqueues them. */
+  /** Here the runner of this process offers slots to jobs that can begin at the commit that enqueues them. */
   readonly reservedSlots: Pick<Slots.ReservedSlots, "offer">
 }>()("acme/engine/queue/Queue") {
   /** `maxAttempts` is the value of `jobs.max_attempts` when a row is made. The row keeps that value. */
@@ -132,7 +132,7 @@ export class Queue extends Context.Service<Queue, {
 
 const mergeMillis = 20
 
-/** Makes the part of the runner that hears of jobs that other processes enqueue. */
+/** Makes the part of the runner that listens for jobs of other processes. */
 export const makeHearing = (
   { after, isKnown }: {
     /** Returns whether this runner runs jobs of a kind. */

@@ -35,11 +35,11 @@ export interface Tuning extends BackoffPolicy {
   readonly lease_seconds: number
 }
 
-/** The options of a runner at its start. */
+/** The options with which a runner starts. */
 export interface RunnerOptions extends Tuning {
   /** The process's `workers.owner`. */
   readonly owner: string
-  /** Returns whether another owner is known to be gone. If that is not known, its leases show it. */
+  /** Returns whether another owner is known to be gone. If this is not known, the leases of that owner show it. */
   readonly isGone?: (owner: string) => boolean
 }
 
@@ -61,7 +61,7 @@ interface InForce<R, F extends Failure> {
 const byKind = <R, F extends Failure>(handlers: ReadonlyArray<AnyHandler<R, F>>): InForce<R, F>["handlers"] =>
   new Map(handlers.map((one) => [one.kind, one]))
 
-/** Claims as many due rows as there are slots for, and begins them. */
+/** Claims as many due rows as there are free slots, and begins them. */
 const claiming = <R, F extends Failure>(
   inForce: InForce<R, F>,
   owner: string,
@@ -83,7 +83,10 @@ const claiming = <R, F extends Failure>(
     })
   }))
 
-/** Makes a claim that knows how long ago claims found work, so that polls can follow the work. */
+/**
+ * Makes a claim that also determines the time until the next poll: short after a claim that found work, then twice as
+ * long after each claim that found none.
+ */
 const following = <R>(claiming: (begun: () => void) => Effect.Effect<void, StorageFailed, R>) => {
   let begun = 0
   let millis = Number.POSITIVE_INFINITY
@@ -205,7 +208,10 @@ export const make = <R, F extends Failure>(options: RunnerOptions, handlers: Rea
       hearOthers: others.hear,
       /** Enqueues the periodic rows of the handlers in force ({@link enqueuePeriodic}). */
       enqueuePeriodic: (but: ReadonlyArray<Round> = []) => withQueue(enqueuePeriodic(inForce, but)),
-      /** The time until the next poll. If nothing is heard of other processes, polls follow one that has found work. */
+      /**
+       * Returns the time until the next poll. If this process hears no announcements, it soon polls again after a claim
+       * that found work.
+       */
       pollMillis: () => {
         const { poll_interval_ms } = inForce.tuning
         return others.isHearing() ? poll_interval_ms : Math.min(poll_interval_ms, followMillis())
@@ -217,7 +223,7 @@ export const make = <R, F extends Failure>(options: RunnerOptions, handlers: Rea
         inForce.tuning = tuning
         inForce.handlers = byKind(next)
       },
-      /** The slots for jobs that this process enqueues: such a job begins at the commit if it is its turn. */
+      /** The slots for jobs that this process enqueues: such a job begins at the commit if its turn has come. */
       reservedSlots: Slots.offerOf({
         owner,
         reserve: (kind, share) =>
@@ -251,7 +257,7 @@ export const make = <R, F extends Failure>(options: RunnerOptions, handlers: Rea
             hasBegun ? Effect.void : Effect.flatMap(moved, (count) => count > 0 ? Effect.asVoid(claim) : Effect.void)
         )
       })),
-      /** Interrupts attempts that are over budget or past their deadline, or whose rows other processes may hold by now. */
+      /** Interrupts attempts that are over budget or past their deadline, or whose rows may belong to other processes. */
       interruptOverdue: attempts.interruptOverdue(leases.isDoubtful),
       /** Repeats `interruptOverdue` while attempts run. */
       awake: attempts.awake,
@@ -318,8 +324,8 @@ const periodicRows = Effect.fnUntraced(function*(
 })
 
 /**
- * Starts a runner. It claims due jobs of the given handlers' kinds and runs them, at most `max_concurrent` at once. A
- * handler that fails or panics, or an unavailable database, ends an attempt, but never the runner.
+ * Starts a runner. It claims due jobs of the given handlers' kinds and runs them, as many at once as each kind has
+ * slots. A handler that fails or panics, or an unavailable database, ends an attempt, but never the runner.
  */
 export const start = <R, F extends Failure>(
   options: RunnerOptions,
@@ -332,7 +338,7 @@ export const start = <R, F extends Failure>(
     const runner = yield* make(options, handlers)
     yield* runner.enqueuePeriodic()
     yield* emit("job_runner_started", { owner })
-    // Unknown kinds are left for a worker that knows them: an older or a newer version may run beside this one
+    // Unknown kinds are left for a worker that knows them: an older or a newer version may use the same database
     // (docs/decisions/compatibility.md, "Neighbours").
     for (const unknown of yield* jobRecords.unknownKinds(kindsOf(handlers))) {
       yield* emit("job_kind_unknown", unknown)

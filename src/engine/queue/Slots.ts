@@ -10,11 +10,11 @@ export interface Room {
   readonly slots: number
   /** Slots that are given in order of arrival. Beyond them, the share with the fewest slots comes first. */
   readonly firstCome: number
-  /** The most slots of one group. */
+  /** The highest number of slots that one group may have. */
   readonly group: number
   /**
-   * A fraction of the slots that the member's group has left. A member with fewer slots than this fraction may take
-   * another slot. Every member may have one slot.
+   * A member may take another slot while it has fewer slots than this fraction of those that its group has left. Every
+   * member may have one slot.
    */
   readonly memberPart: number
 }
@@ -34,13 +34,13 @@ export const computing: RoomBy = (most) => {
 
 /**
  * Makes the room of a kind that waits for other systems, such as a name server, and does not compute. It has `factor`
- * slots for each slot of a computing kind. The more slots are taken, the fewer a member may have, so that some are left
- * for newcomers.
+ * slots for each slot of a computing kind. The more slots are taken, the fewer a member may have, so that some slots
+ * are left for newcomers.
  */
 export const waiting =
   ({ factor, memberPart }: { readonly factor: number } & Pick<Room, "memberPart">): RoomBy => (most) => {
     const slots = factor * most
-    // These are whole numbers, because the first is the limit of a statement.
+    // The results are rounded, because `firstCome` becomes the limit of a statement.
     return { slots, firstCome: Math.ceil(slots / 4), group: Math.floor(slots * 3 / 4), memberPart }
   }
 
@@ -71,7 +71,7 @@ export interface Source {
 /** How many shares are read before a choice. If there are more, the next pass begins where this pass ended. */
 const mostHeads = 100
 
-/** The most passes that find nothing to claim. */
+/** The highest number of reads in one pass that find nothing to claim. */
 const mostLooks = 8
 
 /** The jobs of one kind that one process has. */

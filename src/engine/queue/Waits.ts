@@ -18,13 +18,12 @@ import { Queue } from "./Queue.ts"
 const settled = new Set(["done", "failed", "cancelled"])
 
 const lookEvery = "250 millis"
-// The ends are looked for more often. This is for a job that had ended before it was waited for.
+// Ends are polled more often. This interval is for a job that ended before the wait for it began.
 const lookEveryIfTold = "1 second"
 
 /**
- * Waits until a job has ended or the time is up, and returns its row, or `undefined` if the row is gone. While a job
- * runs, there may be a new reason to run it. The job may then leave that to a successor, and this waits for the
- * successor too.
+ * Waits until a job has ended or the time is up, and returns its row, or `undefined` if the row is gone. If there is a
+ * new reason to run a job while it runs, the job may leave that to a successor, and this waits for the successor too.
  */
 export const settledJob = (
   first: JobId,
@@ -40,7 +39,7 @@ export const settledJob = (
       const successor = job?.status === "done" ? yield* jobs.findLive(job.kind, job.dedupKey) : undefined
       if (successor !== undefined) id = successor.id
       else if (job === undefined || settled.has(job.status) || (yield* currentMillis) >= until) return job
-      // A process that stops still has to say how the job ended, within the time of its requests.
+      // A process that is stopping must still answer its requests with the end of the job, so it polls.
       else if (ends === undefined || ends.isStopped()) yield* Effect.sleep(lookEvery)
       else yield* Effect.raceFirst(Effect.sleep(lookEveryIfTold), ends.after(moment, job))
     }
@@ -50,7 +49,7 @@ export const settledJob = (
 const shareOfSlots = 4
 const answerMillis = 1000
 
-// A held poll takes no slot, only its connection.
+// A held poll takes no slot; it only keeps its connection open.
 const heldForSlot = 4
 const longestHoldMillis = 1000
 
@@ -80,25 +79,25 @@ export class Waits extends Context.Service<Waits, {
    * requests already wait.
    */
   readonly settled: (id: JobId) => Effect.Effect<JobRecord | undefined, StorageFailed>
-  /** Returns the current moment, for `held`. Read it before the state for whose change you wait. */
+  /** Returns the current moment, for `held`. Call this before you read the state for whose change you wait. */
   readonly moment: () => Moment
   /**
-   * Holds a request until the subject's job has ended, the process stops or the time is up. This is a second, or the
-   * time that the request may wait. Returns `false` if the request was not held, because too many requests are already
-   * held.
+   * Holds a request until the subject's job has ended, the process stops or the time is up. The time is a second, or
+   * the limit of `patience`, as far as the request's own time allows. Returns `false` if the request was not held,
+   * because too many requests are already held.
    */
   readonly held: (since: Moment, subject: Subject, patience?: Patience) => Effect.Effect<boolean>
   /**
-   * Returns whether this process runs a job with this subject and share. If it does, `held` waits for its end, and does
-   * not have to look for it.
+   * Returns whether this process runs a job with this subject and share. If it does, `held` learns of the job's end
+   * without polling.
    */
   readonly isRunning: (job: Running) => boolean
   /** Returns whether `held` would hold a request of this peer now. */
   readonly mayHold: Effect.Effect<boolean>
   /**
    * Returns in how many seconds to ask again if a hold ended before the job did. If the job waits for its next attempt,
-   * it is the time until the attempt begins, at most 30 seconds. Otherwise it is the age of the job, from one second to
-   * `longest`.
+   * this is the time until the attempt begins, at most 30 seconds. Otherwise this is the age of the job, from one
+   * second to `longest`.
    */
   readonly pause: (subject: Subject, longest: number) => Effect.Effect<number, StorageFailed>
 }>()("acme/engine/queue/Waits") {

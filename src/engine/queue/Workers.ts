@@ -85,7 +85,8 @@ const parts = /:(\d+):[^:]+:(?:([^:.]+)\.([^:.]+))?$/
 export const renews = (owner: string): boolean => parts.test(owner)
 
 /**
- * Returns whether an owner was a process of this machine that has ended. If that cannot be known, its leases show it.
+ * Returns whether an owner was a process of this machine that has ended. Returns false if this cannot be known; the
+ * leases of the owner then show it.
  */
 export const isGone = ({ begun, place }: Machine) => (owner: string): boolean => {
   const [, pid, itsPlace, itsBegun] = parts.exec(owner) ?? []
@@ -94,7 +95,7 @@ export const isGone = ({ begun, place }: Machine) => (owner: string): boolean =>
   return now === undefined || (now !== hidden && now !== itsBegun)
 }
 
-/** Returns whether an owner is a process of this machine that runs, so that no clock is needed to know it. */
+/** Returns whether an owner is a running process of this machine. No clock is needed to know this. */
 export const isRunning = ({ begun, place }: Machine) => (owner: string): boolean => {
   const [, pid, itsPlace, itsBegun] = parts.exec(owner) ?? []
   return place !== undefined && itsPlace === place && itsBegun !== hidden && begun(Number(pid)) === itsBegun
@@ -183,7 +184,7 @@ export const remove = (owner: string) => run(removeStatement, { owner })
 export const sweep = (before: number, after: number) =>
   Effect.map(all(sweepStatement, { before, after }), (gone) => gone.length)
 
-/** Returns the process that was seen latest among the processes seen after an epoch second, without `owner` itself. */
+/** Returns the process other than `owner` that was seen most recently, if it was seen after an epoch second. */
 const ahead = (owner: string, after: number) => first(aheadStatement, { owner, after })
 
 /** Returns whether a process of this host with this role was seen between two epoch seconds. */
@@ -195,9 +196,9 @@ export const latest = first(latestStatement, {})
 
 /** What operators see of a process. The queue itself depends on leases only. */
 export interface PresenceOptions {
-  /** `<host>:<pid>:<uuid>:<place>.<begun>` */
+  /** The name of the process: `<host>:<pid>:<uuid>:<place>.<begun>`. */
   readonly owner: string
-  /** Comma-joined. */
+  /** The roles, joined by commas. */
   readonly roles: string
   readonly version: string
 }
@@ -229,8 +230,8 @@ const measure = Effect.fnUntraced(function*(owner: string) {
 
 /**
  * Keeps a row in `workers` until the scope closes, with the later of the two clocks, so that a process whose clock is
- * behind does not look as if it were gone. It refreshes it every ten seconds, and removes rows of processes that
- * are long gone. It reports clocks that differ from this process's clock, and reports again when the difference has
+ * behind does not look as if it were gone. Refreshes the row every ten seconds, and removes rows of processes that are
+ * long gone. Reports clocks that differ from this process's clock, and reports them again when the difference has
  * changed by ten seconds.
  */
 export const presence = (options: PresenceOptions): Layer.Layer<never, StorageFailed, Database | Loops> =>

@@ -12,15 +12,15 @@ export const failureCauses = ["away", "full", "locked", "refused", "damaged", "c
 export type FailureCause = (typeof failureCauses)[number]
 
 /**
- * Who answered a read that may go to a standby: the `standby`, or the primary for one of these causes. `away`: the
- * standby does not answer. `behind`: it lacks more than `database.read_max_lag_seconds`. `foreign`: it is no copy of the
- * database any more. `failed`: it refused the statement. `changed`: it lacked a change of an operator. `conflict`: it
- * cancelled the read for the sake of its replay.
+ * Which server answered a read that may go to a standby: the `standby`, or the primary for one of these reasons.
+ * `away`: the standby does not answer. `behind`: its lag exceeds `database.read_max_lag_seconds`. `foreign`: it is not
+ * a copy of the database. `failed`: it refused the statement. `changed`: it lacked a change of an operator. `conflict`:
+ * it cancelled the read to continue its replay.
  */
 export const standbyOutcomes = ["standby", "away", "behind", "foreign", "failed", "changed", "conflict"] as const
 export type StandbyOutcome = (typeof standbyOutcomes)[number]
 
-/** The series of the engine. A counter starts with the process if all words of its labels are declared. */
+/** The series of the engine. A counter is 0 from the start of the process if all words of its labels are declared. */
 export const engineSeries = {
   acme_svc_database_failures_total: counter("Statements and transactions that failed.", { cause: failureCauses }),
   acme_svc_database_rows_unreadable_total: counter(

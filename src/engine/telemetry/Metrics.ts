@@ -4,7 +4,7 @@ import type * as Fiber from "effect/Fiber"
 
 /**
  * How a series gets its values. A `counter` grows with each event. A `histogram` gets one value with each event. A
- * `gauge` and a `sampledCounter` are read at a scrape, because their number is kept elsewhere.
+ * `gauge` and a `sampledCounter` are read at a scrape, because their values are kept elsewhere.
  */
 export type Kind = "counter" | "histogram" | "gauge" | "sampledCounter"
 
@@ -63,7 +63,7 @@ export class Metrics extends Context.Service<Metrics, {
   readonly render: (samples: ReadonlyMap<string, ReadonlyArray<Sample>>) => Effect.Effect<string>
 }>()("acme/engine/telemetry/Metrics") {}
 
-/** The names of declared series of some kinds. */
+/** The names of the declared series of these kinds. */
 export type NameOf<S, K extends Kind> = { [N in keyof S]: S[N] extends Series<K> ? N : never }[keyof S] & string
 
 /** The values that the labels of a series can have. */

@@ -141,7 +141,7 @@ const bodyOf = (spans: ReadonlyArray<OtlpSpan>, version: string): string =>
     }]
   })
 
-/** Makes spans, and exports them until its scope closes. Then the remaining spans are sent within three seconds. */
+/** Makes spans, and exports them until its scope closes. The remaining spans then have three seconds to be sent. */
 export const layer = (options: OtlpOptions): Layer.Layer<never, never, Loops> =>
   Layer.unwrap(Effect.gen(function*() {
     let waiting: Array<OtlpSpan> = []

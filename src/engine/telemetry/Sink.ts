@@ -17,7 +17,10 @@ export interface SinkOptions {
   /** Whether the fields of the event are at the top level of a record. This matters only with `json`. */
   readonly flatten: boolean
   readonly colours: boolean
-  /** Takes whole lines, and says `done` with what the system reports of them. Nothing is lost where it never says so. */
+  /**
+   * Writes whole lines, and calls `done` when the system has taken them, with the error if they were lost. A function
+   * that never calls `done` counts as losing nothing.
+   */
   readonly write: (text: string, done: (error: NodeJS.ErrnoException | null | undefined) => void) => void
 }
 

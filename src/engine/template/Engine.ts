@@ -161,9 +161,7 @@ const trial = {
   function: (name: string) => `${name}()`
 }
 
-/**
- * Makes a function that returns whether the engine knows a name. The error of an expression with this name shows that.
- */
+/** Makes a function that returns whether the engine knows a name, by evaluating an expression with this name. */
 const knownTo = (environment: Environment): Knows => {
   const answers = new Map<string, boolean>()
   return (kind, name) => {

@@ -5,10 +5,10 @@ import { end, tokensOf } from "./TemplateTokens.ts"
 
 /*
  * Checks that everything that a template uses exists. The engine looks up a filter, a test, a function, a macro or
- * another template only when a rendering reaches it. That may be long after the start (docs/decisions/templates.md).
+ * another template only when a rendering reaches it. That may be long after startup (docs/decisions/templates.md).
  */
 
-/** Returns whether the engine knows a name. The failure of an expression with this name shows that. */
+/** Returns whether the engine knows a name. */
 export type Knows = (kind: "filter" | "test" | "function", name: string) => boolean
 
 /** The statements and operators that may precede a bracket. */

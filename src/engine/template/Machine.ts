@@ -99,7 +99,7 @@ const make = async (): Promise<Machine> => {
   let starts = 0
   const restart = () => {
     const { exports } = new WebAssembly.Instance(module, { "./minijinja_js_bg.js": glue })
-    memory?.grow(0) // detaches the former memory, because otherwise the package would go on using it
+    memory?.grow(0) // detaches the old memory, because otherwise the package would go on using it
     memory = exports.memory
     glue.__wbg_set_wasm(exports)
     starts++
