@@ -5,7 +5,7 @@ import { header, withHeaders } from "./Message.ts"
 
 /** What a surface allows scripts of other origins to do. */
 export interface Cors {
-  /** Returns the answer with headers. They let scripts of an allowed origin read the answer. */
+  /** Returns the answer with headers that let scripts of an allowed origin read it. */
   readonly opened: (request: Request, answer: Answer) => Answer
   /**
    * Returns the answer to the OPTIONS request that a browser sends before the actual request. `methods` are the methods

@@ -9,7 +9,7 @@ const isUsable = (half: { readonly cert: string } | { readonly key: string }): b
   }
 }
 
-/** Returns which file of a refused pair is at fault, by its key in the section, and a sentence about the fault. */
+/** Returns a sentence about the fault of a refused pair. It begins with the key of the file that is at fault. */
 export const faultOf = (
   { cert_path, key_path }: { readonly cert_path: string; readonly key_path: string },
   { cert, key }: { readonly cert: string; readonly key: string }

@@ -36,8 +36,8 @@ export interface KnownKinds extends ReturnType<typeof claiming> {
   /** The name of the group of a share in records of the log. */
   readonly groupName: string
   /**
-   * Returns how many jobs of a kind may run in this process at once, for `jobs.max_concurrent`. Returns `undefined` if
-   * there is no limit.
+   * Returns how many jobs of a kind may run in this process at once, if `jobs.max_concurrent` is `most`. Returns
+   * `undefined` if there is no limit.
    */
   readonly roomOf: (kind: string, most: number) => Slots.Room | undefined
 }

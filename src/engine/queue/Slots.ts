@@ -20,8 +20,8 @@ export interface Room {
 }
 
 /**
- * Returns the room of a kind for `jobs.max_concurrent`. Every kind has its own room, so that no kind waits for another
- * kind.
+ * Returns the room of a kind if `jobs.max_concurrent` is `most`. Every kind has its own room, so that no kind waits for
+ * another kind.
  */
 export type RoomBy = (most: number) => Room
 
