@@ -25,7 +25,7 @@ const lookMillis = 100
 const looks = 50
 /**
  * If the lock has not changed after this number of checks, its holder counts as dead. Normal work with the lock takes a
- * hundredth of this time.
+ * hundredth of the time of these checks.
  */
 const looksAtDead = 30
 

@@ -62,7 +62,7 @@ export class Queue extends Context.Service<Queue, {
   readonly kinds: KnownKinds
   /** The ends of jobs that this process knows of. */
   readonly ends: Ends
-  /** Here the runner of this process offers slots to jobs that can begin at the commit that enqueues them. */
+  /** The runner of this process offers its slots here, so that jobs can begin at the commit that enqueues them. */
   readonly reservedSlots: Pick<Slots.ReservedSlots, "offer">
 }>()("acme/engine/queue/Queue") {
   /** `maxAttempts` is the value of `jobs.max_attempts` when a row is made. The row keeps that value. */

@@ -46,7 +46,7 @@ export interface Ended<R, F extends Failure> {
 
 /**
  * Why an attempt's fiber was interrupted, if it was. `lost` means that another process holds the row. `unheld` means
- * that another process may hold the row, which this process cannot know.
+ * that another process may hold the row, but this process cannot find out.
  */
 export type Ending = "timeout" | "shutdown" | "lost" | "unheld" | undefined
 

@@ -82,9 +82,9 @@ export class Waits extends Context.Service<Waits, {
   /** Returns the current moment, for `held`. Call this before you read the state for whose change you wait. */
   readonly moment: () => Moment
   /**
-   * Holds a request until the subject's job has ended, the process stops or the time is up. The time is a second, or
-   * the limit of `patience`, as far as the request's own time allows. Returns `false` if the request was not held,
-   * because too many requests are already held.
+   * Holds a request until the subject's job has ended, the process stops or the time is up. A hold lasts at most a
+   * second or, with `patience`, at most its limit, and ends in time for the answer. Returns `false` if the request was
+   * not held, because too many requests are already held.
    */
   readonly held: (since: Moment, subject: Subject, patience?: Patience) => Effect.Effect<boolean>
   /**

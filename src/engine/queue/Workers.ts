@@ -178,8 +178,8 @@ export const present = (row: {
 export const remove = (owner: string) => run(removeStatement, { owner })
 
 /**
- * Deletes rows that were refreshed before one epoch second, or after another, which is impossible with a correct clock.
- * Returns their number.
+ * Deletes rows that were last refreshed before the epoch second `before`, and rows with a time later than `after`,
+ * which only a wrong clock can have written. Returns their number.
  */
 export const sweep = (before: number, after: number) =>
   Effect.map(all(sweepStatement, { before, after }), (gone) => gone.length)

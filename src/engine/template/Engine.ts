@@ -181,10 +181,7 @@ const isKnown = (environment: Environment, kind: string, expression: string): bo
   }
 }
 
-/**
- * Compiles all templates. Fails with everything that is wrong with them. The templates can be rendered until the scope
- * closes.
- */
+/** Compiles all templates. Fails with all their faults. The templates can be rendered until the scope closes. */
 export const compile = (
   sources: ReadonlyArray<Source>,
   language: Language

@@ -6,8 +6,8 @@ import { readFile } from "node:fs/promises"
 const pageBytes = 65_536
 
 /**
- * The highest memory of all templates of the process, in octets. A page of 200 rows with a hundred names of full length
- * needs a seventh of it.
+ * The most memory that all templates of the process may use together, in octets. A page of 200 rows with a hundred
+ * names of full length needs a seventh of it.
  */
 const mostMemory = 256 * 1024 * 1024
 

@@ -7,7 +7,7 @@ import { end, tokensOf } from "./TemplateTokens.ts"
 /*
  * Checks that a template stays in the subset of the language that messages may use (docs/decisions/templates.md, "The
  * subset"). The engine supports much more. Everything outside the subset is refused before the engine sees it, so that
- * people's templates do not depend on the engine.
+ * operators' templates do not depend on the engine.
  */
 
 /** The lowest and the highest number of arguments of each filter. */
