@@ -1,6 +1,6 @@
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 
-/** Base32 (RFC 4648 section 6) without padding, in upper case. */
+/** Returns the Base32 (RFC 4648 section 6) of the octets, in upper case and without padding. */
 export const encodeBase32 = (octets: Uint8Array): string => {
   let [text, bits, held] = ["", 0, 0]
   for (const octet of octets) {

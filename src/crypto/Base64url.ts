@@ -1,9 +1,9 @@
 import { shownCharacter } from "./Character.ts"
 
 /**
- * Decodes strict base64url (RFC 4648 section 5): no padding, white space, foreign characters or stray trailing bits.
- * The decoder of the runtime accepts all of these, so the result is encoded again and compared with the text. Returns
- * `undefined` for any other text.
+ * Decodes base64url (RFC 4648 section 5). Returns `undefined` if the text contains padding, white space, foreign
+ * characters or stray trailing bits. The decoder of the runtime accepts all of these, so the result is encoded again
+ * and compared with the text.
  */
 export const decodeBase64url = (text: string): Buffer | undefined => {
   const bytes = Buffer.from(text, "base64url")
@@ -13,8 +13,8 @@ export const decodeBase64url = (text: string): Buffer | undefined => {
 const PEM = "-----BEGIN "
 
 /**
- * Returns why {@link decodeBase64url} refused a text: the end of a sentence. At most one character of the text is
- * shown.
+ * Returns why {@link decodeBase64url} refused a text, as the end of a sentence. The reason shows at most one character
+ * of the text.
  */
 export const base64urlFault = (text: string): string => {
   if (text.includes(PEM)) return "it is PEM; send the DER inside it, as base64url"
@@ -28,6 +28,6 @@ export const base64urlFault = (text: string): string => {
     : `it holds ${shownCharacter(foreign)}`
 }
 
-/** Returns whether octets that should be DER are PEM text. */
+/** Returns whether the octets are PEM text instead of DER. */
 export const isPem = (bytes: Uint8Array): boolean =>
   Buffer.from(bytes.subarray(0, 100)).toString("latin1").trimStart().startsWith(PEM)

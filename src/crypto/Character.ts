@@ -9,13 +9,13 @@ export const shownCharacter = (character: string): string => {
   return `the character U+${code.toString(16).toUpperCase().padStart(4, "0")}`
 }
 
-/** The highest number of octets in a DNS name. A text that is not a name is also cut to this length. */
+/** The highest number of octets in a DNS name. Longer texts are cut to this length. */
 const longestShown = 253
 
 /**
- * Shows a client's text that should be a name within a sentence. Nothing in the result can control a terminal or pass
- * for words of the service: a character that is not visible ASCII is shown as `\u{…}`, and a text that is longer than
- * any name is cut.
+ * Returns a client's text, which should be a name, in a form that is safe within a sentence. Nothing in the result can
+ * control a terminal or pass for words of the service: a character that is not visible ASCII is shown as `\u{…}`, and a
+ * text that is longer than any name is cut.
  */
 export const shownName = (text: string): string => {
   const kept = text.length > longestShown ? text.slice(0, longestShown) : text

@@ -3,12 +3,12 @@ import { createHash, createHmac, hash, timingSafeEqual } from "node:crypto"
 /** Returns the SHA-256 in lower-case hexadecimal. Such digests name keys, certificates and files. */
 export const sha256 = (content: string | Uint8Array): string => hash("sha256", content)
 
-/** The octets of a SHA-256. */
+/** Returns the octets of the SHA-256. */
 export const sha256Octets = (content: string | Uint8Array): Buffer => hash("sha256", content, "buffer")
 
 /**
- * Returns the SHA-1 in lower-case hexadecimal. This is only for names that others make with SHA-1, because SHA-1 is no
- * longer secure.
+ * Returns the SHA-1 in lower-case hexadecimal. SHA-1 is no longer secure. Use this only for lists of others that
+ * contain SHA-1 digests.
  */
 export const sha1 = (content: string | Uint8Array): string => hash("sha1", content)
 
@@ -44,6 +44,6 @@ export const hmac = (
   return mac.digest()
 }
 
-/** Compares in constant time: the duration does not show where two texts of equal length differ. */
+/** Compares in constant time, so that the duration does not show where two texts of equal length differ. */
 export const isSame = (given: Uint8Array, wanted: Uint8Array): boolean =>
   given.length === wanted.length && timingSafeEqual(given, wanted)

@@ -14,13 +14,13 @@ export class Entropy extends Context.Service<Entropy, {
   readonly bytes: (size: number) => Effect.Effect<Uint8Array>
   /** A UUID of version 7 (RFC 9562). Within this process, each UUID is greater than the one before. */
   readonly uuid: Effect.Effect<string>
-  /** Does the same as `uuid`, but at once. This is for code that has the time, in epoch milliseconds. */
+  /** Returns a UUID like `uuid`, but without an Effect, for code that already has the time in epoch milliseconds. */
   readonly uuidAt: (millis: number) => string
-  /** 32 random bytes in base64url without padding ({@link tokenLength} characters). This is for nonces and tokens. */
+  /** 32 random bytes in base64url without padding ({@link tokenLength} characters), for nonces and tokens. */
   readonly token: Effect.Effect<string>
   /** Several tokens at once. */
   readonly tokens: (count: number) => Effect.Effect<ReadonlyArray<string>>
-  /** A random number in [0, 1), uniformly distributed. This is for jitter. */
+  /** A random number in [0, 1), uniformly distributed, for jitter. */
   readonly fraction: Effect.Effect<number>
 }>()("acme/crypto/Entropy") {
   static readonly layer: Layer.Layer<Entropy> = Layer.sync(this, () => make(pooled()))
@@ -43,8 +43,7 @@ type Source = (size: number) => Buffer
 
 const poolSize = 4096
 
-// Random bytes are taken from a pool, because a system call for every 16 bytes would cost forty times as much as the
-// bytes themselves.
+// Random bytes are taken from a pool, because a system call for every 16 bytes would cost forty times as much.
 const pooled = (): Source => {
   const pool = Buffer.alloc(poolSize)
   let used = poolSize
@@ -81,7 +80,8 @@ const make = (source: Source): Entropy["Service"] => {
   const token = () => source(32).toString("base64url")
   return {
     bytes: (size) => Effect.sync(() => source(size)),
-    // `Clock.currentTimeMillis` costs five operations, and every request and every row needs an id.
+    // This avoids `Clock.currentTimeMillis`, which costs five operations, because every request and every row needs an
+    // id.
     uuid: Effect.withFiber((fiber) => Effect.succeed(uuidAt(fiber.getRef(Clock.Clock).currentTimeMillisUnsafe()))),
     uuidAt,
     token: Effect.sync(token),

@@ -13,7 +13,7 @@ export interface PasswordHash {
 export const saltSize = 16
 
 const hashSize = 32
-// The stored number of iterations decides how much work is done, so a limit is checked here.
+// The stored number of iterations determines how long a comparison takes, so the number is limited here.
 const mostIterations = 10_000_000
 const base64 = "[A-Za-z0-9+/]"
 const form = new RegExp(`^\\$pbkdf2-sha256\\$i=([1-9][0-9]{0,7})\\$(${base64}{22})\\$(${base64}{43})$`)
@@ -38,8 +38,8 @@ export const parsePasswordHash = (text: string): PasswordHash | undefined => {
 export type Derive = (password: string, salt: Uint8Array, iterations: number) => Effect.Effect<Uint8Array>
 
 /**
- * Derives the hash with PBKDF2-HMAC-SHA256 (RFC 8018), from the password in NFC and on the thread pool. This cannot be
- * interrupted.
+ * Derives the hash with PBKDF2-HMAC-SHA256 (RFC 8018), on the thread pool. The password is first brought into NFC. The
+ * derivation cannot be interrupted.
  */
 export const derive: Derive = (password, salt, iterations) =>
   Effect.uninterruptible(Effect.callback<Uint8Array>((resume) => {
@@ -48,7 +48,7 @@ export const derive: Derive = (password, salt, iterations) =>
     })
   }))
 
-/** Returns a hash that matches no password. It consists of random octets, so nobody knows a password for it. */
+/** Returns a hash of random octets, for which no password is known. */
 export const unmatchable = (drawn: Uint8Array, iterations: number): PasswordHash => ({
   iterations,
   salt: drawn.subarray(0, saltSize),

@@ -17,8 +17,9 @@ export const totpCode = (secret: Uint8Array, epoch: number): string =>
   generateSync({ secret, epoch, digits: totp.digits, period: totp.period, algorithm: "sha1" })
 
 /**
- * Returns the time step of a code: the present step or one of its two neighbours. Returns `undefined` if the code
- * belongs to none of these. The caller must claim the step, because otherwise the code would be accepted again.
+ * Returns the time step to which a code belongs: the present step or one of its two neighbours. Returns `undefined` if
+ * the code belongs to none of these three. The caller must claim the step, because otherwise the code would be accepted
+ * again.
  */
 export const totpStep = (secret: Uint8Array, code: string, epoch: number): number | undefined => {
   if (!isTotpCode(code)) return undefined
@@ -34,7 +35,7 @@ export const totpStep = (secret: Uint8Array, code: string, epoch: number): numbe
   return found.valid && "timeStep" in found ? found.timeStep : undefined
 }
 
-/** Returns the URI from which an authenticator imports a secret. The URI is shown as a picture or as a link. */
+/** Returns the URI from which an authenticator imports a secret. The URI is shown as a QR code or as a link. */
 export const totpUri = (issuer: string, username: string, secret: Uint8Array): string => {
   const [shownIssuer, shownName] = [encodeURIComponent(issuer), encodeURIComponent(username)]
   const { algorithm, digits, period } = totp

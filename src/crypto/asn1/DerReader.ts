@@ -3,9 +3,8 @@ import * as Result from "effect/Result"
 
 /**
  * Reads strict DER (X.690 section 10), for the few structures that are read very often: the CSR of a request, and the
- * leaf that answers it (docs/decisions/x509.md). Everything is refused that BER allows and DER does not allow:
- * indefinite and padded lengths, padded integers, booleans other than 00 and FF, set unused bits, constructed strings,
- * long-form tags.
+ * leaf that answers it (docs/decisions/x509.md). It refuses everything that BER allows but DER does not: indefinite and
+ * padded lengths, padded integers, booleans other than 00 and FF, set unused bits, constructed strings, long-form tags.
  */
 
 /** The bytes are not the expected DER. `detail` names the rule, and never quotes the content. */
@@ -40,8 +39,8 @@ export const Tag = {
 const MAX_DEPTH = 32
 
 /**
- * The highest number of elements that are read from one document. Some elements are counted twice. A certificate with a
- * hundred names has a few hundred elements.
+ * The highest number of elements that are read from one document. An element that is read twice counts twice. A
+ * certificate with a hundred names has a few hundred elements.
  */
 const mostElements = 10_000
 
@@ -65,7 +64,7 @@ export class DerReader {
     this.#end = end
   }
 
-  /** The tag of the next element. At the end it is 0. */
+  /** The tag of the next element, or 0 at the end. */
   get next(): number {
     return this.#at < this.#end ? this.#bytes[this.#at] ?? 0 : 0
   }
@@ -78,10 +77,7 @@ export class DerReader {
     throw new DerFault({ detail, at: this.#at })
   }
 
-  /**
-   * Moves past the next element, and returns the offset of that element. The content of the element then begins at
-   * `#contentAt`.
-   */
+  /** Moves past the next element, and returns its offset. Afterwards `#contentAt` is the offset of its content. */
   #advance(tag: number | undefined): number {
     const bytes = this.#bytes
     const start = this.#at

@@ -4,10 +4,7 @@ import * as Result from "effect/Result"
 /** One block: `-----BEGIN <label>-----` to `-----END <label>-----`. */
 export interface PemBlock {
   readonly label: string
-  /**
-   * The decoded octets. They are not checked here. Whoever reads a block with this label decides whether the octets are
-   * DER.
-   */
+  /** The decoded octets. They may not be DER: the code that reads a block with this label checks that. */
   readonly der: Uint8Array
   /** The header lines of the old form (RFC 1421 section 4.6), such as `Proc-Type: 4,ENCRYPTED`. */
   readonly headers: ReadonlyArray<string>
@@ -66,15 +63,14 @@ export const splitPem = (
     }
     if (content !== `-----END ${label}-----`) return fault(begun, "opens a block that is not closed")
     const der = Buffer.from(body, "base64")
-    // The decoder of the runtime skips characters that it does not know. So the octets are encoded again and compared
-    // with the text.
+    // The decoder of the runtime skips unknown characters, so the octets are encoded again and compared with the text.
     if (!BASE64.test(body) || der.toString("base64") !== body) return fault(begun, "opens a block that is not base64")
     blocks.push({ label, der, headers })
   }
   return stray === 0 ? Result.succeed(blocks) : fault(stray, "is data after the last block")
 }
 
-/** Returns one block, with lines of 64 characters and a newline at the end. */
+/** Returns one block of PEM. Its lines have 64 characters, and it ends with a newline. */
 export const encodePem = (label: string, der: Uint8Array): string => {
   const body = Buffer.from(der.buffer, der.byteOffset, der.length).toString("base64")
   let out = `-----BEGIN ${label}-----\n`

@@ -1,9 +1,10 @@
 /*
- * Recognises how encoders write a member that has no value, instead of leaving it out. The headers and payloads of all
- * requests use this definition of "absent".
+ * Recognises the values that some encoders write for a member that has no value, instead of leaving the member out.
+ * This definition of "absent" applies to the headers and payloads of all requests.
  */
 
-// Matches the first instant of a calendar, in any time zone. Typed languages write it for a time that was never set.
+// Matches the first instant of a calendar, in any time zone. Some typed languages write this instant for a time that
+// was never set.
 const unsetTime =
   /^(?:0001-01-01|0000-12-31)[Tt](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)?$/
 
@@ -15,7 +16,7 @@ export const isAbsent = (value: unknown): boolean =>
   value === undefined || value === null || value === "" || (typeof value === "string" && unsetTime.test(value))
 
 /**
- * Returns a JSON object without the optional members that count as absent. If there are none, returns the object
+ * Returns a JSON object without the optional members that count as absent. If no member does, returns the object
  * itself.
  */
 export const withoutAbsent = (

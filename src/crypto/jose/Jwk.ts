@@ -6,8 +6,8 @@ import { sha256Octets } from "../Digest.ts"
 import { BadPublicKey } from "./JoseRefused.ts"
 
 /**
- * The implemented algorithms of RFC 7518 section 3.1 and RFC 8037. There is one for each kind of key that may be
- * certified.
+ * The implemented algorithms of RFC 7518 section 3.1 and RFC 8037. Each kind of key that may be certified has one
+ * algorithm.
  */
 export const signatureAlgorithms = ["ES256", "RS256", "ES384", "ES512", "EdDSA"] as const
 export type SignatureAlgorithm = (typeof signatureAlgorithms)[number]
@@ -38,7 +38,7 @@ const thumbprintOf = (canonical: string): string => sha256Octets(canonical).toSt
 interface Curve {
   readonly crv: "P-256" | "P-384" | "P-521"
   readonly algorithm: SignatureAlgorithm
-  /** Octets of a coordinate. */
+  /** The number of octets in a coordinate. */
   readonly size: number
   /** The AlgorithmIdentifier and the start of the BIT STRING; the coordinates follow. */
   readonly prefix: Buffer
@@ -111,8 +111,8 @@ const importOkp = (jwk: Jwk): Result.Result<AccountKey, BadPublicKey> => {
 }
 
 /**
- * The most octets of an RSA exponent. A verification takes one multiplication for each bit of the exponent. It runs on
- * the event loop, and any client can cause it.
+ * The highest number of octets in an RSA exponent. A verification needs one multiplication for each bit of the
+ * exponent. Verifications run on the event loop, and any client can cause them.
  */
 export const maxExponentOctets = 8
 

@@ -82,8 +82,8 @@ const isObject = (value: unknown): value is Members =>
 const textMembers = ["alg", "nonce", "url", "kid"] as const
 
 /**
- * Makes the check in row 2 of docs/decisions/acme-surface.md, "Order of the checks": the text is a flattened JWS whose
- * protected header can be decoded.
+ * Checks that the text is a flattened JWS whose protected header can be decoded: row 2 of
+ * docs/decisions/acme-surface.md, "Order of the checks".
  */
 export const parseJws = (body: Uint8Array): Result.Result<Jws, MalformedJws> =>
   readJws(parseObject(body), "The body is not a JSON object.")
@@ -132,8 +132,8 @@ export const readJws = (envelope: unknown, notAnObject: string): Result.Result<J
       url: optional(members, "url") as string | undefined,
       kid: optional(members, "kid") as string | undefined,
       jwk,
-      // Only a missing `crit` counts as absent: a client that writes this member asks for something that is not
-      // implemented here.
+      // `crit` counts as absent only if it is missing, because a client that writes this member, even without a value,
+      // asks for something that is not implemented here.
       hasCrit: Object.hasOwn(members, "crit")
     },
     payload,
@@ -175,9 +175,9 @@ export const checkKey = (
 const es256Half = 32
 
 /**
- * Returns whether an ES256 signature verifies. It is R and S of 32 octets each (RFC 7518 section 3.4). The runtime can
- * also verify this form, if the key is given with options, but that costs half as much again (81 us instead of 53 us on
- * Node 24).
+ * Returns whether an ES256 signature verifies. The signature is R and S, with 32 octets each (RFC 7518 section 3.4).
+ * The runtime can also verify this form if it gets the key with options, but that takes half as long again (81 us
+ * instead of 53 us on Node 24).
  */
 export const verifyEs256 = (input: Uint8Array, key: KeyObject, signature: Uint8Array): boolean =>
   signature.length === 2 * es256Half
@@ -188,13 +188,11 @@ export const verifyEs256 = (input: Uint8Array, key: KeyObject, signature: Uint8A
     sequence(unsigned(signature.subarray(0, es256Half)), unsigned(signature.subarray(es256Half)))
   )
 
-/**
- * Verifies the other ECDSA signatures (RFC 7518 section 3.4). They are R and S of equal length, one after the other.
- */
+/** Verifies the other ECDSA signatures (RFC 7518 section 3.4). Each is R followed by S, with the same length. */
 const verifyEcdsa = (digest: string, half: number, { signature, signingInput }: Jws, key: KeyObject): boolean =>
   signature.length === 2 * half && verify(digest, signingInput, { key, dsaEncoding: "ieee-p1363" }, signature)
 
-/** Makes check 7: returns whether the signature verifies with the key, by the algorithm of the key itself. */
+/** Returns whether the signature verifies with the key, by the algorithm of the key itself. */
 export const verifyJws = (jws: Jws, { algorithm, key }: AccountKey): boolean => {
   const { signature, signingInput } = jws
   switch (algorithm) {
@@ -212,8 +210,8 @@ export const verifyJws = (jws: Jws, { algorithm, key }: AccountKey): boolean => 
 }
 
 /**
- * The number of octets in a signature, for the algorithms in which this number is fixed (RFC 7518 section 3.4, RFC 8037
- * section 3.1).
+ * The number of octets in a signature, for the algorithms that fix this number (RFC 7518 section 3.4, RFC 8037 section
+ * 3.1).
  */
 const signatureOctets: { readonly [alg in SignatureAlgorithm]?: number } = {
   ES256: 2 * es256Half,
@@ -223,8 +221,8 @@ const signatureOctets: { readonly [alg in SignatureAlgorithm]?: number } = {
 }
 
 /**
- * Returns a sentence for the client about a signature that {@link verifyJws} refused. The length of the signature shows
- * whether one of its parts was encoded too short, or whether it is DER.
+ * Returns a sentence for the client about a signature that {@link verifyJws} refused. If its length is wrong, the
+ * sentence states the length, because the signature may be DER, or a part of it may be too short.
  */
 export const signatureFault = ({ signature }: Jws, { algorithm }: AccountKey): string => {
   const octets = signatureOctets[algorithm]
@@ -246,8 +244,5 @@ export const macDigestOf = (alg: string | undefined): MacDigest | undefined =>
 export const verifyMac = ({ signature, signingInput }: Jws, digest: MacDigest, secret: Uint8Array): boolean =>
   isSame(signature, hmac(digest, secret, [signingInput]))
 
-/**
- * Returns the first 16 hexadecimal digits of the SHA-256 of a value. This is for values that must not themselves be
- * logged.
- */
+/** Returns the first 16 hexadecimal digits of the SHA-256 of a value, to be logged in place of the value itself. */
 export const fingerprint = (value: string | Uint8Array): string => sha256(value).slice(0, 16)

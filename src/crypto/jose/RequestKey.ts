@@ -2,7 +2,7 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import { createPrivateKey, createPublicKey } from "node:crypto"
 
-/* Signatures that this service makes as a client of other CAs. The requests of its own clients are read by `Jws.ts`. */
+/* Signatures that this service makes as a client of other CAs. `Jws.ts` reads the requests of its own clients. */
 
 // Most processes make no such signatures, so the library is loaded only when it is needed.
 const library = Effect.promise(() => import("./Library.ts"))
@@ -28,8 +28,7 @@ export interface RequestKey {
 }
 
 /**
- * The text is not a key with which requests can be signed: it is not a private key in PEM, or the key is not ECDSA
- * P-256.
+ * No requests can be signed with the key, because the text is not a private key in PEM, or the key is not ECDSA P-256.
  */
 export class NoRequestKey extends Data.TaggedError("NoRequestKey")<{ readonly reason: "unreadable" | "kind" }> {}
 
@@ -68,7 +67,10 @@ const flattened = (
     signature
   }))
 
-/** A new P-256 key as PEM. Before it is used, the caller must read it back, as every later start does. */
+/**
+ * Makes a P-256 key, as PEM. Before the caller uses it, the caller must read it back, as the service does at every
+ * later startup.
+ */
 export const newRequestKey: Effect.Effect<string> = Effect.gen(function*() {
   const { exportPKCS8, generateKeyPair } = yield* library
   const pem = yield* Effect.promise(async () =>
@@ -78,8 +80,8 @@ export const newRequestKey: Effect.Effect<string> = Effect.gen(function*() {
 })
 
 /**
- * Returns a JWS that is signed with HS256 and a secret that is not empty. An external account binding is such a JWS
- * (RFC 8555 section 7.3.4).
+ * Returns a JWS that is signed with HS256. The secret must not be empty. An external account binding is such a JWS (RFC
+ * 8555 section 7.3.4).
  */
 export const signByMac = (secret: Uint8Array, header: Header, payload: string): Effect.Effect<SignedJws> =>
   Effect.flatMap(

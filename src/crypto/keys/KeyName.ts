@@ -10,8 +10,8 @@ const curves: { readonly [oid: string]: string } = {
 }
 
 /**
- * Returns the name of a key for people: `ecdsa-p256`, `rsa-2048`, `ed25519`, or `unknown`. The name is read from the
- * octets of the SubjectPublicKeyInfo. To import the key would cost much more, and a list shows many keys.
+ * Returns a readable name of a key: `ecdsa-p256`, `rsa-2048`, `ed25519`, or `unknown`. Only the octets of the
+ * SubjectPublicKeyInfo are read, because lists show many keys, and an import of each key would cost much more.
  */
 export const keyName = (spki: Uint8Array): string => {
   const modulus = modulusOf(spki)

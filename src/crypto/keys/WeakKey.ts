@@ -7,8 +7,8 @@ import { decode, Tag } from "../asn1/DerReader.ts"
 import { maxExponentOctets } from "../jose/Jwk.ts"
 
 /**
- * Checks which subject keys have an accepted form (type, size, exponent), and which RSA moduli can be factored by
- * anyone (docs/protocol.md, "CSR policy" and "Bad keys").
+ * Checks whether a subject key has an accepted form (type, size, exponent), and whether anyone can factor an RSA
+ * modulus (docs/protocol.md, "CSR policy" and "Bad keys").
  */
 
 /** AlgorithmIdentifier (RFC 5280 section 4.1.1.2). */
@@ -67,8 +67,8 @@ const curves: { readonly [oid: string]: { readonly name: string; readonly size: 
 }
 
 /**
- * Reads a DER SubjectPublicKeyInfo by the rules of the "key" row of Finalize. The key must have its canonical encoding,
- * so that equal keys have equal octets.
+ * Reads a DER SubjectPublicKeyInfo, and checks its key (docs/protocol.md, "CSR policy"). The key must have its
+ * canonical encoding, so that equal keys have equal octets.
  */
 export const readSubjectKey = (spki: Uint8Array): Result.Result<SubjectKey, KeyRefused> => {
   const read = decode(spki, (reader) => {
@@ -89,7 +89,7 @@ export const readSubjectKey = (spki: Uint8Array): Result.Result<SubjectKey, KeyR
   return imported("ed25519", { key: { kty: "OKP", crv: "Ed25519", x: base64url(key) }, format: "jwk" })
 }
 
-/** Returns the family of a key that {@link readSubjectKey} has accepted before. Only the algorithm is read. */
+/** Returns the family of a key that {@link readSubjectKey} accepted earlier. This reads only the algorithm. */
 export const keyTypeOf = (spki: Uint8Array): KeyType | undefined => {
   const read = decode(spki, (reader) => {
     const info = reader.enter(Tag.sequence)
@@ -167,8 +167,8 @@ const imported = (
 
 /**
  * Returns the weakness of an RSA modulus (big-endian magnitude) as a text for the client, or undefined if there is
- * none. Weak means: a ROCA fingerprint, a factor below 2^16, or primes that a hundred Fermat rounds find. For 2048
- * bits, this takes less than a millisecond.
+ * none. A modulus is weak if it has a ROCA fingerprint, a factor below 2^16, or primes that a hundred rounds of
+ * Fermat's method find. For 2048 bits, this takes less than a millisecond.
  */
 export const rsaWeakness = (modulus: Uint8Array): string | undefined => {
   const n = BigInt(`0x${Buffer.from(modulus.buffer, modulus.byteOffset, modulus.length).toString("hex")}`)
@@ -189,7 +189,7 @@ const primesBelow = (limit: number): ReadonlyArray<number> => {
   return primes
 }
 
-/** `product` is the product of `primes`. It stays below a limit. */
+/** Some primes and their product, which is below a limit. */
 interface Chunk {
   readonly product: bigint
   readonly primes: ReadonlyArray<number>
@@ -231,21 +231,21 @@ const nodesOf = (chunks: ReadonlyArray<Chunk>): ReadonlyArray<Node> => {
   return nodes
 }
 
-// This is made when the first key is checked, because a command of the command line checks no key.
+// The tree is made when the first key is checked, because the command line also loads this file but checks no key.
 let madeNodes: ReadonlyArray<Node> | undefined
 const trialNodes = (): ReadonlyArray<Node> => madeNodes ??= nodesOf(chunksOf(primesBelow(0x10000)))
 
 /**
- * Makes the trial division with a remainder tree of three levels: few divisions of long numbers, and many of short
- * ones.
+ * Returns whether a prime below 65536 divides the number. A remainder tree of three levels needs only a few divisions
+ * of long numbers, and many of short ones.
  */
 const hasSmallFactor = (n: bigint): boolean => {
   for (const node of trialNodes()) {
     const middle = n % node.product
     for (const chunk of node.chunks) {
       const rest = Number(middle % chunk.product)
-      // The remainder operator for doubles is a slow library call. This computation is just as exact, because every
-      // product stays below 2^53.
+      // The remainder operator for doubles is a slow library call. This computation is also exact, because every
+      // product is below 2^53.
       for (const prime of chunk.primes) if (Math.floor(rest / prime) * prime === rest) return true
     }
   }
@@ -270,8 +270,8 @@ const hasRocaFingerprint = (n: bigint): boolean => {
 }
 
 /**
- * Searches by Fermat's method for n = a^2 - b^2, where `a` is one of the first hundred integers from the square root
- * up.
+ * Returns whether Fermat's method finds n = a^2 - b^2, where `a` is one of the first hundred integers from the square
+ * root of n upwards.
  */
 const hasClosePrimes = (n: bigint): boolean => {
   let a = squareRoot(n)
@@ -307,7 +307,7 @@ const squares64 = squaresModulo(64)
 const squaresSieve = squaresModulo(SIEVE)
 
 /**
- * Returns whether a number is a square. Most other numbers are excluded by their residues, so that few roots are
+ * Returns whether a number is a square. The residues exclude most numbers that are not squares, so that few roots are
  * computed.
  */
 const isSquare = (n: bigint): boolean => {

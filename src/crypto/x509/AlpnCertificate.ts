@@ -19,13 +19,16 @@ export type AlpnCertificateFault =
   | "extension_length"
   | "extension_mismatch"
 
-/** A fault. For `san_mismatch`, it also has the names that the certificate contains instead, unchanged. */
+/**
+ * A fault, with the names that the certificate contains instead if the fault is `san_mismatch`. The names are
+ * unchanged.
+ */
 export interface FoundFault {
   readonly fault: AlpnCertificateFault
   readonly names: ReadonlyArray<string>
 }
 
-/** id-pe-acmeIdentifier. The drafts used another OID, `.30.1`. */
+/** id-pe-acmeIdentifier. The drafts used a different OID, `.30.1`. */
 const ACME_IDENTIFIER = "1.3.6.1.5.5.7.1.31"
 
 /**

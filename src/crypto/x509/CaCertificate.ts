@@ -17,9 +17,9 @@ export interface CaSubject {
   readonly locality?: string | undefined
 }
 
-/** keyUsage keyCertSign and cRLSign, critical. */
+/** The critical keyUsage extension with keyCertSign and cRLSign. */
 const CA_USAGE = extension(oid("2.5.29.15"), true, element(Tag.bitString, Uint8Array.of(1, 0x06)))
-/** basicConstraints cA TRUE, pathLenConstraint 0, critical. */
+/** The critical basicConstraints extension with cA TRUE and pathLenConstraint 0. */
 const CA_CONSTRAINTS = extension(
   oid("2.5.29.19"),
   true,

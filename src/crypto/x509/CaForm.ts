@@ -3,9 +3,9 @@ import { decode, Tag } from "../asn1/DerReader.ts"
 import { issued, readCertificate, SUBJECT_KEY_IDENTIFIER } from "./Certificate.ts"
 
 /**
- * Finds the parts that a CA certificate lacks although RFC 5280 requires them. Most verifiers do not require them.
- * Strict verifiers (`openssl verify -x509_strict`, and Python from 3.13 on) refuse every leaf below a CA without these
- * parts. This is done rarely, so its speed does not matter.
+ * Finds the parts that a CA certificate lacks although RFC 5280 requires them. Most verifiers accept such a CA. Strict
+ * verifiers (`openssl verify -x509_strict`, and Python from 3.13 on) refuse every leaf below it. This is done rarely,
+ * so its speed does not matter.
  */
 
 /** A part that a certificate may lack (RFC 5280 sections 4.2.1.3, 4.2.1.2, 4.2.1.1 and 4.2.1.9). */

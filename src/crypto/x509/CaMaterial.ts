@@ -32,7 +32,7 @@ export interface FirstToEnd {
 export interface CaMaterial {
   /** The certificates of the file. The certificate that issues leaves comes first. */
   readonly certificates: ReadonlyArray<Uint8Array>
-  /** The same certificates as PEM, in a new encoding. They follow the leaf in every chain. */
+  /** The same certificates, encoded again as PEM. They follow the leaf in every chain. */
   readonly chainPem: string
   /** The last certificate of the file, which /ca.pem serves. */
   readonly anchorPem: string
@@ -43,7 +43,7 @@ export interface CaMaterial {
   readonly notBefore: number
   readonly notAfter: number
   /**
-   * The certificate of the file that expires first. After that time, verifiers accept nothing that the CA has signed.
+   * The certificate in the file that expires first. After its expiry, verifiers accept nothing that the CA has signed.
    */
   readonly firstToEnd: FirstToEnd
   readonly selfSigned: boolean
@@ -57,7 +57,7 @@ export interface CaMaterial {
    * key.
    */
   readonly keyIdentifier: Uint8Array
-  /** The constraints of all certificates in the file that have constraints. A leaf must satisfy all of them. */
+  /** The name constraints of the certificates in the file. A leaf must satisfy all of them. */
   readonly nameConstraints: ReadonlyArray<NameConstraints>
   readonly publicKey: KeyObject
   /** The private key; undefined in a process that does not sign. */
@@ -65,9 +65,9 @@ export interface CaMaterial {
 }
 
 /**
- * Reads a CA from the texts of its two files. Whether the CA is valid now is not checked here, but by
- * {@link datesFault}. A process that only publishes the certificate passes no key. Then the checks that concern signing
- * (whether the key fits, cA, keyUsage) are skipped, because the worker that signs makes them.
+ * Reads a CA from the texts of its two files. {@link datesFault}, not this function, checks whether the CA is valid
+ * now. A process that only publishes the certificate passes no key. The checks that concern signing (whether the key
+ * fits, cA, keyUsage) are then skipped, because the worker that signs makes them.
  */
 export const loadCa = (files: {
   readonly certificatePem: string
@@ -115,8 +115,8 @@ export const loadCa = (files: {
   })
 
 /**
- * Returns, as a clause, why no certificate can be signed at an epoch second: the certificate of the CA, or one above
- * it, is not valid at that time. An expired CA still signs its revocation lists.
+ * Returns, as a clause, why no certificate can be signed at an epoch second, or undefined if one can: the certificate
+ * of the CA, or one above it, may not be valid at that time. An expired CA still signs its revocation lists.
  */
 export const datesFault = (
   { firstToEnd, notBefore }: Pick<CaMaterial, "firstToEnd" | "notBefore">,
@@ -148,7 +148,7 @@ const readCertificates = (pem: string): Result.Result<ReadonlyArray<Loaded>, CaU
     if (Result.isFailure(fields)) {
       return unusable(`certificate ${i + 1} of the certificate file is not decodable: ${fields.failure.detail}`)
     }
-    // OpenSSL must accept the certificate too, because it may be unable to use the key in the certificate.
+    // OpenSSL must also accept the certificate, because it does not support every key that a certificate may contain.
     const x509 = Result.try(() => {
       const certificate = new X509Certificate(der)
       return { certificate, publicKey: certificate.publicKey }
@@ -198,7 +198,7 @@ const isEncrypted = ({ headers, label }: PemBlock): boolean =>
 const readPrivateKey = (pem: string): Result.Result<KeyObject, CaUnusable> => {
   const blocks = splitPem(pem, "before")
   if (Result.isFailure(blocks)) return unusable(`the CA key file is not readable PEM: ${blocks.failure.detail}`)
-  // A common tool writes the name of the curve into a block of its own before the key.
+  // Some tools write the name of the curve into a separate block before the key.
   const [block, another] = blocks.success.filter(({ label }) => label !== "EC PARAMETERS")
   if (block === undefined) return unusable("the CA key file holds no key")
   if (another !== undefined) return unusable("the CA key file holds more than one block")

@@ -4,10 +4,7 @@ import { verify, X509Certificate } from "node:crypto"
 import type { DerFault, DerReader } from "../asn1/DerReader.ts"
 import { decode, Tag } from "../asn1/DerReader.ts"
 
-/**
- * Reads certificates: the leaves of this service after they were made, the files of CAs, and the chains of every
- * backend.
- */
+/** Reads certificates: the leaves that this service has made, the files of CAs, and the chains of every backend. */
 
 /** One extension of a certificate. */
 interface Extension {
@@ -120,7 +117,7 @@ export const readNames = (list: DerReader, kind: number): ReadonlyArray<string> 
   return names
 }
 
-/** Returns how the key of an issuer signs: the AlgorithmIdentifier as hexadecimal DER, and the digest. */
+/** Returns the AlgorithmIdentifier (as hexadecimal DER) and the digest with which the key of an issuer signs. */
 export const schemeOf = (key: KeyObject): { readonly algorithm: string; readonly digest: string } | undefined => {
   if (key.asymmetricKeyType === "rsa") return { algorithm: "300d06092a864886f70d01010b0500", digest: "sha256" }
   const curve = key.asymmetricKeyDetails?.namedCurve
@@ -133,9 +130,9 @@ export const isSigned = (certificate: Certificate, key: KeyObject, digest: strin
   Result.getOrElse(Result.try(() => verify(digest, certificate.signed, key, certificate.signature)), () => false)
 
 /**
- * Returns whether one certificate, that of a CA, issued another. Names, key identifiers, usage and signature are
- * checked. If one of these cannot be decoded, returns false. A self-issued root needs no CA extension, because it may
- * be older than this extension.
+ * Returns whether the CA with the certificate `issuer` issued the certificate `subject`. Names, key identifiers, usage
+ * and signature are checked. If one of these cannot be decoded, returns false. A self-issued root needs no CA
+ * extension, because it may be older than that extension.
  */
 export const issued = (issuer: Uint8Array, subject: Uint8Array): boolean =>
   Result.getOrElse(

@@ -14,7 +14,7 @@ import { lintForeignLeaf } from "./ForeignLint.ts"
 /** The failed check of a chain: the field `check` of `order_finalize_chain_rejected`. */
 export type ChainCheck = "undecodable" | "key" | "names" | "validity" | "sequence" | ForeignCheck
 
-/** What was found in a failed check and, if there is more to say, what an operator's program has to do about it. */
+/** For each check, what its failure means and, if more can be said, what an operator's program must do instead. */
 const faults: { readonly [check in ChainCheck]: readonly [found: string, program?: string] } = {
   undecodable: ["it must be PEM certificates and nothing else", "a script has to print only the chain, leaf first"],
   key: [
@@ -47,7 +47,7 @@ const faults: { readonly [check in ChainCheck]: readonly [found: string, program
 /** Who made a chain: an operator's program, or another party's CA. */
 export type ChainMaker = "program" | "upstream"
 
-/** Describes a failed check to the operator of the signer: what was found, and what to do about it. */
+/** Describes a failed check to the operator of the signer: what the failure means, and what the operator can do. */
 export const faultText = (check: ChainCheck, maker: ChainMaker): string => {
   const [found, program] = faults[check]
   const way = maker === "program" ? program : "the profile at the upstream decides that; ask who runs it"
@@ -137,7 +137,10 @@ export const readStoredChain = (chainPem: string): StoredChain | undefined => {
   return { leaf: leaf.der, issuerId: read === undefined ? undefined : sha256(read.spki) }
 }
 
-/** Both this service's reader and OpenSSL must accept a certificate, because clients use either kind of reader. */
+/**
+ * Returns whether both this service's reader and OpenSSL accept a certificate, because clients use either kind of
+ * reader.
+ */
 const isReadable = (der: Uint8Array): boolean =>
   Result.isSuccess(readCertificate(der)) && Result.isSuccess(Result.try(() => new X509Certificate(der)))
 

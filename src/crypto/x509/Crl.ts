@@ -20,7 +20,7 @@ export interface CrlEntry {
   readonly reason: number | undefined
 }
 
-/** A list that will be signed. Times are epoch seconds. */
+/** The contents of a list that is to be signed. Times are epoch seconds. */
 export interface CrlRequest {
   readonly number: number
   readonly thisUpdate: number
@@ -36,7 +36,7 @@ const hexOctets = (serial: string): Uint8Array => Buffer.from(serial.length % 2 
 
 const enumerated = 0x0a
 
-// Code 0 means the same as no reason, and code 8 is only for delta lists.
+// Code 0 means the same as no reason, and code 8 occurs only in delta lists, so neither is encoded.
 const reasons = new Map(
   [1, 2, 3, 4, 5, 6, 9, 10].map((code) => [
     code,
@@ -88,7 +88,10 @@ export const makeCrlSigner = (issuer: {
     }
   })
 
-/** Goes to the entries of a list of this service (RFC 5280 section 5.1.2), which has none if the next element is no sequence. */
+/**
+ * Moves to the entries in a list of this service (RFC 5280 section 5.1.2). If the next element is not a SEQUENCE, the
+ * list has no entries.
+ */
 const atEntries = (whole: DerReader) => {
   const list = whole.enter(Tag.sequence).enter(Tag.sequence)
   list.skip(Tag.integer)
@@ -113,7 +116,7 @@ export const listedSerials = (der: Uint8Array): Result.Result<ReadonlySet<string
     return serials
   }, Number.POSITIVE_INFINITY)
 
-/** The serials of a list of this service, as the octets of its integers in latin1. */
+/** Returns the serials in a list of this service, each as the octets of its INTEGER in latin1. */
 const serialOctets = (der: Uint8Array): ReadonlySet<string> => {
   const read = decode(der, (whole) => {
     const list = atEntries(whole)
@@ -130,8 +133,9 @@ const serialOctets = (der: Uint8Array): ReadonlySet<string> => {
 }
 
 /**
- * Returns whether a list lacks an entry of another list. Both are lists of this service. It is called for each new list,
- * so it is several times as fast as reading the lists. A list that cannot be read counts as empty.
+ * Returns whether a list lacks an entry of another list. Both are lists of this service. Only serials are compared,
+ * several times as fast as by {@link listedSerials}, because this is done for each new list. A list that cannot be read
+ * counts as empty.
  */
 export const lacksEntries = (list: Uint8Array, other: Uint8Array): boolean => {
   const listed = serialOctets(list)

@@ -11,7 +11,7 @@ import { nameIn, readCommonNames, readRequested } from "./CsrNames.ts"
 import { CsrRefused, refuse } from "./CsrRefused.ts"
 
 /**
- * Certification requests (RFC 2986). They are read very often, so the service's own DER reader reads them
+ * Certification requests (RFC 2986). The service reads them with its own DER reader, because it reads very many
  * (docs/decisions/x509.md). The rules are in docs/protocol.md, "CSR policy", and docs/attacks.md, "CSR and
  * certificate".
  */
@@ -40,8 +40,8 @@ export interface Csr {
 }
 
 /**
- * Reads one PKCS#10 request without trailing bytes, and checks everything for which no order is needed. Whether the key
- * is weak is not checked here, because that check is the same for all keys.
+ * Reads one PKCS#10 request without trailing bytes, and checks everything that does not depend on the order. It does
+ * not check whether the key is weak, because that check is the same for all keys.
  */
 export const parseCsr = (der: Uint8Array): Result.Result<Csr, CsrRefused> => {
   const read = decode(der, readRequest)
@@ -56,7 +56,7 @@ export const parseCsr = (der: Uint8Array): Result.Result<Csr, CsrRefused> => {
 
 /**
  * Reads a request that {@link parseCsr} accepted before it was stored. The signature and the key are not checked again,
- * because that would be two thirds of the cost.
+ * because these checks cause two thirds of the cost of {@link parseCsr}.
  */
 export const reopenCsr = (der: Uint8Array): Result.Result<Csr, CsrRefused> => {
   const read = decode(der, readRequest)
@@ -91,9 +91,9 @@ const withNames = (der: Uint8Array, request: Request, keyType: KeyType): Result.
 /**
  * Checks that SAN and common names together are exactly the set of the order's names (RFC 8555 section 7.4: a name may
  * be in either). A common name counts if it is a name of the order. It is refused if it looks like any other DNS name.
- * A signer of this service ignores all other text in common names. Any other signer may copy the subject. Then the
- * signed certificate would be refused, because its common name is not a name of the order. So with `mayCopySubject`,
- * such common names are refused too. `orderedNames` are normalised.
+ * A signer of this service ignores all other text in common names. A different signer may copy the subject, and its
+ * certificate would then be refused, because the common name is not a name of the order. So with `mayCopySubject`, all
+ * other text is refused too. `orderedNames` are normalised.
  */
 export const checkCsrNames = (
   csr: Csr,
@@ -129,7 +129,7 @@ interface Request {
   readonly signed: Uint8Array
   readonly spki: Uint8Array
   readonly commonNames: ReadonlyArray<RawText>
-  /** The contents of the values of all extension requests. Each value is a SEQUENCE OF Extension. */
+  /** The content of each extension request. An extension request is a SEQUENCE OF Extension. */
   readonly extensionRequests: ReadonlyArray<Uint8Array>
   readonly algorithm: AlgorithmIdentifier
   readonly signature: Uint8Array
@@ -141,7 +141,7 @@ const EXTENSION_REQUESTS: ReadonlyArray<string> = ["1.2.840.113549.1.9.14", "1.3
 
 const readRequest = (whole: DerReader): Request => {
   if (whole.next !== Tag.sequence) whole.fail("it does not begin with a SEQUENCE")
-  // All elements are read once, so that even parts that are not read below must be DER.
+  // This reads all elements once, so that even the parts that are not read below must be DER.
   whole.fork().verify()
   const outer = whole.enter(Tag.sequence)
   const info = outer.fork().enter(Tag.sequence)
@@ -149,7 +149,7 @@ const readRequest = (whole: DerReader): Request => {
   const algorithm = readAlgorithm(outer)
   const signature = outer.bits()
   outer.end()
-  // 0 is the only defined version. Clients in wide use write 1 or 2. These are versions of certificates.
+  // 0 is the only defined version. Some widely used clients write 1 or 2, which are versions of certificates.
   if (info.small() > 2) info.fail("the version is none of 0, 1 and 2")
   const commonNames: Array<RawText> = []
   const subject = info.enter(Tag.sequence)
@@ -199,7 +199,7 @@ const schemes: { readonly [oid: string]: Scheme } = {
   "1.3.101.112": { type: "ed25519", hash: null }
 }
 
-/** MD2, MD4, MD5 and SHA-1 with RSA, also under their two OIW names; SHA-1 with ECDSA and DSA. */
+/** MD2, MD4, MD5 and SHA-1 with RSA, including two OIDs of the OIW; SHA-1 with ECDSA and DSA. */
 const brokenDigests = new Set([
   "1.2.840.113549.1.1.2",
   "1.2.840.113549.1.1.3",
@@ -222,7 +222,7 @@ const checkSignature = (request: Request, key: SubjectKey): CsrRefused | undefin
   const scheme = pss ?? schemes[algorithm.oid]
   if (scheme === undefined) return unknownAlgorithm(`the algorithm ${algorithm.oid}`)
   if (scheme.type !== key.type) return otherKey(scheme.type, key.type)
-  // RFC 4055 requires NULL but allows that it is absent. The other families have no parameters.
+  // RFC 4055 requires NULL, but absent parameters must also be accepted. The other families have no parameters.
   if (
     pss === undefined && algorithm.parameters !== undefined && !(key.type === "rsa" && isNull(algorithm.parameters))
   ) {
@@ -257,7 +257,7 @@ const familyNames: { readonly [T in KeyType]: string } = { ecdsa: "ECDSA", ed255
 
 /**
  * Reads RSASSA-PSS-params (RFC 4055 section 3.1), with the same SHA-2 digest for message and mask. The default digest
- * of both is SHA-1, so an absent digest means a broken one.
+ * of both is SHA-1, so an absent digest counts as broken.
  */
 const readPss = (
   parameters: Uint8Array | undefined

@@ -15,8 +15,8 @@ export interface RawText {
 }
 
 /**
- * Matches the allowed octets of a DNS name, including wildcard and underscore. The finer syntax was checked with the
- * order, and the names must be exactly those of the order.
+ * Matches the allowed octets of a DNS name, including wildcard and underscore. The finer syntax need not be checked
+ * again, because the names must be exactly those of the order.
  */
 const DNS_OCTETS = /^[a-z0-9_*.-]{1,253}$/
 
@@ -29,8 +29,8 @@ const normalise = (name: string): string => {
 const BASIC_CONSTRAINTS = "2.5.29.19"
 
 /**
- * Returns whether the value is `cA FALSE`. It may be left out, as DER requires, or written. A certificate without this
- * extension means the same.
+ * Returns whether the value of a basicConstraints is `cA FALSE`, either written out, or left out as DER requires. A
+ * certificate without this extension means the same.
  */
 const isNoCa = (value: Uint8Array): boolean => ["3000", "3003010100"].includes(Buffer.from(value).toString("hex"))
 
@@ -96,7 +96,7 @@ const otherNames: { readonly [number: number]: string } = {
   8: "a registered ID"
 }
 
-/** Returns why a text is not a DNS name. The sentence contains the text. */
+/** Returns a phrase that says why a text is not a DNS name, and that shows the text. */
 const faultOf = (name: string): string => {
   if (name === "") return "an empty name"
   const strange = /[^a-z0-9_*.-]/u.exec(name)?.[0]
@@ -120,12 +120,12 @@ const READS_AS_NAME = /^[\p{L}\p{M}\p{N}_*-]+(?:[.\u3002\uff0e\uff61][\p{L}\p{M}
 // oxlint-disable-next-line no-control-regex
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\ufffe\uffff]/
 
-/** Returns free text in the normal form of a DNS name. This is used for certificates and for requests. */
+/** Returns free text in the normal form of a DNS name. Both certificates and requests are read with it. */
 export const nameIn = (text: string): string => normalise(text.trim())
 
 /**
  * Returns every common name as text (`subjectNames`), and those that look like a DNS name with a dot (`commonNames`).
- * Every order checks the latter.
+ * The latter are compared with the names of the order.
  */
 export const readCommonNames = (
   raw: ReadonlyArray<RawText>

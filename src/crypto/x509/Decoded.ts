@@ -12,8 +12,8 @@ import { latin1, readCertificate, SUBJECT_ALT_NAME, URI } from "./Certificate.ts
 import { serialText } from "./Serial.ts"
 
 /**
- * Decodes the certificates of a stored chain for people. Nothing is checked here: `Chain.ts` checked the chain before
- * it was stored.
+ * Decodes the certificates of a stored chain into readable form. Nothing is checked here, because `Chain.ts` checked
+ * the chain before it was stored.
  */
 
 /** A certificate in readable form. Times are epoch seconds, and octets are lower-case hexadecimal. */
@@ -26,7 +26,7 @@ export interface DecodedCertificate {
   readonly notAfter: number
   readonly keyType: string
   readonly signatureAlgorithm: string
-  /** DNS names, unchanged. A name of another kind has the kind before it. */
+  /** DNS names, unchanged. A name of another kind is preceded by its kind. */
   readonly sans: ReadonlyArray<string>
   readonly sha256: string
   readonly ski: string | undefined
@@ -76,7 +76,8 @@ const purposes: { readonly [oid: string]: string } = {
 }
 
 /**
- * Reads an extension. The result is empty if the certificate does not have the extension, or if it has another form.
+ * Reads an extension. Returns an empty array if the certificate lacks the extension, or if the extension cannot be
+ * read.
  */
 const within = <A>(
   { extensions }: Certificate,

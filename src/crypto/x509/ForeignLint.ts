@@ -8,8 +8,8 @@ import { nameIn, readText } from "./CsrNames.ts"
 
 /**
  * Checks a leaf that another CA has made, because this CA may have copied anything from the request. The leaf must not
- * be a CA, must not allow uses other than TLS, and must not have a subject that nobody has checked. The service's own
- * leaves are checked by `Lint.ts`, octet for octet.
+ * be a CA, must not allow uses other than TLS, and must not have an unchecked subject. The service's own leaves are
+ * checked by `Lint.ts`, octet for octet.
  */
 
 /** The failed check of a foreign leaf. */
@@ -81,8 +81,8 @@ const isForTls = (extensions: ReadonlyMap<string, Uint8Array>): boolean => {
 
 /**
  * Common names must be names of the order. Other attributes, such as an organisation, are statements of the CA itself.
- * But the CA may have copied an attribute that the client requested, without a check. Such an attribute is refused,
- * unless the CA's own subject also has it.
+ * But the CA may have copied an attribute from the request without a check, so an attribute that the client requested
+ * is refused, unless the CA's own subject also has it.
  */
 const hasOwnSubject = (
   leaf: Certificate,

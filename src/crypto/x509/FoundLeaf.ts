@@ -3,9 +3,7 @@ import { createPublicKey, X509Certificate } from "node:crypto"
 import { sha256 } from "../Digest.ts"
 import { foldSerial } from "./Serial.ts"
 
-/**
- * A certificate that a signer has made and that may break the rules. Only OpenSSL reads it; the strict reader does not.
- */
+/** A certificate that a signer has made, and that may break the rules. So OpenSSL reads it, not the strict reader. */
 export interface FoundLeaf {
   /** The certificate as DER. */
   readonly leaf: Uint8Array

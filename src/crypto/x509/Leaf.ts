@@ -39,7 +39,7 @@ export interface LeafIssuer {
 /** The signing itself failed. Nothing in the request can cause that. */
 export class LeafNotSigned extends Data.TaggedError("LeafNotSigned")<{ readonly cause: unknown }> {}
 
-/** A CA key of a kind that this service does not sign with. `detail` names that kind. */
+/** This service cannot sign with the key of the CA. `detail` names the kind of the key. */
 export class UnsupportedIssuer extends Data.TaggedError("UnsupportedIssuer")<{ readonly detail: string }> {}
 
 /** The key of a CA, and the only algorithm with which it signs. */
@@ -55,7 +55,7 @@ const ALGORITHMS = {
   p384: { digest: "sha384", identifier: sequence(oid("1.2.840.10045.4.3.3")) }
 }
 
-/** The signature row of the profile for a private key: P-256 and RSA with SHA-256, P-384 with SHA-384. */
+/** Returns the signer for a private key: P-256 and RSA sign with SHA-256, P-384 with SHA-384. */
 export const makeCaKey = (privateKey: KeyObject): Result.Result<CaKey, UnsupportedIssuer> => {
   const family = privateKey.asymmetricKeyType
   const curve = privateKey.asymmetricKeyDetails?.namedCurve
@@ -96,8 +96,8 @@ const OBJECT = {
 }
 
 /**
- * Returns one extension. `type` is encoded by `oid`, and `value` is the encoded inner value. If `critical` is false, it
- * is left out, as DER requires for default values.
+ * Returns one extension. `type` is encoded by `oid`, and `value` is the encoded inner value. If `critical` is false,
+ * the BOOLEAN is left out, as DER requires for default values.
  */
 export const extension = (type: Uint8Array, critical: boolean, value: Uint8Array): Uint8Array =>
   critical
@@ -168,10 +168,10 @@ export const subjectKeyIdentifier = (spki: Uint8Array): Uint8Array =>
 export const subjectAltName = (generalNames: ReadonlyArray<Uint8Array>, subjectIsEmpty: boolean): Uint8Array =>
   extension(OBJECT.subjectAltName, subjectIsEmpty, sequence(...generalNames))
 
-/** Returns a dNSName of a GeneralName. */
+/** Returns a GeneralName of the kind dNSName. */
 export const dnsName = (name: string): Uint8Array => text(0x82, name)
 
-/** keyUsage digitalSignature, critical: one used bit, seven unused ones. */
+/** The critical keyUsage extension with digitalSignature: one used bit, seven unused ones. */
 export const DIGITAL_SIGNATURE = extension(OBJECT.keyUsage, true, element(Tag.bitString, Uint8Array.of(7, 0x80)))
 const DIGITAL_SIGNATURE_AND_ENCIPHERMENT = extension(
   OBJECT.keyUsage,
@@ -179,7 +179,7 @@ const DIGITAL_SIGNATURE_AND_ENCIPHERMENT = extension(
   element(Tag.bitString, Uint8Array.of(5, 0xa0))
 )
 
-/** extendedKeyUsage serverAuth. */
+/** The extendedKeyUsage extension with serverAuth. */
 export const SERVER_AUTH = extension(oid("2.5.29.37"), false, sequence(oid("1.3.6.1.5.5.7.3.1")))
 
 const EMPTY_NAME = sequence()
@@ -252,7 +252,10 @@ const DAY = 86400
 export interface ValidityWindow {
   readonly notBefore: number
   readonly notAfter: number
-  /** Whether rule 3 dropped the requested dates: they left no validity (`local_ca_requested_validity_discarded`). */
+  /**
+   * Whether rule 3 dropped the requested dates, because they left no validity
+   * (`local_ca_requested_validity_discarded`).
+   */
   readonly discardedRequest: boolean
 }
 
@@ -260,8 +263,8 @@ export interface ValidityWindow {
 export const validityWindow = (input: {
   readonly now: number
   /**
-   * When the client requested the dates. At that time the client was told the latest possible end, so a later requested
-   * end is replaced by this one.
+   * When the client requested the dates. The client was then told the latest possible end, which replaces a requested
+   * end that is later.
    */
   readonly orderedAt: number
   readonly validityDays: number
@@ -278,7 +281,7 @@ export const validityWindow = (input: {
   const requestedEnd = input.requestedNotAfter === undefined
     ? end
     : Math.min(end, Math.floor(input.orderedAt) + input.validityDays * DAY, Math.floor(input.requestedNotAfter))
-  // Nothing is left, either, if the requested end has passed in the meantime.
+  // No validity is left, either, if the requested end has passed in the meantime.
   const discardedRequest = requestedStart >= requestedEnd || requestedEnd <= now
   const notBefore = Math.max(discardedRequest ? start : requestedStart, input.issuerNotBefore)
   const notAfter = Math.min(discardedRequest ? end : requestedEnd, input.issuerNotAfter)

@@ -21,8 +21,7 @@ import type { LeafRequest } from "./Leaf.ts"
 
 /**
  * Checks a leaf of this service after it was made and before it is stored (docs/decisions/local-ca.md, "Lint"). The
- * check reads the finished DER, and shares no expected value with `Leaf.ts`, so that a mistake there is not repeated
- * here.
+ * check reads the finished DER, and has its own expected values, so that it does not repeat a mistake of `Leaf.ts`.
  */
 
 /** The failed check of a leaf: the field `check` of `local_ca_lint_failed`. */
@@ -45,7 +44,7 @@ export type LintCheck =
   | "authority_info_access"
   | "san"
 
-/** The issuer with which a leaf is checked: a `CaMaterial`, and the two lists of URLs in the configuration. */
+/** The issuer against which a leaf is checked: a `CaMaterial`, and the two lists of URLs in the configuration. */
 export interface LintIssuer {
   readonly publicKey: KeyObject
   /** The name of the issuer, as a DER Name. */
@@ -115,8 +114,8 @@ const lintExtensions = (leaf: Certificate, issuer: LintIssuer, request: LeafRequ
   const left = new Map(leaf.extensions.map((extension) => [extension.oid, extension]))
   if (left.size !== leaf.extensions.length) return "extensions"
   /**
-   * Removes the extension from `left`. Returns its value if it is critical, or not critical, as wanted. Otherwise
-   * returns an empty value.
+   * Removes the extension from `left`. Returns its value if the extension is as critical as `critical` says, and
+   * otherwise an empty value.
    */
   const take = (oid: string, critical: boolean): Uint8Array => {
     const found = left.get(oid)

@@ -5,13 +5,11 @@ import { DNS_NAME, latin1, only } from "./Certificate.ts"
 
 /** The subtrees in a CA certificate that limit the names of leaves. They are in lower case. */
 export interface NameConstraints {
-  /**
-   * The permitted subtrees of type dNSName. Undefined if there are none; then permitted subtrees do not limit names.
-   */
+  /** The permitted subtrees of type dNSName. Undefined if there are none; only `excluded` then limits names. */
   readonly permitted: ReadonlyArray<string> | undefined
   readonly excluded: ReadonlyArray<string>
   /**
-   * The permitted subtrees of type directoryName. They limit subjects that are not empty. Undefined if there are none.
+   * The permitted subtrees of type directoryName, which limit subjects that are not empty. Undefined if there are none.
    */
   readonly permittedSubjects: ReadonlyArray<DirectoryBase> | undefined
   readonly excludedSubjects: ReadonlyArray<DirectoryBase>
@@ -74,7 +72,7 @@ const COMMON_NAME = "2.5.4.3"
 
 /**
  * Returns whether a leaf may have this common name as its subject under these constraints. The name is in lower case.
- * The constraints never forbid an empty subject; then all names are in the subjectAltName.
+ * An empty subject needs no check, because all names are then in the subjectAltName.
  */
 export const permitsCommonName = (
   constraints: ReadonlyArray<Pick<NameConstraints, "permittedSubjects" | "excludedSubjects">>,
@@ -105,8 +103,6 @@ export const nameConstraintsViolation = (
 const isUnder = (name: string, base: string): boolean =>
   base === "" || (base.startsWith(".") ? name.endsWith(base) : name === base || name.endsWith(`.${base}`))
 
-/**
- * Returns whether a wildcard matches the base itself. Then some of the names that the wildcard matches are excluded.
- */
+/** Returns whether a wildcard matches the base itself. If it does, one of the names that it matches is excluded. */
 const isStoodFor = (name: string, base: string): boolean =>
   name.startsWith("*.") && base.slice(Math.max(0, base.indexOf("."))) === name.slice(1) && !base.startsWith(".")

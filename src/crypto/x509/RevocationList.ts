@@ -9,7 +9,7 @@ import { splitPem } from "../asn1/Pem.ts"
 import type { CrlEntry } from "./Crl.ts"
 import { serialText } from "./Serial.ts"
 
-/** Reads revocation lists from outside the database, made by this service or by another CA (RFC 5280 section 5). */
+/** Reads revocation lists that are not in the database, made by this service or by another CA (RFC 5280 section 5). */
 
 /** A complete list. Fields of bytes are views into the DER. Times are epoch seconds. */
 export interface RevocationList {
@@ -28,10 +28,10 @@ export class ListUnusable extends Data.TaggedError("ListUnusable")<{ readonly de
 
 const unusable = (detail: string) => new ListUnusable({ detail })
 
-/** The highest number that a list may have: half of the exact integers. So there is always a next number. */
+/** The highest number that a list may have. Half of the exact integers are larger, so there is always a next number. */
 export const largestNumber = 2 ** 52
 
-/** Extensions of a list that change nothing about its entries, or that are read below. */
+/** The extensions of a list that do not change the meaning of its entries, or that are read below. */
 const known = new Set(["2.5.29.35", "2.5.29.20", "2.5.29.18", "2.5.29.28", "2.5.29.46", "1.3.6.1.5.5.7.1.1"])
 
 const DELTA = "it is a delta list (RFC 5280 section 5.2.4); a complete one is needed"
@@ -41,7 +41,10 @@ const INDIRECT =
 
 const extensionsTag = 0xa0
 
-/** Reads the extensions of a list or of an entry. Each has its OID, whether it is critical, and its value. */
+/**
+ * Reads the extensions of a list or of an entry. Passes to `read` the OID of each, whether it is critical, and its
+ * value.
+ */
 const readExtensions = (
   list: DerReader,
   read: (id: string, isCritical: boolean, value: DerReader) => void
@@ -103,10 +106,7 @@ const readHead = (whole: DerReader): Head => {
   return { signed, algorithm, signature, number, thisUpdate, revoked, refusal }
 }
 
-/**
- * Reads the entries and adds them to `entries`. If there is a reason why the list must not be used, returns that
- * reason.
- */
+/** Reads the entries and adds them to `entries`. Returns why the list must not be used, or undefined. */
 const readEntries = (list: DerReader, entries: Array<CrlEntry>): string | undefined => {
   let refusal: string | undefined
   while (list.more) {

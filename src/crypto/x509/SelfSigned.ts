@@ -4,10 +4,7 @@ import { generateKeyPair } from "node:crypto"
 import { encodePem } from "../asn1/Pem.ts"
 import { type LeafNotSigned, makeCaKey, signCertificate, type UnsupportedIssuer } from "./Leaf.ts"
 
-/*
- * New keys with certificates that are signed with these keys themselves. They are made rarely, so the speed does not
- * matter.
- */
+/* Makes keys and their self-signed certificates. This is done rarely, so its speed does not matter. */
 
 /** `signer.local_ca.key_type`: the type of a generated key. */
 export type CaKeyType = "ecdsa-p256" | "ecdsa-p384" | "rsa-2048" | "rsa-3072" | "rsa-4096"
@@ -19,8 +16,8 @@ export interface CertificatePair {
 }
 
 /**
- * Generates a key pair of this type. The exponent of an RSA key is 65537. This runs on the thread pool, because RSA
- * 4096 may take seconds.
+ * Generates a key pair of this type. The exponent of an RSA key is 65537. The work is done on the thread pool, because
+ * RSA 4096 may take seconds.
  */
 const generateKey = (
   type: CaKeyType
@@ -56,7 +53,7 @@ export interface SelfSignedFields {
   readonly extensions: (spki: Uint8Array) => ReadonlyArray<Uint8Array>
 }
 
-/** Returns a certificate for a key as PEM. It is signed with the same key. */
+/** Returns a certificate as PEM, for a key and signed with the same key. */
 export const signSelf = Effect.fnUntraced(function*(
   { privateKey, spki }: { readonly privateKey: KeyObject; readonly spki: Uint8Array },
   { extensions, name, now, serial, validityDays }: SelfSignedFields

@@ -13,7 +13,7 @@ const octetsWithHyphens = /^\s*[0-9a-f]{2}(?:-[0-9a-f]{2})+\s*$/i
 
 /**
  * Reads a serial number as people and programs write it, perhaps with colons, blanks or hyphens between its octets.
- * Returns its stored form, or `undefined` for any other text. An id also has hyphens, but in other places.
+ * Returns its stored form, or `undefined` for any other text. A UUID also has hyphens, but in other places.
  */
 export const parseSerial = (text: string): string | undefined => {
   const digits = text.replaceAll(octetsWithHyphens.test(text) ? /[-\s]/g : /[:\s]/g, "")

@@ -3,11 +3,11 @@ import { sha256 } from "../Digest.ts"
 
 const blocks = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
-/** The facts that are logged about a certificate that is only served. The certificate itself is not checked. */
+/** The facts that are logged about the certificate of a TLS listener. The certificate itself is not checked. */
 export interface TlsCertificate {
   /** The SHA-256 of the DER, in lower-case hexadecimal. */
   readonly fingerprint: string
-  /** When the certificate expires. If a certificate of its chain expires earlier, that time counts. */
+  /** The earliest expiry among the certificate and its chain. */
   readonly notAfter: Date
   /** Whether subject and issuer are the same name. */
   readonly selfIssued: boolean

@@ -19,8 +19,8 @@ import type { CertificatePair, SelfSignedFields } from "./SelfSigned.ts"
 import { generateSelfSigned, signSelf } from "./SelfSigned.ts"
 
 /*
- * Makes key and certificate of a TLS listener if its operator provides none (docs/decisions/listeners.md, "A pair of
- * its own").
+ * Makes the key and the certificate of a TLS listener if its operator provides none (docs/decisions/listeners.md, "A
+ * pair of its own").
  */
 
 /**
@@ -30,8 +30,8 @@ import { generateSelfSigned, signSelf } from "./SelfSigned.ts"
 const MARK = "acme-svc listener pair"
 
 /**
- * Systems of Apple refuse a validity of more than 825 days. Verifiers that apply the rules for public CAs to private
- * CAs refuse more than 398 days.
+ * Apple's systems refuse a validity of more than 825 days. Verifiers that apply the rules for public CAs to private CAs
+ * too refuse more than 398 days.
  */
 const VALIDITY_DAYS = 397
 
@@ -57,8 +57,8 @@ const fieldsOf = ({ now, serial, ...request }: TlsPairRequest): SelfSignedFields
       relativeName(oid("2.5.4.10"), text(Tag.utf8String, MARK)),
       // A CN may have at most 64 characters.
       relativeName(oid("2.5.4.3"), text(Tag.utf8String, host.length <= 64 ? host : "acme-svc")),
-      // For each name, OpenSSL finds only one trusted certificate. So a certificate and its successor need different
-      // names if both are to be trusted.
+      // OpenSSL finds only one trusted certificate for each subject name. So a certificate and its successor need
+      // different subject names if both are to be trusted.
       relativeName(oid("2.5.4.5"), text(Tag.printableString, Buffer.from(serial).toString("hex")))
     ),
     extensions: (spki) => [DIGITAL_SIGNATURE, SERVER_AUTH, subjectKeyIdentifier(spki), subjectAltName([san], false)]
@@ -66,16 +66,15 @@ const fieldsOf = ({ now, serial, ...request }: TlsPairRequest): SelfSignedFields
 }
 
 /**
- * Generates a key, and a self-signed certificate for the service's own TLS listener. The key is ECDSA P-256. The
- * certificate is valid for 397 days, from one hour ago. Its SAN is the host as dNSName or, for an address, as
- * iPAddress.
+ * Generates an ECDSA P-256 key and a self-signed certificate for the service's own TLS listener. The certificate is
+ * valid for 397 days, from one hour ago. Its SAN is the host as dNSName or, for an address, as iPAddress.
  */
 export const generateTlsPair = (
   request: TlsPairRequest
 ): Effect.Effect<CertificatePair, LeafNotSigned | UnsupportedIssuer> =>
   generateSelfSigned({ ...fieldsOf(request), keyType: "ecdsa-p256" })
 
-/** Makes a new certificate for the key of a pair that was made here. Returns it as PEM. */
+/** Makes a new certificate, as PEM, for the key of a pair that was made here. */
 export const renewTlsCertificate = (
   key: string,
   request: TlsPairRequest
