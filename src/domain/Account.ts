@@ -4,10 +4,7 @@ import type { Malformed } from "./AcmeError.ts"
 import { InvalidContact, UnsupportedContact } from "./AcmeError.ts"
 import type { AccountId } from "./Id.ts"
 
-/**
- * The status of an account. `revoked` may occur in old data: nothing writes this status, and such an account is
- * refused.
- */
+/** The status of an account. Nothing writes `revoked`, but old data may contain it; such an account is refused. */
 export type AccountStatus = "valid" | "deactivated" | "revoked"
 
 /** A row of `accounts`. `pubkey` is DER SubjectPublicKeyInfo. Times are epoch seconds. */
@@ -46,7 +43,7 @@ const isElsewhere = (address: string): boolean => {
   return last !== undefined && !ownHost.test(last)
 }
 
-/** Decodes the percent escapes. If they are not UTF-8, returns the empty text. That is not an address. */
+/** Decodes the percent escapes. If they are not UTF-8, returns the empty text, which is not an address. */
 const percentDecoded = (text: string): string => {
   try {
     return decodeURIComponent(text)
@@ -58,8 +55,8 @@ const percentDecoded = (text: string): string => {
 const longestAddress = 254
 
 /**
- * Returns the distinct mail addresses among an account's contacts. Contacts in old rows may be any text. A contact
- * without such an address is left out.
+ * Returns the distinct mail addresses among an account's contacts. Contacts in old rows may be any text. Contacts that
+ * contain no mail address are left out.
  */
 export const mailAddressesOf = (contacts: ReadonlyArray<string>): ReadonlyArray<string> => {
   const found = contacts.slice(0, maxContacts).flatMap((contact) => {
@@ -78,8 +75,8 @@ const trimmed = (text: string): string => {
 }
 
 /**
- * Removes blanks at both ends and after the colon, because scripts leave blanks there. Other white space stays, so the
- * contact is refused later.
+ * Removes blanks at both ends and after the colon, because scripts leave blanks there. Other white space stays, and the
+ * contact is then refused.
  */
 const withoutBlanks = (contact: string): string => {
   const uri = trimmed(contact)
@@ -87,8 +84,8 @@ const withoutBlanks = (contact: string): string => {
 }
 
 /**
- * Removes blanks around the scheme and the address of each contact. Checks that the contacts are acceptable (RFC 8555
- * section 7.3 and docs/protocol.md, "Accounts"): at most 32 mailto URIs without header fields. Each has one address,
+ * Removes blanks around the scheme and the address of each contact, and checks the contacts (RFC 8555 section 7.3 and
+ * docs/protocol.md, "Accounts"): there may be at most 32 mailto URIs without header fields, each with one address,
  * whose domain has a dot.
  */
 export const checkContacts = (

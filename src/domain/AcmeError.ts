@@ -15,12 +15,12 @@ export interface Detailed {
 export class Malformed extends Data.TaggedError("Malformed")<Detailed> {}
 export class NotFound extends Data.TaggedError("NotFound") {}
 /**
- * The profile has issued no such certificate. This is for requests that name the certificate itself. `isOtherKey` is
- * true if a certificate has the serial of the certID but another authority key identifier.
+ * The profile did not issue the certificate that the request names. `isOtherKey` is true if a certificate has the
+ * serial of the certID but another authority key identifier.
  */
 export class NoSuchCertificate
   extends Data.TaggedError("NoSuchCertificate")<{ readonly isOtherKey?: boolean | undefined }> {}
-/** The profile's signer has no such resource of its own to publish. */
+/** The profile's signer does not publish the requested resource. */
 export class NotPublished extends Data.TaggedError("NotPublished") {}
 export class NoSuchPath extends Data.TaggedError("NoSuchPath") {}
 export class MethodNotAllowed extends Data.TaggedError("MethodNotAllowed")<{ readonly allow: string }> {}
@@ -60,8 +60,8 @@ export class OrderRefused extends Data.TaggedError("OrderRefused")<Detailed> {}
 /** No worker can sign for the profile at present. */
 export class ProfileDegraded extends Data.TaggedError("ProfileDegraded") {}
 /**
- * Several identifiers were refused, each for a reason of its own. `unlisted` is the number of refused identifiers that
- * are not among the parts.
+ * Several identifiers were refused, each for its own reason. `unlisted` is the number of refused identifiers that are
+ * not among the parts.
  */
 export class Compound extends Data.TaggedError("Compound")<{
   readonly parts: ReadonlyArray<IdentifierRefused>
@@ -84,12 +84,12 @@ export class AlreadyRevoked extends Data.TaggedError("AlreadyRevoked") {}
 /** The reason of a revocation is not accepted. `code` is the reason code as the client sent it. */
 export class BadRevocationReason extends Data.TaggedError("BadRevocationReason")<{ readonly code: number }> {}
 /**
- * A limit of the configuration is reached. `again` is the time at which a new request may succeed, in epoch seconds.
+ * The client has reached a configured limit. `again` is the time at which a new request may succeed, in epoch seconds.
  */
 export class RateLimited extends Data.TaggedError("RateLimited")<Reached & { readonly again: number }> {}
 /**
- * The account has `most` validations in progress, and this is the limit. `again` is when the client should ask again,
- * in epoch seconds.
+ * The account has reached the limit of `most` validations in progress. `again` is when the client should ask again, in
+ * epoch seconds.
  */
 export class TooManyValidations extends Data.TaggedError("TooManyValidations")<{
   readonly most: number
@@ -108,7 +108,7 @@ export class RevocationPending extends Data.TaggedError("RevocationPending") {}
 export class RevocationAbandoned extends Data.TaggedError("RevocationAbandoned") {}
 /** The upstream does not accept the reason of the revocation. `detail` is the upstream's own text. */
 export class UpstreamRefusedReason extends Data.TaggedError("UpstreamRefusedReason")<Detailed> {}
-/** There is no revocation list yet; a worker is about to sign one. */
+/** There is no revocation list yet, but a worker will sign one soon. */
 export class CrlNotReady extends Data.TaggedError("CrlNotReady") {}
 export class HandlerPanicked extends Data.TaggedError("HandlerPanicked") {}
 export class DeadlineExceeded extends Data.TaggedError("DeadlineExceeded") {}
@@ -146,9 +146,11 @@ export interface FromUpstream extends Detailed {
   readonly subproblems?: ReadonlyArray<Subproblem> | undefined
 }
 
-/** The upstream refused the order, for a reason for which the client is not responsible. */
+/** The upstream refused the order for a reason that the client did not cause. */
 export class UpstreamRefusedOrder extends Data.TaggedError("UpstreamRefusedOrder")<FromUpstream> {}
-/** The upstream limits requests. If the upstream said when the next request may come, `detail` names that time. */
+/**
+ * The upstream limits requests. If the upstream said when it will accept the next request, `detail` names that time.
+ */
 export class UpstreamRateLimited extends Data.TaggedError("UpstreamRateLimited")<Detailed> {}
 /** The upstream did not finish in time. */
 export class UpstreamTooSlow extends Data.TaggedError("UpstreamTooSlow") {}

@@ -10,10 +10,10 @@ const checksumSize = 6
 const checksumOf = (body: string): string =>
   encodeBase32(sha256Octets(body).subarray(0, 4)).slice(0, checksumSize).toLowerCase()
 
-/** The token for 43 random characters of base64url. */
+/** Returns the token that contains 43 random characters of base64url. */
 export const printApiToken = (drawn: string): string => `${prefix}${drawn}_${checksumOf(`${prefix}${drawn}`)}`
 
-/** The stored form of a token. */
+/** Returns the stored form of a token. */
 export const apiTokenHash = (token: string): string => sha256(token)
 
 /**

@@ -9,10 +9,10 @@ export const actorKinds = ["acme", "admin", "cli", "system"] as const
  */
 export type ActorKind = (typeof actorKinds)[number]
 
-/** Both outcomes. */
+/** The two outcomes. */
 export const auditOutcomes = ["success", "failure"] as const
 
-/** Whether the attempted action was done. */
+/** Whether the action succeeded. */
 export type AuditOutcome = (typeof auditOutcomes)[number]
 
 /**
@@ -126,7 +126,7 @@ interface EndingDetail extends TargetDetail {
   readonly sessions_revoked: number
 }
 
-/** An API token. `target` is its owner. Its name says what the token is for. */
+/** An API token. `target` is its owner, and `name` says what the token is for. */
 interface TokenDetail extends TargetDetail {
   readonly name: string
   readonly role: string
@@ -135,7 +135,7 @@ interface TokenDetail extends TargetDetail {
 
 /**
  * A change of contacts: the number of contacts before and after the change, and the first ten contacts that were
- * removed and added. If somebody redirects an account's mail, this is the evidence.
+ * removed and added. They are the evidence if somebody redirects an account's mail.
  */
 interface ContactChange {
   readonly contacts_before: number
@@ -232,12 +232,12 @@ interface Details {
   }
   readonly token_created: TokenDetail
   readonly token_revoked: TokenDetail
-  /** How many samples were delivered, and how many were not. `target` is what the operator named. */
+  /** The numbers of samples that were and were not delivered. `target` is the target that the operator named. */
   readonly notifications_tested: { readonly target?: string; readonly delivered: number; readonly failed: number }
   readonly database_transferred: { readonly tables: number; readonly rows: number }
   /**
-   * The database lacks changes that a process had committed since a time: how many of each kind, and the first ids that
-   * they concern.
+   * The database lacks changes that a process committed after `since`. The detail has the number of changes of each
+   * kind, and the first ids that the changes concern.
    */
   readonly changes_lost: {
     readonly changes: number
@@ -249,7 +249,7 @@ interface Details {
   }
 }
 
-/** A row to be written. Facts that are unknown are left out. `reason` is a problem type or a reason code. */
+/** A row to be written. Unknown facts are left out. `reason` is a problem type or a reason code. */
 export interface AuditRow<E extends AuditEvent = AuditEvent> {
   readonly event: E
   readonly actorKind: (typeof vocabulary)[E]["actors"][number]
@@ -271,7 +271,7 @@ export interface AuditRow<E extends AuditEvent = AuditEvent> {
 
 const mostContacts = 10
 
-/** Returns the first contacts of a list. A row stores this many. */
+/** Returns the first contacts of a list, as many as a row stores. */
 export const shownContacts = (contacts: ReadonlyArray<string>): ReadonlyArray<string> => contacts.slice(0, mostContacts)
 
 /** Returns the detail of a change of contacts. */

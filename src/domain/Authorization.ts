@@ -1,13 +1,10 @@
 import type { Lifetime } from "./Order.ts"
 import { expiryOf } from "./Order.ts"
 
-/**
- * The status of an authorization (RFC 8555 section 7.1.6). `revoked` may occur in old data, but nothing writes this
- * status.
- */
+/** The status of an authorization (RFC 8555 section 7.1.6). Nothing writes `revoked`, but old data may contain it. */
 export type AuthorizationStatus = "pending" | "valid" | "invalid" | "deactivated" | "expired" | "revoked"
 
-/** The moves that an authorization can make ("States and transitions: Authorization"). */
+/** The moves of an authorization between statuses (RFC 8555 section 7.1.6). */
 export const authorizationMoves = {
   accept: { from: ["pending"], to: "valid" },
   refuse: { from: ["pending"], to: "invalid" },

@@ -20,8 +20,8 @@ export const provesDns = (type: ChallengeType): boolean => challengeTypes[type].
 export type ChallengeStatus = "pending" | "processing" | "valid" | "invalid"
 
 /**
- * The moves that a challenge can make ("States and transitions: Challenge"). If validation is bypassed, nothing happens
- * between `claim` and `accept`, so `bypass` makes both at once.
+ * The moves of a challenge between statuses (RFC 8555 section 7.1.6). If validation is bypassed, nothing happens
+ * between `claim` and `accept`, so `bypass` replaces both moves.
  */
 export const challengeMoves = {
   claim: { from: ["pending"], to: "processing" },

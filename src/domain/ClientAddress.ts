@@ -10,7 +10,7 @@ export interface ProxySettings {
 interface Sent {
   /** The address of the connection's peer. */
   readonly clientIp: string
-  /** The headers in the form of the runtime, which joins the values of a repeated header in order, with commas. */
+  /** The headers as the runtime provides them. It joins the values of a repeated header with commas, in order. */
   readonly headers: { readonly [name: string]: string | ReadonlyArray<string> | undefined }
 }
 
@@ -22,8 +22,8 @@ const entryOf = (text: string): Comparable | undefined => {
 }
 
 /**
- * Returns whether any of the filters trusts an address as a proxy, and the lower-case headers in which the proxy names
- * its clients.
+ * Returns a function that says whether any of the filters trusts an address as a proxy, and the headers, in lower case,
+ * in which proxies name their clients.
  */
 export const trustOf = (filters: ReadonlyArray<ProxySettings>) => ({
   isProxy: makeAddressSet(filters.flatMap(({ trusted_proxies }) => trusted_proxies)),
@@ -50,7 +50,7 @@ export const clientAddress = (settings: ProxySettings): (sent: Sent) => string =
       const entry = entries[at] ?? ""
       if (entry.trim() === "") continue // a list may have empty elements (RFC 9110 section 5.6.1)
       const address = entryOf(entry)
-      // No trusted proxy confirms the entries that are left of an unreadable entry.
+      // No trusted proxy vouches for the entries to the left of an unreadable entry.
       if (address === undefined) return leftmost
       if (!isTrusted(address)) return address.text
       leftmost = address.text

@@ -18,7 +18,7 @@ export interface Evidence {
   readonly orderError: ProblemDocument | undefined
   readonly challengeFailures: ReadonlyArray<{
     readonly error: ProblemDocument
-    /** The cause of a failed validation. Absent if a version that kept no causes stored the failure. */
+    /** The cause of a failed validation. Absent if the failure was stored by a version that stored no causes. */
     readonly cause: ValidationCause | undefined
   }>
   /** The `cause` in the last audit row about the failure. */
@@ -164,7 +164,7 @@ const ownWords: { readonly [T in OwnType]: Words } = {
   ]
 }
 
-/** All refusals by an upstream have the same cause. So these words are chosen by the problem type, which says more. */
+/** All refusals by an upstream have the same cause, so the problem type, which says more, selects these words. */
 const upstreamWords: { readonly [T in Exclude<ProblemTypeOf<IssuanceFailed>, OwnType>]: Words } = {
   rejectedIdentifier: [
     "The upstream authority refused a name of the order.",
@@ -201,7 +201,10 @@ const unknown: Words = [
   "The problem document is all that is known."
 ]
 
-/** A newer version may have stored a word that this version does not know (docs/decisions/compatibility.md, "Neighbours"). */
+/**
+ * Returns undefined for a word that this version does not know. A newer version may have stored such a word
+ * (docs/decisions/compatibility.md, "Neighbours").
+ */
 const wordsOf = (words: { readonly [word: string]: Words }, word: string | undefined): Words | undefined =>
   word !== undefined && Object.hasOwn(words, word) ? words[word] : undefined
 

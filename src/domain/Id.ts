@@ -12,7 +12,10 @@ export const ChallengeId = Brand.nominal<ChallengeId>()
 
 const form = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
-/** Returns a lower bound of all ids that are made in this epoch second or later. Version 7 ids begin with the time. */
+/**
+ * Returns a lower bound of all ids that are made in this epoch second or later, because ids of version 7 begin with the
+ * time.
+ */
 export const firstIdAt = (seconds: number): string => {
   const time = Math.max(0, seconds * 1000).toString(16).padStart(12, "0")
   return `${time.slice(0, 8)}-${time.slice(8)}-0000-0000-000000000000`

@@ -6,9 +6,9 @@ import tr46 from "tr46"
 import { shownCharacter } from "../crypto/Character.ts"
 
 /**
- * A DNS name in the form that all records and comparisons use: lower-case ASCII, no trailing dot, at most 253 octets,
- * possibly with a leading `*.`. The schema is for values that are read back from storage. A client's text must go
- * through {@link normalizeIdentifier}, which applies more rules than the pattern (docs/protocol.md, "Orders and
+ * A DNS name in the form that all records and comparisons use: lower-case ASCII without a trailing dot, at most 253
+ * octets, possibly with a leading `*.`. The schema is for values that are read back from storage. A client's text must
+ * go through {@link normalizeIdentifier}, which applies more rules than the pattern (docs/protocol.md, "Orders and
  * authorizations").
  */
 export const DnsName = Schema.String.pipe(
@@ -66,7 +66,7 @@ const isIdna2008 = (label: string): boolean => {
 }
 
 /**
- * The highest number of different xn-- labels that are checked for one request. One check takes as long as the
+ * The highest number of different xn-- labels that are checked for one request. Each check takes as long as the
  * verification of a signature.
  */
 const mostLabels = 256
@@ -114,10 +114,10 @@ const labelFault = (label: string, known: KnownLabels): string | undefined => {
 }
 
 /**
- * Normalizes a `dns` identifier to lower-case ASCII without its trailing dot. Every text has a result, and the result
- * is not changed if it is normalized again. The rules are in docs/protocol.md, "Orders and authorizations". Wildcards
- * are accepted, whether or not the profile offers them; see {@link isWildcard}. All names of a request share one
- * `known`, which limits their total cost.
+ * Normalizes a `dns` identifier to lower-case ASCII without its trailing dot. A normalized name does not change if it
+ * is normalized again. The rules are in docs/protocol.md, "Orders and authorizations". Wildcards are accepted, whether
+ * or not the profile offers them; see {@link isWildcard}. All names of a request share one `known`, which limits their
+ * total cost.
  */
 export const normalizeIdentifier = (
   value: string,
@@ -157,7 +157,7 @@ export const isWildcard = (name: DnsName): boolean => name.startsWith("*.")
 export const baseName = (name: DnsName): DnsName => isWildcard(name) ? named(name.slice(2)) : name
 
 /**
- * Returns the name with its characters in reverse order. Names below the same suffix then begin with the same text,
+ * Returns the name with its characters in reverse order, so that names with the same suffix begin with the same text,
  * which an index can find.
  */
 export const reverseName = (name: DnsName): string => Array.from(name).toReversed().join("")

@@ -5,7 +5,7 @@ import { cut, queueFailures, rowOf, Words } from "../engine/queue/Outcome.ts"
 
 /* Why jobs fail. The failures come from the queue or from operations (docs/decisions/job-outcomes.md, "Failures"). */
 
-/** No process serves the profile, or only another process does. */
+/** The profile is not served, or only another process serves it. */
 export class ProfileNotServed extends Schema.TaggedClass<ProfileNotServed>()("ProfileNotServed", {
   profile: Schema.String
 }) implements Failure {
@@ -37,10 +37,10 @@ export class SignerFailed extends Schema.TaggedClass<SignerFailed>()("SignerFail
     "signer_failed"
   ]),
   detail: Words,
-  /** The suffix of the problem type, if an upstream refused for good or only for the time being (`rateLimited`). */
+  /** The suffix of the problem type, if an upstream refused permanently, or temporarily with `rateLimited`. */
   problemType: Schema.optional(Words),
   subproblems: Schema.optional(Schema.Array(Subproblem)),
-  /** The epoch second before which the upstream does not want to be asked again. */
+  /** The epoch second before which the upstream does not accept another request. */
   notBefore: Schema.optional(Schema.Int)
 }) implements Failure {
   /** Whether the upstream refused a name of the order, not the whole order. */
@@ -117,7 +117,7 @@ export class ListNotSigned extends Schema.TaggedClass<ListNotSigned>()("ListNotS
   }
 }
 
-/** Each time this worker had signed a list, another worker had stored one first. */
+/** Each time this worker had signed a list, another worker had already stored one. */
 export class ListsOvertaken extends Schema.TaggedClass<ListsOvertaken>()("ListsOvertaken", {}) implements Failure {
   get text(): string {
     return "other workers stored their lists first"
@@ -154,7 +154,7 @@ export class TargetNotServed extends Schema.TaggedClass<TargetNotServed>()("Targ
   }
 }
 
-/** Every failure of a job, in the form of its row. */
+/** Every failure of a job, in the form in which a row stores it. */
 export const JobFailure = Schema.Union([
   ...queueFailures,
   ProfileNotServed,
@@ -174,8 +174,8 @@ export type JobFailure = typeof JobFailure.Type
 const read = Schema.decodeUnknownOption(Schema.fromJsonString(JobFailure))
 
 /**
- * Reads the failure in the row of a job. This is for callers that wait for a job of another process. Returns
- * `undefined` if the failure cannot be read.
+ * Reads the failure in the row of a job, for callers that wait for a job of another process. Returns `undefined` if the
+ * failure cannot be read.
  */
 export const readFailure = (row: string | undefined): JobFailure | undefined => Option.getOrUndefined(read(row))
 

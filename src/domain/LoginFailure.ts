@@ -1,6 +1,6 @@
 /*
  * How long a sign-in has to wait after several wrong passwords in a row (docs/decisions/admin.md, "Guesses"). NIST SP
- * 800-63B section 5.2.2 allows at most 100 such passwords, and suggests waits that grow.
+ * 800-63B section 5.2.2 allows at most 100 such passwords, and suggests increasing waits.
  */
 
 /** The limit of a series of wrong passwords. After `most` wrong passwords, only one password a day is compared. */
@@ -8,7 +8,7 @@ export interface FailureLimit {
   readonly most: number
 }
 
-/** The limit for all addresses together from which the operator has not signed in recently. */
+/** The common limit for all addresses from which the operator has not signed in recently. */
 export const fromStrangers: FailureLimit = { most: 50 }
 
 /**
@@ -17,7 +17,7 @@ export const fromStrangers: FailureLimit = { most: 50 }
  */
 export const fromKnown: FailureLimit = { most: 10 }
 
-/** After this many wrong passwords in a row there is still no wait. */
+/** The number of wrong passwords in a row that cause no wait. */
 export const freeFailures = 10
 
 /**
@@ -29,12 +29,12 @@ export const failureWaits = [30, 60, 120, 240, 480, 960, 1920, 3600] as const
 /** The wait, in seconds, once the limit `most` is reached. */
 export const exhaustedWait = 86_400
 
-/** Returns the seconds that must pass between the last wrong password and the next one that is compared. */
+/** Returns the seconds that must pass after the last wrong password before another password is compared. */
 export const waitAfter = (failures: number, { most }: FailureLimit): number => {
   if (failures >= most) return exhaustedWait
   if (failures <= freeFailures) return 0
   return failureWaits[Math.min(failures - freeFailures, failureWaits.length) - 1] ?? 0
 }
 
-/** Returns whether a wrong password is reported to people. Every tenth in a row is reported. */
+/** Returns whether a wrong password is reported. Every tenth one in a row is. */
 export const isTold = (failures: number): boolean => failures % 10 === 0

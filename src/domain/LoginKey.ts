@@ -11,8 +11,8 @@ const rangeOf = (value: bigint, groups: number): string => {
 
 /**
  * Returns the key under which attempts from an address are counted. For IPv6, the key is the /64 network, because a
- * client with one address usually has the whole network. An IPv6 address that stands for an IPv4 host is counted as
- * that IPv4 address.
+ * client with one address usually has the whole network. An IPv6 address that represents an IPv4 host is counted as the
+ * IPv4 address.
  */
 export const addressKey = (address: string): string => {
   const read = clientAddress(address)
@@ -47,8 +47,8 @@ export const toldKey = (told: ToldOnce, userId: string): string =>
   told === "lockout" ? `told:${userId}` : `told:${told}:${userId}`
 
 /**
- * Names that no operator has are distinguished by this many hexadecimal digits of their hash. So there are at most
- * 65,536 rows for them.
+ * A name that no operator has is identified by this many hexadecimal digits of its hash, so that there are at most
+ * 65,536 rows for such names.
  */
 const nameDigits = 4
 

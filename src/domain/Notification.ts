@@ -19,8 +19,8 @@ const operatorEvents = ["admin_sign_in", "admin_credential_changed"] as const
 export const notificationEvents = [...profileEvents, ...operatorEvents] as const
 
 /**
- * The events that an entry wants if it names no events. These are the events of the first version. An entry that wants
- * a newer event must name it.
+ * The events of an entry that names no events. These are the events of the first version; an entry must name a newer
+ * event to receive it.
  */
 export const usualEvents = notificationEvents.filter((event) => event !== "authority_expiring")
 
@@ -32,7 +32,7 @@ export type NotificationEvent = (typeof notificationEvents)[number]
  */
 export const contactEvent = "expiry_reminder"
 
-/** Everything for which there are messages. */
+/** All kinds of messages. */
 export const messageKinds = [...notificationEvents, contactEvent] as const
 
 export type MessageKind = (typeof messageKinds)[number]
@@ -43,13 +43,13 @@ export type Scope = string
 /** The scope of `[admin.notify]`. No profile has this name. */
 export const operatorScope = "__admin__"
 
-/** What delivers for an entry of a section: a webhook, a script, or the mail server, whose entry is `-`. */
+/** The means by which an entry of a section delivers: a webhook, a script, or the mail server, whose entry is `-`. */
 export type NotificationBackend = "email" | "webhook" | "custom"
 
 /** The name of the entry, if the backend has only one. */
 export const onlyEntry = "-"
 
-/** One certificate of a digest. */
+/** One certificate in a digest. */
 export interface ExpiringCertificate {
   readonly order_id: string
   readonly account_id: string
@@ -118,7 +118,7 @@ export interface NotificationFields {
     readonly lead_days: number
     /** The number of certificates that expire within these days. */
     readonly total: number
-    /** The number of these certificates that were replaced. */
+    /** How many of these certificates were replaced. */
     readonly superseded: number
     /**
      * The certificates that were not replaced come first, then the replaced ones. In each group, certificates that
@@ -137,7 +137,7 @@ export interface NotificationFields {
   }
   readonly expiry_reminder: {
     readonly account_id: string
-    /** The contact to whom the mail is sent. */
+    /** The contact to which the mail is sent. */
     readonly recipient?: string | undefined
     readonly total: number
     readonly certificates: ReadonlyArray<ExpiringCertificate>
@@ -173,7 +173,7 @@ export type Occurrence = {
   readonly [E in NotificationEvent]: Told<E>
 }[NotificationEvent]
 
-/** The values that a kind of message is about. */
+/** A kind of message, with its members. */
 export interface Told<E extends MessageKind> {
   readonly event: E
   readonly scope: Scope
@@ -214,7 +214,8 @@ export const payloadOf = (
 
 /**
  * Returns the only address to which a mail is sent: the address of the operator whom it concerns or, if that address
- * was changed, the previous address. If there is no such address, the mail is sent to the recipients of the section.
+ * was changed, the previous address. Returns undefined if there is no such address; the mail is then sent to the
+ * recipients of the section.
  */
 const ownRecipientOf = (fields: { readonly [member: string]: unknown }): string | undefined => {
   const own = fields["change"] === "contact_address" ? fields["previous_recipient"] : fields["recipient"]

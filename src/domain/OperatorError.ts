@@ -45,7 +45,7 @@ export class ConflictingIdentifierFilter extends Data.TaggedError("ConflictingId
 /** A new password is refused. `why` is the end of a sentence that begins with "The password". */
 export class WeakPassword extends Data.TaggedError("WeakPassword")<{ readonly why: string }> {}
 
-/** In a session, the code of a new authenticator is wrong. */
+/** An operator who enrols an authenticator gave a wrong code. */
 export class InvalidCode extends Data.TaggedError("InvalidCode") {}
 
 /** More rows match than one export may contain. */
@@ -56,7 +56,7 @@ export class ExportTooLarge extends Data.TaggedError("ExportTooLarge")<{
 
 // 401
 
-/** A sign-in failed, whatever the cause: the name, the password or the code of its second step. */
+/** A sign-in failed because of the name, the password or the code of the second step. */
 export class InvalidCredentials extends Data.TaggedError("InvalidCredentials") {}
 
 /** There is no session or no such token, or the operator who owns it is disabled or does not exist any more. */
@@ -90,7 +90,7 @@ export class InsufficientRole extends Data.TaggedError("InsufficientRole") {}
 /** `admin.filter` refused the request. */
 export class AccessDenied extends Data.TaggedError("AccessDenied")<{ readonly detail?: string | undefined }> {}
 
-/** The request requires the caller's own password, and the given password is wrong. */
+/** The request requires the caller's own password, but the given password is wrong. */
 export class StepUpFailed extends Data.TaggedError("StepUpFailed") {}
 
 // 404, 405, 413, 415
@@ -158,7 +158,7 @@ export class LastAdmin extends Data.TaggedError("LastAdmin")<{ readonly username
 /** Operators may not do this to themselves. */
 export class SelfTarget extends Data.TaggedError("SelfTarget") {}
 
-/** The second factor stays, because `admin.require_mfa` is on. */
+/** The second factor cannot be removed, because `admin.require_mfa` is on. */
 export class MfaRequired extends Data.TaggedError("MfaRequired") {}
 
 /** The operator has no second factor. */
@@ -176,9 +176,9 @@ export class NumberNotAbove extends Data.TaggedError("NumberNotAbove")<{ readonl
 // 429, 500, 502, 503
 
 /**
- * Too many attempts, or too much work at the same time. Another try may succeed after `retryAfter` seconds.
- * `isOwnDoing` means that the client's own work is too much. `isPassing` means that attempts in progress have reached
- * the limit, and may soon no longer count.
+ * There were too many attempts, or there is too much work at the same time. Another try may succeed after `retryAfter`
+ * seconds. `isOwnDoing` means that the client itself causes too much work. `isPassing` means that attempts in progress
+ * reached the limit, but may soon no longer count.
  */
 export class RateLimited extends Data.TaggedError("RateLimited")<{
   readonly retryAfter: number

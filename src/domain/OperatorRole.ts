@@ -9,14 +9,13 @@ export type OperatorRole = (typeof operatorRoles)[number]
 const isOperatorRole = (text: string): text is OperatorRole => (operatorRoles as ReadonlyArray<string>).includes(text)
 
 /**
- * Returns the role for a stored role. A row without a role is older than roles, and permits everything. If another
- * version stored a role that this version does not know, the lowest role is returned (docs/decisions/compatibility.md,
- * "Neighbours").
+ * Returns the role that a stored role means. A row without a role is older than roles, so it permits everything. A role
+ * that only another version knows counts as the lowest role (docs/decisions/compatibility.md, "Neighbours").
  */
 export const roleRead = (stored: string | undefined): OperatorRole =>
   stored === undefined ? "admin" : isOperatorRole(stored) ? stored : "viewer"
 
-/** Returns whether a stored role is unknown. For such a role, {@link roleRead} returns another role. */
+/** Returns whether a stored role is unknown, so that {@link roleRead} returns the lowest role instead. */
 export const isRoleUnknown = (stored: string | undefined): boolean => stored !== undefined && !isOperatorRole(stored)
 
 const rank = (role: OperatorRole): number => operatorRoles.indexOf(role)

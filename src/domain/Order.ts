@@ -6,8 +6,8 @@ export const orderStatuses = ["pending", "ready", "processing", "valid", "invali
 export type OrderStatus = (typeof orderStatuses)[number]
 
 /**
- * The words with which lists of orders are filtered. An order whose certificate was revoked is still `valid`, but the
- * word `revoked` finds it too.
+ * The words with which lists of orders are filtered. An order whose certificate was revoked is still `valid`; both
+ * words find it.
  */
 export const orderFilterWords = [...orderStatuses, "revoked"] as const
 export type OrderFilterWord = (typeof orderFilterWords)[number]
@@ -18,7 +18,7 @@ export const hasFilterWord = (
   order: { readonly status: OrderStatus; readonly revokedAt: number | undefined }
 ): boolean => word === "revoked" ? order.revokedAt !== undefined : order.status === word
 
-/** The moves of an order between statuses ("States and transitions: Order"). */
+/** The moves of an order between statuses (RFC 8555 section 7.1.6). */
 export const orderMoves = {
   /** All authorizations are valid. */
   promote: { from: ["pending"], to: "ready" },
@@ -72,7 +72,7 @@ export const expiryOf = ({ createdAt, expiresAt }: Lifetime, validitySeconds: nu
 
 /**
  * Returns whether an order expired before it was finalized, even if that is not stored yet. An order that failed before
- * it expired has an error. It counts as failed, not as expired.
+ * it expired has an error, and counts as failed.
  */
 export const isLapsed = (
   order: Lifetime & Pick<Order, "error" | "status">,

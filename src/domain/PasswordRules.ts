@@ -24,7 +24,7 @@ const sides = [
 
 const isRun = (text: string): boolean => sides.some((side) => side.includes(text)) || new Set(text).size === 1
 
-/** Returns whether a text consists of nothing but runs of three or more characters. */
+/** Returns whether a text consists only of runs of three or more characters. */
 const isMadeOfRuns = (text: string): boolean => {
   const characters = [...text]
   // `ends[at]` says whether the text before `at` consists of runs. A run of six or more characters counts as two
@@ -38,7 +38,7 @@ const isMadeOfRuns = (text: string): boolean => {
   return ends[characters.length] === true
 }
 
-/** Returns those words of a text, in lower case, that are long enough to make a password easy to guess. */
+/** Returns, in lower case, the words of a text that are long enough to make a password easy to guess. */
 const wordsOf = (text: string): ReadonlyArray<string> =>
   text.normalize("NFC").toLowerCase().split(/[^\p{L}\p{N}]+/u).filter((word) => [...word].length >= shortestWord)
 

@@ -5,8 +5,8 @@ import type { ValidationReason } from "./ValidationCause.ts"
 import type { EventName } from "./words/Log.ts"
 
 /*
- * Describes how the log records each failure that a client or an operator receives. If the same sentence is used for
- * several causes, the record says which cause it was (docs/errors.md, "Causes").
+ * Describes how the log records each failure that a client or an operator receives. If several causes have the same
+ * sentence, the record names the cause (docs/errors.md, "Causes").
  */
 
 /** A cause of a failure, and the log record that distinguishes it from other causes. */
@@ -65,7 +65,9 @@ const recordOf = (reason: string): CauseRecord => {
   }
 }
 
-/** Returns the causes of a failure that a client receives: one for each validation reason that leads to the failure. */
+/**
+ * Returns the causes of a failure that a client receives: one for each validation reason that results in the failure.
+ */
 const validation = (tag: ChallengeTag): ReadonlyArray<CauseRecord> =>
   Object.entries(failuresOf).flatMap(([reason, tags]) => tags.includes(tag) ? [recordOf(reason)] : [])
 

@@ -4,7 +4,7 @@ import { encodeBase32 } from "../crypto/Base32.ts"
 
 const form = /^[A-Z2-7]{10}$/
 
-/** The random octets of a code. Its ten characters hold fifty bits. */
+/** The number of random octets for one code. Its ten characters contain fifty bits. */
 export const recoveryCodeSize = 7
 
 /** Returns the code that is made from random octets, in the form that is hashed. */

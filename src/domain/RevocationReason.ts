@@ -14,7 +14,7 @@ export const revocationReasons = [
   { code: 10, name: "aACompromise" }
 ] as const
 
-/** The reason code of a key that others may know. */
+/** The reason code for a key that others may know. */
 export const keyCompromise = 1
 
 /** Returns whether a revocation may state this code. */
@@ -31,7 +31,7 @@ export const parseReason = (given: string | number): number | undefined => {
 export const reasonName = (code: number): string =>
   revocationReasons.find((one) => one.code === code)?.name ?? String(code)
 
-/** Returns a reason for people, such as "keyCompromise (1)". An unknown code is returned in digits. */
+/** Returns a reason in readable form, such as "keyCompromise (1)". An unknown code is returned in digits. */
 export const reasonShown = (code: number): string => {
   const name = revocationReasons.find((one) => one.code === code)?.name
   return name === undefined ? String(code) : `${name} (${code})`

@@ -6,7 +6,7 @@ export const everyRole = ["acme", "admin", "worker"] as const
 /** What a process does: serve ACME clients, serve operators, or run jobs (docs/decisions/process.md, "Roles"). */
 export type Role = (typeof everyRole)[number]
 
-/** Roles of one process. */
+/** The roles of one process. */
 export type Roles = ReadonlySet<Role>
 
 /** Reads a list such as `acme,worker`. An empty list means every role. Fails with the first word that is not a role. */

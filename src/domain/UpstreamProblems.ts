@@ -2,7 +2,7 @@ import type { Detailed, FromUpstream } from "./AcmeError.ts"
 import type { ProblemDocument } from "./ProblemDocument.ts"
 import { acmeError } from "./ProblemDocument.ts"
 
-/* The problems that tell a client that an upstream refused. */
+/* The problems that tell a client about a refusal by an upstream. */
 
 /**
  * The types of upstream problems that a client can fix. All other types are about the exchange between this service and

@@ -47,6 +47,6 @@ export const checkTypes: { readonly [T in CheckType]: Facts } = {
 export const stagesOf = (type: CheckType, stated: ReadonlyArray<Stage>): ReadonlyArray<Stage> =>
   stated.length === 0 ? checkTypes[type].natural : stated
 
-/** Returns the stages at which a rule applies: the stages that all its checks have in common. */
+/** Returns the stages at which a rule applies: those that all its checks share. */
 export const sharedStages = (ofChecks: ReadonlyArray<ReadonlyArray<Stage>>): ReadonlyArray<Stage> =>
   both.filter((stage) => ofChecks.every((stages) => stages.includes(stage)))

@@ -2,8 +2,8 @@ import * as Data from "effect/Data"
 import * as Result from "effect/Result"
 
 /**
- * The conditions of filter rules: boolean expressions over check names (docs/decisions/policy.md, "Conditions"). A chain of
- * one operator is one node, so that a long text does not make a deep tree.
+ * The conditions of filter rules: boolean expressions over check names (docs/decisions/policy.md, "Conditions"). A
+ * chain of one operator is one node, so that a long text does not make a deep tree.
  */
 export type Condition =
   | { readonly _tag: "Check"; readonly name: string }
@@ -22,7 +22,7 @@ export const namePattern = /^[a-z0-9-]+$/
 /** The words of the syntax. No check can have such a name. */
 export const reservedNames: ReadonlyArray<string> = ["and", "or", "not"]
 
-/** How deep parentheses and `not` may be nested. */
+/** How deeply parentheses and `not` may be nested. */
 const deepest = 100
 
 interface Token {
@@ -143,7 +143,7 @@ export type Known = (check: string) => Verdict | undefined
 const opposite = { pass: "fail", fail: "pass", undecided: "undecided" } as const
 
 /**
- * Evaluates a condition in Kleene logic, from left to right. Checks that no longer matter are not asked for, so the
+ * Evaluates a condition in Kleene logic, from left to right. It never asks for a check that no longer matters, so the
  * verdict of a {@link Needs needed} check always matters. The caller runs that check and evaluates the condition again.
  */
 export const evaluate = (condition: Condition, known: Known): Verdict | Needs => {

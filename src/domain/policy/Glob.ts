@@ -1,6 +1,7 @@
 /**
- * The globs of filter checks (docs/policy.md, "Checks"). The time to match grows linearly with pattern and text. The
- * pieces between stars are searched from left to right, and the first place where a piece fits is as good as any other.
+ * The globs of filter checks (docs/policy.md, "Checks"). The time to match grows linearly with the lengths of the
+ * pattern and the text: the pieces between stars are searched from left to right, and it is enough to try the first
+ * place where each piece fits.
  */
 
 /** Whether a text matches. */
@@ -31,8 +32,8 @@ export type Compiled = { readonly fault: string } | { readonly fault?: never; re
 const unprintable = /[\u0000-\u0020\u007f]/
 
 /**
- * Compiles a glob in which `*` stands for exactly one whole label. All other characters stand for themselves. Upper and
- * lower case are the same.
+ * Compiles a glob in which `*` stands for exactly one whole label. All other characters stand for themselves. Matching
+ * ignores upper and lower case.
  */
 export const labelGlob = (pattern: string): Compiled => {
   const labels = pattern.toLowerCase().split(".")
@@ -44,7 +45,7 @@ export const labelGlob = (pattern: string): Compiled => {
     const literal = labels.join(".")
     return { matches: (text) => text.toLowerCase() === literal }
   }
-  // The labels after the last star decide most often, and they are cheap to compare.
+  // These labels are compared first, because they exclude most names, and the comparison is cheap.
   const suffix = labels.slice(labels.lastIndexOf("*") + 1).map((label) => `.${label}`).join("")
   return {
     matches: (text) => {

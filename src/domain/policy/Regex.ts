@@ -3,8 +3,8 @@ import type { Compiled } from "./Glob.ts"
 
 /**
  * Compiles a regular expression that must match the whole text. Matching ignores upper and lower case. The time to
- * match grows linearly with the text. Syntax that is not supported, such as look-around and back-references, is a
- * fault.
+ * match grows linearly with the length of the text. Syntax that is not supported, such as look-around and
+ * back-references, is a fault.
  */
 export const wholeRegex = (pattern: string): Compiled => {
   try {

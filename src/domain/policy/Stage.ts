@@ -5,7 +5,7 @@ import { evaluate } from "./Condition.ts"
 export type Stage = "connection" | "identifiers"
 
 /**
- * The requests whose names are checked: a new order, and the CSR of finalize. Programs of operators compare with these
+ * The requests whose names are checked: a new order, and the CSR of finalize. Operators' programs depend on these
  * words, so the words never change.
  */
 export const nameRequests = ["newOrder", "CSR"] as const
@@ -28,9 +28,12 @@ export interface Rule {
 /** The result of a stage. */
 export interface Judgement {
   readonly answer: Ruling | "undecided"
-  /** The rule that decided; for `undecided`, the first rule that might have decided. `undefined` if no rule decided. */
+  /**
+   * The rule that decided; for `undecided`, the first rule that might have changed the answer. `undefined` if no rule
+   * decided.
+   */
   readonly rule: Rule | undefined
-  /** The last rule that was evaluated, because it decided. `undefined` if all rules were evaluated. */
+  /** The rule at which the evaluation ended, because it decided. `undefined` if all rules were evaluated. */
   readonly last: Rule | undefined
   /** The names of the rules in mode `warn` whose condition was true. */
   readonly warned: ReadonlyArray<string>
@@ -41,9 +44,9 @@ export interface Judgement {
 }
 
 /**
- * Makes the six steps of docs/decisions/policy.md, "Three answers". `rules` are the rules that apply at the stage, in
- * order. There must be at least one. The caller calls this function again after each new verdict, until it needs no
- * further verdict.
+ * Judges a stage by the steps of docs/decisions/policy.md, "Three answers". `rules` are the rules that apply at the
+ * stage, in order. There must be at least one. The caller calls this function again after each new verdict, until it
+ * needs no further verdict.
  */
 export const judge = (rules: ReadonlyArray<Rule>, otherwise: Ruling, known: Known): Judgement | Needs => {
   const warned: Array<string> = []

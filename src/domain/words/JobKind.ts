@@ -5,9 +5,9 @@ import { computing, waiting } from "../../engine/queue/Slots.ts"
 /*
  * The kinds of jobs, and what the queue must know about each kind.
  *
- * A payload names the subject of the job and has the facts of the request. It contains no secret
- * (docs/decisions/job-outcomes.md, "Payloads"). Workers of the previous and of the next version also read payloads, so
- * a new member must be optional (docs/decisions/compatibility.md, "Neighbours").
+ * A payload names the subject of the job and contains the facts of the request, but no secret
+ * (docs/decisions/job-outcomes.md, "Payloads"). Workers of the previous and the next version also read payloads, so a
+ * new member must be optional (docs/decisions/compatibility.md, "Neighbours").
  */
 
 const Client = Schema.Struct({
@@ -91,8 +91,7 @@ export const kinds = {
         [Schema.Record(Schema.String, Schema.Unknown)]
       )
     }),
-    // The members of a share are receivers. There are few of them, so each receiver may have more jobs than an account
-    // may.
+    // The members of these shares are receivers. There are few of them, so each may take a larger part than an account.
     room: waiting({ factor: 2, memberPart: 1 / 2 })
   }),
   notify_expiry_digest: kind({ payload: ofProfile, periodic: true }),
@@ -102,7 +101,7 @@ export const kinds = {
   local_ca_crl_regenerate: kind({
     payload: Schema.Struct({
       issuer: Schema.String,
-      /** The number that the list must exceed, if a list was served that the database does not know. */
+      /** The number that the list must exceed, if a list that the database does not know was served. */
       above: Schema.optional(Schema.Int)
     })
   }),
@@ -120,7 +119,7 @@ const jobs = makeJobs(kinds, { groupName: "profile" })
 /** A kind of job that this build knows. */
 export type JobKind = keyof typeof kinds
 
-/** The content of a job of this kind. */
+/** The payload of a job of this kind. */
 export type PayloadOf<K extends JobKind> = (typeof kinds)[K]["payload"]["Type"]
 
 /** The names of the kinds. */
@@ -142,7 +141,7 @@ export const enqueueJob = jobs.enqueue
 export const handler = jobs.handler
 
 /**
- * Cancels a job that still has the status that the caller has read. Returns `undefined` if the status has changed, or
- * if a job in this status cannot be cancelled.
+ * Cancels a job if it still has the status that the caller read. Returns `undefined` if the status has changed, or if a
+ * job with this status cannot be cancelled.
  */
 export const cancelJob = jobs.cancel

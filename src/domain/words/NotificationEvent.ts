@@ -2,7 +2,7 @@ import type { Declaration } from "../../engine/telemetry/Declaration.ts"
 import { advisory, debug, error, info, warn } from "../../engine/telemetry/Declaration.ts"
 import type { FieldName } from "./EventField.ts"
 
-/** The records of notifications. */
+/** The log records about notifications. */
 export const notificationEvents = {
   notify_queued: debug("profile", "backend", "entry", "hook", "delivery_id"),
   notify_enqueue_failed: error("profile", "hook", "error"),

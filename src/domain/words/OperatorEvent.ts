@@ -2,7 +2,7 @@ import type { Declaration } from "../../engine/telemetry/Declaration.ts"
 import { advisory, error, info, warn } from "../../engine/telemetry/Declaration.ts"
 import type { FieldName } from "./EventField.ts"
 
-/** The records of operators and of their listener. */
+/** The log records about operators and their listener. */
 export const operatorEvents = {
   admin_listening: info("address", "tls"),
   admin_origin_resolved: info("origin"),

@@ -5,13 +5,13 @@ import type { LimitName } from "../Limit.ts"
 import { limitedThings } from "../Limit.ts"
 
 /*
- * The series that the service counts, or samples at a scrape (docs/metrics.md, "Series"). A series is declared in one
- * line. The types of the code that counts follow from this line.
+ * The series that the service counts, or samples at a scrape (docs/metrics.md, "Series"). Each series is declared in
+ * one line, from which the types of the counting code follow.
  */
 
 /**
  * Why a signer gave no certificate: one of the causes of a job's failure, `script_timeout` if a program was killed at
- * its timeout, or `upstream_unavailable` if an upstream gave no answer or one that cannot be understood.
+ * its timeout, or `upstream_unavailable` if an upstream gave no answer, or an answer that cannot be understood.
  */
 const signerCauses = [
   "script_failed",
@@ -102,7 +102,7 @@ export const series = {
     outcome: ["queued", "limited", "dropped"]
   }),
 
-  // what is sampled at a scrape
+  // sampled at a scrape
   acme_svc_jobs: gauge("Rows of the queue.", { kind: "text", status: "text" }),
   acme_svc_jobs_retried: gauge("Waiting rows of the queue that were begun before.", { kind: "text" }),
   acme_svc_job_oldest_ready_seconds: gauge("Age of the oldest row that is due and has not begun.", { kind: "text" }),
