@@ -1,7 +1,7 @@
 import type { Form } from "../engine/config/ValueForm.ts"
 import { form, labels } from "../engine/config/ValueForm.ts"
 
-/* Forms of values that only ACME has. */
+/* Forms of values that occur only in ACME. */
 
 /** A contact of an account. */
 export const contactUri: Form = form(
@@ -21,7 +21,7 @@ export const hmacKey: Form = form(
   "must be base64url or base64"
 )
 
-/** A DNS name that other names have as their alias. */
+/** A DNS name that other names use as their alias. */
 export const aliasName: Form = {
   says: "DNS name",
   isTrimmed: true,

@@ -5,7 +5,9 @@ import { adminFilterFindings } from "./PolicyRules.ts"
 
 /* The rules for `[admin]` (docs/decisions/admin.md, "Configuration"). */
 
-/** The types of checks that can be used here. They need no order, because the requests of operators have no order. */
+/**
+ * The types of checks that can be used here: those that need no order, because the requests of operators have no order.
+ */
 const usable: ReadonlyArray<CheckType> = ["allowed_ip", "path", "reverse_dns", "custom"]
 
 const isLocal = (bindAddress: string): boolean => isLoopbackHost(parseBindAddress(bindAddress)?.host ?? "")
@@ -30,8 +32,8 @@ const unusableChecks = ({ config: { admin } }: Subject): ReadonlyArray<Finding> 
   })
 
 /**
- * Returns every fault of `[admin]`. While `[admin]` is off, its faults do not refuse the configuration, and are
- * reported as advisories.
+ * Returns every fault of `[admin]`. While `[admin]` is off, its faults are only reported as advisories, and the
+ * configuration is accepted.
  */
 export const adminFindings = (subject: Subject): ReadonlyArray<Finding> => [
   ...unprotected(subject),

@@ -7,10 +7,7 @@ const isSection = (value: unknown): value is Readonly<Record<string, unknown>> =
 
 const isSame = (one: unknown, other: unknown): boolean => sectionText({ value: one }) === sectionText({ value: other })
 
-/**
- * Returns the keys below `key` whose values differ. Secrets are compared too. The result contains only keys, not
- * values.
- */
+/** Returns the keys below `key` whose values differ. Secrets are compared too. The result contains no values. */
 export const differing = (key: string, before: unknown, after: unknown): ReadonlyArray<string> =>
   isSection(before) && isSection(after)
     ? [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((name) =>
@@ -26,7 +23,7 @@ const byName = ({ profiles, ...sections }: Omit<Config, "proxyVariables">) => ({
 })
 
 /**
- * Returns the configuration keys that a reload changed. If the change of an inherited key applies to every profile, the
+ * Returns the configuration keys that a reload changed. If an inherited key changed in every profile, the process-wide
  * key is named once. If a profile was added or removed, only the profile is named.
  */
 export const changedKeys = (before: Config, after: Config): ReadonlyArray<string> => {

@@ -51,7 +51,7 @@ export const databaseUrl: Form = {
   }
 }
 
-/** Like {@link databaseUrl}, for PostgreSQL alone. */
+/** A URL like {@link databaseUrl}, but only for PostgreSQL. */
 export const postgresUrl: Form = {
   says: "`postgres://…` or `postgresql://…`",
   fault: (text) => {

@@ -14,8 +14,8 @@ export interface EffectiveKey {
   /** The full name of the key. A key of a profile begins with `profiles.<name>`. */
   readonly key: string
   /**
-   * The value. Instead of a secret it is `***`, and instead of a webhook's URL it is the URL's host. Each argument of a
-   * program counts as a secret. Undefined if the key is unset and has no default.
+   * The value, or undefined if the key is unset and has no default. `***` replaces a secret, and its host replaces the
+   * URL of a webhook. Each argument of a program counts as a secret.
    */
   readonly value: string | number | boolean | ReadonlyArray<string> | undefined
   readonly source: Source
@@ -32,9 +32,7 @@ const isWebhookUrl = (key: string): boolean => /(?:^|\.)notify\.webhook\.[^.]+\.
 
 const databaseUrls = new Set(["database.url", "database.listen_url", "database.read_url"])
 
-/**
- * Masks a secret. Of a database URL, everything but the password is kept. Of a webhook's URL, only the host is kept.
- */
+/** Masks a secret. In a database URL, only the password is masked. Of a webhook's URL, only the host is kept. */
 const masked = (key: string, secret: Redacted.Redacted<unknown>): string | ReadonlyArray<string> => {
   const value = Redacted.value(secret)
   if (Array.isArray(value)) return value.map(() => "***")

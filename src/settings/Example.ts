@@ -90,7 +90,7 @@ const profileTail =
 #[profiles.default.meta]
 #website = "https://pki.example.org/"`
 
-/** Renders the profile of the example. `enabled` is set in it, so that the file can be loaded unchanged. */
+/** Renders the profile of the example. It sets `enabled`, so that the file can be loaded unchanged. */
 const profileLines = (section: Section): ReadonlyArray<string> =>
   section.keys.map(({ facts, path }) =>
     keyLines({ facts, path: path.map((segment) => segment === "<name>" ? "default" : segment) }).join("\n")
@@ -99,8 +99,8 @@ const profileLines = (section: Section): ReadonlyArray<string> =>
 
 /**
  * Returns the text of `config.toml.example`: every key, commented out, with its meaning, type, variable and default,
- * and one profile. The file can be loaded unchanged. It can also be loaded if the `#` before every key and section is
- * removed. To render the text again: `node -e 'import("./src/settings/Example.ts").then((m) =>
+ * and one profile. The file can be loaded unchanged, and also with the `#` before every key and section removed. To
+ * render the text again: `node -e 'import("./src/settings/Example.ts").then((m) =>
  * process.stdout.write(m.renderExample()))'`.
  */
 export const renderExample = (): string => {
@@ -116,7 +116,7 @@ export const renderExample = (): string => {
   return [head, ...blocks].join("\n\n") + "\n"
 }
 
-/** What can be chosen for the file that {@link renderInitialConfig} writes. */
+/** The values that can be chosen for the file of {@link renderInitialConfig}. */
 export interface InitialConfig {
   readonly profile: string
   readonly bind_address: string

@@ -10,7 +10,7 @@ export const scopes = (
   ...config.profiles.map((profile) => [`profiles.${profile.name}.`, profile] as const)
 ]
 
-/** Returns a path in a form that is the same for all spellings of the path. */
+/** Returns the same form for all spellings of a path. */
 export const absolute = (cwd: string | undefined, path: string): string =>
   cwd === undefined ? nodePath.normalize(path) : nodePath.resolve(cwd, path)
 
@@ -58,8 +58,8 @@ const writtenBy = ({ config, cwd, written }: Subject) =>
   ].map(({ key, path }) => ({ key: written(key), file: absolute(cwd, path) }))
 
 /**
- * Finds the keys that name the same file as a relay's account key, or as the file beside it. If relays share a key,
- * another rule applies.
+ * Finds the keys that name the same file as a relay's account key, or as the `.kid` file beside that key. Another rule
+ * checks relays that share a key.
  */
 const accountFiles = (subject: Subject): ReadonlyArray<Finding> => {
   const others = writtenBy(subject)
@@ -82,8 +82,8 @@ const accountFiles = (subject: Subject): ReadonlyArray<Finding> => {
 }
 
 /**
- * Finds the keys that name the same file as the record of issued lists, which is beside each `crl_path`. If CAs share a
- * `crl_path`, another rule applies.
+ * Finds the keys that name the same file as the record of issued lists, which is beside each `crl_path`. Another rule
+ * checks CAs that share a `crl_path`.
  */
 const recordFiles = (subject: Subject): ReadonlyArray<Finding> => {
   const others = writtenBy(subject)

@@ -2,7 +2,7 @@ import type { Config } from "./AppConfig.ts"
 
 /** A conflict between keys, each of which is valid by itself. */
 export interface Finding {
-  /** The key that has to be changed. */
+  /** The key that must be changed. */
   readonly key: string
   readonly message: string
   /**
@@ -16,8 +16,8 @@ export interface Finding {
 export interface Subject {
   readonly config: Config
   /**
-   * Returns the key that the operator wrote, given the full name of a key in force. If a profile inherits the key, this
-   * is the process-wide key.
+   * Returns the key that the operator wrote for the full name of a key in force. For a key that a profile inherits,
+   * this is the process-wide key.
    */
   readonly written: (key: string) => string
   /** Returns whether the key with this full name was configured, and does not merely have its default. */

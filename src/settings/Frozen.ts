@@ -2,7 +2,7 @@ import type { Config } from "./AppConfig.ts"
 import { differing } from "./Changes.ts"
 
 /**
- * Returns the keys that the new configuration changes although a reload must not change them: all of `database.*` and
+ * Returns the keys that differ in the new configuration, but that a reload must not change: all of `database.*` and
  * `tracing.*`, and `server.reuse_port` (docs/decisions/configuration.md, "Frozen keys").
  */
 export const frozenChanges = (before: Config, after: Config): ReadonlyArray<string> => [

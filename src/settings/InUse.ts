@@ -7,15 +7,12 @@ import type { Config, ProfileConfig } from "./AppConfig.ts"
  * does not have.
  */
 
-/**
- * Returns whether a switch is on. A switch with a fault counts as on, because nobody knows what its value was meant to
- * be.
- */
+/** Returns whether a switch is on. A switch with a fault counts as on, because its intended value is unknown. */
 type IsOn = (key: string, isSet: boolean) => boolean
 
 /**
- * Prefixes of keys, each with the information whether the process uses these keys. The first prefix that fits a key
- * decides. The switch of a section does not depend on the section being on.
+ * Prefixes of keys, and whether the process uses the keys that begin with each. The first prefix that fits a key
+ * decides. It does not fit the switch `enabled` of its section, which is used even while the section is off.
  */
 type Sections = ReadonlyArray<readonly [prefix: string, isUsed: boolean]>
 
@@ -73,7 +70,7 @@ export const makeInUse = (
 ): (written: string) => boolean => {
   const isFaulty = (full: string) => unusable.has(origins.get(full)?.key ?? full)
   const wide = wideSections(config, roles, (key, isSet) => isSet || isFaulty(key))
-  // If no profile is enabled, one of the disabled profiles was probably meant to be.
+  // If no profile is enabled, an operator probably meant to enable one of them.
   const isAnyServed = config.profiles.some(({ enabled }) => enabled)
   const profiles = new Map(config.profiles.map((profile) => [profile.name, profile]))
   const isUsed = (full: string): boolean => {

@@ -13,12 +13,12 @@ import { readableConfig, resolveConfig } from "./Resolve.ts"
 
 /** A configuration, the sources of its values, and facts about the file. */
 export interface Loaded extends Resolved {
-  /** The absolute path of the file that was read or, if that file is absent, that would have been read. */
+  /** The absolute path of the file that was read or, if no file was read, of the file that is absent. */
   readonly path: string
   readonly filePresent: boolean
   /** `ACME_SVC_CONFIG` names a file that does not exist: the advisory `server_config_file_absent`. */
   readonly fileNamedButAbsent: boolean
-  /** Finds at which places of the file its keys are. */
+  /** Finds the places of the keys in the file. */
   readonly places: Effect.Effect<PlaceOf>
 }
 
@@ -37,8 +37,8 @@ interface File {
 }
 
 /**
- * Reads the file at the given path or, if there is none, at the path with the extension. A directory with the first
- * name does not hide the second file.
+ * Reads the file at the given path or, if there is none, at the path with the extension. A directory at the first path
+ * does not hide a file at the second.
  */
 const readFirst = Effect.fnUntraced(function*(paths: ReadonlyArray<string>): Effect.fn.Return<File> {
   let directory: File | undefined
@@ -54,7 +54,7 @@ const readFirst = Effect.fnUntraced(function*(paths: ReadonlyArray<string>): Eff
   return directory ?? { path: paths[0] ?? "", text: Result.succeed(undefined) }
 })
 
-/** Finds at which places of a file its keys are. The module that does this is loaded only here, not at each start. */
+/** Finds the places of the keys in a file. The module that does this is loaded only here, not at every startup. */
 const placesOf = (path: string, text: string | undefined): Effect.Effect<PlaceOf> =>
   text === undefined ? Effect.succeed(() => undefined) : Effect.map(
     Effect.promise(() => import("../engine/config/Lines.ts")),
@@ -97,7 +97,7 @@ const resolve = Effect.fnUntraced(function*(
     Result.isSuccess(first) && first.success.ignored.length === 0
       ? first
       : resolveConfig({ ...sources, placeOf: yield* places }),
-    // The file that does not exist may be the one with the missing values.
+    // The missing values may be in the file that does not exist.
     (refused) => fileNamedButAbsent ? refused.advised(`${fileVariable} names ${path}, which does not exist.`) : refused
   ))
   return {
@@ -112,9 +112,9 @@ const resolve = Effect.fnUntraced(function*(
 
 /**
  * Reads and resolves the configuration. The file is `config.toml` in `cwd`, or the file that ACME_SVC_CONFIG names (the
- * extension is optional, and an empty value names no file). The environment overrides the file. It is no fault if the
- * file is missing. It is a fault if the file is unreadable, and this fault is reported together with every fault of the
- * environment (docs/configuration.md, "Where values come from").
+ * extension is optional, and an empty value names no file). The environment overrides the file. A missing file is no
+ * fault. An unreadable file is a fault, which is reported together with all faults of the environment
+ * (docs/configuration.md, "Where values come from").
  */
 export const loadConfig = Effect.fn("Config.load")((surroundings: Surroundings) =>
   Effect.flatMap(readSources(surroundings), resolve)
@@ -137,7 +137,8 @@ const remarkOn = ({ filePresent, path }: Read, { isFileRead }: Readable, section
 
 /**
  * Loads the configuration like {@link loadConfig}. But if the configuration is refused and the needed section has no
- * fault, the readable part of it is used (docs/decisions/configuration.md, "Commands that need the database alone").
+ * fault, the readable part of the configuration is used (docs/decisions/configuration.md, "Commands that need the
+ * database alone").
  */
 export const loadSection = Effect.fn("Config.loadSection")(function*(
   surroundings: Surroundings,

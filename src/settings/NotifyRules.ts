@@ -29,8 +29,8 @@ const lists = [
 ] as const
 
 /**
- * Checks the lists of entries. A list must not be empty while its backend is on, and must not contain repetitions or
- * entries that do not exist.
+ * Checks the lists of entries. A list must not be empty while its backend is on, and must not contain repeated or
+ * unknown entries.
  */
 const listed = ({ at, section }: Scope): ReadonlyArray<Finding> =>
   lists.flatMap(([backend, list, table]) => {

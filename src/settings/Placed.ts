@@ -3,9 +3,7 @@ import type { Node } from "../engine/config/Key.ts"
 import type { Config } from "./AppConfig.ts"
 import { table } from "./Table.ts"
 
-/**
- * Makes those relative paths absolute that are in a value below a node of the table. All other values stay unchanged.
- */
+/** Makes the relative paths in a value below a node of the table absolute. All other values stay unchanged. */
 const placed = (cwd: string, node: Node | undefined, value: unknown): unknown => {
   const absolute = (path: unknown) => typeof path === "string" && path !== "" ? nodePath.resolve(cwd, path) : path
   if (node?._tag === "Key") {
@@ -21,7 +19,7 @@ const placed = (cwd: string, node: Node | undefined, value: unknown): unknown =>
 }
 
 /**
- * Returns the configuration with its relative paths made absolute against a directory. Then the directory of the
- * process no longer matters.
+ * Returns the configuration with its relative paths made absolute against a directory, so that the working directory of
+ * the process no longer matters.
  */
 export const withFilesAt = (cwd: string, config: Config): Config => placed(cwd, table, config) as Config

@@ -117,7 +117,7 @@ const listFindings = (scope: Scope, prefix: string, type: CheckType, check: Chec
 /** Returns findings about the keys that a check of this type requires. */
 const emptiness = (scope: Scope, prefix: string, type: CheckType, check: Check): ReadonlyArray<Finding> => {
   switch (type) {
-    // The other types check something even without lists: whether there is a confirmed name, or a credential.
+    // The other types check something even without lists: whether a confirmed name or a credential exists.
     case "allowed_ip":
     case "path":
       return check.allow.length === 0 && check.deny.length === 0
@@ -204,7 +204,7 @@ const conditionFindings = (scope: Scope, name: string): ReadonlyArray<Finding> =
   }))
   if (asked.length < named.length) return []
   const stages = sharedStages(asked.map((one) => one.stages))
-  // A rule that never applies cannot refuse anybody, so the stage lets everyone in, whatever the default is.
+  // A rule that never applies refuses nothing, so the stage would admit every client, whatever the default is.
   if (stages.some((stage) => scope.reached.includes(stage))) return []
   const sides = asked.map((one) => `${one.name} (${one.stages.join(", ")})`).join(" and ")
   const involved = named.flatMap((one) => [`filter.check.${one}.type`, `filter.check.${one}.stages`])

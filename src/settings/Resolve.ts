@@ -114,7 +114,7 @@ interface Involving {
 /**
  * Returns the faults that the rules over several keys find. A fault is dropped if it involves a key that is already
  * refused. It is also dropped if it is about a table that contains a refused key, because the refused key may be a
- * misspelling of the missing one. If the file does not set the key itself, the place of the fault is that of the first
+ * misspelling of the missing one. If the file does not set the key itself, the fault has the place of the first
  * involved key that the file sets.
  */
 const crossFaults = (
@@ -144,15 +144,14 @@ const crossFaults = (
 const nowhere: PlaceOf = () => undefined
 
 /**
- * Reads and checks the sources. Only the rules over several keys are not applied here. A key with a fault gets its
- * default.
+ * Reads and checks the sources, but does not apply the rules over several keys. A key with a fault gets its default.
  */
 const read = (sources: Sources, file: Result.Result<Layer, string>) => {
   const { env, fileName = "config.toml", placeOf = nowhere } = sources
   const environment = readEnvironment(table, env)
   const layers = merge(Result.isSuccess(file) ? [file.success, environment] : [environment])
   const written = [...layers.values.values()]
-  // An unknown key may have been meant for any section, and so may a text that is not TOML.
+  // An unknown key, or a text that is not TOML, may have been meant for any section.
   const unknown = [
     ...Result.isSuccess(file)
       ? file.success.faults.map((fault) => placed(fault, placeOf(fault.key)))
@@ -168,9 +167,9 @@ const fileOf = ({ fileFault, fileText }: Sources): Result.Result<Layer, string> 
   fileFault === undefined ? readFile(table, fileText ?? "") : Result.fail(fileFault)
 
 /**
- * Resolves the sources: defaults, file, environment, then the inheritance of profiles, then the rules. The text of the
- * file must be given. The failure lists every fault of every source (docs/decisions/configuration.md, "Layers first,
- * profiles second"). Faults of keys that are not used refuse nothing.
+ * Resolves the sources: first the defaults, the file and the environment, then the inheritance of profiles, then the
+ * rules. The failure lists every fault of every source (docs/decisions/configuration.md, "Layers first, profiles
+ * second"). Faults of keys that are not used refuse nothing.
  */
 export const resolveConfig = (sources: Sources): Result.Result<Resolved, ConfigRefused> => {
   const file = fileOf(sources)
@@ -202,7 +201,7 @@ export const resolveConfig = (sources: Sources): Result.Result<Resolved, ConfigR
   )
 }
 
-/** A section that some commands need although they need no other section. */
+/** A section that some commands need without any other section. */
 export type NeededSection = "database" | "server" | "admin"
 
 /** A configuration of which only a part could be read. */
@@ -229,7 +228,7 @@ export const readableConfig = (sources: Sources, section: NeededSection): Readab
   const isFound = section === "database"
     ? (assembled.origins.get("database.url")?.source ?? "default") !== "default"
     : Result.isSuccess(file)
-  // A variable with a misspelled name was also meant for this section.
+  // A variable with a misspelled name may also have been meant for this section.
   const isOfSection = ({ key }: Fault) =>
     key === section || key.startsWith(`${section}.`) || key.startsWith(variableOf([section]))
   if (!isFound || [...unknown, ...unfit].some(isOfSection) || (part !== undefined && Result.isFailure(file))) {

@@ -9,7 +9,7 @@ import { notifyFindings } from "./NotifyRules.ts"
 import { policyFindings } from "./PolicyRules.ts"
 import { relayFindings } from "./RelayRules.ts"
 
-/** The smallest file that has a `[profiles.<name>]`. The refusal of an empty configuration prints it. */
+/** The smallest file with a `[profiles.<name>]`. The refusal of an empty configuration prints this file. */
 const minimalFile = `[profiles.default]
 enabled = true`
 
@@ -20,7 +20,7 @@ const someProfile = ({ config: { profiles }, written }: Subject): ReadonlyArray<
     involves: profiles.map(({ name }) => written(`profiles.${name}.enabled`))
   }]
 
-/** Refuses a standby of a database that has none. */
+/** Refuses a standby for SQLite, which has none. */
 const standbys = ({ config: { database } }: Subject): ReadonlyArray<Finding> =>
   Redacted.value(database.read_url) === "" || !Redacted.value(database.url).startsWith("sqlite://") ? [] : [{
     key: "database.read_url",
@@ -77,8 +77,8 @@ const accountAlgorithms = ({ config, written }: Subject): ReadonlyArray<Finding>
   })
 
 /**
- * Refuses an unusable variable instead of ignoring it. Otherwise requests would not go through the proxy that somebody
- * intended.
+ * Refuses an unusable variable instead of ignoring it. Otherwise requests would bypass the proxy that the variable was
+ * meant to name.
  */
 const proxyVariables = ({ config: { proxy, proxyVariables } }: Subject): ReadonlyArray<Finding> =>
   ([["http_url", "http_proxy"], ["https_url", "https_proxy"]] as const).flatMap(([key, variable]) =>
