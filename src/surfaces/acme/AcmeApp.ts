@@ -39,7 +39,7 @@ import { notHeld } from "./PendingAnswer.ts"
 import { postedOf } from "./Posted.ts"
 import { recording } from "./RefusalRecords.ts"
 
-/** Turns a failure into an answer. There is one table for all errors, and one content type for all clients. */
+/** Turns a failure into an answer. One table contains all errors, and every client gets the same content type. */
 const problemAnswer = (error: AcmeError, endpoint?: Endpoint): Answer => {
   const problem: ProblemDocument = problemOf(error)
   const seconds = retryAfter(error)
@@ -106,8 +106,8 @@ const allowed = (route: NonNullable<ReturnType<typeof match>>["route"]): Readonl
 const cors = { exposed: "Replay-Nonce, Link, Location, Retry-After", accepted: "Content-Type" }
 
 /**
- * Makes the ACME surface of the mounted profiles. These are the layers of docs/decisions/acme-surface.md, "Layers of a
- * request", except the first layer.
+ * Makes the ACME surface of the mounted profiles: every layer of docs/decisions/acme-surface.md, "Layers of a request",
+ * except the first.
  */
 export const make = (
   endpoints: ReadonlyMap<string, Endpoint>,
@@ -168,8 +168,8 @@ export const make = (
   }
 
   /**
-   * Waits, without a slot, for the job that will soon change an answer. Then makes the answer again. If no new answer
-   * can be made, the first answer is still correct.
+   * Waits, without a slot, for the job that will soon change an answer, and then makes the answer again. If no new
+   * answer can be made, the first answer is still correct.
    */
   const settled = Effect.fnUntraced(function*(
     { again, answer, awaits, limitMillis, since }: PendingAnswer<Failure, Needs>,
@@ -178,7 +178,8 @@ export const make = (
     const { held } = yield* Waits
     const spentMillis = (yield* lifeMillis) - begunAt + waitMillis
     const isHeld = yield* held(since, awaits, limitMillis === undefined ? undefined : { limitMillis, spentMillis })
-    // Without a first answer, the request must have a slot, although all held requests may end at once.
+    // A request without a first answer needs a slot, and waits longer for it, because many held requests may end at
+    // once.
     if (answer === undefined) return yield* slots.takeWithin(Math.max(waitMillis, patientMillis), again, shed)
     if (!isHeld) return notHeld(answer, awaits)
     return yield* Effect.orElseSucceed(slots.takeWithin(waitMillis, again, shed), () => notHeld(answer, awaits))
@@ -309,8 +310,8 @@ const tokenAnswer = <R>(
   })
 
 /**
- * The routes outside every profile. Their answers have no nonce and no Link. No policy is applied, and no statement is
- * sent to the database.
+ * The routes outside every profile. Their answers have no nonce and no Link. These routes apply no policy, and send no
+ * statement to the database.
  */
 const rootRoutes: ReadonlyMap<string, Effect.Effect<Answer, never, Database>> = new Map([
   [

@@ -22,7 +22,7 @@ export type Failure = AcmeError | StorageFailed
 /** The answer to a signed request, or an answer that may soon change. */
 export type Reply<R> = Answer | PendingAnswer<Failure, R>
 
-/** What an unsigned request is for: the profile, and the id in the path. */
+/** The target of an unsigned request: the profile, and the id in the path. */
 interface Reached {
   readonly endpoint: Endpoint
   /** The id as received in the path. */
@@ -32,7 +32,7 @@ interface Reached {
 /** The handlers of the requests for a path, by method. */
 export interface Route<R> {
   readonly get?: (reached: Reached) => Effect.Effect<Answer, Failure, R>
-  /** The handler of HEAD. Present only if the answer differs from that of GET by more than the absent body. */
+  /** The handler of HEAD. Present only if the answer differs from the answer to GET in more than the missing body. */
   readonly head?: (reached: Reached) => Effect.Effect<Answer, Failure, R>
   readonly post?: (posted: Posted) => Effect.Effect<Reply<R>, Failure, R>
 }

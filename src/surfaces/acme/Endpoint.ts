@@ -10,7 +10,7 @@ export class Endpoint {
   readonly base: string
   /** The text with which the URL of every account begins. */
   readonly accountPrefix: string
-  /** `Link: rel="index"`, on every ACME answer but the directory itself (RFC 8555 section 7.1). */
+  /** The `Link` with `rel="index"`, which every ACME answer except the directory has (RFC 8555 section 7.1). */
   readonly indexLink: string
   /** The directory object (RFC 8555 section 7.1.1) as UTF-8. It is rendered only once. */
   readonly directory: Uint8Array
@@ -44,7 +44,7 @@ export class Endpoint {
   challenge = (id: string): string => `${this.base}/chall/${id}`
 }
 
-// The object has only the configured members: an unset member is omitted, never sent empty. The object itself is always
+// The object has only the configured members: an unset member is left out, never empty. The object itself is always
 // present, because some clients read it without a check.
 const meta = ({ eab, meta }: ProfileConfig): { readonly meta: object } => ({
   meta: {

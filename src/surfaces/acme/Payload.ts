@@ -46,7 +46,7 @@ export const raw: Payload<Buffer> = Result.succeed
 
 const misshapen = (detail: string): Checked<never> => Result.fail({ error: new Malformed({ detail }) })
 
-/** Returns the names of the optional members of a payload. Its nested objects have no optional members. */
+/** Returns the names of the optional members of a payload. Objects within payloads have no optional members. */
 const optionalMembers = ({ ast }: Schema.Top): ReadonlyArray<string> =>
   SchemaAST.isObjects(ast)
     ? ast.propertySignatures.flatMap(({ name, type }) => SchemaAST.isOptional(type) ? [String(name)] : [])

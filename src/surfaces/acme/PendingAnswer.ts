@@ -6,13 +6,11 @@ import { Waits } from "../../engine/queue/Waits.ts"
 
 /** The job that will soon change an answer. */
 export interface Awaited extends Subject {
-  /** The longest time that a client is asked to wait between two polls while the job runs. */
+  /** The longest pause between two polls that the answer asks for while the job runs. */
   readonly pauseSeconds: number
 }
 
-/**
- * What a client reads when it polls: the answer, and the job that will soon change this answer, if there is such a job.
- */
+/** The result of a poll: the answer, and the job that will soon change the answer, if there is such a job. */
 export interface Polled {
   readonly answer: Answer
   readonly awaits: Awaited | undefined
@@ -23,12 +21,12 @@ export interface Polled {
  * back before it waits.
  */
 export interface PendingAnswer<E, R> {
-  /** `undefined` if it is known, without a read, that the job runs. */
+  /** `undefined` if this process knows without a read that the job runs. */
   readonly answer: Answer | undefined
   readonly awaits: Awaited
   /** When the answer was made. */
   readonly since: Moment
-  /** How long the answer is held at most, in milliseconds. `undefined`: as long as a poll. */
+  /** The longest time for which the answer is held, in milliseconds. `undefined` means as long as a poll. */
   readonly limitMillis?: number
   /** Makes the answer again. If the job still has not ended, the answer says when the client should poll again. */
   readonly again: Effect.Effect<Answer, E, R>
@@ -52,8 +50,8 @@ const readAgain = <E, R>(read: Effect.Effect<Polled, E, R>): Effect.Effect<Answe
       ))
 
 /**
- * Answers a poll. `expected` is the job that changes the answer, if the client's own requests can have begun it. If this
- * process runs that job for the share of this client, the answer is read only after the end of the job.
+ * Answers a poll. `expected` is the job that changes the answer, if a request of this client can have begun the job. If
+ * this process runs the job for the share of this client, the answer is read only when the job has ended.
  */
 export const polled = <E, R>(
   read: Effect.Effect<Polled, E, R>,
@@ -69,9 +67,9 @@ export const polled = <E, R>(
   })
 
 /**
- * Answers the request that began a job, and also a repetition of this request. If the profile has these requests held,
- * for at most `limitMillis`, the answer is read again at the end of the job. With 0 they are answered at once; if the
- * first poll would be held until the job ends, `Retry-After` tells the client to poll at once.
+ * Answers a request that begins a job, or a repetition of that request. If `limitMillis` is above 0, the request is
+ * held for at most this time, and the answer is read again when the job ends. If it is 0, the request is answered at
+ * once; if the next poll can be held until the job ends, `Retry-After` tells the client to poll at once.
  */
 export const begun = Effect.fnUntraced(function*<E, R, E2, R2>(
   begin: Effect.Effect<Polled & { readonly isFirst: boolean }, E, R>,
@@ -82,6 +80,6 @@ export const begun = Effect.fnUntraced(function*<E, R, E2, R2>(
   const { answer, awaits, isFirst } = yield* begin
   if (awaits === undefined) return answer
   if (limitMillis > 0) return { answer, awaits, since, limitMillis, again: readAgain(read) }
-  // A client may also poll with this request. Such a poll is not held.
+  // A client may also poll by repeating this request. Such a poll is not held.
   return isFirst && (yield* mayHold) ? inSeconds(answer, 0) : notHeld(answer, awaits)
 })

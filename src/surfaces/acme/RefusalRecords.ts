@@ -7,7 +7,7 @@ import type { Request } from "../../engine/http/Message.ts"
 import { peerOf } from "../../engine/net/Peer.ts"
 import { lifeMillis } from "../../engine/Time.ts"
 
-/* The log says why requests are refused (docs/decisions/log-and-metrics.md, "Each refusal has a record"). */
+/* Records in the log why requests are refused (docs/decisions/log-and-metrics.md, "Each refusal has a record"). */
 
 const minuteMillis = 60_000
 const mostOfHost = 20
@@ -35,9 +35,8 @@ const counting = (most: number) => {
 const withoutQuery = (detail: string): string => detail.replace(/\?\S+/g, "?***")
 
 /**
- * Records refusals as `request_refused`: per minute at most twenty for a host, and at most eighty for its network. A
- * stale nonce has its own record, because clients get stale nonces without any fault. A failure of the service is
- * logged where it occurs.
+ * Records refusals as `request_refused`: at most twenty per minute for a host, and eighty for its network. A stale
+ * nonce has its own record, because it is not the client's fault. A failure of the service is logged where it occurs.
  */
 export const recording = () => {
   const [ofHost, ofNetwork] = [counting(mostOfHost), counting(mostOfNetwork)]

@@ -12,11 +12,14 @@ import type { OrderView } from "../../operations/acme/Orders.ts"
 import type { Wish } from "../../operations/acme/Validity.ts"
 import type { Endpoint } from "./Endpoint.ts"
 
-/** Returns `{ [name]: value }`, or nothing: absent members are omitted, never null or empty. */
+/**
+ * Returns `{ [name]: value }`, or an empty object if there is no value, because absent members are left out, never
+ * null.
+ */
 const member = <K extends string, V>(name: K, value: V | undefined): { readonly [_ in K]?: V } =>
   value === undefined ? {} : { [name]: value } as { readonly [_ in K]?: V }
 
-/** RFC 8555 section 7.1.2. */
+/** Returns the object of an account (RFC 8555 section 7.1.2). */
 export const accountObject = (endpoint: Endpoint, account: Account) => ({
   status: account.status,
   ...(account.contact.length === 0 ? {} : { contact: account.contact }),
@@ -35,7 +38,10 @@ const errorOf = (order: OrderView, validity: number, now: number): ProblemDocume
     ? problemOf(new OrderNotReady({ expiredAt: expiryOf(order, validity) }))
     : order.error
 
-/** RFC 8555 section 7.1.3. The dates are the dates of the certificate, not the requested dates. */
+/**
+ * Returns the object of an order (RFC 8555 section 7.1.3). Its dates are those of the certificate, not the requested
+ * dates.
+ */
 export const orderObject = (endpoint: Endpoint, order: OrderView, { notAfter, notBefore }: Wish, now: number) => {
   const validity = endpoint.profile.order.validity_seconds
   const status = statusShown(order, validity, now)
@@ -53,7 +59,7 @@ export const orderObject = (endpoint: Endpoint, order: OrderView, { notAfter, no
   }
 }
 
-/** RFC 8555 section 8. */
+/** Returns the object of a challenge (RFC 8555 section 8). */
 export const challengeObject = (endpoint: Endpoint, challenge: Omit<Challenge, "authzId"> & { id: ChallengeId }) => ({
   type: challenge.type,
   url: endpoint.challenge(challenge.id),
@@ -64,15 +70,15 @@ export const challengeObject = (endpoint: Endpoint, challenge: Omit<Challenge, "
 })
 
 /**
- * Returns the challenges to show. If an authorization is decided, only the challenge that decided it is shown, because
- * untried challenges are no longer useful.
+ * Returns the challenges to show. After an authorization is decided, only the challenge that decided it is shown,
+ * because untried challenges are no longer useful.
  */
 const challengesShown = ({ challenges, status }: AuthorizationView): AuthorizationView["challenges"] =>
   status === "valid" || status === "invalid"
     ? challenges.filter((challenge) => challenge.status === status)
     : challenges
 
-/** RFC 8555 section 7.1.4. The identifier of a wildcard is its base name. */
+/** Returns the object of an authorization (RFC 8555 section 7.1.4). For a wildcard, the identifier is the base name. */
 export const authorizationObject = (endpoint: Endpoint, view: AuthorizationView) => {
   const name = DnsName.make(view.identifier.value, { disableChecks: true })
   return {

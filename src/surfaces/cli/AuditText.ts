@@ -9,7 +9,7 @@ type AuditObject = ReturnType<typeof auditObject>
 const actorOf = ({ actorId, actorKind }: AuditObject): string =>
   actorId === undefined ? actorKind : `${actorKind} ${actorId}`
 
-/** Returns what an action concerned besides the order: an operator, an account or a credential. */
+/** Returns the record that an action concerned in addition to the order: an operator, an account or a credential. */
 const aboutOf = ({ accountId, detail = {} }: AuditObject): string => {
   const named = ["target", "kid", "subject"].map((name) => detail[name]).find((value) => typeof value === "string")
   return typeof named === "string" ? named : accountId ?? ""

@@ -15,7 +15,7 @@ export interface Flag {
   readonly isClosed: boolean
   readonly isNeeded: boolean
   readonly isRepeated: boolean
-  /** The value that is used if the flag is not given. */
+  /** The value if the flag is not given. */
   readonly fallback: string | undefined
   readonly text: string
 }
@@ -89,8 +89,8 @@ const exitsOf = (written: string): ReadonlyArray<Exit> => {
 const notation = /^(.*?)\s*Example: (.*?)\.\s+Exit codes: (.*?)\.?$/s
 
 /**
- * Splits the description of a command into its parts. The description is one string beside the command: what the
- * command does, `Example: <command line>.` and `Exit codes: 0, 3 behind.` A code without words has its usual meaning.
+ * Splits the description of a command into its parts. The description is one string: what the command does, `Example:
+ * <command line>.` and `Exit codes: 0, 3 behind.` A code without words has its usual meaning.
  */
 export const describedBy = (description: string): Pick<CommandNode, "text" | "example" | "exits"> => {
   const [, text, example, exits] = notation.exec(description) ?? []

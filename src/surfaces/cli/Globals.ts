@@ -7,7 +7,8 @@ import type { Flag } from "./CommandTree.ts"
 const colours = ["auto", "always", "never"] as const
 
 /**
- * Flags that are allowed anywhere on the command line (docs/decisions/command-line.md, "What every command keeps to").
+ * The flags that are allowed anywhere on the command line (docs/decisions/command-line.md, "What every command keeps
+ * to").
  */
 export class Globals extends Context.Service<Globals, {
   readonly logLevel: LevelWord | undefined

@@ -3,7 +3,7 @@ import { saidOf, summaryOf, wordOf } from "./CommandTree.ts"
 import { globalFlags } from "./Globals.ts"
 import type { View } from "./Paint.ts"
 
-/** The commands of the program by purpose, in the order of the help page. */
+/** The commands of the program, grouped by purpose, in the order of the help page. */
 export type Sections = ReadonlyArray<readonly [title: string, words: ReadonlyArray<string>]>
 
 /** Returns the sections with their commands. A command that no section names is in the last section. */
@@ -21,7 +21,7 @@ export const sectioned = (
 
 const [narrowest, usual, widest] = [40, 80, 100]
 
-/** Returns the length of lines: at most the width of the terminal, and never so long that a line is hard to read. */
+/** Returns the length of lines: at most the width of the terminal, and never so long that lines are hard to read. */
 const widthOf = ({ columns = usual }: View): number => Math.min(Math.max(columns, narrowest), widest)
 
 /** Breaks a text into lines. A word that is longer than a line stays whole. */
@@ -58,10 +58,7 @@ const bracketed = (text: string, isNeeded: boolean): string => isNeeded ? text :
 
 const widestChoice = 24
 
-/**
- * Returns whether the words of a flag are shown as its value. If they are too long for that, the sentence of the flag
- * lists them.
- */
+/** Returns whether the sentence of a flag lists its words, because they are too long to be shown as its value. */
 const isSpelt = ({ value = "", words }: Flag): boolean => words.length > 0 && value.length > widestChoice
 
 const valueOf = (flag: Flag): string =>
@@ -98,8 +95,7 @@ export const usageOf = (node: CommandNode): string => {
 const heading = (view: View, text: string): string => view.paint("bold", `${text}:`)
 
 /**
- * Renders the usage. The second and all later lines begin below the first word. A flag and its value stay on the same
- * line.
+ * Renders the usage. All lines after the first begin below its first word. A flag and its value stay on the same line.
  */
 const usageLines = (view: View, node: CommandNode, more = ""): string => {
   const label = "Usage: "

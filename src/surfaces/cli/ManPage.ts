@@ -55,7 +55,7 @@ const anywhere: Setting = {
 
 /**
  * Renders `acme-svc.1` from the tree that the parser and the help use. `day` is the day of the package as `YYYY-MM-DD`,
- * or empty. The page of a package states where the files of the package are.
+ * or empty. The page in a package states where the files of the package are.
  */
 export const renderManPage = (
   { children }: CommandNode,

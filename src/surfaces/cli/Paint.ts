@@ -17,7 +17,7 @@ export const painted: Paint = (style, text) => {
 
 /** What is known about the place where a text is printed. */
 export interface View {
-  /** The columns of the terminal. Undefined if the reader is a program or a file. */
+  /** The columns of the terminal. Undefined if the text goes to a program or a file. */
   readonly columns: number | undefined
   readonly isTerminal: boolean
   readonly paint: Paint

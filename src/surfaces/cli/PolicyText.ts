@@ -6,7 +6,7 @@ import type { Rendered } from "./Rendered.ts"
 import { stacked } from "./Rendered.ts"
 import { renderTable } from "./TextTable.ts"
 
-/** Renders `filter show`: one profile's policy. */
+/** Renders the policy of one profile for `filter show`. */
 export const renderPolicy = (view: PolicyView): Rendered =>
   stacked([
     renderDetail({ profile: view.profile, active: view.active, default: view.default }),
@@ -31,7 +31,7 @@ const askedLine = ({ check, error, reason, type, verdict }: Stage["asked"][numbe
 const decisions = { allow: "allowed", deny: "refused" }
 
 /**
- * Returns a line about the result of a stage: either what decided and which answer the client gets, or why the stage
+ * Returns a line about the result of a stage: either the rule that decided and the client's answer, or why the stage
  * did not run.
  */
 const outcomeLine = ({ at, because, detail, outcome, rule, status, type }: Stage): string => {

@@ -5,8 +5,8 @@ import { unpainted } from "./Paint.ts"
 const plain: View = { columns: undefined, isTerminal: false, paint: unpainted, utc: true, now: 0 }
 
 /**
- * A text that depends on the place where it is printed. The code that prints the text calls `on` with that place. If it
- * is inserted into another text, it has the form for programs.
+ * A text that depends on the place where it is printed. The code that prints the text calls `on` with that place. A
+ * text that is inserted into another text has the form for programs.
  */
 export class Rendered {
   readonly on: (view: View) => string
@@ -18,6 +18,6 @@ export class Rendered {
   }
 }
 
-/** Stacks several texts, one below the other. */
+/** Puts several texts one below the other. */
 export const stacked = (parts: ReadonlyArray<string | Rendered>, between: string): Rendered =>
   new Rendered((view) => parts.map((part) => typeof part === "string" ? part : part.on(view)).join(between))

@@ -13,7 +13,7 @@ export const shortened = (text: string, columns: number): string => {
   return ellipsed ? `${text.slice(0, index).trimEnd()}…` : text
 }
 
-/** Fills up a text with spaces to a number of columns. */
+/** Pads a text with spaces to a number of columns. */
 export const padded = (text: string, columns: number): string =>
   text + " ".repeat(Math.max(0, columns - columnsOf(text)))
 
@@ -25,8 +25,7 @@ export const isTime = (text: string): boolean => instant.test(text)
 const units = [["d", 86_400], ["h", 3600], ["min", 60], ["s", 1]] as const
 
 /**
- * Returns a span of time in its largest unit: `3 h`. If the number would be less than two, the next smaller unit is
- * used instead.
+ * Returns a span of time in its largest unit: `3 h`. If the number would be below two, the next smaller unit is used.
  */
 export const span = (seconds: number): string => {
   const [unit, size] = units.find(([, size]) => seconds >= 2 * size) ?? ["s", 1]
@@ -42,10 +41,7 @@ export const timeShown = ({ isTerminal, now, utc }: View, time: string): string 
   })
 }
 
-/**
- * Returns a client in the form for people: its address, and its reverse name. The owner of the reverse zone chose that
- * name.
- */
+/** Returns a client in readable form: its address, and its reverse name, which the owner of the reverse zone chose. */
 export const clientText = (address: string | undefined, name: string | undefined): string | undefined =>
   address === undefined || name === undefined ? address ?? name : `${address} (${name})`
 

@@ -3,7 +3,7 @@ import type { Style, View } from "./Paint.ts"
 import { Rendered } from "./Rendered.ts"
 import { columnsOf, isTime, padded, shortened, stateStyle, timeShown } from "./Text.ts"
 
-/** A cell that needs attention, while the other cells of its column may not. */
+/** A cell that needs attention, although other cells in its column may not. */
 export interface Marked {
   readonly text: string
   readonly style: Style
@@ -26,8 +26,8 @@ const narrowestText = 10
 const isId = (cell: string): boolean => /^[0-9a-f][0-9a-f-]{31,}$/.test(cell)
 
 /**
- * Makes a column. If every cell of a column is a time, the times are shown as relative times. If every cell is a state,
- * the states are coloured. Values that can be given to other commands are never shortened.
+ * Makes a column. If all of its cells are times, they are shown as relative times. If all are states, they are
+ * coloured. Values that can be given to other commands are never shortened.
  */
 const columnOf = (view: View, name: string, given: ReadonlyArray<Cell>, isFirst: boolean): Column => {
   const cells = given.map(textOf)

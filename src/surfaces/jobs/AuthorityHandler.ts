@@ -14,8 +14,8 @@ import type { Config } from "../../settings/AppConfig.ts"
 const daySeconds = 86_400
 
 /**
- * Makes the job that checks how long the CAs of the profiles are still valid. The job runs each day, and at each start
- * and reload, because the CAs or the receivers may have changed then.
+ * Makes the job that checks how long the CAs of the profiles are still valid. The job runs each day, and also at each
+ * startup and reload, which may have changed the CAs or the receivers.
  */
 export const authorityHandler = (
   { jobs, profiles }: Pick<Config, "jobs" | "profiles">,

@@ -47,8 +47,8 @@ const kinds: ReadonlyArray<Kind> = [
 ]
 
 /**
- * After this many checks by processes that do not serve the profile, which take most of a day, no process counts as
- * serving it, and its row ends. Until then, another process with another configuration may still serve the profile.
+ * The number of attempts, over most of a day, after which the row of a profile ends if no process that ran it serves
+ * the profile. Until then, a process with a different configuration may still serve it.
  */
 const mostLooks = 20
 

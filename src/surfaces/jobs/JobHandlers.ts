@@ -66,7 +66,7 @@ interface Sweep {
 }
 
 /**
- * Makes the handler of a sweep that runs at a fixed interval. An error is logged and stored in the row, and never ends
+ * Makes the handler of a sweep that runs at a fixed interval. An error is logged and stored in the row, but never ends
  * the schedule: the sweep runs again after a backoff, or at the interval if that is sooner. If there is nothing to
  * sweep, the job ends without a successor, and no job is enqueued.
  */
@@ -101,7 +101,7 @@ const relayBudget = (profile: ProfileConfig | undefined): number =>
 
 /**
  * Returns the time budget, in milliseconds, for one request to the signer of a profile. A revocation at an upstream
- * takes as long as a signature by a local CA.
+ * gets as much time as a signature by a local CA.
  */
 const signingBudget = (profile: ProfileConfig | undefined): number =>
   profile?.signer.backend === "custom" ? profile.signer.custom.timeout_ms + scriptMarginMillis : localCaBudgetMillis

@@ -10,13 +10,13 @@ import { Signers } from "../../services/signing/Signer.ts"
 import type { Config } from "../../settings/AppConfig.ts"
 
 /**
- * A pass begins no new request after half a minute, and the last request may take as long as two unanswered requests.
+ * A pass begins no new request after half a minute, but its last request may take as long as two unanswered requests.
  */
 const budgetMillis = 120_000
 
 /**
- * Makes the job that asks the upstreams of relays when to renew certificates. The job runs each hour, and at each start
- * and reload.
+ * Makes the job that asks the upstreams of relays when to renew certificates. The job runs each hour, and also at each
+ * startup and reload.
  */
 export const renewalHandler = (
   { profiles }: Pick<Config, "profiles">,

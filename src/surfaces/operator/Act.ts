@@ -11,19 +11,19 @@ import type { Fields, InputOf } from "./Field.ts"
 import type { Access } from "./gate/OperatorChecks.ts"
 
 /*
- * An act is one thing that an operator can do. It is declared once. The declaration is the source of its route (with
- * decoding, refusals and OpenAPI), of its command (with flags, help and completions), and of the code that reads its
- * form (docs/decisions/acts.md).
+ * An act is one thing that an operator can do. It is declared once. From the declaration come its route (with decoding,
+ * refusals and OpenAPI), its command (with flags, help and completions), and the code that reads its form
+ * (docs/decisions/acts.md).
  */
 
-/** A schema without services. It describes the output of an act in the document, and it encodes the output. */
+/** A schema without services, which encodes the output of an act and describes it in the document. */
 export type Output = Schema.Codec<unknown, unknown>
 
 /** The names in the braces of a route: `kid` of `POST /api/eab/{kid}/revoke`. */
 type HolesOf<Route extends string> = Route extends `${string}{${infer Hole}}${infer Rest}` ? Hole | HolesOf<Rest>
   : never
 
-/** A route whose holes are members of the input. */
+/** A route whose names in braces are members of the input. */
 type RouteOver<In extends Fields, Route extends string> = HolesOf<Route> extends keyof In & string ? Route : never
 
 /** The HTTP form of an act. */
@@ -37,14 +37,14 @@ export interface Http<In extends Fields, Route extends string> {
   readonly status?: 201 | 202 | 204
   /**
    * Whether the request must contain the caller's password. It is in the member `password`, in addition to the act's
-   * own members, and is compared before the act runs. A token has no password, so it cannot be used for such a request.
+   * own members, and is compared before the act runs. A token has no password, so a program cannot send such a request.
    */
   readonly isStepUp?: boolean
   /** Whether the request needs no CSRF token. Sign-in has no token yet, and the check of the origin protects it. */
   readonly isWithoutCsrf?: boolean
 }
 
-/** What a value of a detail view can be. */
+/** The values that a detail view can show. */
 type Shown = string | number | boolean | ReadonlyArray<string>
 
 type ItemOf<A> = A extends { readonly items: ReadonlyArray<infer Item> } ? Item : never
@@ -159,8 +159,8 @@ export interface Act<
   readonly does: string
   readonly access: Access
   /**
-   * Whether the act only reads, and its answer may lack the changes of the last seconds. Then its reads may go to a
-   * standby. No act that changes something may say this, nor one that reads sessions, tokens or operators
+   * Set if the act only reads, and its answer may lack the changes of the last seconds, so that a standby may serve its
+   * reads. It must not be set for an act that changes something, or that reads sessions, tokens or operators
    * (docs/decisions/standby.md).
    */
   readonly mayLag?: true
@@ -202,7 +202,7 @@ export const act = <
   const Route extends string
 >(declared: Act<Id, In, Out, C, R, Route>): Act<Id, In, Out, C, R, Route> => declared
 
-/** Does an act, if its members fit together. */
+/** Runs an act if its members fit together. */
 export const perform = <In extends Fields, A, E, F, R>(
   act: {
     fits?(input: InputOf<In>): Effect.Effect<void, E>
@@ -230,7 +230,7 @@ export const noun = <A extends AnyAct<unknown>>(
 ): Noun<ServicesOf<A>> => declared as Noun<ServicesOf<A>>
 
 /**
- * A file that is sent or printed while its rows are read. In the document its schema stands for CSV; a JSON file is
+ * A file that is sent or printed while its rows are read. In the document its schema describes CSV; a JSON file is
  * `{"items": […]}`.
  */
 export const FileOutput: Schema.Codec<Exported, unknown> = Schema.String.pipe(
@@ -240,13 +240,13 @@ export const FileOutput: Schema.Codec<Exported, unknown> = Schema.String.pipe(
 /** Returns whether the output of an act is a file. */
 export const isFile = (output: Schema.Top): boolean => output === (FileOutput as Schema.Top)
 
-/** Returns the status of the answer with this form of an output, if the form has its own status. */
+/** Returns the status of an answer in this form of an output, if the form has its own status. */
 export const statusOf = (form: Schema.Top): number | undefined => {
   const status = form.ast.annotations?.["httpApiStatus"]
   return typeof status === "number" ? status : undefined
 }
 
-/** Returns the forms of an output that is a union with a status for one of its forms. */
+/** Returns the forms of an output that is a union, if one of the forms has its own status. Otherwise there are none. */
 export const formsOf = (output: Schema.Top): ReadonlyArray<Schema.Top> => {
   const forms = "members" in output ? output.members as ReadonlyArray<Schema.Top> : []
   return forms.some((form) => statusOf(form) !== undefined) ? forms : []

@@ -28,9 +28,7 @@ import { readJson } from "./Json.ts"
 import type { GivenMembers } from "./MemberInput.ts"
 import { inputOf, membersOfBody, membersOfTexts } from "./MemberInput.ts"
 
-/**
- * Compares the caller's password before an act that requires the password runs (docs/decisions/admin.md, "Operators").
- */
+/** Checks the caller's password before an act that requires it (docs/decisions/admin.md, "Operators"). */
 export const steppedUp = Effect.fnUntraced(function*(
   { http }: Pick<AnyAct<never>, "http">,
   { password }: { readonly password?: unknown }
@@ -40,7 +38,7 @@ export const steppedUp = Effect.fnUntraced(function*(
   yield* stepUp(admin, yield* ActingSession, Redacted.make(String(password)), yield* Asking.requester)
 })
 
-/** The services that the comparison of the password needs. */
+/** The services that the check of the password needs. */
 export type StepUpServices = Effect.Services<ReturnType<typeof steppedUp>>
 
 /* Answers a request that has passed its checks: reads its members, runs the act, and writes the output. */
@@ -55,7 +53,7 @@ const queryOf = ({ target }: Request): Result.Result<URLSearchParams, OperatorEr
 
 const jsonType = /^application\/json[ \t]*(?:;|$)/i
 
-/** Returns whether a text is `{}`, which some clients send as an empty body. */
+/** Returns whether the octets are `{}`, which some clients send instead of an empty body. */
 const isEmptyObject = (octets: Uint8Array): boolean => {
   const read = readJson(octets)
   return Result.isSuccess(read) && JSON.stringify(read.success) === "{}"
@@ -73,7 +71,8 @@ const bodyOf = Effect.fnUntraced(function*(
     if (octets.length === 0 || (isPlain(request, jsonType) && isEmptyObject(octets))) return {}
     return yield* new BadRequest({ detail: "This route takes no body." })
   }
-  // An empty body counts as no body, whatever media type it has: some clients set the same media type on all requests.
+  // An empty body counts as no body, whatever its media type, because some clients set the same media type on all
+  // requests.
   if (octets.length === 0) return {}
   if (!isPlain(request, jsonType)) return yield* new MediaTypeRefused()
   const value = yield* Effect.fromResult(
@@ -106,8 +105,8 @@ const isMeant = ({ access }: ActRoute<never>, sender: Sender): boolean => {
 }
 
 /**
- * Returns the services that a request provides to an act: the forms of the sender, and the means to set the cookie of
- * the answer. It is a defect if an act needs a service that its access does not provide.
+ * Returns the services that a request provides to an act: its sender, and the means to set the cookie of the answer. It
+ * is a defect if an act needs a service that its access does not provide.
  */
 export const contextOf = (sender: Sender, requester: Requester, setCookie: (cookie: string) => void = () => {}) => {
   const asking = Context.make(Asking, {
@@ -115,7 +114,7 @@ export const contextOf = (sender: Sender, requester: Requester, setCookie: (cook
     begin: (token) => Effect.sync(() => setCookie(setSession(Redacted.value(token)))),
     end: Effect.sync(() => setCookie(clearSession))
   })
-  // Only the forms of this sender are provided, so that no act can run in the name of somebody else.
+  // Only services for this sender are provided, so that no act can run in the name of another.
   const given = sender === undefined
     ? asking
     : sender.kind === "half"

@@ -16,8 +16,8 @@ import { Int, intOf, optionalMember } from "./schemas/Common.ts"
 import { segment, text, whole, word } from "./schemas/Parameters.ts"
 
 /*
- * Declares the acts as endpoints of the platform. The OpenAPI document is made from this declaration. The declared
- * endpoints are not served by the platform.
+ * Declares the acts as endpoints of Effect's `HttpApi`. The OpenAPI document is made from this declaration, but
+ * `HttpApi` does not serve the endpoints.
  */
 
 const described = ({ description, document: { default: byDefault }, form, words }: Field<unknown>): Schema.Top => {
@@ -100,14 +100,14 @@ const endpointOf = <R>({
     .annotate(OpenApi.Summary, act.does)
     .annotateMerge(reachedBy(act.access, { isStepUp, isWithoutCsrf, mayLag }))
 
-/** Returns the group of a noun's endpoints. */
+/** Returns the endpoints of a noun as a group. */
 const groupOf = ({ acts, description, name }: Noun<unknown>) => {
   const [first, ...rest] = acts.flatMap(routeOf).map(endpointOf)
   const empty = HttpApiGroup.make(name).annotate(OpenApi.Description, description)
   return first === undefined ? empty : empty.add(first, ...rest)
 }
 
-/** All acts with a route, in the form in which the platform declares endpoints. */
+/** All acts with a route, declared as endpoints of `HttpApi`. */
 export const declaration = nouns.map(groupOf).reduce(
   (api, group) => api.add(group) as unknown as typeof api,
   HttpApi.make("acme-svc")

@@ -18,13 +18,13 @@ export interface ActRoute<R> extends Guarded {
   /** Whether the route has a body. If so, the members that are not in the path are in the body. */
   readonly hasBody: boolean
   readonly status: number
-  /** The forms of an output of which a form has its own status, each with the status of its answer. */
+  /** The forms of the output, each with the status of its answer. Empty if no form has its own status. */
   readonly forms: ReadonlyArray<{ readonly status: number; readonly is: (value: unknown) => boolean }>
   /** Whether the output is a file. */
   readonly isFile: boolean
 }
 
-/** The member for the caller's own password. It is not a member of an act, because a command line has no session. */
+/** The member for the caller's own password. Acts do not declare it, because a command line has no session. */
 export const ofStepUp = { password: secret("The caller's own password.") }
 
 const isOfQuery = (method: string): boolean => method === "GET" || method === "DELETE"

@@ -22,7 +22,7 @@ export class Acting extends Context.Service<Acting, {
 }>()("acme/surfaces/operator/Acting") {
   /** The operator, in the form of operations and audit rows. */
   static readonly operator: Effect.Effect<Operator, never, Acting> = Effect.map(this, ({ operator }) => operator)
-  /** The highest number of rows in a file. The command line has no limit. */
+  /** The highest number of rows in a file. Undefined for the command line, which has no limit. */
   static readonly mostExported: Effect.Effect<number | undefined, never, Acting> = Effect.map(
     this,
     ({ operator }) => operator.kind === "cli" ? undefined : mostOverApi
@@ -67,7 +67,7 @@ export class Configured extends Context.Service<Configured, {
   /** The highest number of rows on one page. */
   readonly mostRows: number
   /**
-   * Whether the configuration on the disk is refused. Then it is not the served configuration, and only its database
+   * Whether the configuration on the disk is refused. If so, it is not the served configuration, and only its database
    * section can be trusted.
    */
   readonly isRefused?: boolean

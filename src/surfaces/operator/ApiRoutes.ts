@@ -19,8 +19,8 @@ export interface Route extends Guarded {
 }
 
 /**
- * Returns a schema as a reader. The schemas of the declaration need no service to read a value, but the type of an
- * endpoint does not say so.
+ * Returns a schema as a reader. The schemas of the declaration need no service to read a value, but the types of
+ * endpoints do not show this.
  */
 const readerOf = (schema: Schema.Top | undefined): Reader | undefined => schema as Reader | undefined
 

@@ -41,16 +41,16 @@ export interface Field<A> {
   /** What the member accepts: the end of a sentence that begins with the name of the member and the word "takes". */
   readonly takes: string
   /**
-   * Returns what is wrong with a text: the end of a sentence that begins with the name of the member. Present if that
+   * Returns what is wrong with a text: the end of a sentence that begins with the name of the member. Present if it
    * says more than `takes`.
    */
   readonly fault: ((written: Written) => string | undefined) | undefined
   readonly document: FieldDocument
   /** Returns the value, or undefined if the written text is not a value of this field. */
   readonly read: (written: Written) => A | undefined
-  /** The value that is used if the member was left out. Undefined for a required member. */
+  /** The value if the member is left out. Undefined for a required member. */
   readonly absent: A | undefined
-  /** What null in a body means, if it differs from leaving the member out. */
+  /** The meaning of null in a body, if it differs from leaving the member out. */
   readonly ofNull?: Written
   /** Whether a blank text in a body means the same as leaving the member out. */
   readonly isBlankAbsent?: boolean
@@ -82,8 +82,8 @@ export interface Said {
 }
 
 /**
- * Makes a text that `read` checks. `takes` ends the sentence of the refusal, and `shown` is the placeholder in the
- * help.
+ * Makes a field for a text that `read` checks. `takes` ends the sentence of the refusal, and `shown` is the placeholder
+ * in the help.
  */
 export const textOf = <A>(
   { read, ...told }: Said & {
@@ -98,17 +98,22 @@ export const textOf = <A>(
   read: (written) => typeof written === "string" ? read(written) : undefined
 })
 
-/** The segment of a path that names a record. On a command line it is an argument. Blanks around it are ignored. */
+/**
+ * Makes a field for the path segment that names a record. On a command line it is an argument. Blanks around it are
+ * ignored.
+ */
 export const key = (description: string, more: Partial<Said> = {}): Field<string> =>
   textOf({ description, ...more, shown: "text", takes: "a text", read: (text) => text.trim() || undefined })
 
-/** A password or a code. It is used unchanged, and never quoted. */
+/** Makes a field for a password or a code, which is used unchanged and never quoted. */
 export const secret = (description: string, more: Partial<Said> = {}): Field<string> => ({
   ...textOf({ description, ...more, shown: "text", takes: "a text", read: (text) => text }),
   isSecret: true
 })
 
-/** A non-blank text of one line, with a limited number of characters. Blanks around it are ignored. */
+/**
+ * Makes a field for a non-blank text of one line, with a limited number of characters. Blanks around it are ignored.
+ */
 export const line = (
   description: string,
   { longest, ...more }: Partial<Said> & { readonly longest: number }
@@ -129,11 +134,11 @@ export const line = (
   }
 })
 
-/** A name by which a record is looked up. */
+/** Makes a field for a name by which a record is looked up. */
 export const name = (description: string, more: Partial<Said> = {}): Field<string> =>
   line(description, { longest: 1000, ...more })
 
-/** A word of a closed set. */
+/** Makes a field for a word of a closed set. */
 export const word = <const W extends string>(
   words: ReadonlyArray<W>,
   description: string,
@@ -150,15 +155,15 @@ export const word = <const W extends string>(
 })
 
 /**
- * A word of a set that other versions of the service may extend. The help lists the words of this version. If a word is
- * unknown and no record has it, the act refuses it.
+ * Makes a field for a word of a set that other versions of the service may extend. The help lists the words of this
+ * version. The act refuses a word that is unknown and that no record has.
  */
 export const openWord = (known: ReadonlyArray<string>, description: string): Field<string> => ({
   ...name(description, { help: `${description} One of ${known.join(", ")}.` }),
   shown: "word"
 })
 
-/** The id of a record by which a list is filtered. */
+/** Makes a field for the id of a record by which a list is filtered. */
 export const id = (description: string, more: Partial<Said> = {}): Field<string> =>
   textOf({
     description,
@@ -168,7 +173,7 @@ export const id = (description: string, more: Partial<Said> = {}): Field<string>
     read: (text) => isId(text.trim()) ? text.trim() : undefined
   })
 
-/** A serial number as people write it. The value is its stored form. */
+/** Makes a field for a serial number as people write it. The value is its stored form. */
 export const serial = (description: string, more: Partial<Said> = {}): Field<string> =>
   textOf({
     description,
@@ -178,7 +183,9 @@ export const serial = (description: string, more: Partial<Said> = {}): Field<str
     read: parseSerial
   })
 
-/** A time in RFC 3339, or a day. A day means its first second in UTC. The value is in epoch seconds. */
+/**
+ * Makes a field for a time in RFC 3339, or a day, which means its first second in UTC. The value is in epoch seconds.
+ */
 export const time = (description: string, more: Partial<Said> = {}): Field<number> =>
   textOf({
     description,
@@ -199,7 +206,7 @@ const integer = (
   read: (written) => typeof written === "number" ? read(written) : undefined
 })
 
-/** A whole number within bounds. `of` names what is counted. */
+/** Makes a field for a whole number within bounds. `of` names the counted things. */
 export const whole = (
   description: string,
   { least, most, of = "a whole number", ...more }: Partial<Said> & {
@@ -213,7 +220,7 @@ export const whole = (
     (value) => value >= least && value <= most ? value : undefined
   )
 
-/** A whole number. A value out of bounds is replaced by the nearest bound instead of being refused. */
+/** Makes a field for a whole number. A value out of bounds is not refused, but replaced by the nearest bound. */
 export const clamped = (
   description: string,
   { least, most = Number.MAX_SAFE_INTEGER, ...more }: Partial<Said> & {
@@ -224,7 +231,7 @@ export const clamped = (
 ): Field<number> =>
   integer({ description, ...more, takes: "a whole number" }, (value) => Math.min(Math.max(value, least), most))
 
-/** A number of a list, or the name of that number. The value is the number. */
+/** Makes a field for a number from a list, or its name. The value is the number. */
 export const code = (
   { read, ...told }: Said & {
     readonly shown: string
@@ -238,7 +245,7 @@ export const code = (
   read: (written) => typeof written === "string" || typeof written === "number" ? read(written) : undefined
 })
 
-/** Yes or no. On a command line it is a flag without a value. */
+/** Makes a field for yes or no. On a command line it is a flag without a value. */
 export const flag = (description: string, more: Partial<Said> = {}): Field<boolean> => ({
   ...needed,
   description,
@@ -250,8 +257,8 @@ export const flag = (description: string, more: Partial<Said> = {}): Field<boole
 })
 
 /**
- * Several texts of one line each. On a command line the flag is given several times. In a form each text has its own
- * line.
+ * Makes a field for several texts of one line each. On a command line the flag is given several times. In a form each
+ * text has its own line.
  */
 export const texts = (
   description: string,
@@ -270,10 +277,10 @@ export const texts = (
   }
 })
 
-/** A member that may be left out. */
+/** Makes a member optional. */
 export const optional = <A>(field: Field<A>): Field<A | undefined> => ({ ...field, isNeeded: false })
 
-/** A member that may be left out. Then its value is the default. */
+/** Makes a member optional. If it is left out, its value is `absent`. */
 export const or = <A extends string | number | boolean>(field: Field<A>, absent: NoInfer<A>): Field<A> => ({
   ...field,
   isNeeded: false,

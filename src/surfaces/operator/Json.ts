@@ -3,7 +3,7 @@ import * as Result from "effect/Result"
 /* Reads bodies as JSON. An object with two members of the same name is refused. */
 
 /**
- * Matches strings and punctuation. In a text that is not JSON, a string may have no end. Then a search for the end from
+ * Matches strings and punctuation in JSON. In any other text a string may have no end, and the search for its end from
  * each quote would take too long.
  */
 const token = /"(?:[^"\\]|\\.)*"|[{}[\]:,]/g
@@ -39,7 +39,7 @@ const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false })
 export const readJson = (octets: Uint8Array): Result.Result<unknown, string> =>
   Result.gen(function*() {
     const text = yield* Result.try({ try: () => utf8.decode(octets), catch: () => "The body is not UTF-8 text." })
-    // This comes first: all later steps need a text that is JSON.
+    // This comes first, because all later steps need a text that is JSON.
     const value = yield* Result.try({ try: (): unknown => JSON.parse(text), catch: () => "The body is not JSON." })
     const fault = faultOf(text)
     return fault === undefined ? value : yield* Result.fail(fault)

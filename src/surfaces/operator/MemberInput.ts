@@ -11,12 +11,15 @@ import { nameOf, storable } from "./Storable.ts"
  * a refusal quotes is a word that is not in its set.
  */
 
-/** The given values by the names of their members. Members that were left out are absent. */
+/** The given values, by the names of their members. A member that was left out is absent. */
 export type GivenMembers = { readonly [member: string]: Written }
 
 const wrong = (detail: string): Result.Result<never, OperatorError> => Result.fail(new BadRequest({ detail }))
 
-/** Returns the value of a member after its field has checked it. `name` is the surface's spelling of the member. */
+/**
+ * Returns the value of a member after its field has checked it. `name` is the member's name in the words of the
+ * surface.
+ */
 export const judged = <A>(field: Field<A>, name: string, written: Written): Result.Result<A, OperatorError> => {
   const value = field.read(written)
   if (value !== undefined) return Result.succeed(value)
@@ -124,7 +127,7 @@ const fromText = (
   }
 }
 
-/** No act has so many members. */
+/** The highest number of members in a request. No act has so many. */
 const mostMembers = 64
 
 /**

@@ -10,7 +10,7 @@ import { sessionCookie } from "./gate/Credentials.ts"
 import type { Access } from "./gate/OperatorChecks.ts"
 import { isChange } from "./gate/OperatorChecks.ts"
 
-/* The OpenAPI document. It is made from the declaration that serves the routes. */
+/* The OpenAPI document. It is made from the acts, like the routes themselves. */
 
 const schemes = {
   session: {
@@ -48,7 +48,7 @@ const csrfHeader = {
     "The csrfToken of the session. A request with a session needs this header; a request with a token does not."
 } as const
 
-/** The header of an answer that a standby has read: by how many milliseconds the answer may be old at most. */
+/** The header of an answer that was read from a standby. It states how old the answer may be, in milliseconds. */
 export const lagHeader = "x-acme-svc-read-lag-ms"
 
 const lagHeaders = {
@@ -70,13 +70,13 @@ const successes: { readonly [status: string]: string } = {
 const mayAnswer = ({ access, method, payload }: Route, status: string): boolean => {
   if (status === "413") return isChange(method)
   if (status === "415") return payload !== undefined
-  // A health probe needs no sign-in, and the route for signing in declares its own 401.
+  // A health probe needs no sign-in, and the sign-in route declares its own 401.
   return status !== "401" || access !== "public" || payload !== undefined
 }
 
 type Content = OpenApi.OpenApiSpecResponse["content"]
 
-/** Returns the content of the file for a list. Its rows have the same schema as the rows of the list's pages. */
+/** Returns the content of a list's file. Its rows have the same schema as the rows of the list's pages. */
 const asJsonFile = (page: Content) => {
   const properties = page?.["application/json"]?.schema["properties"] as { readonly items?: unknown } | undefined
   return {
@@ -92,8 +92,8 @@ const asJsonFile = (page: Content) => {
 }
 
 /**
- * Returns the parameters of a query with the schemas of the values that handlers get. The platform would describe the
- * texts in the query instead.
+ * Returns the parameters of a query with the schemas of the decoded values. `OpenApi.fromApi` would describe the texts
+ * in the query instead.
  */
 const queryOf = ({ query }: Route): { readonly [name: string]: JsonSchema.JsonSchema } => {
   if (query === undefined) return {}
@@ -112,7 +112,7 @@ const parametersOf = (route: Route, parameters: ReadonlyArray<OpenApi.OpenAPISpe
 /** Returns whether a body is required. If all members of a body are optional, the body itself is optional. */
 const isBodyNeeded = ({ payload }: Route): boolean => payload !== undefined && !Schema.is(payload)({})
 
-/** The annotations that declarations have only for the document. */
+/** Includes the annotations that only the document uses. */
 const written: OpenApi.FromApiOptions = { includeAnnotationKey: (key) => key === "additionalProperties" }
 
 /** Makes the document for a version of the service and its base URL. */

@@ -4,7 +4,7 @@ import { BadRequest } from "../../domain/OperatorError.ts"
 import { pathText } from "../../engine/JsonForm.ts"
 import { isStorable } from "./gate/OperatorBody.ts"
 
-/** Returns the name of a member in a sentence. */
+/** Returns the name of a member, for a sentence. */
 export const nameOf = (path: ReadonlyArray<PropertyKey>): string => pathText(path).slice(0, 128)
 
 /** Returns the path to a text that not every database can store, if the value contains such a text. */

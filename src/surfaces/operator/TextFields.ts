@@ -6,8 +6,8 @@ import { name, textOf, texts } from "./Field.ts"
 /* Members that are special texts: names of operators, mail addresses, and lists of one kind of text. */
 
 /**
- * The name of an operator by which a record is looked up. Its other spellings mean the same name. A text that cannot be
- * a name finds no operator.
+ * Makes a field for the name of an operator by which a record is looked up. Other spellings of the name are accepted. A
+ * text that cannot be a name finds no operator.
  */
 export const username = (description: string, more: Partial<Said> = {}): Field<string> => {
   const field = name(description, more)
@@ -20,7 +20,10 @@ export const username = (description: string, more: Partial<Said> = {}): Field<s
 
 const longestMail = 254
 
-/** The mail address of an operator. In a body, a blank text and null both mean that there is no address. */
+/**
+ * Makes a field for the mail address of an operator. In a body, a blank text and null both mean that there is no
+ * address.
+ */
 export const mail = (description: string, more: Partial<Said> = {}): Field<string> => ({
   ...textOf({
     description,
@@ -35,7 +38,7 @@ export const mail = (description: string, more: Partial<Said> = {}): Field<strin
   isBlankAbsent: true
 })
 
-/** Several texts of one kind. `read` checks each text. `of` names the kind, in the plural. */
+/** Makes a field for several texts of one kind. `read` checks each text. `of` names the kind, in the plural. */
 export const several = (
   description: string,
   { most, of, read, ...more }: Partial<Said> & {

@@ -2,7 +2,10 @@ import { readWhole } from "../../domain/WholeNumber.ts"
 import { rfc3339 } from "../../engine/Time.ts"
 import type { Config } from "../../settings/AppConfig.ts"
 
-/* Lists. Their filters, page and export are all part of the URL. All links of a list are made from one description. */
+/*
+ * Makes lists. The filters, the page and the export of a list are parts of its URL. All of its links are made from one
+ * description.
+ */
 
 /** A filter of a list, as its form shows it. */
 export interface Filter {
@@ -19,7 +22,7 @@ export interface Filter {
 /** The highest number of rows on a page. */
 const pageRows = 50
 
-/** The last page that can be requested. Filters help to find the rows on later pages. */
+/** The last page that can be requested. Rows on later pages can be found with filters. */
 const lastPage = 100_000
 
 /** Returns the page that a query names. The first page is 1. */
@@ -120,7 +123,7 @@ export const listView = (
     to: first + shown,
     page,
     ...(page > 1 ? { previous: to(page - 1) } : {}),
-    // The rows of this page have gone, or somebody typed a page number that is too high.
+    // The rows of this page no longer exist, or the page number in the URL is too high.
     ...(shown === 0 && page > 1 ? { last: to(Math.min(page - 1, Math.max(1, Math.ceil(total / limit)))) } : {}),
     ...(first + shown < total ? { next: to(page + 1) } : {}),
     ...(exports === undefined ? {} : {

@@ -10,8 +10,8 @@ import type { PanelFiles } from "./Statics.ts"
 import { readStatics } from "./Statics.ts"
 
 /**
- * Makes the panel of a configuration, and compiles every template. The panel serves until its scope closes. For each
- * file of the operator that replaces no template, a warning names the file.
+ * Makes the panel of a configuration, and compiles every template. The panel serves until its scope closes. Logs a
+ * warning for each file of the operator that replaces no template.
  */
 export const makePanel = (
   resolved: Pick<Resolved, "config" | "sources">,

@@ -17,7 +17,7 @@ import { inputOf, membersOfTexts } from "../operator/MemberInput.ts"
 import { windowOf } from "./Listing.ts"
 import type { Given, Sent } from "./Route.ts"
 
-/* Runs acts for pages with the input of a browser. The input is checked in the same way as for the API. */
+/* Runs acts for pages, with input from a browser. This input is checked in the same way as the input of the API. */
 
 /**
  * Runs an act with the fields of a form and the parameters of its path. If the act requires the password, the password
@@ -38,7 +38,7 @@ export const submitted = <Id extends string, In extends Fields, Out extends Outp
 
 /**
  * Returns the members of an act that the query of a page contains. A page ignores unknown parameters, because people
- * keep links to it for a long time.
+ * keep links to pages for a long time.
  */
 export const askedOf = <In extends Fields>(
   fields: In,

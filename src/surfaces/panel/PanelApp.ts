@@ -28,7 +28,7 @@ import type { Presenting } from "./Presenting.ts"
 import { bounce, isConflict, pageOfForm } from "./Presenting.ts"
 import type { Reply, Route } from "./Route.ts"
 
-/* The panel: the checks of every request, then a page (docs/decisions/panel.md). */
+/* The panel checks every request before a page answers it (docs/decisions/panel.md). */
 
 /** The part of the configuration that the panel uses. */
 export interface Settings {
@@ -50,7 +50,7 @@ const headers = {
 /** The services that the pages need from the process. The panel itself provides the caller and the configuration. */
 type Needed<R> = Exclude<R, Configured | OfRequest> | Database
 
-/** Makes the panel from its routes: the checks of each request, its route, and the answer with its headers. */
+/** Makes the panel from its routes. It checks each request, calls the route, and adds headers to the answer. */
 export const make = <R>(
   settings: Settings,
   checkServices: CheckServices,
@@ -87,7 +87,7 @@ export const make = <R>(
     Effect.matchEffect(
       Effect.flatMap(
         entering(page, known(page.path)),
-        // The page says what is so now, so no standby answers.
+        // The page must show the current state, so no standby answers.
         (entered) => Effect.map(handling(page, entered), (reply) => ({ reply, sender: entered.sender }))
       ),
       {

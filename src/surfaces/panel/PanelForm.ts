@@ -12,9 +12,7 @@ const mostFields = 50
 const unstorable = (what: string, name: string) =>
   new BadRequest({ detail: `The ${what} ${JSON.stringify(name.slice(0, 64))} has a character that cannot be stored.` })
 
-/**
- * Returns the parameters of a request target that has this path. Refuses a parameter that not every database can store.
- */
+/** Returns the parameters in a request target with this path. Refuses a parameter that not every database can store. */
 export const readQuery = (target: string, path: string): Effect.Effect<URLSearchParams, BadRequest> => {
   const query = readFields(target.slice(path.length))
   if (query === undefined) return new BadRequest({ detail: "The query is not UTF-8." })

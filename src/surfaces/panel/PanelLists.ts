@@ -36,7 +36,7 @@ export const profilesOf = ({ profiles }: Config): ReadonlyArray<string> =>
   profiles.filter(({ enabled }) => enabled).map(({ name }) => name)
 
 /*
- * Makes templates compact. Their files have a layout for people, but the sent page needs none (docs/decisions/panel.md,
+ * Makes templates compact. Their files are laid out for people, but the sent page need not be (docs/decisions/panel.md,
  * "Weight").
  */
 

@@ -35,12 +35,12 @@ const pollOf = (query: URLSearchParams): Poll | undefined => {
 
 /**
  * Returns a digest of the data that a fragment shows. Words such as `3 minutes ago` are added later and do not change
- * it.
+ * the digest.
  */
 const tagOf = (data: unknown): string => sha256(JSON.stringify(data)).slice(0, 16)
 
 /**
- * Returns the next poll of a fragment: its URL, and the number of seconds until then. With `isOver`, the page shows a
+ * Returns the next poll of a fragment: its URL, and the number of seconds until it. With `isOver`, the page shows a
  * button instead.
  */
 const nextPoll = (path: string, query: URLSearchParams, tag: string) => {
@@ -58,10 +58,7 @@ const nextPoll = (path: string, query: URLSearchParams, tag: string) => {
  * Turns replies into answers: whole pages, fragments of pages, and refusals at the place where the reader expects them.
  */
 
-/**
- * Returns whether only the fragment is requested. A browser that goes back to an earlier page needs the whole page
- * again.
- */
+/** Returns whether only the fragment is requested. A browser that goes back to an earlier page needs the whole page. */
 const isFragment = (request: Request): boolean =>
   header(request, "hx-request") === "true" && header(request, "hx-history-restore-request") !== "true"
 
@@ -78,8 +75,8 @@ const html = (status: number, body: string, headers: Answer["headers"] = {}): An
 })
 
 /**
- * Returns the path to return to after a sign-in. Only a page of the panel is accepted, so that no text leads to another
- * host.
+ * Returns the path to return to after a sign-in. Only a page of the panel is accepted, so that no text can redirect to
+ * another host.
  */
 export const ownPath = (text: string | null | undefined): string | undefined =>
   text !== null && text !== undefined && /^\/ui\/(?!login)[A-Za-z0-9._~:@/?&=%+-]{0,1000}$/.test(text) &&
@@ -153,11 +150,11 @@ const lastPageOf = ({ data: { list } }: Page): string | undefined =>
 export interface ReadFacts {
   /** The rows that the page should show but that cannot be read correctly. */
   readonly unreadable: ReadonlyArray<Unreadable>
-  /** By how many seconds the data may be old, if a standby has answered. */
+  /** How old the data may be, in seconds, if a standby has answered. */
   readonly lagSeconds: number | undefined
 }
 
-/** Returns the words of a lag, for the page. */
+/** Returns a lag in words, for the page. */
 const lagWords = (seconds: number | undefined): string | undefined => {
   if (seconds === undefined) return undefined
   return seconds < 1 ? "less than a second" : `at most ${Math.ceil(seconds)} s`

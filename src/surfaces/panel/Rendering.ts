@@ -12,7 +12,7 @@ import type { PanelFiles } from "./Statics.ts"
 import { wordsAt } from "./Words.ts"
 
 /*
- * Text from outside on a page. Such a text must not change the meaning of the text beside it, and must not hide a part
+ * Makes text from outside safe to show on a page. It must not change the meaning of the text beside it, or hide a part
  * of itself.
  */
 
@@ -20,7 +20,7 @@ import { wordsAt } from "./Words.ts"
 const shownText = (text: string): string =>
   replaceHidden(text, (character, code) => "\t\n\r".includes(character) ? character : `⟨${code}⟩`)
 
-/** Applies {@link shownText} to every text in the data of a template, so that no template can forget it. */
+/** Applies {@link shownText} to every text in the data of a template, so that no template can omit this step. */
 export const shownValue = (value: unknown): unknown => {
   if (typeof value === "string") return shownText(value)
   if (Array.isArray(value)) return value.map(shownValue)
@@ -32,14 +32,14 @@ export const shownValue = (value: unknown): unknown => {
 
 /**
  * The highest number of instructions for one rendering. This limit ends an endless loop in an operator's template. A
- * page of fifty rows needs a hundredth of it.
+ * page of fifty rows needs a hundredth of this number.
  */
 const fuel = 5_000_000
 
 /** The operator's folder of templates cannot be read. The message names the key that sets the folder. */
 export class TemplateFolderUnusable extends Data.TaggedError("TemplateFolderUnusable")<{ readonly message: string }> {}
 
-/** Renders a template of the panel with these values. */
+/** Renders the templates of the panel. */
 export interface Rendering {
   readonly render: (
     template: string,
@@ -49,7 +49,7 @@ export interface Rendering {
   readonly unused: ReadonlyArray<string>
 }
 
-/** Undoes the escapes of slashes. HTML does not need them, and addresses are full of slashes. */
+/** Undoes the escapes of slashes. HTML does not need them, and URLs contain many slashes. */
 const withSlashes = (text: string): string => text.replaceAll("&#x2f;", "/")
 
 const isTemplate = (name: string): boolean => name.endsWith(".html")

@@ -13,7 +13,7 @@ import type { Guarded } from "../operator/gate/RouteMatcher.ts"
 
 /* Routes of the panel: their requests, and their replies. */
 
-/** A request whose checks have passed. */
+/** A request that has passed its checks. */
 export interface Given<S = Sender> {
   readonly request: Request
   readonly query: URLSearchParams
@@ -27,7 +27,7 @@ export interface Given<S = Sender> {
   readonly held?: SessionToken | undefined
 }
 
-/** A page that is made from a template. If the request asks for a fragment, only the fragment is sent. */
+/** A page that is made from a template. If only a fragment is requested, only the fragment is sent. */
 export interface Page {
   readonly _tag: "Page"
   /** The file below `templates/`, without its ending. */

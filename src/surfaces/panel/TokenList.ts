@@ -15,7 +15,7 @@ import { page } from "./Route.ts"
 
 /* The tokens of an operator. Both the operator's own page and the page that admins see show them. */
 
-/** The most tokens that a page shows, newest first. */
+/** The highest number of tokens that a page shows, newest first. */
 const most = 25
 
 /**
@@ -45,7 +45,7 @@ const withLines = (form: URLSearchParams): URLSearchParams => {
   return lined
 }
 
-/** Creates a token and returns the page that shows its text. No other page ever shows it. */
+/** Creates a token and returns the page that shows its text. No other page ever shows this text. */
 export const mint = (given: Given<SessionIdentity>, user: string, back: string) =>
   Effect.map(
     submitted(createToken, { form: withLines(given.form), parameters: { user } }),

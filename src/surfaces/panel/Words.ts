@@ -27,7 +27,7 @@ const spaced = (value: unknown): string => String(value ?? "").replace(/\B(?=(\d
 
 /** Returns all filters by name. `now` returns the current epoch second. */
 export const wordsAt = (now: () => number): { readonly [name: string]: Filter } => ({
-  /** How long ago an RFC 3339 time was, or how long until then. */
+  /** How long ago an RFC 3339 time was, or how long it is until then. */
   ago: (value) => {
     const at = secondsOf(value)
     return at === undefined ? "" : agoOf(at, now())

@@ -20,7 +20,8 @@ type Failure = Effect.Error<ReturnType<Publication["of"]>> | MethodNotAllowed | 
 const known = new Map<string, Publication>(Object.entries(publications))
 
 /**
- * Returns what a path names: a served profile, from `/profile/<name>`, and the object that the profile publishes there.
+ * Returns the served profile that a path names after `/profile/`, and the object that the profile publishes at the
+ * path.
  */
 const placeOf = (profiles: ReadonlySet<string>, path: string) => {
   const [, profile, pattern] = /^\/profile\/([^/]+)(\/.+)$/.exec(path) ?? []

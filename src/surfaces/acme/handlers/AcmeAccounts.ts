@@ -10,7 +10,7 @@ import * as orders from "../../../operations/acme/Orders.ts"
 import type { BySomeAccount, BySomeKey } from "../Posted.ts"
 import { accountObject } from "../Wire.ts"
 
-/* Handles accounts. Wire shapes are next to the handlers that read them. Unknown members are ignored. */
+/* Handles accounts. The shape of each payload is next to the handler that reads it. Unknown members are ignored. */
 
 export const NewAccount = Schema.Struct({
   contact: Schema.optionalKey(Schema.Array(Schema.String)),
@@ -19,7 +19,7 @@ export const NewAccount = Schema.Struct({
   externalAccountBinding: Schema.optionalKey(Schema.Unknown)
 })
 
-/** RFC 8555 section 7.3. */
+/** Registers or finds an account (RFC 8555 section 7.3). */
 export const newAccount = (signed: BySomeKey<typeof NewAccount.Type>) => {
   const { client, endpoint, key, payload } = signed
   return Effect.map(
@@ -44,14 +44,15 @@ export const AccountUpdate = Schema.Struct({
 })
 
 /**
- * RFC 8555 sections 7.3.2 and 7.3.6. An empty payload only reads the account. A status equal to the account's own is
- * ignored. With `deactivated`, `contact` is ignored.
+ * Reads, changes or deactivates an account (RFC 8555 sections 7.3.2 and 7.3.6). An empty payload only reads the
+ * account. An unchanged status is ignored. If the status is `deactivated`, `contact` is ignored.
  */
 export const account = Effect.fnUntraced(function*(signed: BySomeAccount<typeof AccountUpdate.Type | undefined>) {
   const { caller, endpoint, id, payload } = signed
   if (id !== caller.accountId) return yield* notTheSigner
   const status = payload?.status
-  // Only valid accounts get this far. Some clients send the whole object back, with its status.
+  // Some clients send the whole object back, with its status. This status is `valid`, because only valid accounts get
+  // here.
   if (status !== undefined && status !== "valid" && status !== "deactivated") {
     return yield* new Malformed({ detail: "The status of an account can only be set to deactivated." })
   }
@@ -65,7 +66,9 @@ export const account = Effect.fnUntraced(function*(signed: BySomeAccount<typeof 
 
 const notTheSigner = new Unauthorized({ detail: "This is not the URL of the signing account." })
 
-/** RFC 8555 section 7.1.2.1: with `cursor` in the query, the list continues after that order. */
+/**
+ * Lists the orders of an account (RFC 8555 section 7.1.2.1). The list continues after the order `cursor` in the query.
+ */
 export const ordersOfAccount = Effect.fnUntraced(function*(signed: BySomeAccount<undefined>) {
   const { caller, endpoint, id, query } = signed
   if (id !== caller.accountId) return yield* notTheSigner
@@ -76,7 +79,7 @@ export const ordersOfAccount = Effect.fnUntraced(function*(signed: BySomeAccount
   return json(200, { orders: ids.map(endpoint.order) }, more)
 })
 
-/** RFC 8555 section 7.3.5. */
+/** Changes the key of an account (RFC 8555 section 7.3.5). */
 export const keyChange = (signed: BySomeAccount<Buffer>) => {
   const { caller, endpoint, payload } = signed
   return Effect.map(

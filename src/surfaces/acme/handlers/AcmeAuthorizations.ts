@@ -16,8 +16,8 @@ import { recordId } from "../Posted.ts"
 import { authorizationObject, challengeObject } from "../Wire.ts"
 
 /**
- * A validation takes milliseconds. If a validation has not begun, only the client knows when it will request the
- * validation.
+ * The pause between two polls. A running validation takes milliseconds, and only the client knows when it will request
+ * a validation that has not begun.
  */
 const pauseSeconds = 1
 
@@ -25,7 +25,7 @@ export const AuthorizationUpdate = Schema.Struct({ status: Schema.Literal("deact
 
 const validationOf = (dedupKey: ChallengeId): Awaited => ({ kind: "challenge_validate", dedupKey, pauseSeconds })
 
-/** Returns the job for which a challenge in `processing` waits. */
+/** Returns the job that a challenge in `processing` waits for. */
 const awaitedBy = ({ id, status }: Pick<Challenge, "id" | "status">): Awaited | undefined =>
   status === "processing" ? validationOf(id) : undefined
 
@@ -36,7 +36,7 @@ const authorizationAnswer = (endpoint: Endpoint, view: AuthorizationView): Answe
     view.status === "pending" ? { "retry-after": String(pauseSeconds) } : {}
   )
 
-/** RFC 8555 sections 7.5 and 7.5.2; only the latter (deactivation) has a payload. */
+/** Reads or deactivates an authorization (RFC 8555 sections 7.5 and 7.5.2). Only a deactivation has a payload. */
 export const authorization = Effect.fnUntraced(function*(
   { caller, endpoint, id, payload }: BySomeAccount<typeof AuthorizationUpdate.Type | undefined>
 ) {
@@ -61,7 +61,7 @@ const found = (endpoint: Endpoint, challenge: Challenge): Polled => ({
   awaits: awaitedBy(challenge)
 })
 
-/** RFC 8555 section 7.5.1. An empty payload only polls. */
+/** Starts or polls the validation of a challenge (RFC 8555 section 7.5.1). An empty payload only polls. */
 export const challenge = Effect.fnUntraced(function*(
   { caller, endpoint, id, payload }: BySomeAccount<typeof Trigger.Type | undefined>
 ) {

@@ -21,7 +21,7 @@ const Code = Schema.Number.check(Schema.makeFilter((code) => Number.isInteger(co
 
 export const RevokeCert = Schema.Struct({ certificate: Schema.String, reason: Schema.optionalKey(Code) })
 
-/** RFC 8555 section 7.6. */
+/** Revokes a certificate (RFC 8555 section 7.6). */
 export const revocation = ({ client, endpoint, payload, signer }: BySomeone<typeof RevokeCert.Type>) =>
   Effect.as(
     revokeCert({
@@ -35,7 +35,7 @@ export const revocation = ({ client, endpoint, payload, signer }: BySomeone<type
     { status: 200, headers: {} } satisfies Answer
   )
 
-/** Handles what the profile publishes about its CA at a path. */
+/** Returns the handler of a path at which a profile publishes an object about its CA. */
 export const published =
   <P extends keyof typeof publications>(path: P) => ({ endpoint }: { readonly endpoint: Endpoint }) => {
     const { mediaType, of }: (typeof publications)[keyof typeof publications] = publications[path]
@@ -45,12 +45,14 @@ export const published =
 const revokedRetrySeconds = 60
 
 /**
- * Returns six hours, plus or minus a fifth, so that clients that asked at the same time do not all ask again at the
- * same time.
+ * Returns six hours, plus or minus a fifth, so that clients that asked at the same time do not all return at the same
+ * time.
  */
 const usualRetrySeconds = (fraction: number): number => Math.round(21_600 * (0.8 + 0.4 * fraction))
 
-/** RFC 9773 section 4. The answer is public: anyone who knows the certificate may read it. */
+/**
+ * Returns the renewal information of a certificate (RFC 9773 section 4). Anyone who knows the certificate may read it.
+ */
 export const renewalInformation = ({ endpoint, id }: { readonly endpoint: Endpoint; readonly id: string }) =>
   Effect.zipWith(
     renewalInfo(endpoint.profile.name, id),

@@ -45,7 +45,7 @@ const orderAnswer = Effect.fnUntraced(function*(status: number, endpoint: Endpoi
   return json(status, orderObject(endpoint, order, dates, now), { location: endpoint.order(order.id) })
 })
 
-/** RFC 8555 section 7.4. */
+/** Creates an order (RFC 8555 section 7.4). */
 export const newOrder = Effect.fnUntraced(function*(signed: BySomeAccount<typeof NewOrder.Type>) {
   const { caller, endpoint, payload } = signed
   const order = yield* orders.create(caller, {
@@ -59,7 +59,7 @@ export const newOrder = Effect.fnUntraced(function*(signed: BySomeAccount<typeof
 })
 
 /**
- * Returns the job for which an order in `processing` waits. A local CA signs in milliseconds; every other signer takes
+ * Returns the job that an order in `processing` waits for. A local CA signs in milliseconds; every other signer takes
  * longer.
  */
 const signingOf = ({ profile }: Endpoint, dedupKey: OrderId): Awaited => ({
@@ -77,7 +77,7 @@ const read = Effect.fnUntraced(function*({ caller, endpoint }: BySomeAccount<unk
   return yield* found(endpoint, yield* orders.find(caller, id))
 })
 
-/** RFC 8555 section 7.1.3. */
+/** Reads an order (RFC 8555 section 7.1.3). */
 export const order = Effect.fnUntraced(function*(signed: BySomeAccount<undefined>) {
   const orderId = yield* recordId(OrderId, signed.id)
   return yield* polled(read(signed, orderId), {
@@ -88,7 +88,7 @@ export const order = Effect.fnUntraced(function*(signed: BySomeAccount<undefined
 
 export const Finalize = Schema.Struct({ csr: Schema.String })
 
-/** RFC 8555 section 7.4, second half. */
+/** Finalizes an order (RFC 8555 section 7.4). */
 export const finalizeOrder = Effect.fnUntraced(function*(signed: BySomeAccount<typeof Finalize.Type>) {
   const { caller, endpoint, id, payload } = signed
   const orderId = yield* recordId(OrderId, id)
@@ -102,7 +102,9 @@ export const finalizeOrder = Effect.fnUntraced(function*(signed: BySomeAccount<t
   })
 })
 
-/** RFC 8555 section 7.4.2. There is only one chain, whatever the client's Accept header. */
+/**
+ * Returns the chain of an order (RFC 8555 section 7.4.2). There is only one, whatever the client's Accept header says.
+ */
 export const certificate = Effect.fnUntraced(function*({ caller, id }: BySomeAccount<undefined>) {
   const body = yield* orders.certificate(caller, yield* recordId(OrderId, id))
   return { status: 200, headers: { "content-type": "application/pem-certificate-chain" }, body } satisfies Answer

@@ -61,7 +61,7 @@ const filters = {
 const uriOf = (contact: string): string =>
   contact === "" || /^[a-z][a-z0-9+.-]*:/i.test(contact) ? contact : `mailto:${contact}`
 
-/** The contacts of an account. The same rules apply as for contacts that clients send. */
+/** The contacts of an account. The rules for contacts that clients send apply here too. */
 const contacts: Field<ReadonlyArray<string>> = {
   ...several("Mail addresses, with or without mailto: before them. An empty list or null clears the contacts.", {
     shown: "uri",
@@ -101,7 +101,7 @@ const printed = ({
   liveCertificates: shown.liveCertificates
 })
 
-/** A page of accounts. */
+/** Lists accounts. */
 export const listAccounts = act({
   id: "listAccounts",
   does: "List accounts, newest first",
@@ -127,7 +127,7 @@ export const listAccounts = act({
   }
 })
 
-/** All accounts as a file. */
+/** Exports accounts as a file. */
 export const exportAccounts = act({
   id: "exportAccounts",
   does: "Export accounts as a file",
@@ -140,7 +140,7 @@ export const exportAccounts = act({
   http: { route: "GET /api/accounts/export" }
 })
 
-/** One account. */
+/** Shows an account. */
 export const readAccount = act({
   id: "readAccount",
   does: "Show an account, with the number of its orders and of its live certificates",
@@ -154,7 +154,7 @@ export const readAccount = act({
   cli: { command: "account show", example: "account show ID", members: printed }
 })
 
-/** A page of the orders of an account. */
+/** Lists the orders of an account. */
 export const listOrdersOf = act({
   id: "listOrdersOf",
   does: "List the orders of an account, newest first",
@@ -275,7 +275,7 @@ export const deleteAccount = act({
   }
 })
 
-/** Accounts of ACME clients. */
+/** The acts about accounts of ACME clients. */
 export const accountActs = noun({
   name: "accounts",
   description: "Accounts of ACME clients.",

@@ -45,7 +45,7 @@ const filters = {
   ...period
 }
 
-/** A page of the trail. */
+/** Lists rows of the trail. */
 export const listAudit = act({
   id: "listAudit",
   does: "List the audit trail, newest first",
@@ -70,7 +70,7 @@ export const listAudit = act({
   }
 })
 
-/** The trail as a file. */
+/** Exports the trail as a file. */
 export const exportAudit = act({
   id: "exportAudit",
   does: "Export the audit trail as a file",
@@ -93,7 +93,7 @@ export const exportAudit = act({
   }
 })
 
-/** A row of the trail. */
+/** Shows a row of the trail. */
 export const readAuditRow = act({
   id: "readAuditRow",
   does: "Show a row of the audit trail",
@@ -107,7 +107,7 @@ export const readAuditRow = act({
   cli: { command: "audit show", example: "audit show 41", text: renderAuditRow }
 })
 
-/** The audit trail. */
+/** The acts about the audit trail. */
 export const auditActs = noun({
   name: "audit",
   description: "Actions and refusals. Rows are never changed.",

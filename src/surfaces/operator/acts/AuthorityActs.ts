@@ -37,7 +37,7 @@ const Ca = Schema.Struct({
   trouble: Schema.optionalKey(Schema.String.annotate({ description: "Why its list is stopped." }))
 }).annotate({ identifier: "Ca" })
 
-/** The CAs of the served profiles, and CAs of former profiles. */
+/** Lists the CAs of the served profiles, and other CAs that have a stored revocation list. */
 export const listCas = act({
   id: "listCas",
   does: "List the CAs of this service and their revocation lists",
@@ -74,7 +74,7 @@ export const listCas = act({
   }
 })
 
-/** The CAs of this service. */
+/** The acts about the CAs of this service. */
 export const authorityActs = noun({
   name: "authorities",
   description: "The CAs of this service and their revocation lists.",

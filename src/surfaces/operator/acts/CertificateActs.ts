@@ -13,9 +13,11 @@ import { Id } from "../schemas/Common.ts"
 import type { Begun } from "./Revoking.ts"
 import { begin, begunText, reason, waitingFor } from "./Revoking.ts"
 
-/* Certificates by their serial numbers, because that is what an operator who looks at a certificate sees. */
+/*
+ * Revokes certificates by their serial numbers, because an operator who looks at a certificate sees its serial number.
+ */
 
-/** Finds the order of each serial number. If one order cannot be found, nothing is revoked. */
+/** Finds the order of each serial number. If any order cannot be found, nothing is revoked. */
 const ordersOf = Effect.fnUntraced(function*(serials: ReadonlyArray<string>) {
   const faults: Array<OperatorError> = []
   const found: Array<{ readonly serial: string; readonly id: string }> = []
@@ -93,7 +95,7 @@ const revokeCertificates = act({
   }
 })
 
-/** Certificates by their serial numbers. These acts have no route. */
+/** The acts about certificates, by their serial numbers. These acts have no route. */
 export const certificateActs = noun({
   name: "certificates",
   description: "Certificates by their serial numbers.",

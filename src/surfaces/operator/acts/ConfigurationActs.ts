@@ -22,7 +22,7 @@ const Setting = Schema.Struct({
   secret: Schema.optionalKey(Schema.Boolean)
 }).annotate({ identifier: "Setting" })
 
-/** The keys in force: the keys of the service, or the keys of a profile. */
+/** Shows the keys in force, of the service or of one profile. */
 export const readConfig = act({
   id: "readConfig",
   does: "Show the configuration in force; secrets are masked",
@@ -39,7 +39,7 @@ export const readConfig = act({
   http: { route: "GET /api/config" }
 })
 
-/** The configuration. */
+/** The acts about the configuration. */
 export const configurationActs = noun({
   name: "configuration",
   description: "The configuration in force.",

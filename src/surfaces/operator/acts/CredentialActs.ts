@@ -35,7 +35,7 @@ const MintedCredential = Schema.Struct({
 const kid = key("The key identifier of the credential.")
 const filters = { status: optional(word(eab.eabStatuses, "The status of the credential.")) }
 
-/** A page of credentials. */
+/** Lists credentials. */
 export const listCredentials = act({
   id: "listCredentials",
   does: "List credentials, newest first, without their secrets",
@@ -60,7 +60,7 @@ export const listCredentials = act({
   }
 })
 
-/** All credentials as a file. */
+/** Exports credentials as a file. */
 export const exportCredentials = act({
   id: "exportCredentials",
   does: "Export credentials as a file, without their secrets",
@@ -73,7 +73,7 @@ export const exportCredentials = act({
   http: { route: "GET /api/eab/export" }
 })
 
-/** Makes a credential. */
+/** Creates a credential. */
 export const createCredential = act({
   id: "createCredential",
   does: "Create a credential; its secret is shown once",
@@ -181,7 +181,7 @@ export const deleteCredential = act({
   }
 })
 
-/** Credentials for external account binding. */
+/** The acts about credentials for external account binding. */
 export const credentialActs = noun({
   name: "eab",
   description: "Credentials of external account binding.",

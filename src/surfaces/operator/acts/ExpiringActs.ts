@@ -12,7 +12,7 @@ import { Id, Int, intOf, pageOf, Time } from "../schemas/Common.ts"
 
 /* Certificates that expire soon (docs/decisions/expiring.md). */
 
-/** The choices whether a list shows certificates that have been replaced. */
+/** The words that say whether a list shows or hides certificates that have been replaced. */
 export const supersededWords = ["show", "hide"] as const
 
 const ofWindow = "The default is notify.expiry.lead_days, or 30 where that is 0."
@@ -49,7 +49,7 @@ const Expiring = Schema.Struct({
   }))
 }).annotate({ identifier: "Expiring" })
 
-/** A page of certificates that expire soon. */
+/** Lists certificates that expire soon. */
 export const listExpiring = act({
   id: "listExpiring",
   does: "List certificates that expire soon, soonest first",
@@ -100,7 +100,7 @@ export const listExpiring = act({
   }
 })
 
-/** Exports to a file all certificates that expire soon. */
+/** Exports certificates that expire soon as a file. */
 export const exportExpiring = act({
   id: "exportExpiring",
   does: "Export certificates that expire soon as a file",
@@ -117,7 +117,7 @@ export const exportExpiring = act({
   http: { route: "GET /api/expiring/export" }
 })
 
-/** Certificates that expire soon. */
+/** The acts about certificates that expire soon. */
 export const expiringActs = noun({
   name: "expiring",
   description: "Certificates that expire soon.",

@@ -24,7 +24,7 @@ const detailOf = (found: JobRecord) =>
     return jobDetailObject(yield* Configured.config, yield* jobs.detailOf(found), yield* currentSeconds)
   })
 
-/** A page of jobs. */
+/** Lists jobs. */
 export const listJobs = act({
   id: "listJobs",
   does: "List jobs, newest first",
@@ -173,8 +173,8 @@ const readQueue = act({
   cli: {
     command: "jobs queue",
     example: "jobs queue --json",
-    // `items`, `total`, `limit` and `offset` are kept from an earlier form of this command, which printed a list. The
-    // next release removes them.
+    // An earlier version of this command printed a list with `items`, `total`, `limit` and `offset`. The next release
+    // removes these members.
     json: (queue) => ({
       ...queue,
       items: queue.kinds,
@@ -234,7 +234,7 @@ const listWorkers = act({
   }
 })
 
-/** The queue. */
+/** The acts about the queue. */
 export const jobActs = noun({
   name: "jobs",
   description: "Jobs, and the processes that run them.",

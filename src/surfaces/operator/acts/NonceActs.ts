@@ -23,7 +23,7 @@ const readNonces = act({
   cli: { command: "nonce count", example: "nonce count --json", needsConfig: () => true }
 })
 
-/** Deletes the nonces that are older than an age. */
+/** Deletes the nonces that are older than a given age. */
 export const cleanNonces = act({
   id: "cleanNonces",
   does: "Delete expired nonces",
@@ -60,7 +60,7 @@ export const cleanNonces = act({
   }
 })
 
-/** Replay nonces (RFC 8555 section 6.5). */
+/** The acts about replay nonces (RFC 8555 section 6.5). */
 export const nonceActs = noun({
   name: "nonces",
   description: "Replay nonces.",

@@ -14,11 +14,11 @@ import { JobStatus } from "../schemas/OrderSchemas.ts"
 
 const backend = Schema.Literals(["email", "webhook", "custom"])
 
-/** Returns the name of a receiver, or no name if it cannot be read from the job. */
+/** Returns the name of a receiver, or an empty text if the name cannot be read from the job. */
 export const receiverOf = (backend: string | undefined, entry: string | undefined): string =>
   [backend, entry === onlyEntry ? undefined : entry].filter((part) => part !== undefined).join(" ")
 
-/** A page of deliveries. */
+/** Lists deliveries. */
 export const listDeliveries = act({
   id: "listDeliveries",
   does: "List deliveries, newest first, each with its last error",
@@ -63,7 +63,7 @@ export const listDeliveries = act({
   }
 })
 
-/** Sends samples. */
+/** Sends samples of notifications. */
 export const testNotifications = act({
   id: "testNotifications",
   does: "Send a sample of each event now, and say what was answered",
@@ -121,7 +121,7 @@ export const testNotifications = act({
   }
 })
 
-/** Notifications. */
+/** The acts about notifications. */
 export const notificationActs = noun({
   name: "notifications",
   description: "What people and programs are told.",

@@ -53,7 +53,7 @@ const contact = optional(
 )
 const Named = { username: Schema.String }
 
-/** A page of operators. */
+/** Lists operators. */
 export const listOperators = act({
   id: "listOperators",
   does: "List operators by name",
@@ -82,7 +82,7 @@ export const listOperators = act({
   }
 })
 
-/** One operator. */
+/** Shows an operator. */
 export const readOperator = act({
   id: "readOperator",
   does: "Show an operator",
@@ -264,7 +264,7 @@ const deleteOperator = act({
   }
 })
 
-/** Operators, their second factors and their sessions. */
+/** The acts about operators, their second factors and their sessions. */
 export const operatorActs = noun({
   name: "operators",
   description: "Operators. Each change needs the password of the caller.",

@@ -25,7 +25,7 @@ const listed = (window: { readonly limit: number; readonly offset: number }, use
     )
   })
 
-/** A page of the sessions of an operator. */
+/** Lists the sessions of an operator. */
 export const listSessionsOf = act({
   id: "listSessionsOf",
   does: "List the sessions of an operator",
@@ -37,7 +37,7 @@ export const listSessionsOf = act({
   http: { route: "GET /api/operators/{username}/sessions" }
 })
 
-/** A page of the sessions of all operators or of one operator. */
+/** Lists the sessions of all operators or of one operator. */
 export const listEverySession = act({
   id: "listEverySession",
   does: "List live sessions, newest first",

@@ -76,7 +76,7 @@ const filtersFit = (given: InputOf<typeof filters>) => {
   return names.filter((one) => one !== undefined).length > 1 ? new ConflictingIdentifierFilter() : periodFits(given)
 }
 
-/** A page of orders. */
+/** Lists orders. */
 export const listOrders = act({
   id: "listOrders",
   does: "List orders, newest first",
@@ -111,7 +111,7 @@ export const listOrders = act({
   }
 })
 
-/** All orders that match as a file. */
+/** Exports orders as a file. */
 export const exportOrders = act({
   id: "exportOrders",
   does: "Export orders as a file, newest first",
@@ -136,7 +136,7 @@ export const exportOrders = act({
 
 const ofOrder = { id: key("The id of the order.", { help: "The order's id." }) }
 
-/** One order. */
+/** Shows an order. */
 const readOrder = act({
   id: "readOrder",
   does: "Show an order, with its authorizations and jobs",
@@ -174,7 +174,7 @@ const readCertificate = act({
   http: { route: "GET /api/orders/{id}/certificate" }
 })
 
-/** A request is answered this many milliseconds before its deadline, even if the signer has not answered by then. */
+/** A request is answered this many milliseconds before its deadline, even if the signer has not answered yet. */
 const marginMillis = 1000
 
 const begunOf = ({ job, status }: { readonly job: string; readonly status: string }): Begun => ({
@@ -207,7 +207,7 @@ export const revokeOrder = act({
       }))
       if (isRevoked) return yield* revoked
       const { surface } = yield* Acting.operator
-      // The page of a browser shows the job, but a command itself waits for the job.
+      // In the panel a page shows the job, and a command waits for the job itself.
       const ended = surface === "api"
         ? yield* settledJob(job, config.server.request_timeout_ms - marginMillis)
         : undefined
@@ -251,7 +251,7 @@ export const deleteOrder = act({
   }
 })
 
-/** Orders and their certificates. */
+/** The acts about orders and their certificates. */
 export const orderActs = noun({
   name: "orders",
   description: "Orders and their certificates.",

@@ -59,7 +59,7 @@ const listOrphanedCertificates = act({
   }
 })
 
-/** Certificates that were issued although their orders ended without a certificate. */
+/** The acts about certificates that were issued although their orders ended without a certificate. */
 export const orphanActs = noun({
   name: "orphanedCertificates",
   description: "Certificates that a signer issued for orders that ended without them.",

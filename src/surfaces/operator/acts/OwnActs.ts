@@ -14,7 +14,7 @@ import { mail } from "../TextFields.ts"
 
 /*
  * The caller's own account (docs/decisions/admin.md, "Sign-in"). Its acts have no commands. An act that requires the
- * password compares the password as part of the change.
+ * password checks it as part of the change.
  */
 
 const password = secret("The caller's own password.")
@@ -52,7 +52,7 @@ export const beginEnrolment = act({
   http: { route: "POST /api/mfa/totp", status: 201 }
 })
 
-/** Puts the new second factor in force. */
+/** Completes the enrolment of a second factor. */
 export const confirmEnrolment = act({
   id: "confirmEnrolment",
   does: "Complete the enrolment; new recovery codes are shown once",
@@ -184,7 +184,7 @@ export const revokeOwnSession = act({
   http: { route: "POST /api/account/sessions/{id}/revoke", status: 204 }
 })
 
-/** `/api/mfa` and `/api/account`: the caller's own account. */
+/** The acts about the caller's own account (`/api/mfa` and `/api/account`). */
 export const ownActs = noun({
   name: "own",
   description: "The caller's own account: password, contact, second factor, sessions.",

@@ -45,7 +45,7 @@ const Policy = Schema.Struct({
   warnings: Schema.Array(Schema.String)
 }).annotate({ identifier: "Policy" })
 
-/** The served endpoints. */
+/** Lists the served endpoints. */
 export const listProfiles = act({
   id: "listProfiles",
   does: "Mounted endpoints",
@@ -77,7 +77,7 @@ const readPolicy = act({
   http: { route: "GET /api/profiles/{name}/filter" }
 })
 
-/** Endpoints and their policies. */
+/** The acts about endpoints and their policies. */
 export const profileActs = noun({
   name: "profiles",
   description: "Endpoints and their policies.",

@@ -13,7 +13,7 @@ import { Acting, Configured } from "../Acting.ts"
 import { code, optional, whole } from "../Field.ts"
 import { Id } from "../schemas/Common.ts"
 
-/* What the acts that revoke have in common: the reason, the sentences, and the way in which their commands wait. */
+/* The parts that all acts that revoke share: the reason, the sentences, and how their commands wait. */
 
 const numbers = "0 to 6 and 8 to 10"
 const names = revocationReasons.map(({ name }) => name).join(", ")
@@ -42,8 +42,8 @@ export interface Begun {
 export const Queued = Schema.Struct({ status: Schema.Literal("queued"), job: Id }).annotate({ httpApiStatus: 202 })
 
 /**
- * Begins to revoke the certificate of an order. If the configuration is refused, it does not reliably show who signs
- * for a profile, so it is not used.
+ * Begins to revoke the certificate of an order. A refused configuration is not used, because it does not reliably show
+ * who signs for a profile.
  */
 export const begin = Effect.fnUntraced(function*(id: string, reason: number | undefined) {
   const operator = yield* Acting.operator
@@ -55,7 +55,7 @@ export const begin = Effect.fnUntraced(function*(id: string, reason: number | un
   )
 })
 
-/** The sentences of the two ways to revoke, and the seconds that a command waits by default. */
+/** The sentences for the two ways to revoke, and the number of seconds that a command waits by default. */
 const ways = {
   list: {
     begun: (job: string) => `Revoked. Job ${job} signs the revocation list.`,
@@ -71,7 +71,7 @@ const ways = {
 
 const wayOf = ({ isRevoked }: Begun) => isRevoked ? ways.list : ways.signer
 
-/** Returns a sentence about what a revocation has begun. */
+/** Returns a sentence about a revocation that has begun. */
 export const begunText = (begun: Begun): string => wayOf(begun).begun(begun.job)
 
 /** Waits for a job until a time in epoch milliseconds, says how the job ended, and returns what failed. */
@@ -94,8 +94,8 @@ const waited = Effect.fnUntraced(function*(
 })
 
 /**
- * `--wait`: waits for the jobs of all revocations together. A job that failed or was cancelled is a fault, but the wait
- * for the other jobs continues.
+ * Declares `--wait`, which waits for the jobs of all revocations together. A job that failed or was cancelled is a
+ * fault, but the wait for the other jobs continues.
  */
 export const waitingFor = <Out>(begunOf: (output: Out) => ReadonlyArray<Begun>) =>
   also({

@@ -12,7 +12,7 @@ import { Acting, ApiDocument } from "../Acting.ts"
 import { line, ofProfile, or, word } from "../Field.ts"
 import { Int, Members, Time } from "../schemas/Common.ts"
 
-/* The service as a whole: what the search box finds, its activity, and what it offers. These acts have no commands. */
+/* The service as a whole: its search, its activity, and the document of its API. These acts have no commands. */
 
 const Found = Schema.Struct({
   query: Schema.String,
@@ -48,7 +48,7 @@ export const found = (text: string) =>
       })
   )
 
-/** Finds records by one text. */
+/** Finds records that match a text. */
 export const searchRecords = act({
   id: "search",
   does: "Find a record by its id, its serial number or a name",
@@ -61,7 +61,7 @@ export const searchRecords = act({
   http: { route: "GET /api/search" }
 })
 
-/** Counts over time, for one profile or for all profiles. */
+/** Counts events over time, for one profile or for all profiles. */
 export const readTrends = act({
   id: "readTrends",
   does: "Count issuances, refusals and revocations over time",
@@ -108,7 +108,7 @@ const readHealth = act({
   http: { route: "GET /health" }
 })
 
-/** Search, activity and the document of the API. */
+/** The acts about search, activity and the document of the API. */
 export const serviceActs = noun({
   name: "service",
   description: "The search box, the activity of the service, and the document of this API.",
@@ -116,7 +116,7 @@ export const serviceActs = noun({
   acts: [searchRecords, readTrends, readOpenApi]
 })
 
-/** Health of this process. */
+/** The act about the health of this process. */
 export const healthActs = noun({
   name: "health",
   description: "Health of this process, for load balancers.",

@@ -139,7 +139,7 @@ const confirmForcedEnrolment = act({
   http: { route: "POST /api/session/mfa/totp/confirm" }
 })
 
-/** `/api/session`: sign-in and sign-out. */
+/** The acts of sign-in and sign-out (`/api/session`). */
 export const sessionActs = noun({
   name: "session",
   description: "Sign-in and sign-out.",

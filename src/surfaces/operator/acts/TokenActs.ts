@@ -80,8 +80,8 @@ const listTokens = act({
 })
 
 /**
- * Makes a token. Over HTTP this requires the password, because otherwise a stolen session could make a token that is
- * valid for a year.
+ * Creates a token. Over HTTP this requires the password, because otherwise a stolen session could create a token that
+ * is valid for a year.
  */
 export const createToken = act({
   id: "createToken",
@@ -135,7 +135,7 @@ export const createToken = act({
   }
 })
 
-/** Revokes a token. This requires no password, because it must be quick to end an access. */
+/** Revokes a token. This requires no password, because it must be possible to end access quickly. */
 export const revokeToken = act({
   id: "revokeToken",
   does: "Revoke a token, at once and for good",
@@ -157,7 +157,7 @@ export const revokeToken = act({
   }
 })
 
-/** Tokens for programs. */
+/** The acts about tokens for programs. */
 export const tokenActs = noun({
   name: "tokens",
   description: "Tokens for programs.",

@@ -17,7 +17,7 @@ export const upstreamStatuses = UpstreamOrder.fields.status.literals
 const namesOf = (identifiers: ReadonlyArray<{ readonly value: string }>): string =>
   identifiers.map(({ value }) => value).join(" ")
 
-/** A page of relayed orders. */
+/** Lists relayed orders. */
 export const listUpstreamOrders = act({
   id: "listUpstreamOrders",
   does: "List relayed orders, newest first",
@@ -56,7 +56,7 @@ export const listUpstreamOrders = act({
   }
 })
 
-/** One relayed order, with its job if that is still in the queue. */
+/** Shows a relayed order, with its job if the job is still in the queue. */
 export const readUpstreamOrder = act({
   id: "readUpstreamOrder",
   does: "Show a relayed order, by the id of the local order",
@@ -86,7 +86,7 @@ export const readUpstreamOrder = act({
   }
 })
 
-/** Orders that were placed at an upstream CA. */
+/** The acts about orders that were placed at an upstream CA. */
 export const upstreamOrderActs = noun({
   name: "upstreamOrders",
   description: "Orders that were placed at an upstream CA.",

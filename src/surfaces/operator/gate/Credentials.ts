@@ -3,7 +3,7 @@ import type { OperatorError } from "../../../domain/OperatorError.ts"
 import { BadRequest } from "../../../domain/OperatorError.ts"
 import type { Request } from "../../../engine/http/Message.ts"
 
-/* Reads the cookie and the token of a request. */
+/* Reads the session cookie and the API token of a request. */
 
 /**
  * The name of the session cookie. The prefix `__Host-` binds the cookie to this host, so no other host below the same
@@ -20,8 +20,9 @@ export type Shown =
 const refused = (detail: string) => Result.fail(new BadRequest({ detail }))
 
 /**
- * Reads both headers. The value of a cookie may be in double quotes (RFC 6265 section 4.1.1). A request with both a
- * session and a token is refused, because the result would depend on which of the two is used.
+ * Reads the headers `Cookie` and `Authorization`. The value of a cookie may be in double quotes (RFC 6265 section
+ * 4.1.1). A request with both a session and a token is refused, because the result would depend on which of the two is
+ * used.
  */
 export const shownBy = ({ headers }: Request): Result.Result<Shown, OperatorError> => {
   const cookies: Array<string> = []

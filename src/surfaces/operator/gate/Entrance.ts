@@ -66,7 +66,7 @@ export const checkServicesOf = (
   }
 }
 
-/** The name of the share that all clients without a sign-in use together. */
+/** The name of the share that all clients without a sign-in have together. */
 const strangers = ""
 
 /**
@@ -79,8 +79,8 @@ export const askedBy = (sender: Sender) => {
 }
 
 /*
- * The checks of every request of operators. They run before the route of the request handles it
- * (docs/decisions/admin.md, "Order of the checks").
+ * The checks of every request of an operator. They run before the route handles the request (docs/decisions/admin.md,
+ * "Order of the checks").
  */
 
 /** Returns why a check refused a request, for the log. Operations log their own refusals. */
@@ -117,11 +117,11 @@ export interface Entered<R> {
   readonly parameters: { readonly [name: string]: string }
   readonly sender: Sender
   readonly client: ClientFacts
-  /** The session cookie of the request. On an open route, nobody has looked up the session of this cookie. */
+  /** The session cookie of the request. On an open route, the session of this cookie has not been looked up. */
   readonly held?: SessionToken | undefined
 }
 
-/** A check refused a request. `sender` is set if the sender was known by then. */
+/** A check refused a request. `sender` is set if the sender was already known. */
 export class TurnedAway extends Data.TaggedError("TurnedAway")<{
   readonly error: OperatorError
   readonly sender: Sender
@@ -168,7 +168,7 @@ export const entranceOf = (baseUrl: string, checkServices: CheckServices): Entra
         roleFits(route, sender, shown)
       ])
       if (Result.isFailure(fits)) return yield* refusing(fits.failure, sender)
-      // The name server is queried only if the request may change something, because then an audit row names the
+      // The name server is queried only for a request that may change something, because an audit row then names the
       // client.
       const client = isChange(request.method) ? yield* checkServices.named(asked) : asked
       return {

@@ -6,12 +6,12 @@ import { header } from "../../../engine/http/Message.ts"
 
 /* Reads the octets of a request body, and checks which texts it may contain. */
 
-/** Returns whether both databases can store a text. One database refuses U+0000 and half of a surrogate pair. */
+/** Returns whether both kinds of database can store a text. One kind refuses U+0000 and half of a surrogate pair. */
 export const isStorable = (text: string): boolean => !text.includes("\u0000") && !/\p{Surrogate}/u.test(text)
 
 /**
  * Returns the fields of a form, or the parameters of a query. Returns undefined if the percent-encoded octets are not
- * UTF-8. Nobody typed such a name, and with a replacement character it would become another name.
+ * UTF-8, because replacement characters would turn one name into a different one.
  */
 export const readFields = (text: string): URLSearchParams | undefined => {
   try {

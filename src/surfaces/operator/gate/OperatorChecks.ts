@@ -9,9 +9,9 @@ import { hasCsrfToken } from "../../../operations/operator/identity/Identity.ts"
 import type { Shown } from "./Credentials.ts"
 
 /**
- * Who may use a route (docs/decisions/admin.md, "Roles"). `public`: anyone. `half`: a session that lacks its second
- * factor. `own`: every operator, for their own account and only with a session. A role: operators with this role, with
- * a session or a token.
+ * Who may use a route (docs/decisions/admin.md, "Roles"). `public` means anyone. `half` means a session that lacks its
+ * second factor. `own` means every operator, for their own account and only with a session. A role means operators with
+ * this role or a higher one, with a session or a token.
  */
 export type Access = "public" | "half" | "own" | "viewer" | "operator" | "admin"
 

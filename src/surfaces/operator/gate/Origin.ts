@@ -8,8 +8,8 @@ import { isLoopbackHost } from "../../../engine/net/SocketAddress.ts"
 export const originOf = (baseUrl: string): string => new URL(baseUrl).origin
 
 /**
- * Returns whether a request may come from another site. An absent header is no sign of that, because programs send
- * neither header. A header that was sent twice counts as foreign.
+ * Returns whether a request may come from another site. A request without these headers is not foreign, because
+ * programs send neither of them. A header that was sent twice counts as foreign.
  */
 export const isForeign = ({ headers }: Request, origin: string): boolean => {
   const { origin: sent, "sec-fetch-site": site } = headers
@@ -29,7 +29,7 @@ const isPage = ({ method, path }: Request): boolean => method === "GET" && /^\/(
 
 /**
  * Returns whether a browser follows a link on another site, such as a ticket or a wiki, to a page of the panel. The
- * browser sends no `SameSite=Strict` cookie with such a request, so the missing cookie does not show that nobody is
+ * browser sends no `SameSite=Strict` cookie with such a request, so a missing cookie does not mean that nobody is
  * signed in.
  */
 export const isLinkFromElsewhere = (request: Request): boolean => {
@@ -40,7 +40,7 @@ export const isLinkFromElsewhere = (request: Request): boolean => {
 /**
  * Returns the URL of a page with the host of the base URL, if the page was requested under another name of loopback,
  * such as `http://127.0.0.1:3001`, where nobody could sign in. Returns undefined for every other request. A proxy may
- * name any host, so both names must be loopback with the same port: between these there can be no proxy.
+ * send any host, so both names must be loopback names with the same port, where there can be no proxy.
  */
 export const samePageAt = (request: Request, baseUrl: string, isTls: boolean): string | undefined => {
   const base = new URL(baseUrl)

@@ -21,8 +21,8 @@ export interface Matched<R> {
 }
 
 /**
- * Matches a segment of a path that can be an id or a name. No id and no name needs an escape. `.` and `..` mean other
- * paths to some programs.
+ * Matches a segment of a path that can be an id or a name. Ids and names need no escapes. Some programs would resolve
+ * `.` and `..` to a different path.
  */
 const plainSegment = String.raw`(?!\.+(?:/|$))[A-Za-z0-9._~:@-]{1,100}`
 
@@ -57,8 +57,8 @@ export const matcherOf = <R extends Guarded>(routes: ReadonlyArray<R>): (path: s
 }
 
 /**
- * Returns whether a request needs no session. This is so if its route is open, or if it has no route and all routes of
- * its path are open.
+ * Returns whether a request needs no session. This is true if its route is open, or if it has no route and all routes
+ * of its path are open.
  */
 export const isReachedByAnybody = (matched: Matched<Guarded> | undefined, method: string): boolean => {
   if (matched === undefined) return false

@@ -8,7 +8,7 @@ export const Id = Schema.String.annotate({ examples: ["01890a5d-ac96-774b-bcce-b
 /** A time in RFC 3339, in UTC and whole seconds. */
 export const Time = Schema.String.annotate({ format: "date-time" })
 
-/** The document omits the bounds, because our numbers are far within them. */
+/** The document omits the bounds, because the numbers of this service are far within them. */
 const integer = Schema.Number.check(Schema.isInt({ title: "int", toJsonSchema: () => ({ type: "integer" }) }))
 
 /** A whole number. */

@@ -124,7 +124,7 @@ const drawn = (bars: ReadonlyArray<Bar>, bucketSeconds: number, name: keyof type
     return [`<text x="${at(x)}" y="${height - 6}" text-anchor="middle">${startLabel(start)}</text>`]
   })
   // Each bucket has an area over its whole height that shows the bucket's title, so that a pointer also finds low bars.
-  // A narrow window has no such areas, because people use a finger there, and a finger shows no title.
+  // The narrow chart has no such areas, because people use it on touch screens, which show no titles.
   const targets = name === "narrow" ?
     [] :
     bars.map((bar, index) =>

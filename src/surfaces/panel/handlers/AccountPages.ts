@@ -26,7 +26,7 @@ const filtersOf = (config: Config): ReadonlyArray<Filter> => [
   { name: "eabKid", label: "EAB credential", kind: "text", hint: "kid" }
 ]
 
-/** A page of an account's orders, with their links. */
+/** Returns a page of an account's orders, with their links. */
 const ownedOrders = (given: Given) =>
   Effect.map(looked(listOrdersOf, given), ({ items, limit, total }) => ({
     rows: items,
@@ -37,7 +37,7 @@ const ownedOrders = (given: Given) =>
     })
   }))
 
-/** The routes of accounts. */
+/** Returns the routes of the pages about accounts. */
 export const accountRoutes = (config: Config) => [
   laggingPage("/ui/accounts", (given) =>
     Effect.gen(function*() {

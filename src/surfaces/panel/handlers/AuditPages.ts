@@ -25,7 +25,7 @@ const filtersOf = (config: Config): ReadonlyArray<Filter> => [
   { name: "until", label: "Until", kind: "date" }
 ]
 
-/** The routes of the audit trail. */
+/** Returns the routes of the pages about the audit trail. */
 export const auditRoutes = (config: Config, filters = filtersOf(config)) => [
   laggingPage("/ui/audit", (given) =>
     Effect.gen(function*() {

@@ -20,7 +20,7 @@ const sent = (body: Uint8Array | string, type: string, name: string) => ({
 /** Returns the first characters of an issuer's id, for a file name. */
 const stem = (issuer: string): string => issuer.slice(0, 16)
 
-/** The routes of CAs. */
+/** Returns the routes of the page about CAs. */
 export const authorityRoutes = (config: Config) => [
   forRole("viewer")("GET", "/ui/authorities", (given) =>
     Effect.gen(function*() {

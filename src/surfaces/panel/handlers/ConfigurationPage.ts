@@ -12,7 +12,7 @@ import { forRole, page } from "../Route.ts"
 
 const shownText = ({ isSecret, value }: EffectiveKey): string => {
   if (isSecret && (value === "" || value === "***")) return value === "" ? "not set" : "set"
-  // The type allows a key without a default. Today only secret keys are without a default.
+  // The type allows any key without a default, but today only secret keys have none.
   if (value === undefined) return "not set"
   if (typeof value === "object") return value.join(", ")
   return String(value)
@@ -27,7 +27,7 @@ const tableOf = (key: string, prefix: string): string => {
   return rest.length === 0 ? prefix.slice(0, -1) : `${prefix}${first}`
 }
 
-/** The words for the source of a value. A default needs no word, because the key is not set anywhere. */
+/** The words for the source of a value. A default needs no word, because its key is not set anywhere. */
 const sourceWords = { default: "", file: "file", env: "environment" } as const
 
 const grouped = (keys: ReadonlyArray<EffectiveKey>, prefix: string) => {
@@ -46,7 +46,7 @@ const grouped = (keys: ReadonlyArray<EffectiveKey>, prefix: string) => {
   return [...tables].map(([name, rows]) => ({ name, rows }))
 }
 
-/** The routes of the configuration. */
+/** Returns the route of the page about the configuration. */
 export const configurationRoutes = (resolved: Pick<Resolved, "config" | "sources">) => [
   forRole("viewer")("GET", "/ui/configuration", (given) =>
     Effect.gen(function*() {

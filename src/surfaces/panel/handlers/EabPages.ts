@@ -20,7 +20,7 @@ import { forRole, laggingPage, moved, page } from "../Route.ts"
 
 const filters: ReadonlyArray<Filter> = [{ name: "status", label: "Status", kind: "choice", words: eab.eabStatuses }]
 
-/** Returns the flags that clients need on their command lines to use a credential, at a profile that accepts it. */
+/** Returns the flags that clients need on their command lines to use a credential at a profile that accepts it. */
 const clientsOf = (
   { profiles, server }: Config,
   { hmacKey: key, kid, profile }: { readonly hmacKey: string; readonly kid: string; readonly profile?: string }
@@ -35,7 +35,7 @@ const clientsOf = (
   ]
 }
 
-/** The routes of credentials. */
+/** Returns the routes of the pages about credentials. */
 export const eabRoutes = (config: Config) => [
   laggingPage("/ui/eab", (given) =>
     Effect.gen(function*() {

@@ -22,7 +22,7 @@ const filtersOf = (config: Config): ReadonlyArray<Filter> => [
 /** The windows that the page links to, in days. */
 const windows = [7, 30, 90, 365]
 
-/** Makes the routes of certificates that expire soon. */
+/** Returns the routes of the page about certificates that expire soon. */
 export const expiringRoutes = (config: Config, filters = filtersOf(config)) => [
   laggingPage(path, (asked) =>
     Effect.gen(function*() {

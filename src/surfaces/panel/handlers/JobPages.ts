@@ -26,8 +26,8 @@ const filters: ReadonlyArray<Filter> = [
 const isLive = ({ status }: { readonly status: string }): boolean => status === "ready" || status === "running"
 
 /**
- * Returns the queue by kind. The page says since when the oldest job is due, not for how long, because an age would
- * differ at each poll.
+ * Returns the queue by kind. The page shows since when the oldest job has been due, not for how long, because an age
+ * would differ at each poll.
  */
 const queue = (now: number) =>
   Effect.map(jobs.queue, (kinds) => {
@@ -43,14 +43,14 @@ const queue = (now: number) =>
     }
   })
 
-/** The routes of jobs. */
+/** Returns the routes of the pages about jobs. */
 export const jobRoutes = (config: Config) => [
   laggingPage("/ui/jobs", (given) =>
     Effect.gen(function*() {
       const { query } = given
       const { items, problem, total } = yield* orRefused(looked(listJobs, given))
       const now = yield* currentSeconds
-      // These say how the service is now.
+      // These are about the present, so the primary is read.
       const summary = yield* atPrimary(queue(now))
       const lastDone = summary.queue.length > 0
         ? undefined

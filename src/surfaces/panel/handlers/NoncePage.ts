@@ -5,7 +5,7 @@ import { cleanNonces } from "../../operator/acts/NonceActs.ts"
 import { submitted } from "../PanelActs.ts"
 import { forRole, moved, page } from "../Route.ts"
 
-/** Replay nonces: how many are stored, and a sweep. */
+/** Returns the routes of the page that shows how many replay nonces are stored, and that sweeps them. */
 export const nonceRoutes = (config: Config) => [
   forRole("viewer")(
     "GET",

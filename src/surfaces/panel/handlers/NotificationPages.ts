@@ -8,7 +8,7 @@ import { listView } from "../Listing.ts"
 import { looked, submitted } from "../PanelActs.ts"
 import { forRole, laggingPage, moved, page } from "../Route.ts"
 
-/* The notifications that people and programs got (docs/decisions/notifications.md). */
+/* The notifications that people and programs received (docs/decisions/notifications.md). */
 
 const path = "/ui/notifications"
 
@@ -27,7 +27,7 @@ const offered = (config: Config) => {
 
 const canChange = ({ status }: { readonly status: string }): boolean => status === "ready" || status === "running"
 
-/** The routes of notifications. */
+/** Returns the routes of the page about notifications. */
 export const notificationRoutes = (config: Config) => [
   laggingPage(path, (given) =>
     Effect.gen(function*() {

@@ -46,7 +46,7 @@ const change = <E extends OperatorError | StorageFailed, R>(
     (given) => Effect.as(run(given), moved(`/ui/operators/${given.parameters["username"] ?? ""}?done=${done}`))
   )
 
-/** The routes of operators. */
+/** Returns the routes of the pages about operators. */
 export const operatorRoutes = (config: Config) => [
   forRole("admin")("GET", "/ui/operators", (given) =>
     Effect.gen(function*() {

@@ -36,7 +36,7 @@ const ended = new Set(["valid", "invalid"])
 const isLive = (status: string, jobs: ReadonlyArray<{ readonly status: string }>): boolean =>
   !ended.has(status) || jobs.some(({ status }) => status === "running" || status === "ready")
 
-/** The routes of orders. */
+/** Returns the routes of the pages about orders. */
 export const orderRoutes = (config: Config, filters = filtersOf(config), directories = directoriesOf(config)) => [
   laggingPage(
     "/ui/orders",

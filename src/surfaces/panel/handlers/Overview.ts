@@ -58,8 +58,8 @@ const charted = Effect.fnUntraced(function*(config: Config, { profile, range }: 
 const orUnknown = <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.map(Effect.option(self), Option.getOrUndefined)
 
 /**
- * Returns the sweeps that have no waiting or running row. Somebody cancelled them. They are enqueued again at the next
- * start of a worker.
+ * Returns the sweeps that have no waiting or running row, because an operator cancelled them. The next startup of a
+ * worker enqueues them again.
  */
 const stoppedIn = (config: Config, counted: Effect.Success<Activity["Service"]["queue"]> | undefined) => {
   const live = new Set((counted ?? []).filter(({ ready, running }) => ready + running > 0).map(({ kind }) => kind))
@@ -110,7 +110,7 @@ const attention = Effect.fnUntraced(function*(config: Config) {
   }
 })
 
-/** The routes of the first page. */
+/** Returns the routes of the first page. */
 export const overviewRoutes = (config: Config) => [
   forRole("viewer")("GET", "/ui/", (given) =>
     Effect.gen(function*() {

@@ -23,7 +23,7 @@ const wordsOf = (when: string) =>
     isCheck: text !== "(" && text !== ")" && !reservedNames.includes(text)
   }))
 
-/** Returns the keys of a check that have a value, in the form of the file. */
+/** Returns the keys of a check that have a value, as they are written in the file. */
 const settingsOf = (check: ProfileConfig["filter"]["check"][string] | undefined) => {
   if (check === undefined || check.type === "") return []
   const values: { readonly [key: string]: unknown } = { ...check }
@@ -34,7 +34,7 @@ const settingsOf = (check: ProfileConfig["filter"]["check"][string] | undefined)
   })
 }
 
-/** The routes of profiles. */
+/** Returns the routes of the pages about profiles. */
 export const profileRoutes = (config: Config) => [
   forRole("viewer")(
     "GET",

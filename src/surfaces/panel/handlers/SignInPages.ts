@@ -16,7 +16,7 @@ import { ownPath } from "../Presenting.ts"
 import { qrCode } from "../QrCode.ts"
 import { forRole, halfway, moved, open, page, requesterOf } from "../Route.ts"
 
-/* Signing in and out. These are plain forms: they work without a script. */
+/* Signing in and out. These are plain forms, which work without a script. */
 
 const withCookie = (token: SessionToken) => ({ "set-cookie": setSession(Redacted.value(token)) })
 
@@ -34,7 +34,7 @@ const again = (template: string, title: string, data: object, error: OperatorErr
 
 const title = "Sign in"
 
-/** The routes of sign-in. */
+/** Returns the routes of sign-in. */
 export const signInRoutes = ({ admin }: Config) => [
   open("GET", "/ui/login", ({ query }) =>
     Effect.succeed(page("login", title, {

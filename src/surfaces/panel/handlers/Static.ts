@@ -3,7 +3,7 @@ import { NoSuchRoute } from "../../../domain/OperatorError.ts"
 import { moved, open } from "../Route.ts"
 import type { Statics } from "../Statics.ts"
 
-/** The files of the panel, and the way to its first page. */
+/** Returns the routes of the panel's files, and the redirects to its first page. */
 export const staticRoutes = (statics: Statics) => [
   open("GET", "/", () => Effect.succeed(moved("/ui/"))),
   open("GET", "/ui", () => Effect.succeed(moved("/ui/"))),

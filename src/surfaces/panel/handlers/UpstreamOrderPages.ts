@@ -14,7 +14,7 @@ const filtersOf = (config: Config): ReadonlyArray<Filter> => [
   { name: "status", label: "Status upstream", kind: "choice", words: upstreamStatuses }
 ]
 
-/** The routes of upstream orders. */
+/** Returns the routes of the pages about upstream orders. */
 export const upstreamOrderRoutes = (config: Config) => [
   laggingPage("/ui/upstream-orders", (given) =>
     Effect.gen(function*() {

@@ -4,7 +4,7 @@ import { currentSeconds } from "../../../engine/Time.ts"
 import { workerObject } from "../../../operations/operator/Objects.ts"
 import { forRole, page } from "../Route.ts"
 
-/** The processes of this service. */
+/** The route of the page that lists the processes of this service. */
 export const workerRoutes = [
   forRole("viewer")("GET", "/ui/workers", () =>
     Effect.gen(function*() {
