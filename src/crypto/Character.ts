@@ -1,6 +1,6 @@
 /**
- * Shows one character of a client's text within a sentence. A character that is not plain printable ASCII is shown as
- * its code point.
+ * Returns a character of a client's text, as it is shown within a sentence. A character that is not printable ASCII is
+ * shown as its code point.
  */
 export const shownCharacter = (character: string): string => {
   const code = character.codePointAt(0) ?? 0

@@ -7,8 +7,8 @@ export const sha256 = (content: string | Uint8Array): string => hash("sha256", c
 export const sha256Octets = (content: string | Uint8Array): Buffer => hash("sha256", content, "buffer")
 
 /**
- * Returns the SHA-1 in lower-case hexadecimal. SHA-1 is no longer secure. Use this only for lists of others that
- * contain SHA-1 digests.
+ * Returns the SHA-1 in lower-case hexadecimal. SHA-1 is no longer secure. Use this only to look up entries in lists
+ * that others made with SHA-1.
  */
 export const sha1 = (content: string | Uint8Array): string => hash("sha1", content)
 

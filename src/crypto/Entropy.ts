@@ -18,7 +18,7 @@ export class Entropy extends Context.Service<Entropy, {
   readonly uuidAt: (millis: number) => string
   /** 32 random bytes in base64url without padding ({@link tokenLength} characters), for nonces and tokens. */
   readonly token: Effect.Effect<string>
-  /** Several tokens at once. */
+  /** Returns several tokens at once. */
   readonly tokens: (count: number) => Effect.Effect<ReadonlyArray<string>>
   /** A random number in [0, 1), uniformly distributed, for jitter. */
   readonly fraction: Effect.Effect<number>

@@ -38,7 +38,7 @@ export const parsePasswordHash = (text: string): PasswordHash | undefined => {
 export type Derive = (password: string, salt: Uint8Array, iterations: number) => Effect.Effect<Uint8Array>
 
 /**
- * Derives the hash with PBKDF2-HMAC-SHA256 (RFC 8018), on the thread pool. The password is first brought into NFC. The
+ * Derives the hash with PBKDF2-HMAC-SHA256 (RFC 8018), on the thread pool. The password is first normalized to NFC. The
  * derivation cannot be interrupted.
  */
 export const derive: Derive = (password, salt, iterations) =>

@@ -1,6 +1,6 @@
 import * as Data from "effect/Data"
 
-/* The refusals of a JWS or a key. Each of them has a sentence for the client. */
+/* The refusals of a JWS or a key. Each has a sentence for the client. */
 
 /** The text is not a flattened JWS (RFC 7515 section 7.2.2) in the form of RFC 8555 section 6.2. */
 export class MalformedJws extends Data.TaggedError("MalformedJws")<{ readonly detail: string }> {}

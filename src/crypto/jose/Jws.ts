@@ -192,7 +192,7 @@ export const verifyEs256 = (input: Uint8Array, key: KeyObject, signature: Uint8A
 const verifyEcdsa = (digest: string, half: number, { signature, signingInput }: Jws, key: KeyObject): boolean =>
   signature.length === 2 * half && verify(digest, signingInput, { key, dsaEncoding: "ieee-p1363" }, signature)
 
-/** Returns whether the signature verifies with the key, by the algorithm of the key itself. */
+/** Returns whether the signature verifies with the key. The key determines the algorithm. */
 export const verifyJws = (jws: Jws, { algorithm, key }: AccountKey): boolean => {
   const { signature, signingInput } = jws
   switch (algorithm) {

@@ -21,7 +21,7 @@ export const modulusOf = (spki: Uint8Array): Uint8Array | undefined => {
 }
 
 /**
- * Returns the weakness of a well-formed key (DER SubjectPublicKeyInfo) as a part of a sentence for the client. Returns
+ * Returns the weakness of a well-formed key (DER SubjectPublicKeyInfo) as part of a sentence for the client. Returns
  * undefined if the key is not weak.
  */
 export const keyWeakness = (spki: Uint8Array): string | undefined => {

@@ -19,16 +19,13 @@ export type AlpnCertificateFault =
   | "extension_length"
   | "extension_mismatch"
 
-/**
- * A fault, with the names that the certificate contains instead if the fault is `san_mismatch`. The names are
- * unchanged.
- */
+/** A fault. For `san_mismatch`, `names` are the names in the certificate, unchanged; otherwise there are none. */
 export interface FoundFault {
   readonly fault: AlpnCertificateFault
   readonly names: ReadonlyArray<string>
 }
 
-/** id-pe-acmeIdentifier. The drafts used a different OID, `.30.1`. */
+/** The OID of id-pe-acmeIdentifier. The drafts used a different OID, `.30.1`. */
 const ACME_IDENTIFIER = "1.3.6.1.5.5.7.1.31"
 
 /**

@@ -20,7 +20,7 @@ import { readNameConstraints } from "./NameConstraints.ts"
 export class CaUnusable extends Data.TaggedError("CaUnusable")<{ readonly detail: string }> {}
 
 /**
- * The certificate of a chain that expires first: its expiry in epoch seconds, and its subject in readable form, with
+ * The certificate that expires first in a chain: its expiry in epoch seconds, and its subject in readable form, with
  * one attribute on each line.
  */
 export interface FirstToEnd {
@@ -43,7 +43,8 @@ export interface CaMaterial {
   readonly notBefore: number
   readonly notAfter: number
   /**
-   * The certificate in the file that expires first. After its expiry, verifiers accept nothing that the CA has signed.
+   * The certificate that expires first among those in the file. After its expiry, verifiers accept nothing that the CA
+   * has signed.
    */
   readonly firstToEnd: FirstToEnd
   readonly selfSigned: boolean
@@ -115,8 +116,8 @@ export const loadCa = (files: {
   })
 
 /**
- * Returns, as a clause, why no certificate can be signed at an epoch second, or undefined if one can: the certificate
- * of the CA, or one above it, may not be valid at that time. An expired CA still signs its revocation lists.
+ * Returns undefined if the certificate of the CA and all those above it are valid at an epoch second. Otherwise no
+ * certificate can be signed, and a clause that says why is returned. An expired CA still signs its revocation lists.
  */
 export const datesFault = (
   { firstToEnd, notBefore }: Pick<CaMaterial, "firstToEnd" | "notBefore">,
@@ -148,7 +149,7 @@ const readCertificates = (pem: string): Result.Result<ReadonlyArray<Loaded>, CaU
     if (Result.isFailure(fields)) {
       return unusable(`certificate ${i + 1} of the certificate file is not decodable: ${fields.failure.detail}`)
     }
-    // OpenSSL must also accept the certificate, because it does not support every key that a certificate may contain.
+    // OpenSSL must also accept the certificate, because OpenSSL does not support every kind of key.
     const x509 = Result.try(() => {
       const certificate = new X509Certificate(der)
       return { certificate, publicKey: certificate.publicKey }

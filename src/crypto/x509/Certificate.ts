@@ -106,7 +106,7 @@ const readExtensions = (reader: DerReader): ReadonlyArray<Extension> => {
 export const latin1 = (octets: Uint8Array): string =>
   Buffer.from(octets.buffer, octets.byteOffset, octets.length).toString("latin1")
 
-/** GeneralName kinds (RFC 5280 section 4.2.1.6). */
+/** The kinds of GeneralName (RFC 5280 section 4.2.1.6). */
 export const DNS_NAME = 0x82
 export const URI = 0x86
 

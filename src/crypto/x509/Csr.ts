@@ -114,7 +114,7 @@ export const checkCsrNames = (
   return refuse("san_missing", `The CSR lacks ${firstOf(missing)}, which the order has.`)
 }
 
-/** Returns the first of some names, and how many more there are. */
+/** Returns the first of the names, and how many more there are. */
 const firstOf = ([first = "", ...more]: ReadonlyArray<string>): string =>
   more.length === 0 ? first : `${first} and ${more.length} more`
 

@@ -34,7 +34,7 @@ const BASIC_CONSTRAINTS = "2.5.29.19"
  */
 const isNoCa = (value: Uint8Array): boolean => ["3000", "3003010100"].includes(Buffer.from(value).toString("hex"))
 
-/** What the extension requests of a CSR contain. */
+/** The contents of the extension requests of a CSR. */
 export interface Requested {
   /**
    * The dNSNames of the SAN: normalised, without duplicates, in the order of their first occurrence. Empty if there is
@@ -120,7 +120,7 @@ const READS_AS_NAME = /^[\p{L}\p{M}\p{N}_*-]+(?:[.\u3002\uff0e\uff61][\p{L}\p{M}
 // oxlint-disable-next-line no-control-regex
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\ufffe\uffff]/
 
-/** Returns free text in the normal form of a DNS name. Both certificates and requests are read with it. */
+/** Returns free text in the normal form of a DNS name. The same form is used for certificates and requests. */
 export const nameIn = (text: string): string => normalise(text.trim())
 
 /**

@@ -1,7 +1,9 @@
 import * as Data from "effect/Data"
 import * as Result from "effect/Result"
 
-/** Why a CSR is refused: the `reason` of `csr_rejected`. Callers change `weak_key` to `account_key`. */
+/**
+ * Why a CSR is refused: the `reason` of `csr_rejected`. Only callers use the reasons from `weak_key` to `account_key`.
+ */
 export type CsrReason =
   | "undecodable"
   | "signature"

@@ -164,7 +164,7 @@ export const serialFrom = (random16: Uint8Array): Uint8Array => {
 export const subjectKeyIdentifier = (spki: Uint8Array): Uint8Array =>
   extension(OBJECT.subjectKeyIdentifier, false, element(Tag.octetString, keyIdentifier(spki)))
 
-/** Returns the subjectAltName extension for encoded GeneralNames, critical exactly if the subject is empty. */
+/** Returns the subjectAltName extension for encoded GeneralNames. It is critical only if the subject is empty. */
 export const subjectAltName = (generalNames: ReadonlyArray<Uint8Array>, subjectIsEmpty: boolean): Uint8Array =>
   extension(OBJECT.subjectAltName, subjectIsEmpty, sequence(...generalNames))
 
@@ -185,7 +185,10 @@ export const SERVER_AUTH = extension(oid("2.5.29.37"), false, sequence(oid("1.3.
 const EMPTY_NAME = sequence()
 const uri = (url: string): Uint8Array => text(0x86, url)
 
-/** Returns the CRLDP (one DistributionPoint with all URLs) and AIA (one AccessDescription per caIssuers). */
+/**
+ * Returns the extensions CRLDP (one DistributionPoint with all URLs) and AIA (one AccessDescription for each caIssuers
+ * URL).
+ */
 const issuerUrls = (crlDistributionPoints: ReadonlyArray<string>, caIssuerUrls: ReadonlyArray<string>) => {
   const out: Array<Uint8Array> = []
   if (crlDistributionPoints.length > 0) {

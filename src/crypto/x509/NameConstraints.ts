@@ -16,7 +16,7 @@ export interface NameConstraints {
 }
 
 /**
- * Which subjects of leaves a directoryName covers. The subject of a leaf is one common name, or empty. An empty
+ * The subjects of leaves that a directoryName covers. The subject of a leaf is one common name, or empty. An empty
  * directoryName covers "every" subject. A directoryName that is one common name covers that name. Any other
  * directoryName is longer than the subject of a leaf, and covers "none".
  */

@@ -60,7 +60,7 @@ const readExtensions = (
 
 const numberOf = (octets: Uint8Array): number => Number(`0x${Buffer.from(octets).toString("hex")}`)
 
-/** Returns whether an issuingDistributionPoint says that the list is an indirect list. */
+/** Returns whether an issuingDistributionPoint marks the list as indirect. */
 const isIndirect = (value: DerReader): boolean => {
   const point = value.enter(Tag.sequence)
   while (point.more) {

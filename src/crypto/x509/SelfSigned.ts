@@ -53,7 +53,7 @@ export interface SelfSignedFields {
   readonly extensions: (spki: Uint8Array) => ReadonlyArray<Uint8Array>
 }
 
-/** Returns a certificate as PEM, for a key and signed with the same key. */
+/** Returns a certificate for a key, signed with the same key, as PEM. */
 export const signSelf = Effect.fnUntraced(function*(
   { privateKey, spki }: { readonly privateKey: KeyObject; readonly spki: Uint8Array },
   { extensions, name, now, serial, validityDays }: SelfSignedFields
