@@ -139,8 +139,8 @@ export class AuthorizationDeactivated extends Data.TaggedError("AuthorizationDea
 export class AuthorityWithdrawn extends Data.TaggedError("AuthorityWithdrawn") {}
 export class IssuanceAbandoned extends Data.TaggedError("IssuanceAbandoned") {}
 /**
- * A refusal by an upstream. `detail` is the upstream's own text, and `subproblems` are what it reported about names of
- * the order.
+ * A refusal by an upstream. `detail` is the upstream's own text, and `subproblems` are its reports about names of the
+ * order.
  */
 export interface FromUpstream extends Detailed {
   readonly subproblems?: ReadonlyArray<Subproblem> | undefined

@@ -9,7 +9,7 @@ export const actorKinds = ["acme", "admin", "cli", "system"] as const
  */
 export type ActorKind = (typeof actorKinds)[number]
 
-/** The two outcomes. */
+/** The two outcomes of an action. */
 export const auditOutcomes = ["success", "failure"] as const
 
 /** Whether the action succeeded. */
@@ -69,7 +69,7 @@ const vocabulary = {
 
 export type AuditEvent = keyof typeof vocabulary
 
-/** All events. */
+/** All events of the audit trail. */
 export const auditEvents = Object.keys(vocabulary) as ReadonlyArray<AuditEvent>
 
 /** Why an issuance failed, in one word. */
@@ -232,7 +232,7 @@ interface Details {
   }
   readonly token_created: TokenDetail
   readonly token_revoked: TokenDetail
-  /** The numbers of samples that were and were not delivered. `target` is the target that the operator named. */
+  /** How many samples were delivered, and how many failed. `target` is the target that the operator named. */
   readonly notifications_tested: { readonly target?: string; readonly delivered: number; readonly failed: number }
   readonly database_transferred: { readonly tables: number; readonly rows: number }
   /**

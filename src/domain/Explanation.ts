@@ -202,8 +202,8 @@ const unknown: Words = [
 ]
 
 /**
- * Returns undefined for a word that this version does not know. A newer version may have stored such a word
- * (docs/decisions/compatibility.md, "Neighbours").
+ * Returns the words for a cause or a problem type. Returns undefined if this version does not know it, because a newer
+ * version may have stored it (docs/decisions/compatibility.md, "Neighbours").
  */
 const wordsOf = (words: { readonly [word: string]: Words }, word: string | undefined): Words | undefined =>
   word !== undefined && Object.hasOwn(words, word) ? words[word] : undefined

@@ -130,7 +130,7 @@ export class ListsOvertaken extends Schema.TaggedClass<ListsOvertaken>()("ListsO
 /** A notification was not delivered to its receiver. */
 export class NotDelivered extends Schema.TaggedClass<NotDelivered>()("NotDelivered", {
   detail: Words,
-  /** What an HTTP or SMTP server answered. */
+  /** The status that an HTTP or SMTP server answered. */
   status: Schema.optional(Schema.Int)
 }) implements Failure {
   get text(): string {

@@ -130,7 +130,7 @@ export interface NotificationFields {
     /** The SHA-256 of the CA's SubjectPublicKeyInfo, in hexadecimal. */
     readonly issuer: string
     readonly subject: string
-    /** The subject of the certificate in the CA's chain that expires first. */
+    /** The subject of the certificate that expires first in the CA's chain. */
     readonly chain_ends_with: string
     readonly not_after: number
     readonly days_remaining: number
@@ -223,7 +223,8 @@ const ownRecipientOf = (fields: { readonly [member: string]: unknown }): string 
 }
 
 /**
- * The outcomes that are reported not only to the operator whom they concern, but also to the admins and to the section.
+ * The outcomes that are reported not only to the operator whom they concern, but also to the admins and to the
+ * recipients of the section.
  */
 const alarming: ReadonlyArray<unknown> = ["password_guessed", "step_up_refused"]
 

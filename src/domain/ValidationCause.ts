@@ -1,4 +1,4 @@
-/** The words for why a validation failed. They are used in the log and in `challenges.cause`. */
+/** The words that say why a validation failed, in the log and in `challenges.cause`. */
 export type ValidationReason =
   | "resolve_failed"
   | "no_address"

@@ -4,7 +4,7 @@ import { count, flag, integer, words } from "../engine/config/Key.ts"
 
 /* The sections about accounts: who may have one, how its requests are signed, and how much it may request. */
 
-/** `limits` */
+/** The keys of `[limits]`. */
 export const limits = Schema.Struct({
   window_seconds: count(3600, "Length of the window in which new accounts, orders and names are counted."),
   accounts_per_network: integer(
@@ -25,7 +25,7 @@ export const limits = Schema.Struct({
   )
 })
 
-/** `account` */
+/** The keys of `[account]`. */
 export const account = Schema.Struct({
   algorithms: words(
     ["ES256", "RS256"],
@@ -34,7 +34,7 @@ export const account = Schema.Struct({
   )
 })
 
-/** `eab` */
+/** The keys of `[eab]`. */
 export const eab = Schema.Struct({
   enabled: flag(false, "New accounts need a credential of `acme-svc eab create` (external account binding).")
 })

@@ -6,7 +6,7 @@ import { filter } from "./PolicyTable.ts"
 
 /* The keys of the operators' listener and of their sign-in. */
 
-/** `[admin]`. */
+/** The keys of `[admin]`. */
 export const admin = Schema.Struct({
   enabled: flag(false, "Serve the API for operators, in processes with the role admin."),
   bind_address: text(

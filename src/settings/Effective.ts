@@ -14,8 +14,8 @@ export interface EffectiveKey {
   /** The full name of the key. A key of a profile begins with `profiles.<name>`. */
   readonly key: string
   /**
-   * The value, or undefined if the key is unset and has no default. `***` replaces a secret, and its host replaces the
-   * URL of a webhook. Each argument of a program counts as a secret.
+   * The value, or undefined if the key is unset and has no default. A secret is shown as `***`, and the URL of a
+   * webhook as its host. Each argument of a program counts as a secret.
    */
   readonly value: string | number | boolean | ReadonlyArray<string> | undefined
   readonly source: Source

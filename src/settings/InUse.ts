@@ -12,7 +12,8 @@ type IsOn = (key: string, isSet: boolean) => boolean
 
 /**
  * Prefixes of keys, and whether the process uses the keys that begin with each. The first prefix that fits a key
- * decides. It does not fit the switch `enabled` of its section, which is used even while the section is off.
+ * decides. A prefix does not fit the switch `enabled` of its own section, because a process reads the switch even if
+ * the section is off.
  */
 type Sections = ReadonlyArray<readonly [prefix: string, isUsed: boolean]>
 

@@ -32,8 +32,8 @@ const faultOf = (part: string): string | undefined => {
 
 /**
  * Parts separated by commas. A part is `target=level`, only a level, or only a target. A target that no record can have
- * is refused, because it would silence the log without notice. Parts about other programs are allowed if at least one
- * part is about this service.
+ * is refused, because it would silence the log unnoticed. Parts about other programs are allowed if at least one part
+ * is about this service.
  */
 export const logFilter: Form = {
   says: "comma-separated `target=level`, level or target",

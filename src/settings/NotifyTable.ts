@@ -152,7 +152,7 @@ const common = {
   custom: entries(names, custom)
 }
 
-/** `[admin.notify]`. */
+/** The keys of `[admin.notify]`. */
 export const adminNotify = Schema.Struct(common)
 
 const expiry = Schema.Struct({
@@ -169,5 +169,5 @@ const expiry = Schema.Struct({
   )
 })
 
-/** `[notify]`. */
+/** The keys of `[notify]`. */
 export const notify = Schema.Struct({ ...common, expiry })

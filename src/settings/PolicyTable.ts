@@ -86,7 +86,7 @@ const rule = Schema.Struct({
   mode: word("enforce", { offered: ["enforce", "warn"] }, "warn only logs that the condition was true.")
 })
 
-/** `[filter]`. */
+/** The keys of `[filter]`. */
 export const filter = Schema.Struct({
   rules: texts([], entryName, "Names of the rules in force, in the order they are tried. Empty: nothing is filtered."),
   default: word("deny", { offered: ["allow", "deny"] }, "The answer when rules apply but none decides."),
@@ -103,7 +103,7 @@ const tls = {
   insecure_skip_verify: flag(false, "Accept any certificate of the server. For tests.")
 }
 
-/** `[ipam]`. */
+/** The keys of `[ipam]`. */
 export const ipam = Schema.Struct({
   backend: word(
     "",

@@ -16,7 +16,7 @@ export class ConditionFault extends Data.TaggedError("ConditionFault")<{
   readonly detail: string
 }> {}
 
-/** The form of the name of a check. */
+/** The form of a check's name. */
 export const namePattern = /^[a-z0-9-]+$/
 
 /** The words of the syntax. No check can have such a name. */

@@ -23,7 +23,7 @@ export type ClientFacts = typeof Client.Type
 const ofProfile = Schema.Struct({ profile: Schema.String })
 const ofAll = Schema.Struct({})
 
-/** Every kind. */
+/** Every kind of job. */
 export const kinds = {
   challenge_validate: kind({
     payload: Schema.Struct({
@@ -39,7 +39,7 @@ export const kinds = {
     payload: Schema.Struct({
       order_id: Schema.String,
       profile: Schema.String,
-      /** base64url DER */
+      /** The CSR as base64url DER. */
       csr: Schema.String,
       client: Client
     }),
@@ -53,7 +53,7 @@ export const kinds = {
     payload: Schema.Struct({
       order_id: Schema.String,
       profile: Schema.String,
-      /** RFC 5280 code */
+      /** The reason code of RFC 5280. */
       reason: Schema.optional(Schema.Int),
       actor: Schema.Struct({ kind: Schema.Literals(["acme", "admin", "cli"]), id: Schema.optional(Schema.String) }),
       client: Client
@@ -71,7 +71,7 @@ export const kinds = {
   }),
   key_revoke: kind({
     payload: Schema.Struct({
-      /** base64url DER SubjectPublicKeyInfo */
+      /** The key as base64url DER SubjectPublicKeyInfo. */
       pubkey: Schema.String,
       client: Client
     })
