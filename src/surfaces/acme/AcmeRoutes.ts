@@ -16,7 +16,7 @@ import { optional, raw, typed } from "./Payload.ts"
 import type { PendingAnswer } from "./PendingAnswer.ts"
 import type { BySomeAccount, BySomeKey, BySomeone, Posted } from "./Posted.ts"
 
-/** How a request can fail. */
+/** The failures of a request. */
 export type Failure = AcmeError | StorageFailed
 
 /** The answer to a signed request, or an answer that may soon change. */

@@ -6,11 +6,14 @@ export class Endpoint {
   readonly profile: ProfileConfig
   /** `server.base_url`. Every URL of a request begins with it. */
   readonly origin: string
-  /** `<base_url>/profile/<name>` */
+  /** The URL of the profile: `<base_url>/profile/<name>`. */
   readonly base: string
   /** The text with which the URL of every account begins. */
   readonly accountPrefix: string
-  /** The `Link` with `rel="index"`, which every ACME answer except the directory has (RFC 8555 section 7.1). */
+  /**
+   * The value of the header `Link` with `rel="index"`, which every ACME answer except the directory has (RFC 8555
+   * section 7.1).
+   */
   readonly indexLink: string
   /** The directory object (RFC 8555 section 7.1.1) as UTF-8. It is rendered only once. */
   readonly directory: Uint8Array

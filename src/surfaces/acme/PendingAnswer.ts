@@ -21,7 +21,7 @@ export interface Polled {
  * back before it waits.
  */
 export interface PendingAnswer<E, R> {
-  /** `undefined` if this process knows without a read that the job runs. */
+  /** The current answer, or `undefined` if this process knows without a read that the job runs. */
   readonly answer: Answer | undefined
   readonly awaits: Awaited
   /** When the answer was made. */

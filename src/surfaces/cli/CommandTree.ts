@@ -1,8 +1,8 @@
 /** A flag or an argument of a command. */
 export interface Flag {
-  /** The name: `--limit`, or `<id>`. */
+  /** The name, such as `--limit` or `<id>`. */
   readonly name: string
-  /** Other names of the flag: `-y`. */
+  /** Other names of the flag, such as `-y`. */
   readonly aliases: ReadonlyArray<string>
   /** The placeholder of the value in the help. Undefined if the flag takes no value. */
   readonly value: string | undefined
@@ -56,7 +56,7 @@ export interface CommandNode {
 /** Returns the name of a command in its group. */
 export const wordOf = ({ path }: CommandNode): string => path.at(-1) ?? ""
 
-/** Returns the child with a name. */
+/** Returns the child with this name. */
 export const childOf = (node: CommandNode, word: string): CommandNode | undefined =>
   node.children.find((child) => wordOf(child) === word)
 

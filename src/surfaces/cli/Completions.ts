@@ -17,7 +17,7 @@ interface Offer {
 }
 
 interface Place {
-  /** ` order list`; empty for the program itself. */
+  /** The words of the command, such as ` order list`. Empty for the program itself. */
   readonly name: string
   readonly node: CommandNode
   readonly offers: ReadonlyArray<Offer>

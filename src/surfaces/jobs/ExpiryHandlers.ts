@@ -47,8 +47,8 @@ const kinds: ReadonlyArray<Kind> = [
 ]
 
 /**
- * The number of attempts, over most of a day, after which the row of a profile ends if no process that ran it serves
- * the profile. Until then, a process with a different configuration may still serve it.
+ * After this many attempts, which take most of a day, the row of a profile ends if no process that tried it serves the
+ * profile. Until then, a process with a different configuration may still serve the profile.
  */
 const mostLooks = 20
 

@@ -29,15 +29,17 @@ type RouteOver<In extends Fields, Route extends string> = HolesOf<Route> extends
 /** The HTTP form of an act. */
 export interface Http<In extends Fields, Route extends string> {
   /**
-   * Method and path. The members in braces are in the path. The other members are in the query of GET and DELETE, and
-   * in the body of every other method. If one of the other members is a secret, they are in the body of DELETE too.
+   * The method and the path. The members in braces are in the path. The other members are in the query of GET and
+   * DELETE, and in the body of every other method. If one of the other members is a secret, they are in the body of
+   * DELETE too.
    */
   readonly route: RouteOver<In, Route>
   /** The status of the answer; 200 by default. With 204 the output is not sent. */
   readonly status?: 201 | 202 | 204
   /**
-   * Whether the request must contain the caller's password. It is in the member `password`, in addition to the act's
-   * own members, and is compared before the act runs. A token has no password, so a program cannot send such a request.
+   * Whether the request must contain the caller's password. The password is in the member `password`, in addition to
+   * the act's own members, and is checked before the act runs. A token has no password, so a program cannot send such a
+   * request.
    */
   readonly isStepUp?: boolean
   /** Whether the request needs no CSRF token. Sign-in has no token yet, and the check of the origin protects it. */

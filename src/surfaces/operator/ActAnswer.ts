@@ -28,7 +28,7 @@ import { readJson } from "./Json.ts"
 import type { GivenMembers } from "./MemberInput.ts"
 import { inputOf, membersOfBody, membersOfTexts } from "./MemberInput.ts"
 
-/** Checks the caller's password before an act that requires it (docs/decisions/admin.md, "Operators"). */
+/** Checks the caller's password before an act runs that requires it (docs/decisions/admin.md, "Operators"). */
 export const steppedUp = Effect.fnUntraced(function*(
   { http }: Pick<AnyAct<never>, "http">,
   { password }: { readonly password?: unknown }
@@ -114,7 +114,7 @@ export const contextOf = (sender: Sender, requester: Requester, setCookie: (cook
     begin: (token) => Effect.sync(() => setCookie(setSession(Redacted.value(token)))),
     end: Effect.sync(() => setCookie(clearSession))
   })
-  // Only services for this sender are provided, so that no act can run in the name of another.
+  // Only services for this sender are provided, so that no act can run in the name of another sender.
   const given = sender === undefined
     ? asking
     : sender.kind === "half"

@@ -38,10 +38,10 @@ export interface Field<A> {
   readonly words: ReadonlyArray<string>
   /** The placeholder of the value in the help. */
   readonly shown: string
-  /** What the member accepts: the end of a sentence that begins with the name of the member and the word "takes". */
+  /** What the member accepts, as the end of a sentence that begins with the name of the member and the word "takes". */
   readonly takes: string
   /**
-   * Returns what is wrong with a text: the end of a sentence that begins with the name of the member. Present if it
+   * Returns what is wrong with a text, as the end of a sentence that begins with the name of the member. Present if it
    * says more than `takes`.
    */
   readonly fault: ((written: Written) => string | undefined) | undefined

@@ -10,7 +10,7 @@ import { sessionCookie } from "./gate/Credentials.ts"
 import type { Access } from "./gate/OperatorChecks.ts"
 import { isChange } from "./gate/OperatorChecks.ts"
 
-/* The OpenAPI document. It is made from the acts, like the routes themselves. */
+/* Makes the OpenAPI document from the acts, from which the routes are also made. */
 
 const schemes = {
   session: {

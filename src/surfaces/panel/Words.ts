@@ -27,39 +27,39 @@ const spaced = (value: unknown): string => String(value ?? "").replace(/\B(?=(\d
 
 /** Returns all filters by name. `now` returns the current epoch second. */
 export const wordsAt = (now: () => number): { readonly [name: string]: Filter } => ({
-  /** How long ago an RFC 3339 time was, or how long it is until then. */
+  /** Returns how long ago an RFC 3339 time was, or how long it is until then. */
   ago: (value) => {
     const at = secondsOf(value)
     return at === undefined ? "" : agoOf(at, now())
   },
-  /** The time for people: `2031-02-03 04:05:06 UTC`. */
+  /** Returns a time in readable form: `2031-02-03 04:05:06 UTC`. */
   utc: (value) => typeof value === "string" ? value.replace("T", " ").replace("Z", " UTC") : "",
-  /** Seconds as a length of time. */
+  /** Returns a number of seconds as a length of time. */
   span: (value) => typeof value === "number" ? lengthOf(value) : "",
-  /** An id, a serial number or a fingerprint in a shortened form. */
+  /** Returns an id, a serial number or a fingerprint in a shortened form. */
   short: (value) => {
     const text = String(value ?? "")
     if (text.length <= 16) return text
     return /^[0-9a-f]{8}-/.test(text) ? `${text.slice(0, 8)}…${text.slice(-4)}` : `${text.slice(0, 12)}…`
   },
-  /** A count with thin spaces between its thousands. */
+  /** Returns a count with thin spaces between its thousands. */
   number: spaced,
-  /** A count with its noun: `1 order`, `2 orders`. */
+  /** Returns a count with its noun: `1 order`, `2 orders`. */
   of: (value, noun, many) => `${spaced(value)} ${value === 1 ? String(noun) : String(many ?? `${String(noun)}s`)}`,
-  /** A text that is cut off after `most` characters. */
+  /** Returns a text, cut off after `most` characters. */
   cut: (value, most = 200) => {
     const characters = [...String(value ?? "")]
     return characters.length > Number(most) ? `${characters.slice(0, Number(most)).join("")}…` : characters.join("")
   },
-  /** A text escaped for a part of a URL. */
+  /** Returns a text, escaped for a part of a URL. */
   urlencode: (value) => encodeURIComponent(String(value ?? "").replace(/\p{Surrogate}/gu, "\ufffd")),
-  /** The mail address in a `mailto` URI. Any other text stays unchanged. */
+  /** Returns the mail address in a `mailto` URI, or any other text unchanged. */
   mailbox: (value) => String(value ?? "").replace(/^mailto:/i, ""),
-  /** A key in groups of four characters. */
+  /** Returns a key in groups of four characters. */
   grouped: (value) => String(value ?? "").replace(/(.{4})(?=.)/g, "$1 "),
-  /** A value as indented JSON. */
+  /** Returns a value as indented JSON. */
   pretty: (value) => JSON.stringify(plain(value), undefined, 2),
-  /** A word of the API for people: `live_certificates` is `live certificates`. */
+  /** Returns a word of the API in readable form: `live_certificates` becomes `live certificates`. */
   words: (value) => String(value ?? "").replaceAll("_", " ")
 })
 

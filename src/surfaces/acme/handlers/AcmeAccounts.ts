@@ -67,7 +67,8 @@ export const account = Effect.fnUntraced(function*(signed: BySomeAccount<typeof 
 const notTheSigner = new Unauthorized({ detail: "This is not the URL of the signing account." })
 
 /**
- * Lists the orders of an account (RFC 8555 section 7.1.2.1). The list continues after the order `cursor` in the query.
+ * Lists the orders of an account (RFC 8555 section 7.1.2.1). The list continues after the order that `cursor` names in
+ * the query.
  */
 export const ordersOfAccount = Effect.fnUntraced(function*(signed: BySomeAccount<undefined>) {
   const { caller, endpoint, id, query } = signed

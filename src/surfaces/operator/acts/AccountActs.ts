@@ -18,7 +18,7 @@ import { Id, Int, intOf, pageOf, Time } from "../schemas/Common.ts"
 import { Order } from "../schemas/OrderSchemas.ts"
 import { several } from "../TextFields.ts"
 
-/* Accounts of ACME clients. */
+/* Declares the acts about accounts of ACME clients. */
 
 /** The status words of an account (RFC 8555 section 7.1.6). */
 export const accountStatuses = ["valid", "deactivated", "revoked"] as const satisfies ReadonlyArray<AccountStatus>

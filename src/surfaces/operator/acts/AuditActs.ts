@@ -11,7 +11,7 @@ import { Acting, paged, periodFits } from "../Acting.ts"
 import { id, key, line, ofProfile, openWord, optional, or, paging, period, serial, word } from "../Field.ts"
 import { Int, Members, Time, walkedPageOf } from "../schemas/Common.ts"
 
-/* The audit trail (docs/decisions/audit-rows.md). */
+/* Declares the acts about the audit trail (docs/decisions/audit-rows.md). */
 
 const AuditRow = Schema.Struct({
   id: Int,

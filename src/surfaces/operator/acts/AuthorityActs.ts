@@ -7,7 +7,7 @@ import { act, noun } from "../Act.ts"
 import { Configured } from "../Acting.ts"
 import { Int, intOf, pageOf, Time } from "../schemas/Common.ts"
 
-/* The CAs of this service and their revocation lists. */
+/* Declares the acts about the CAs of this service and their revocation lists. */
 
 const Ca = Schema.Struct({
   issuer: Schema.String.annotate({ description: "The SHA-256 of its SubjectPublicKeyInfo, in hexadecimal." }),

@@ -9,8 +9,8 @@ import { ofProfile } from "../Field.ts"
 import { pageOf } from "../schemas/Common.ts"
 
 /*
- * The configuration in force. Unlike these acts, the command `config show` reads the configuration on the disk, and
- * needs no database.
+ * Declares the acts about the configuration in force. Unlike these acts, the command `config show` reads the
+ * configuration on the disk, and needs no database.
  */
 
 const Setting = Schema.Struct({

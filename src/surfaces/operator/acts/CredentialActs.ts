@@ -12,7 +12,7 @@ import { Acting, Configured, paged } from "../Acting.ts"
 import { key, line, name, optional, or, paging, word } from "../Field.ts"
 import { created, Id, Int, intOf, pageOf, Time } from "../schemas/Common.ts"
 
-/* Credentials of external account binding (RFC 8555 section 7.3.4). */
+/* Declares the acts about credentials of external account binding (RFC 8555 section 7.3.4). */
 
 const credential = {
   kid: Id,

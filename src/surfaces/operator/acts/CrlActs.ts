@@ -9,7 +9,7 @@ import { key, serial, whole } from "../Field.ts"
 import { Int } from "../schemas/Common.ts"
 import { reason } from "./Revoking.ts"
 
-/* Changes to revocation lists after a restore. These acts exist only as commands. */
+/* Declares the acts that change revocation lists after a restore. These acts exist only as commands. */
 
 const issuer = key("The CA's id, as crl list shows it.")
 
@@ -64,7 +64,7 @@ const revokeUnknown = act({
   }
 })
 
-/** The acts about revocation lists after a restore. These acts have no route. */
+/** The acts that change revocation lists after a restore. */
 export const crlActs = noun({
   name: "crl",
   description: "Revocation lists of the local CAs.",

@@ -10,7 +10,7 @@ import { Acting, Configured, paged } from "../Acting.ts"
 import { clamped, ofProfile, optional, or, paging, word } from "../Field.ts"
 import { Id, Int, intOf, pageOf, Time } from "../schemas/Common.ts"
 
-/* Certificates that expire soon (docs/decisions/expiring.md). */
+/* Declares the acts about certificates that expire soon (docs/decisions/expiring.md). */
 
 /** The words that say whether a list shows or hides certificates that have been replaced. */
 export const supersededWords = ["show", "hide"] as const

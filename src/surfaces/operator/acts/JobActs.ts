@@ -15,7 +15,7 @@ import { id, key, openWord, optional, paging, word } from "../Field.ts"
 import { Int, intOf, pageOf, Time } from "../schemas/Common.ts"
 import { Job, JobDetail, JobStatus } from "../schemas/OrderSchemas.ts"
 
-/* Jobs, and the processes that run them. */
+/* Declares the acts about jobs, and about the processes that run them. */
 
 const job = key("The id of the job.")
 

@@ -21,7 +21,10 @@ import {
   revokeSessionsOf
 } from "./OperatorSessionActs.ts"
 
-/* Operators (docs/decisions/admin.md, "Operators"). Each change over HTTP requires the caller's password. */
+/*
+ * Declares the acts about operators (docs/decisions/admin.md, "Operators"). Each change over HTTP requires the caller's
+ * password.
+ */
 
 const operator = {
   id: Id,

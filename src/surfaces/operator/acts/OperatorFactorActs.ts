@@ -6,7 +6,7 @@ import { Acting, ActingAtKeyboard } from "../Acting.ts"
 import { RecoveryCodes, SecondFactor } from "../schemas/OperatorSchemas.ts"
 import { username } from "../TextFields.ts"
 
-/* The second factors of operators, for admins and the command line. */
+/* Declares the acts about the second factors of operators, for admins and the command line. */
 
 const named = { username: username("The name of the operator.") }
 

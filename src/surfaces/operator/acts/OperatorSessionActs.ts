@@ -10,7 +10,7 @@ import { Int, pageOf } from "../schemas/Common.ts"
 import { SessionRow } from "../schemas/OperatorSchemas.ts"
 import { username } from "../TextFields.ts"
 
-/* The sessions of operators, for admins and the command line. */
+/* Declares the acts about the sessions of operators, for admins and the command line. */
 
 const named = { username: username("The name of the operator.") }
 const Ended = Schema.Struct({ sessions: Int })

@@ -25,7 +25,7 @@ import { Chain, Order, OrderDetail, RevokedOrder } from "../schemas/OrderSchemas
 import type { Begun } from "./Revoking.ts"
 import { begin, begunText, Queued, reason, waitingFor } from "./Revoking.ts"
 
-/* Orders and their certificates. */
+/* Declares the acts about orders and their certificates. */
 
 const longestName = 253
 

@@ -6,7 +6,7 @@ import { paged } from "../Acting.ts"
 import { ofProfile, optional, paging, word } from "../Field.ts"
 import { Id, pageOf, Time } from "../schemas/Common.ts"
 
-/* Certificates that a signer issued although their orders ended without a certificate. */
+/* Declares the act about certificates that a signer issued although their orders ended without a certificate. */
 
 const Status = Schema.Literals(["waiting", "revoked", "kept", "stored", "expired"])
 
@@ -59,7 +59,7 @@ const listOrphanedCertificates = act({
   }
 })
 
-/** The acts about certificates that were issued although their orders ended without a certificate. */
+/** The act about certificates that were issued although their orders ended without a certificate. */
 export const orphanActs = noun({
   name: "orphanedCertificates",
   description: "Certificates that a signer issued for orders that ended without them.",

@@ -9,8 +9,8 @@ import { key } from "../Field.ts"
 import { pageOf } from "../schemas/Common.ts"
 
 /*
- * The served endpoints and their policies. Unlike these acts, the commands `profile list` and `filter show` read the
- * configuration on the disk, and need no database.
+ * Declares the acts about the served endpoints and their policies. Unlike these acts, the commands `profile list` and
+ * `filter show` read the configuration on the disk, and need no database.
  */
 
 const Profile = Schema.Struct({

@@ -12,7 +12,10 @@ import { Acting, ApiDocument } from "../Acting.ts"
 import { line, ofProfile, or, word } from "../Field.ts"
 import { Int, Members, Time } from "../schemas/Common.ts"
 
-/* The service as a whole: its search, its activity, and the document of its API. These acts have no commands. */
+/*
+ * Declares the acts about the service as a whole: its search, its activity, and the document of its API. These acts
+ * have no commands.
+ */
 
 const Found = Schema.Struct({
   query: Schema.String,

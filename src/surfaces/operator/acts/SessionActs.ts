@@ -10,7 +10,10 @@ import { ActingHalf, ActingSession, Asking, Configured } from "../Acting.ts"
 import { flag, or, secret } from "../Field.ts"
 import { EnrolledSession, HalfSession, Session, Step, TotpSecret } from "../schemas/OperatorSchemas.ts"
 
-/* Sign-in, its second factor, and sign-out (docs/decisions/admin.md, "Sign-in"). These acts have no commands. */
+/*
+ * Declares the acts of sign-in, its second factor, and sign-out (docs/decisions/admin.md, "Sign-in"). They have no
+ * commands.
+ */
 
 const code = secret("A code of the authenticator, or a recovery code.")
 const admin = Effect.map(Configured.config, ({ admin }) => admin)

@@ -9,7 +9,7 @@ import { key, ofProfile, optional, paging, word } from "../Field.ts"
 import { pageOf } from "../schemas/Common.ts"
 import { Job, UpstreamOrder } from "../schemas/OrderSchemas.ts"
 
-/* Orders that were placed at an upstream CA. */
+/* Declares the acts about orders that were placed at an upstream CA. */
 
 /** Every status of an order at its upstream. */
 export const upstreamStatuses = UpstreamOrder.fields.status.literals

@@ -14,7 +14,7 @@ const integer = Schema.Number.check(Schema.isInt({ title: "int", toJsonSchema: (
 /** A whole number. */
 export const Int = integer.annotate({ identifier: "Int", description: "an integer" })
 
-/** A whole number with its description for the document. */
+/** Returns the schema of a whole number, with a description for the document. */
 export const intOf = (description: string) => integer.annotate({ description })
 
 /**
@@ -23,10 +23,10 @@ export const intOf = (description: string) => integer.annotate({ description })
  */
 export const Members = Schema.Record(Schema.String, Schema.Unknown).annotate({ additionalProperties: true })
 
-/** The annotations of the schema of a new object: its name, and the status 201. */
+/** Returns the annotations for the schema of a new object: its name, and the status 201. */
 export const created = (identifier: string) => ({ identifier, httpApiStatus: 201 })
 
-/** A page of a list. */
+/** Returns the schema of a page of a list. */
 export const pageOf = <S extends Schema.Constraint>(item: S) =>
   Schema.Struct({
     items: Schema.Array(item),
@@ -35,7 +35,7 @@ export const pageOf = <S extends Schema.Constraint>(item: S) =>
     offset: Int
   })
 
-/** A page of a list whose search may end before all rows were read. */
+/** Returns the schema of a page of a list whose search may end before all rows were read. */
 export const walkedPageOf = <S extends Schema.Constraint>(item: S) =>
   Schema.Struct({
     ...pageOf(item).fields,
@@ -52,7 +52,7 @@ export const Identifier = Schema.Struct({
   value: Schema.String.annotate({ examples: ["www.example.org"] })
 }).annotate({ identifier: "Identifier" })
 
-/** A problem document that the ACME client got (RFC 7807). */
+/** A problem document that the ACME client received (RFC 7807). */
 export const Problem = Schema.Struct({
   type: Schema.optionalKey(Schema.String.annotate({ examples: ["urn:ietf:params:acme:error:badCSR"] })),
   status: Int,
@@ -64,5 +64,5 @@ export const Problem = Schema.Struct({
   )
 }).annotate({ identifier: "Problem" })
 
-/** An optional member of a body. Clients may also write `null`. */
+/** Returns the schema of an optional member of a body. Clients may also write `null`. */
 export const optionalMember = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))

@@ -2,7 +2,9 @@ import * as Schema from "effect/Schema"
 import { operatorRoles } from "../../../domain/OperatorRole.ts"
 import { created, Id, Int, Time } from "./Common.ts"
 
-/* Operators, their sessions and tokens (docs/decisions/admin.md, "Operators", "Sessions" and "Tokens"). */
+/*
+ * The schemas of operators, their sessions and tokens (docs/decisions/admin.md, "Operators", "Sessions" and "Tokens").
+ */
 
 /** The roles of operators. */
 export const Role = Schema.Literals(operatorRoles)

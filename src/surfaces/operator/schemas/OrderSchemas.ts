@@ -2,7 +2,9 @@ import * as Schema from "effect/Schema"
 import type { ChallengeType } from "../../../domain/Challenge.ts"
 import { Id, Identifier, Int, Members, Problem, Time } from "./Common.ts"
 
-/* Orders, their certificates, and their state at an upstream (docs/decisions/admin.md, "Conventions"). */
+/*
+ * The schemas of orders, their certificates, and their state at an upstream (docs/decisions/admin.md, "Conventions").
+ */
 
 /** The status words of an order (RFC 8555 section 7.1.6). */
 const AcmeStatus = Schema.Literals(["pending", "ready", "processing", "valid", "invalid"])

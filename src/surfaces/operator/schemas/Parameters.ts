@@ -10,7 +10,10 @@ const digits = Schema.String.check(
 
 const read = SchemaTransformation.transform<number, string>({ decode: (text) => readWhole(text) ?? 0, encode: String })
 
-/** An integer in a query; `default` is the value of an omitted parameter. Only the document has `minimum`. */
+/**
+ * Returns the schema of an integer in a query. `default` is the value of an omitted parameter. Only the document uses
+ * `minimum`.
+ */
 export const whole = (
   description: string,
   { minimum, ...more }: { readonly default?: number; readonly minimum?: number } = {}
@@ -20,12 +23,12 @@ export const whole = (
   return Schema.optionalKey(digits.pipe(Schema.decodeTo(number, read)))
 }
 
-/** A text in a query. */
+/** Returns the schema of a text in a query. */
 export const text = (description: string) => Schema.optionalKey(Schema.String.annotate({ description }))
 
-/** A word of a closed set in a query. */
+/** Returns the schema of a word of a closed set in a query. */
 export const word = <const A extends string>(words: ReadonlyArray<A>, description: string, byDefault?: NoInfer<A>) =>
   Schema.optionalKey(Schema.Literals(words).annotate({ description, default: byDefault }))
 
-/** A segment of a path. */
+/** Returns the schema of a segment of a path. */
 export const segment = (description: string) => Schema.String.annotate({ description })

@@ -1,8 +1,8 @@
 import { bucketLabel, countTicks, labelEvery, startLabel } from "./Ticks.ts"
 
 /*
- * Trends as stacked bars, in SVG that needs neither a script nor a style attribute. The stylesheet sets colours and
- * patterns by class.
+ * Draws trends as stacked bars, in SVG that needs neither a script nor a style attribute. The stylesheet sets colours
+ * and patterns by class.
  */
 
 /** A bucket in the form that the chart draws. */

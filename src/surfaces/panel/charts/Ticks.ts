@@ -1,4 +1,4 @@
-/* The axes of charts. */
+/* Labels the axes of charts. */
 
 /**
  * Returns round numbers from 0 to at least `most`, with at most `intervals` between them. Counts are whole numbers, so

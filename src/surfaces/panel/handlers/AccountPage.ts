@@ -19,7 +19,7 @@ import { qrCode } from "../QrCode.ts"
 import { forRole, moved, page, requesterOf } from "../Route.ts"
 import { mint, revoked, tokensView } from "../TokenList.ts"
 
-/* The sender's own account. */
+/* The page of the sender's own account. */
 
 const path = "/ui/account"
 /** The highest number of sessions that the page shows. The command line lists older sessions. */
@@ -28,7 +28,7 @@ const done = (code: string) => moved(`${path}?done=${code}`)
 const signedOut = moved("/ui/login?why=out", { "set-cookie": clearSession })
 const own = forRole("own")
 
-/** Makes the routes of the sender's own account. */
+/** Returns the routes of the page of the sender's own account. */
 export const ownRoutes = (config: Config) => {
   const { admin } = config
   return [

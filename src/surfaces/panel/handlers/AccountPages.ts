@@ -18,7 +18,7 @@ import { directoriesOf, orRefused, profilesOf } from "../PanelLists.ts"
 import type { Given } from "../Route.ts"
 import { forRole, laggingPage, moved, page } from "../Route.ts"
 
-/* Accounts of clients. */
+/* The pages about accounts of clients. */
 
 const filtersOf = (config: Config): ReadonlyArray<Filter> => [
   { name: "profile", label: "Profile", kind: "choice", words: profilesOf(config) },

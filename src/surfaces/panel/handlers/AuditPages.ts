@@ -10,7 +10,7 @@ import { downloaded, looked } from "../PanelActs.ts"
 import { orRefused, profilesOf } from "../PanelLists.ts"
 import { laggingPage, page } from "../Route.ts"
 
-/* The audit trail. */
+/* The pages about the audit trail. */
 
 const filtersOf = (config: Config): ReadonlyArray<Filter> => [
   { name: "event", label: "Event", kind: "choice", words: auditEvents },

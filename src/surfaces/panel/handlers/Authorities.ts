@@ -6,7 +6,7 @@ import { looked } from "../PanelActs.ts"
 import { profilesOf } from "../PanelLists.ts"
 import { forRole, page } from "../Route.ts"
 
-/* The CAs of this service and their revocation lists. */
+/* The page about the CAs of this service and their revocation lists. */
 
 const sent = (body: Uint8Array | string, type: string, name: string) => ({
   _tag: "Sent" as const,

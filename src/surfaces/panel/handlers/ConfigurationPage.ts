@@ -8,7 +8,7 @@ import { urlOf } from "../Listing.ts"
 import { askedOf } from "../PanelActs.ts"
 import { forRole, page } from "../Route.ts"
 
-/* The configuration in force, without any secret. */
+/* The page about the configuration in force. It shows no secrets. */
 
 const shownText = ({ isSecret, value }: EffectiveKey): string => {
   if (isSecret && (value === "" || value === "***")) return value === "" ? "not set" : "set"

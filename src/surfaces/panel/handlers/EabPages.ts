@@ -16,7 +16,7 @@ import { downloaded, looked, submitted } from "../PanelActs.ts"
 import { orRefused, profilesOf } from "../PanelLists.ts"
 import { forRole, laggingPage, moved, page } from "../Route.ts"
 
-/* Credentials of external account binding. */
+/* The pages about credentials of external account binding. */
 
 const filters: ReadonlyArray<Filter> = [{ name: "status", label: "Status", kind: "choice", words: eab.eabStatuses }]
 

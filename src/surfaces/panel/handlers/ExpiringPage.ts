@@ -9,7 +9,7 @@ import { downloaded, looked } from "../PanelActs.ts"
 import { orRefused, profilesOf } from "../PanelLists.ts"
 import { laggingPage, page } from "../Route.ts"
 
-/* Certificates that expire soon. */
+/* The page about certificates that expire soon. */
 
 const path = "/ui/expiring"
 

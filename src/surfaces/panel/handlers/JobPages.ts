@@ -14,7 +14,7 @@ import { looked, submitted } from "../PanelActs.ts"
 import { orRefused } from "../PanelLists.ts"
 import { forRole, laggingPage, moved, page } from "../Route.ts"
 
-/* The queue. */
+/* The pages about the queue. */
 
 const filters: ReadonlyArray<Filter> = [
   { name: "kind", label: "Kind", kind: "choice", words: jobKinds },

@@ -25,7 +25,7 @@ import type { Given } from "../Route.ts"
 import { forRole, moved, page } from "../Route.ts"
 import { mint, revoked, tokensView } from "../TokenList.ts"
 
-/* Operators, for admins. Every change requires the sender's password. */
+/* The pages about operators, for admins. Every change requires the sender's password. */
 
 const filters: ReadonlyArray<Filter> = [
   { name: "status", label: "Status", kind: "choice", words: operatorStatuses },

@@ -16,7 +16,7 @@ import { directoriesOf, orRefused, profilesOf } from "../PanelLists.ts"
 import { forRole, laggingPage, moved, page } from "../Route.ts"
 import { certificateViews } from "../ShownCertificate.ts"
 
-/* Orders and their certificates. */
+/* The pages about orders and their certificates. */
 
 const filtersOf = (config: Config): ReadonlyArray<Filter> => [
   { name: "profile", label: "Profile", kind: "choice", words: profilesOf(config) },

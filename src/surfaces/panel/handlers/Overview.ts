@@ -20,7 +20,7 @@ import { askedOf } from "../PanelActs.ts"
 import { profilesOf } from "../PanelLists.ts"
 import { forRole, page } from "../Route.ts"
 
-/* The first page: a list of what needs attention, and the trends. */
+/* The first page, which lists what needs attention and shows the trends. */
 
 const daySeconds = 86_400
 /** How many seconds the oldest job may be due before the page shows a warning, and before it shows an alarm. */

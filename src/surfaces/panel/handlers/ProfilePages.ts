@@ -10,7 +10,7 @@ import { listProfiles } from "../../operator/acts/ProfileActs.ts"
 import { urlOf } from "../Listing.ts"
 import { forRole, page } from "../Route.ts"
 
-/* The endpoints that are served, and the policy of each. */
+/* The pages about the served endpoints and their policies. */
 
 /**
  * Returns the words of a condition. Each name of a check is a link to that check. `gap` says that a space precedes the

@@ -7,7 +7,7 @@ import { urlOf } from "../Listing.ts"
 import { askedOf, orRefusal } from "../PanelActs.ts"
 import { laggingPage, moved, page } from "../Route.ts"
 
-/* The search box. */
+/* The page that the search box opens. */
 
 const titles: { readonly [K in ResultKind]: string } = {
   account: "Accounts",

@@ -16,7 +16,7 @@ import { ownPath } from "../Presenting.ts"
 import { qrCode } from "../QrCode.ts"
 import { forRole, halfway, moved, open, page, requesterOf } from "../Route.ts"
 
-/* Signing in and out. These are plain forms, which work without a script. */
+/* The pages for signing in and out. Their forms work without a script. */
 
 const withCookie = (token: SessionToken) => ({ "set-cookie": setSession(Redacted.value(token)) })
 

@@ -7,7 +7,7 @@ import { looked } from "../PanelActs.ts"
 import { orRefused, profilesOf } from "../PanelLists.ts"
 import { laggingPage, page } from "../Route.ts"
 
-/* Orders that were placed at an upstream CA. */
+/* The pages about orders that were placed at an upstream CA. */
 
 const filtersOf = (config: Config): ReadonlyArray<Filter> => [
   { name: "profile", label: "Profile", kind: "choice", words: profilesOf(config) },
