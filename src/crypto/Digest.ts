@@ -44,6 +44,6 @@ export const hmac = (
   return mac.digest()
 }
 
-/** Compares in constant time, so that the duration does not show where two texts of equal length differ. */
+/** Compares in constant time, so that the duration does not depend on where two texts of equal length differ. */
 export const isSame = (given: Uint8Array, wanted: Uint8Array): boolean =>
   given.length === wanted.length && timingSafeEqual(given, wanted)

@@ -25,7 +25,7 @@ export class Entropy extends Context.Service<Entropy, {
 }>()("acme/crypto/Entropy") {
   static readonly layer: Layer.Layer<Entropy> = Layer.sync(this, () => make(pooled()))
 
-  /** A source that can be repeated: the SHA-256 of the seed and a counter. */
+  /** A reproducible source: the SHA-256 of the seed and a counter. */
   static readonly layerSeeded = (seed: string): Layer.Layer<Entropy> =>
     Layer.sync(this, () => {
       let counter = 0

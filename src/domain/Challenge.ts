@@ -3,7 +3,7 @@ import type { ProblemDocument } from "./ProblemDocument.ts"
 
 /**
  * The challenge types (RFC 8555 section 8, RFC 8737), and what each of them proves: control of a host, or control of
- * the DNS. A wildcard can only be proved by control of the DNS, because no host stands for every name below the base of
+ * the DNS. A wildcard can only be proved by control of the DNS, because no single host has every name below the base of
  * the wildcard. A CHECK of the table `challenges` also lists the types.
  */
 export const challengeTypes = {

@@ -147,7 +147,7 @@ export const normalizeIdentifier = (
   return Result.succeed(named(name))
 }
 
-/** Returns whether the name stands for every name one label below its base. */
+/** Returns whether the name is a wildcard, which covers every name one label below its base. */
 export const isWildcard = (name: DnsName): boolean => name.startsWith("*.")
 
 /**

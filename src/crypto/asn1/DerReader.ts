@@ -14,7 +14,7 @@ export class DerFault extends Data.TaggedError("DerFault")<{
   readonly at: number
 }> {}
 
-/** Tags by name. A context tag is `0x80 + n`, and a constructed one `0xa0 + n`. */
+/** The tags, by name. A context tag is `0x80 + n`, and a constructed one `0xa0 + n`. */
 export const Tag = {
   boolean: 0x01,
   integer: 0x02,

@@ -4,7 +4,7 @@ import * as Result from "effect/Result"
 /** One block: `-----BEGIN <label>-----` to `-----END <label>-----`. */
 export interface PemBlock {
   readonly label: string
-  /** The decoded octets. They may not be DER: the code that reads a block with this label checks that. */
+  /** The decoded octets. The code that reads a block with this label checks whether they are DER. */
   readonly der: Uint8Array
   /** The header lines of the old form (RFC 1421 section 4.6), such as `Proc-Type: 4,ENCRYPTED`. */
   readonly headers: ReadonlyArray<string>

@@ -221,8 +221,8 @@ const signatureOctets: { readonly [alg in SignatureAlgorithm]?: number } = {
 }
 
 /**
- * Returns a sentence for the client about a signature that {@link verifyJws} refused. If its length is wrong, the
- * sentence states the length, because the signature may be DER, or a part of it may be too short.
+ * Returns the end of a sentence about a signature that {@link verifyJws} refused. If the length of the signature is
+ * wrong, the sentence states it, because the signature may be DER, or a part of it may be too short.
  */
 export const signatureFault = ({ signature }: Jws, { algorithm }: AccountKey): string => {
   const octets = signatureOctets[algorithm]

@@ -116,8 +116,9 @@ export const loadCa = (files: {
   })
 
 /**
- * Returns undefined if the certificate of the CA and all those above it are valid at an epoch second. Otherwise no
- * certificate can be signed, and a clause that says why is returned. An expired CA still signs its revocation lists.
+ * Returns undefined if certificates can be signed at an epoch second. Otherwise returns a clause that says why not: the
+ * certificate of the CA is not valid yet, or a certificate of its chain has expired. An expired CA still signs its
+ * revocation lists.
  */
 export const datesFault = (
   { firstToEnd, notBefore }: Pick<CaMaterial, "firstToEnd" | "notBefore">,

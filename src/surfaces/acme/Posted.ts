@@ -8,7 +8,7 @@ import type { Endpoint } from "./Endpoint.ts"
 /** A POST whose body has been read. */
 export interface Posted extends SignedRequest {
   readonly endpoint: Endpoint
-  /** The record id in the path, if the route has one. It has not been checked, so it may not be a UUID. */
+  /** The record id in the path, if the route has one. It has not been checked, so it can be any text. */
   readonly id: string
   /** The query with its question mark; empty if the URL has no query. */
   readonly query: string
