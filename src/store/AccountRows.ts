@@ -28,9 +28,8 @@ const byId = statement({
 })
 
 /**
- * Returns a condition on the key of an account, and a sort order. The unique index of profile and key has this order,
- * and so PostgreSQL uses this index. For a condition on the profile alone, other indexes would cost the same while the
- * table is empty.
+ * Returns a condition on the key of an account, and the sort order of the unique index of profile and key, so that
+ * PostgreSQL uses this index. With the condition alone, other indexes would cost the same while the table is empty.
  */
 const keyed = ({ leads }: Fragments, key: string): string =>
   `profile = :profile AND ${leads("pubkey", key)} ORDER BY pubkey LIMIT 1`
@@ -124,7 +123,7 @@ export const find = (profile: string, id: AccountId) => first(byId, { profile, i
 export const findByKey = (profile: string, pubkey: Uint8Array) => first(byKey, { profile, pubkey })
 
 /**
- * Inserts an account. Returns `undefined` if another request was first, so that the key already has an account, or if
+ * Inserts an account. Returns `undefined` if the key already has an account because another request was first, or if
  * the key is burnt for everybody.
  */
 export const insert = (row: Parameters<typeof first<typeof insertStatement.params, typeof insertStatement.row>>[1]) =>
@@ -161,5 +160,5 @@ export const deactivate = (profile: string, id: AccountId) => first(deactivateSt
  */
 export const lock = (id: AccountId) => lockRow("accounts", id)
 
-/** Locks an account like {@link lock}, but before the account is deleted. */
+/** Locks an account that is about to be deleted, so that no order can be inserted for it in the meantime. */
 export const lockForDeletion = (id: AccountId) => lockAccountForDeletion(id)

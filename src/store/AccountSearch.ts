@@ -20,7 +20,7 @@ const record = {
   lastSeenPtr: nullable(text())
 }
 
-/** An account, with everything that operators see of it. Times are epoch seconds. */
+/** An account with everything that operators can see about it. Times are epoch seconds. */
 export type AccountRecord = NonNullable<Effect.Success<ReturnType<typeof findRecord>>>
 
 /** The filters of a list. A filter that is absent excludes nothing. */
@@ -62,9 +62,8 @@ const whereOf = (
   }`
 
 /**
- * Returns the conditions of {@link whereOf}, and the sort order of a list. Neither ended accounts nor the accounts of a
- * credential are searched by the index that begins with the profile: ended accounts have an index by time alone, and a
- * credential has few accounts.
+ * Returns the conditions of {@link whereOf}, and the sort order of a list. The index that begins with the profile is
+ * not used for ended accounts, which have an index by time alone, or for the accounts of a credential, which are few.
  */
 const listedBy = (used: ReadonlyArray<Narrowing>, f: Fragments) => {
   const order = "a.created_at DESC, a.id DESC"
@@ -94,7 +93,7 @@ const countStatement = perFilters(narrowings, (used) =>
     sql: (f) => `SELECT count(*) AS "total" FROM accounts a ${whereOf(used, f)}`
   }), statuses)
 
-// Because of the first comparison, the engine can read a range of an index. The OR alone would not allow that.
+// The first comparison lets the engine read a range of an index. The OR alone would not.
 const behindStatement = perFilters(narrowings, (used) =>
   statement({
     name: "account_search_behind",
@@ -133,8 +132,8 @@ const countStated = (filters: AccountFilters) =>
 /** The statuses that few accounts have. */
 const ended = ["deactivated", "revoked"] as const satisfies ReadonlyArray<AccountStatus>
 
-// The number of valid accounts is computed: the number of all accounts, minus the number of ended accounts. An index
-// counts both.
+// Valid accounts are counted as all accounts minus the ended accounts, because both of these can be counted from an
+// index.
 const countOnce = (filters: AccountFilters) =>
   filters.status !== "valid" || filters.eabKid !== undefined ? countStated(filters) : Effect.zipWith(
     countStated({ ...filters, status: undefined }),
@@ -142,7 +141,7 @@ const countOnce = (filters: AccountFilters) =>
     (total, counts) => Math.max(0, counts.reduce((left, many) => left - many, total))
   )
 
-/** Returns how many accounts match. The number may be a short time old ({@link keptTotal}). */
+/** Returns how many accounts match. The number may be slightly out of date ({@link keptTotal}). */
 export const countMatches = (filters: AccountFilters) => keptTotal("account_search_count", filters, countOnce(filters))
 
 /** Returns the matching accounts that follow a given account, newest first. */

@@ -8,11 +8,11 @@ import { statement } from "../engine/sql/Statement.ts"
 import { currentSeconds } from "../engine/Time.ts"
 
 /*
- * What this process has committed in the last minutes. If the database went back to an older state, a part of this is
- * missing there (docs/decisions/lost-changes.md).
+ * Remembers what this process has committed in the last few minutes. If the database has gone back to an older state,
+ * some of these changes are missing from it (docs/decisions/lost-changes.md).
  */
 
-/** A change that was committed: an account or an order was made, or the trail got a row. */
+/** A committed change: a new account, a new order, or a new row of the audit trail. */
 export interface Change {
   readonly change: AuditEvent | "account_created" | "order_created"
   /** The second in which the row was written. */
@@ -25,10 +25,10 @@ export interface Change {
 
 const keptSeconds = 900
 const mostKept = 4096
-/** The number of changes that are looked for again although they were found before. */
+/** How many of the changes that were already found are looked for again. */
 const lookedForAgain = 16
 
-/** The changes of a process at one database, the oldest first. */
+/** The changes that this process made in one database, oldest first. */
 class Changes {
   readonly #kept = new Map<Change, { isFound: boolean }>()
 
@@ -38,7 +38,7 @@ class Changes {
     if (this.#kept.size > mostKept && oldest !== undefined) this.#kept.delete(oldest)
   }
 
-  /** Drops what is old. Returns the changes that were not looked for yet, and the last ones that were found. */
+  /** Drops old changes. Returns the changes that have not been found yet, and the latest of those that have. */
   due(now: number): ReadonlyArray<Change> {
     for (const change of this.#kept.keys()) {
       if (change.at < now - keptSeconds) this.#kept.delete(change)
@@ -73,7 +73,7 @@ const changesOf = (database: Database["Service"]): Changes => {
   return changes
 }
 
-/** Remembers a change once it is committed. Outside of a transaction it is committed already. */
+/** Remembers a change once it is committed. Outside a transaction, it is already committed. */
 export const remember = Effect.fnUntraced(function*(change: Change) {
   const changes = changesOf(yield* Database)
   yield* afterCommit(Effect.sync(() => changes.add(change)))
@@ -82,7 +82,7 @@ export const remember = Effect.fnUntraced(function*(change: Change) {
 const missing = { position: int }
 const [position, time] = [0, 1]
 
-// A subquery with LIMIT is asked for each element. PostgreSQL would read the whole table for a join.
+// A subquery with LIMIT runs once for each element. For a join, PostgreSQL would read the whole table.
 const accountsStatement = statement({
   name: "acknowledged_accounts_missing",
   params: { asked: rows },
@@ -118,7 +118,7 @@ const row = (at: (index: number, type: "text" | "int") => string, [event, second
 const isPruned = (at: (index: number, type: "int") => string) =>
   `(SELECT 1 FROM audit_log WHERE event = 'audit_pruned' AND created_at >= ${at(time, "int")} LIMIT 1) IS NULL`
 
-// In a second of a busy service, there are many rows of one event, and few of one order.
+// Within one second, a busy service writes many rows for the same event, but few for the same order.
 const orderRowsStatement = statement({
   name: "acknowledged_order_rows_missing",
   params: { asked: rows },
@@ -139,7 +139,7 @@ const rowsStatement = statement({
        AND ${isPruned(at)}`
 })
 
-/** Returns those changes that the database lacks, although nobody has deleted them. */
+/** Returns the changes that are missing from the database although they were not deleted on purpose. */
 const lackedOf = Effect.fnUntraced(function*(changes: ReadonlyArray<Change>) {
   const numbered = changes.map((change, at) => ({ change, at }))
   const of = (wanted: (change: Change["change"]) => boolean) => numbered.filter(({ change }) => wanted(change.change))
@@ -177,9 +177,9 @@ const lackedOf = Effect.fnUntraced(function*(changes: ReadonlyArray<Change>) {
 })
 
 /**
- * Returns the changes of this process that the database lacks, until they are forgotten ({@link forget}). It looks for the
- * changes since the last call, and for the last ones before: if one of them is missing, it looks for all that this process
- * remembers.
+ * Returns the changes of this process that are missing from the database, until they are forgotten ({@link forget}).
+ * Looks for the changes since the last call and for the latest ones before it. If any of these is missing, looks for
+ * every change that this process remembers.
  */
 export const lost: Effect.Effect<ReadonlyArray<Change>, StorageFailed, Database> = Effect.gen(function*() {
   const changes = changesOf(yield* Database)
@@ -195,6 +195,6 @@ export const lost: Effect.Effect<ReadonlyArray<Change>, StorageFailed, Database>
   return lacked
 })
 
-/** Forgets changes that are reported as lost. */
+/** Forgets changes that have been reported as lost. */
 export const forget = (lacked: ReadonlyArray<Change>): Effect.Effect<void, never, Database> =>
   Database.use((database) => Effect.sync(() => changesOf(database).forget(lacked)))

@@ -33,7 +33,10 @@ export const auditParams = {
   detail: text()
 }
 
-/** Returns the statement that inserts a row of the trail. With `from`, it inserts the row once for each row of a table. */
+/**
+ * Returns the statement that inserts a row of the trail. If `from` names a table, inserts the row once for each row of
+ * that table.
+ */
 export const insertion = ({ typed }: Fragments, from = ""): string =>
   `INSERT INTO audit_log (created_at, event, outcome, actor_kind, actor_id, profile, account_id, order_id, cert_serial,
      identifiers, client_ip, client_ptr, user_agent, request_id, reason, detail)
@@ -58,7 +61,7 @@ const sweepStatement = statement({
 })
 
 /**
- * Deletes up to `limit` rows that were made before an epoch second. Returns how many rows were deleted. Nothing else
+ * Deletes up to `limit` rows that were written before an epoch second. Returns how many rows were deleted. Nothing else
  * deletes rows of the trail.
  */
 export const sweep = (before: number, limit: number) =>
@@ -93,7 +96,7 @@ const counted = ({ event, profile, reason }: AuditRow): Effect.Effect<void> =>
     ? afterCommit(count("acme_svc_certificate_issue_failures_total", { profile, reason }))
     : Effect.void
 
-/** What this process remembers of a row. */
+/** Returns what this process remembers about a row. */
 const changeOf = ({ accountId, certSerial, event, orderId, profile }: AuditRow, millis: number): Change => ({
   change: event,
   at: Math.floor(millis / 1000),
@@ -103,7 +106,7 @@ const changeOf = ({ accountId, certSerial, event, orderId, profile }: AuditRow, 
   certSerial
 })
 
-/** Counts a row that was inserted, and remembers it. */
+/** Counts and remembers a row that was inserted. */
 export const told = (row: AuditRow, millis: number): Effect.Effect<void, never, Database> =>
   Effect.andThen(
     counted(row),
@@ -117,7 +120,7 @@ export const insert = Effect.fnUntraced(function*<E extends AuditEvent>(row: Aud
   yield* told(row, millis)
 })
 
-/** Makes a change. If the change changed anything, inserts its audit row; otherwise returns `undefined`. */
+/** Makes a change and inserts its audit row. If nothing changed, inserts no row and returns `undefined`. */
 export const changing = <A, E, R, R2>(
   change: Effect.Effect<A | undefined, E, R>,
   row: Effect.Effect<void, StorageFailed, R2>
@@ -125,8 +128,7 @@ export const changing = <A, E, R, R2>(
   transaction(Effect.tap(change, (changed) => changed === undefined ? Effect.void : row))
 
 /**
- * Records an event that changes nothing in the database, such as a refusal. If the row cannot be written, this is only
- * logged.
+ * Records an event that changes nothing in the database, such as a refusal. A failure to write the row is only logged.
  */
 export const record = <E extends AuditEvent>(row: AuditRow<E>): Effect.Effect<void, never, Database> =>
   Effect.catch(

@@ -37,7 +37,7 @@ const hasEventStatement = statement({
   sql: () => `SELECT event AS "event" FROM audit_log WHERE event = :event LIMIT 1`
 })
 
-/** A row of the trail. `event` may be the name of an event of another version. Times are epoch seconds. */
+/** A row of the trail. `event` may be an event that only another version knows. Times are epoch seconds. */
 export type AuditRecord = NonNullable<Effect.Success<ReturnType<typeof find>>>
 
 /** The filters of a list. A filter that is absent excludes nothing. */
@@ -51,9 +51,9 @@ export interface AuditFilters {
   readonly event?: string | undefined
   readonly outcome?: AuditOutcome | undefined
   readonly actorKind?: ActorKind | undefined
-  /** The first second, in epoch seconds (inclusive). */
+  /** The start of the time span, in epoch seconds (inclusive). */
   readonly since?: number | undefined
-  /** The last second, in epoch seconds (exclusive). */
+  /** The end of the time span, in epoch seconds (exclusive). */
   readonly until?: number | undefined
 }
 
@@ -199,7 +199,7 @@ export const search = (filters: AuditFilters, page: { readonly limit: number; re
 
 /**
  * Counts the matching rows. Nearly all rows are successes and are caused by clients, and no index covers these rows. So
- * they are counted as the number of all rows, minus the failures, or minus the rows that clients did not cause.
+ * they are counted as all rows minus the failures, or minus the rows that clients did not cause.
  */
 const countOnce = (used: Used, filters: AuditFilters): Effect.Effect<number, StorageFailed, Database> => {
   const { acme, success, ...rest } = used
@@ -210,7 +210,7 @@ const countOnce = (used: Used, filters: AuditFilters): Effect.Effect<number, Sto
   return Effect.map(first(countStatement(used), valuesOf(filters)), (row) => row?.total ?? 0)
 }
 
-/** Returns how many rows match. The number may be a short time old ({@link keptTotal}). */
+/** Returns how many rows match. The number may be slightly out of date ({@link keptTotal}). */
 export const countMatches = (filters: AuditFilters) =>
   keptTotal("audit_search_count", filters, countOnce(narrowed(filters), filters))
 

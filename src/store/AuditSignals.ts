@@ -26,5 +26,5 @@ const lastRowStatement = statement({
  */
 export const revokedSince = (since: number) => lenient(revokedStatement, { since })
 
-/** The number of the newest row. If the trail is empty, there is no row or no number. */
+/** Reads the id of the newest row. If the trail is empty, there is no result, or a result without an id. */
 export const lastRow = first(lastRowStatement, {})

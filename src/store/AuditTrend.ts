@@ -43,9 +43,9 @@ const atProfile = trend(({ aside }) => `l.profile = :profile AND ${aside("l.even
 export const trendOf = (
   { profile, ...span }: {
     readonly profile: string | undefined
-    /** The first second, in epoch seconds (inclusive). */
+    /** The start of the time span, in epoch seconds (inclusive). */
     readonly since: number
-    /** The last second, in epoch seconds (exclusive). */
+    /** The end of the time span, in epoch seconds (exclusive). */
     readonly until: number
     readonly bucket: number
   }

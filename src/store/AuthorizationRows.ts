@@ -202,7 +202,7 @@ const orphaned = statement({
 type Account = { readonly profile: string; readonly accountId: AccountId }
 
 /**
- * Returns the challenges of an authorization, in the order in which they were offered. Each row also has the
+ * Returns the challenges of an authorization, in the order in which they were offered. Each row also contains the
  * authorization. If another account owns the authorization, there are no rows.
  */
 export const find = (id: AuthorizationId, account: Account) => all(ofAuthorization, { id, ...account })
@@ -240,7 +240,10 @@ export const countInFlight = (accountId: AccountId) =>
 /** Moves a challenge from `processing` to `valid`. Returns `undefined` if this verdict came too late. */
 export const accept = (id: ChallengeId, now: number) => first(acceptChallenge, { id, now })
 
-/** Moves a challenge from `pending` to `valid` without a claim, if a claim would be possible now. Returns `undefined` otherwise. */
+/**
+ * Moves a challenge that could be claimed now from `pending` straight to `valid`. Returns `undefined` if it could not
+ * be claimed.
+ */
 export const bypass = (id: ChallengeId, alive: Alive) => first(bypassChallenge, { id, ...alive })
 
 /** Moves a challenge from `processing` to `invalid`, with the error for the client and the cause for operators. */
@@ -253,7 +256,7 @@ export const refuse = (id: ChallengeId, error: ProblemDocument, cause: Validatio
  */
 export const transition = (name: keyof typeof authorizationMoves, id: AuthorizationId) => first(moves[name], { id })
 
-/** Stores `expired` on the pending authorizations of an order. */
+/** Moves the pending authorizations of an order to `expired`. */
 export const expire = (orderId: OrderId) => run(expireStatement, { orderId })
 
 /** Finds `processing` challenges that have no live job, with the current keys of their accounts. */

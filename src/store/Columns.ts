@@ -26,7 +26,7 @@ export const problemColumn = json<ProblemDocument>({
   standIn: { status: 500, detail: "The stored problem cannot be read." }
 })
 
-/** Why a validation failed. This is for operators. */
+/** Why a validation failed, as shown to operators. */
 export const causeColumn = json<ValidationCause>({
   fits: (value) => has(value, "reason", "string") && has(value, "detail", "string"),
   standIn: { reason: "unreadable", detail: "The stored cause cannot be read." }

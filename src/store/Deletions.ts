@@ -118,14 +118,14 @@ export const lockOrders = (accounts: Ids) => run(lockOrdersStatement, { accounts
  */
 export const relayed = (accounts: Ids) => all(relayedStatement, { accounts: packed(accounts) })
 
-/** Returns accounts, each with the numbers of its orders and of its authorizations. */
+/** Returns the accounts, each with the number of its orders and the number of its authorizations. */
 export const owned = (accounts: Ids) => all(ownedStatement, { accounts: packed(accounts) })
 
-/** Returns those certificates of the accounts that may still be in use at an epoch second. */
+/** Counts the certificates of the accounts that may still be in use at an epoch second. */
 export const liveCertificates = (accounts: Ids, now: number) =>
   Effect.map(first(liveStatement, { accounts: packed(accounts), now }), (row) => row?.live ?? 0)
 
-/** Deactivates the valid ones among the accounts, and returns the accounts that were deactivated. */
+/** Deactivates those accounts that are valid, and returns the accounts that were deactivated. */
 export const deactivateAccounts = (accounts: Ids) => all(deactivateStatement, { accounts: packed(accounts) })
 
 /**

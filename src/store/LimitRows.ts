@@ -7,7 +7,7 @@ import { statement } from "../engine/sql/Statement.ts"
 
 /*
  * These statements find out whether the number of rows of a kind has reached a limit, and when the last counted row was
- * made. Each statement reads an index from the newest row, and stops at the limit.
+ * created. Each statement reads an index from the newest row, and stops at the limit.
  */
 
 const newAccounts = statement({
@@ -22,8 +22,8 @@ const newAccounts = statement({
 
 const ofAccount = { accountId: uuid<AccountId>(), since: uuid<OrderId>(), skip: int }
 
-// If both conditions were equalities, PostgreSQL would walk the ids of all accounts, because that index also has the
-// wanted order.
+// If the condition on the account were an equality, PostgreSQL would walk the orders of all accounts by their ids,
+// because that index would also have the wanted order.
 const newestOf = (table: "" | "o.") =>
   `(${table}account_id, ${table}id) > (:accountId, :since) AND ${table}account_id <= :accountId`
 
@@ -74,8 +74,8 @@ const ofOrders = { orders: newOrders, names: newNames } as const
 const createdAt = Effect.map((row: { readonly createdAt: number } | undefined) => row?.createdAt)
 
 /**
- * Skips the `skip` newest accounts, and returns when the account after them was made. Only accounts of the profile are
- * counted that were made from this network and after an epoch second.
+ * Skips the `skip` newest accounts, and returns when the next account was created. Counts only accounts of the profile
+ * that were created from this network and after an epoch second.
  */
 export const accountBut = (skip: number, of: { profile: string; network: string; since: number }) =>
   createdAt(first(newAccounts, { ...of, skip }))
@@ -83,8 +83,8 @@ export const accountBut = (skip: number, of: { profile: string; network: string;
 const afterSecond = (since: number): OrderId => makeOrderId(firstIdAt(since + 1))
 
 /**
- * Skips the `skip` newest rows, and returns when the order of the row after them was made. The rows are orders or the
- * names of orders. Only orders are counted that the account made after an epoch second and that replace no certificate.
+ * Skips the `skip` newest rows, which are orders or names of orders, and returns when the order of the next row was
+ * created. Counts only orders that the account created after an epoch second and that replace no certificate.
  */
 export const orderBut = (
   skip: number,
@@ -92,8 +92,8 @@ export const orderBut = (
 ) => createdAt(first(ofOrders[rows], { accountId, since: afterSecond(since), skip }))
 
 /**
- * Does the same as {@link orderBut} for pending authorizations. Only those are counted whose orders are pending and
- * have not expired at an epoch second.
+ * Does the same as {@link orderBut} for pending authorizations. Counts only authorizations whose orders are pending and
+ * have not expired at `now` (epoch seconds).
  */
 export const pendingBut = (
   skip: number,

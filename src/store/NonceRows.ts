@@ -30,10 +30,13 @@ const consumeBatch = statement({
      RETURNING value, created_at AS "second", created_millisecond AS "millisecond"`
 })
 
-/** The row of an account, and the nonce of the request that its key has signed. */
+/** The row of an account, with the nonce of a request that the key of the account signed. */
 const signer = { nonce: text(), ...accountColumns }
 
-/** The signers that are as they were when their requests were verified: id, profile and key are those of an account. */
+/**
+ * Returns SQL for the signers that have not changed since their requests were verified: there is still an account with
+ * this id, profile and key.
+ */
 const signersOf = (asked: string) =>
   `SELECT q.nonce AS "nonce", ${select(accountColumns, "a")} FROM ${asked} q JOIN accounts a ON a.id = q.account_id
    WHERE a.profile = q.profile AND a.pubkey = q.pubkey`
@@ -50,7 +53,8 @@ const signerStatement = statement({
     )
 })
 
-// The look-ups are laterals with OFFSET, because PostgreSQL would take the set for large and read all accounts.
+// Each account is looked up by a lateral subquery with OFFSET. Otherwise PostgreSQL would assume that the set is large,
+// and would read all accounts.
 const consumeSigned = statement({
   name: "nonce_consume_signed",
   params: { asked: rows },
@@ -95,12 +99,13 @@ const findStatement = statement({
 /** Returns whether a nonce is stored. */
 export const isStored = (value: string) => Effect.map(first(findStatement, { value }), (row) => row !== undefined)
 
-/** When each nonce was made that a statement has deleted, in milliseconds since 1970. */
+/** The nonces that a statement has deleted, and when each of them was made, in milliseconds since 1970. */
 type Consumed = ReadonlyMap<string, number>
 
 /**
- * Deletes those of `values` that exist, and returns them. If an older version made a nonce, its time is the end of its
- * second. The delete decides every race. A nonce whose row cannot be read counts as unknown.
+ * Deletes those of the `values` that are stored, and returns them. For a nonce that an older version made, the time is
+ * the end of its second. If several requests use the same nonce, the DELETE decides which of them gets it. A nonce
+ * whose row cannot be read counts as unknown.
  */
 export const consume = Effect.fnUntraced(function*(values: ReadonlyArray<string>) {
   const { readable } = yield* partitioned(consumeBatch, { values: [...new Set(values)].map((value) => [value]) })
@@ -108,7 +113,7 @@ export const consume = Effect.fnUntraced(function*(values: ReadonlyArray<string>
   return consumed
 })
 
-/** A nonce, and the account whose key has signed the request with it. */
+/** A nonce, and the account whose key signed the request that contains the nonce. */
 export interface SignedNonce {
   readonly nonce: string
   readonly profile: string
@@ -118,9 +123,10 @@ export interface SignedNonce {
 }
 
 /**
- * Like {@link consume}, and reads the signers in the same round trip. If the account of a request is gone, or has another profile or
- * key than the request says, the signer is missing in the result, and the nonce is not spent. If the row of the account cannot be
- * read, the signer is missing too, but PostgreSQL has spent the nonce.
+ * Does the same as {@link consume}, and also reads the signers. On PostgreSQL this is one round trip. If the account of
+ * a request no longer exists, or has a different profile or key from the request, the result does not contain the
+ * signer, and the nonce is not spent. If the row of the account cannot be read, the result does not contain the signer
+ * either, but PostgreSQL has spent the nonce.
  */
 export const consumeWithSigners = Effect.fnUntraced(function*(asked: ReadonlyArray<SignedNonce>) {
   const params = {
@@ -146,7 +152,7 @@ export const consumeWithSigners = Effect.fnUntraced(function*(asked: ReadonlyArr
   return { accounts: readable as ReadonlyArray<Account>, consumed: yield* consume(readable.map(({ nonce }) => nonce)) }
 })
 
-/** Deletes up to `limit` nonces made before an epoch second. Returns their number. */
+/** Deletes up to `limit` nonces that were made before an epoch second. Returns how many nonces were deleted. */
 export const sweep = (before: number, limit: number) =>
   Effect.map(all(sweepBatch, { before, limit }), (gone) => gone.length)
 

@@ -9,12 +9,12 @@ const sinceStatement = statement({
   params: { since: int },
   row: { count: int },
   only: "postgres",
-  // Each kind has a range of the index of those who are not clients.
+  // The rows of each actor kind are one range of the index of rows that clients did not cause.
   sql: () =>
     `SELECT count(*) AS "count" FROM audit_log l
      WHERE l.actor_kind <> 'acme' AND l.actor_kind IN ('admin', 'cli') AND l.created_at >= :since`
 })
 
-/** Counts the rows of the trail that operators have caused since a time in epoch seconds. */
+/** Counts the rows of the trail that operators have caused since an epoch second. */
 export const countSince = (since: number): Effect.Effect<number, StorageFailed, Database> =>
   Effect.map(first(sinceStatement, { since }), (row) => row?.count ?? 0)

@@ -17,9 +17,9 @@ import { nameCountOf } from "./orders/NameCount.ts"
 import * as orders from "./orders/OrderRows.ts"
 
 /*
- * Stores an accepted proof in the rows of challenge, authorization and order. On PostgreSQL this is one statement,
- * because each statement is a round trip. SQLite cannot update within a SELECT, so on SQLite each row has a statement
- * of its own.
+ * Stores an accepted proof in the rows of the challenge, its authorization and its order. On PostgreSQL this is one
+ * statement, because each statement is a round trip. SQLite cannot update within a SELECT, so on SQLite each row has a
+ * statement of its own.
  */
 
 /** The records that one verdict changes. */
@@ -76,8 +76,8 @@ const oneByOne = Effect.fnUntraced(function*({ authzId, orderId }: Subject, chal
 
 /**
  * Moves a challenge from `processing` to `valid`, its authorization from `pending` to `valid`, and the order to `ready`
- * if no other authorization is left. The caller must have locked the order. Returns `undefined` and changes nothing if
- * the challenge is no longer `processing`.
+ * if all its authorizations are then valid. The caller must have locked the order. Returns `undefined` and changes
+ * nothing if the challenge is no longer `processing`.
  */
 export const accept = ({ authzId, id, orderId }: Subject, now: number): Accepted =>
   Database.use(({ dialect }) =>
@@ -87,8 +87,8 @@ export const accept = ({ authzId, id, orderId }: Subject, now: number): Accepted
   )
 
 /**
- * Like {@link accept}, but for a challenge that is still `pending` and is not validated. Returns `undefined` and changes
- * nothing if the challenge can no longer be claimed.
+ * Does the same as {@link accept}, but for a challenge that is still `pending` and will not be validated. Returns
+ * `undefined` and changes nothing if the challenge can no longer be claimed.
  */
 export const bypass = ({ authzId, id, orderId }: Subject, { now, validity }: Alive): Accepted =>
   Database.use(({ dialect }) =>

@@ -7,7 +7,7 @@ import { all } from "../engine/sql/Query.ts"
 import { statement } from "../engine/sql/Statement.ts"
 
 /*
- * The rights that a process needs on PostgreSQL. They depend on its roles. `docs/recipes/postgres-roles.sql` grants
+ * The rights that a process needs on PostgreSQL, which depend on its roles. `docs/recipes/postgres-roles.sql` grants
  * exactly these rights.
  */
 

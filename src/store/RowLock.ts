@@ -41,8 +41,8 @@ const processingStatement = statement({
 })
 
 /**
- * Waits until the certificates that are just being stored are visible. SQLite needs no wait, because it has only one
- * writer.
+ * Waits until the certificates that are being stored at this moment are visible. SQLite needs no wait, because it has
+ * only one writer.
  */
 export const awaitStoring = Effect.flatMap(
   Database,

@@ -152,7 +152,7 @@ export const insert = (row: {
 
 /**
  * Returns the secret with which a binding is verified, with the profile and the status of the credential. Operators
- * never see any of this.
+ * never see the secret.
  */
 export const secretOf = (kid: string) => first(secretStatement, { kid })
 

@@ -12,7 +12,7 @@ import { select, statement } from "../../engine/sql/Statement.ts"
 
 /** The filters of a list. A filter that is absent excludes nothing. */
 export interface JobFilters {
-  /** The kind of the jobs. This version need not know the kind. */
+  /** The kind of the jobs. It may be a kind that this version does not know. */
   readonly kind?: string | undefined
   readonly status?: JobStatus | undefined
   /** The order that the jobs are about, directly or through one of its challenges. */
@@ -23,7 +23,7 @@ const nobody = "00000000-0000-0000-0000-000000000000" as OrderId
 
 const filterColumns = { kind: name(), status: text<JobStatus>(), orderId: uuid<OrderId>(), orderKey: text() }
 
-// The keys are in one list. With an OR and another SELECT, PostgreSQL would read every job.
+// All keys are in one list, because PostgreSQL would read every job if a second SELECT were joined with OR.
 const wheres = (idText: (column: string) => string): { readonly [F in keyof JobFilters]-?: string } => ({
   kind: "j.kind = :kind",
   status: "j.status = :status",
@@ -37,8 +37,8 @@ const whereOf = (used: ReadonlyArray<keyof JobFilters>, idText: (column: string)
   used.map((name) => wheres(idText)[name]).join(" AND ") || "1 = 1"
 
 /**
- * No index contains the time, but an id begins with it. So all jobs are read in the order of their ids, and no page has
- * to be sorted.
+ * Returns the sort order. No index contains the time, but an id begins with the time. So a list of all jobs is read in
+ * the order of the ids, and no page has to be sorted.
  */
 const newestFirst = (used: ReadonlyArray<keyof JobFilters>): string =>
   used.length === 0 ? "j.id DESC" : "j.created_at DESC, j.id DESC"
@@ -68,7 +68,7 @@ const valuesOf = ({ kind = "", orderId = nobody, status = "ready" }: JobFilters)
 export const search = (filters: JobFilters, page: { readonly limit: number; readonly offset: number }) =>
   lenient(pageStatement(filters), { ...valuesOf(filters), ...page })
 
-/** Returns how many jobs match. The number may be a short time old ({@link keptTotal}). */
+/** Returns how many jobs match. The number may be slightly out of date ({@link keptTotal}). */
 export const countMatches = (filters: JobFilters) =>
   keptTotal(
     "job_count",

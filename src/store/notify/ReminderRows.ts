@@ -6,7 +6,7 @@ import { statement } from "../../engine/sql/Statement.ts"
 import { windowsIn } from "../Windows.ts"
 
 /*
- * Stores about which certificates mail was sent to contacts, and how many such mails were sent to an address
+ * Stores which certificates contacts were reminded of by mail, and how many of these mails were sent to each address
  * (docs/decisions/notifications.md, "Expiring certificates").
  */
 
@@ -46,7 +46,7 @@ const sweepStatement = statement({
 
 const packed = (orders: ReadonlyArray<OrderId>) => orders.map((id) => [packedUuid(id)])
 
-/** Returns those of the given orders about which mail was sent after an epoch second. */
+/** Returns those of the orders about which a mail was sent after an epoch second. */
 export const recent = (orders: ReadonlyArray<OrderId>, since: number) =>
   Effect.map(
     lenient(recentStatement, { orders: packed(orders), since }),

@@ -132,8 +132,8 @@ export const findByHash = (tokenHash: string) => first(byHashStatement, { tokenH
 export const find = (id: string) => first(findStatement, { id })
 
 /**
- * Stores the time of a use. Stores nothing if a use from the same address is already stored whose time differs from now
- * by less than `seconds`.
+ * Stores the time of a use. Stores nothing if the last stored use was from the same address and differs from now by
+ * less than `seconds`.
  */
 export const touch = ({ seconds, ...of }: {
   readonly id: string
@@ -143,8 +143,8 @@ export const touch = ({ seconds, ...of }: {
 }) => first(touchStatement, { ...of, before: of.now - seconds, ahead: of.now + seconds })
 
 /**
- * Corrects a token whose creation time a wrong clock set to the future: it now counts as created at `now`. Its lifetime
- * stays the same.
+ * Corrects a token whose creation time is in the future because a clock was wrong. The token then counts as created at
+ * `now`, and keeps its lifetime.
  */
 export const correct = (id: string, now: number) => run(correctStatement, { id, now })
 

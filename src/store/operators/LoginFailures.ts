@@ -66,7 +66,7 @@ const sweepStatement = statement({
 export const take = (of: { readonly key: string; readonly most: number; readonly now: number }) =>
   Effect.map(first(takeStatement, of), (row) => row?.failures)
 
-/** Finds the wrong passwords that were counted under a key. */
+/** Returns how many wrong passwords were counted under a key, and when the last one was counted. */
 export const find = (key: string) => first(findStatement, { key })
 
 /** Takes back the count of a password that was never compared. */

@@ -54,7 +54,8 @@ interface Decided {
 }
 
 /**
- * Begins an enrolment, and replaces an unconfirmed one. Returns `undefined` if the factor has changed in the meantime.
+ * Begins an enrolment. An earlier enrolment that was not confirmed is replaced. Returns `undefined` if the factor has
+ * changed in the meantime.
  */
 export const pend = (of: Decided & { readonly pending: Uint8Array }) => first(pendStatement, of)
 

@@ -188,10 +188,10 @@ export type FoundSession = NonNullable<Effect.Success<ReturnType<typeof find>>>
 /** A session in the form of lists. */
 export type ListedSession = Effect.Success<ReturnType<typeof list>>[number]
 
-/** The name of a session in lists is this many characters of its token's hash. */
+/** The number of characters of the token's hash that form the name of a session in lists. */
 const nameLength = 16
 
-/** The name of a session. Nobody can sign in with it. */
+/** Returns the name of a session. The name cannot be used to sign in. */
 export const nameOf = ({ tokenHash }: { readonly tokenHash: string }): string => tokenHash.slice(0, nameLength)
 
 /** Inserts a session. */
@@ -216,7 +216,7 @@ export const find = (tokenHash: string) => first(findStatement, { tokenHash })
 export const touch = (tokenHash: string, now: number, before: number) =>
   first(touchStatement, { tokenHash, now, before })
 
-/** Corrects the times of a session that a wrong clock has written. */
+/** Corrects the times that were written to a session while a clock was wrong. */
 export const correct = (of: { readonly tokenHash: string; readonly lastSeenAt: number; readonly expiresAt: number }) =>
   run(correctStatement, of)
 
@@ -234,7 +234,7 @@ export const countAttempt = (of: {
 /** Takes back the count of an attempt that succeeded, or that was never compared. */
 export const giveBackAttempt = (tokenHash: string) => run(giveBackStatement, { tokenHash })
 
-/** Ends a session that is in this state. Returns `undefined` if the session is not in this state. */
+/** Ends a session if it is in this state. Returns `undefined` otherwise. */
 export const end = (tokenHash: string, state: SessionState) => first(endStatement, { tokenHash, state })
 
 /** Ends the sessions of an operator, except the given session. Returns how many sessions ended. */

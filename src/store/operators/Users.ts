@@ -178,7 +178,7 @@ const contactStatement = statement({
      WHERE id = :id AND contact_email IS DISTINCT FROM :contact RETURNING id AS "id"`
 })
 
-/** The highest number of admins to whom a mail is sent. */
+/** The maximum number of admins to whom a mail is sent. */
 const mostAdmins = 50
 
 const adminContactsStatement = statement({
@@ -217,7 +217,10 @@ export const insert = (row: {
 /** Finds the operator with this name. */
 export const find = (username: string) => first(byNameStatement, { username })
 
-/** Finds an operator like {@link find}, to show or change it. Not for a sign-in ({@link lenient}). */
+/**
+ * Finds an operator like {@link find}, in order to show or change the operator. A sign-in must not use this function
+ * ({@link lenient}).
+ */
 export const findShown = (username: string) => lenientFirst(byNameStatement, { username })
 
 /** Finds the operator with this id. */
@@ -226,7 +229,7 @@ export const findById = (id: string) => first(byIdStatement, { id })
 /** Finds the operator with this name, and locks the row until the transaction ends. */
 export const lock = (username: string) => first(lockStatement, { username })
 
-/** Locks the rows of all active admins until the transaction ends: nobody else can change them. */
+/** Locks the rows of all active admins until the transaction ends, so that no other transaction can change them. */
 export const lockAdmins = all(lockAdminsStatement, {})
 
 interface Filters {
@@ -256,9 +259,8 @@ export const signedIn = (id: string, addresses: ReadonlyArray<string>, now: numb
   first(signedInStatement, { id, addresses, now })
 
 /**
- * Locks an operator whose password was compared and is right. If `renewed` is given, stores it as the new hash. Returns
- * `undefined` if the operator is no longer active, or if the password or the second factor has changed since the caller
- * read them.
+ * Locks an operator who gave the right password. If `renewed` is given, stores it as the new hash. Returns `undefined`
+ * if the operator is no longer active, or if the password or the second factor has changed since the caller read them.
  */
 export const verified = (of: {
   readonly id: string

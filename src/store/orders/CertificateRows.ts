@@ -37,8 +37,8 @@ const certificateStatement = statement({
        AND ${checked("status")} = 'valid' AND certificate IS NOT NULL`
 })
 
-// The expressions are those of the index. On PostgreSQL the index is over the hash. No other index has this order, so
-// PostgreSQL uses this index even while the table is empty.
+// The expressions are those of the index, which on PostgreSQL contains the hash of the key. No other index has this
+// order, so PostgreSQL uses this index even while the table is empty.
 const liveStatement = statement({
   name: "certificate_live_of_key",
   params: { pubkey: bytes, now: int, after: uuid<OrderId>(), limit: int },
@@ -85,7 +85,7 @@ export const certificate = (owned: {
 
 /**
  * Returns the certificates of a key (DER SubjectPublicKeyInfo) that are neither revoked nor expired, in all profiles.
- * They are sorted by order, and begin after a given order.
+ * They are sorted by the id of the order, and follow a given order.
  */
 export const liveOfKey = (page: {
   readonly pubkey: Uint8Array

@@ -11,7 +11,7 @@ import * as audit from "../AuditRows.ts"
 import { certificateParams, issuing } from "./OrderRows.ts"
 
 /*
- * Stores a certificate with its order, and the row of the audit trail. On PostgreSQL this is one statement, because each
+ * Stores a certificate with its order, and inserts the audit row. On PostgreSQL this is one statement, because each
  * statement is a round trip. SQLite cannot update within an INSERT, so on SQLite each row has a statement of its own.
  */
 
@@ -34,8 +34,8 @@ export type StoredCertificate = ValuesOf<typeof certificateParams>
 
 /**
  * Moves an order from `processing` to `valid`, stores its certificate and inserts the audit row, if the account and all
- * authorizations are still valid and the key is not burnt. The caller must have locked the order. Returns `undefined` and
- * changes nothing otherwise.
+ * authorizations are still valid and the key is not burnt. Otherwise returns `undefined` and changes nothing. The
+ * caller must have locked the order.
  */
 export const issue = (
   certificate: StoredCertificate,

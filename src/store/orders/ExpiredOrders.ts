@@ -6,7 +6,7 @@ import { statement } from "../../engine/sql/Statement.ts"
 
 /* Orders that have expired without a certificate. */
 
-// This reads pages along the index, because the orders stay in the table.
+// The pages are read along the index, because this statement does not change the orders.
 const pageStatement = statement({
   name: "order_expired_page",
   params: {
@@ -42,15 +42,16 @@ const sweepStatement = statement({
 })
 
 /**
- * Returns the orders of a status that were created at or before an epoch second and follow a given order, oldest first.
+ * Returns the expired orders with this status that were created at or before an epoch second and follow a given order,
+ * oldest first.
  */
 export const page = (
   params: Parameters<typeof all<typeof pageStatement.params, typeof pageStatement.row>>[1]
 ) => lenient(pageStatement, params)
 
 /**
- * Deletes unfinished and failed orders that were created and that expired before these epoch seconds. Returns how many
- * orders were deleted.
+ * Deletes unfinished and failed orders whose creation and expiry are both before the given epoch seconds. Returns how
+ * many orders were deleted.
  */
 export const sweep = (
   profile: string,

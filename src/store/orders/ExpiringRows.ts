@@ -38,7 +38,7 @@ const countStatement = perReach((from, where) =>
   })
 )
 
-/** SQL for that name of `o` which the fewest orders have. At most 32 orders are counted for each name. */
+/** SQL for the name of `o` that the fewest orders have. At most 32 orders are counted for each name. */
 const rarestOfSome = `(SELECT f.name FROM order_identifiers f WHERE f.order_id = o.id
    ORDER BY (SELECT count(*) FROM (SELECT 1 FROM order_identifiers c WHERE c.profile = o.profile AND c.name = f.name
      LIMIT 32) AS few), f.name LIMIT 1)`
@@ -63,8 +63,8 @@ const coverings = ({ aside }: Fragments): string =>
      AND NOT EXISTS (SELECT 1 FROM order_identifiers i WHERE i.order_id = o.id AND NOT EXISTS
        (SELECT 1 FROM order_identifiers j WHERE j.order_id = s.id AND j.name = i.name))`
 
-// The newest certificate comes first, so that the first order decides if a certificate was renewed often. This is not
-// an EXISTS, because PostgreSQL would ignore the sort order within it.
+// The newest certificate comes first, so that reading one order is enough even if a certificate was renewed often. This
+// is not an EXISTS, because PostgreSQL would ignore the sort order within it.
 const isCovered = (f: Fragments): string =>
   `COALESCE((SELECT 1 FROM ${coverings(f)} ORDER BY n.order_id DESC LIMIT 1), 0)`
 
@@ -134,8 +134,8 @@ const findStatement = statement({
      WHERE o.id IN (SELECT ${at(0, "uuid")} FROM ${each(":ids")}) AND ${living("o")}`
 })
 
-// A certID has two parts with a dot between them. Every certID that begins with a first part and the dot sorts before
-// the next first part.
+// A certID has two parts with a dot between them. The character after the dot is the slash, so every certID with a
+// given first part sorts before this part followed by a slash.
 const authoritiesStatement = statement({
   name: "expiring_authorities",
   params: { profile: name() },
@@ -188,7 +188,7 @@ export type Living = Effect.Success<
 
 const valuesOf = ({ now, profile = "", until }: Window) => ({ profile, now, until })
 
-/** Counts the certificates that expire in the window. The number may be a short time old ({@link keptTotal}). */
+/** Counts the certificates that expire in the window. The number may be slightly out of date ({@link keptTotal}). */
 export const countEnding = (window: Window) =>
   keptTotal(
     "expiring_count",

@@ -121,8 +121,8 @@ const perSought = <S>(make: (used: Used, comparison: Comparison) => S) => {
 const id = (used: Used) => sourceUsing(used) === "names" ? "i.order_id" : "o.id"
 
 /**
- * Returns the sort order. The range of the stretch decides which index is used. The orders of an account have another
- * index, which has this order.
+ * Returns the sort order. The range of the stretch decides which index is used. Another index of the orders of an
+ * account would have this order, and `+ 0` prevents its use.
  */
 const newestFirst = (used: Used): string => {
   const source = sourceUsing(used)

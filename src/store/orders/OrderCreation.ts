@@ -56,8 +56,8 @@ const orderParams = {
   ptr: nullable(text())
 }
 
-// The account may have been deactivated since the request was accepted. If the account is just being deleted, the lock
-// on PostgreSQL waits for the end of the deletion.
+// The account may have been deactivated since the request was accepted. If the account is being deleted at this moment,
+// the lock on PostgreSQL waits until the deletion ends.
 const insertOrder = ({ checked, dialect, typed }: Fragments) =>
   `INSERT INTO orders (id, profile, account_id, status, identifiers, not_before, not_after, replaces, created_at,
      expires_at, created_ip, created_ptr)

@@ -59,7 +59,7 @@ export type ChallengeRecord = Effect.Success<ReturnType<typeof challengesOf>>[nu
 /** Returns the challenges of an order, grouped by authorization. */
 export const challengesOf = (orderId: OrderId) => lenient(challengesStatement, { orderId })
 
-/** Returns the last failed issuance of an order that the audit trail has. */
+/** Returns the last failed issuance of an order in the audit trail. */
 export const failureOf = (orderId: OrderId) => lenientFirst(failureStatement, { orderId })
 
 /** Returns the extensions that the CSR requested but the certificate lacks, if there are any. */

@@ -12,7 +12,7 @@ import { reversedRange } from "./NameWalk.ts"
  * only the orders of one page are read from the table of orders, where the orders of one zone are far apart.
  */
 
-/** What a search looks for: a whole name, or the end of a name that begins with a whole label. */
+/** What a search looks for: a whole name, or one or more whole labels at the end of a name. */
 export type Named =
   | { readonly identifier: string; readonly identifierSuffix?: undefined }
   | { readonly identifierSuffix: string; readonly identifier?: undefined }
@@ -59,7 +59,7 @@ const valuesOf = ({ identifier = "", identifierSuffix = "" }: Named) => ({
 
 const daySeconds = 86_400
 
-/** Returns the ids of one page of orders with such a name, newest first. */
+/** Returns the ids of one page of orders with a matching name, newest first. */
 export const newest = (
   named: Named,
   page: { readonly limit: number; readonly offset: number }
@@ -70,6 +70,6 @@ export const newest = (
       (found) => found.map(({ id }) => id)
     ))
 
-/** Counts the orders with such a name. */
+/** Counts the orders with a matching name. */
 export const count = (named: Named): Effect.Effect<number, StorageFailed, Database> =>
   Effect.map(first(countStatement(named), valuesOf(named)), (row) => row?.total ?? 0)

@@ -220,7 +220,7 @@ export const releaseClaim = (profile: string, replaces: string, alive: Alive) =>
  */
 export const lock = (id: OrderId) => lockRow("orders", id)
 
-/** Moves an order from `pending` to `ready` if all its authorizations are valid by now. */
+/** Moves an order from `pending` to `ready` if all its authorizations are now valid. */
 export const promote = (id: OrderId) => first(promoteStatement, { id })
 
 /** Moves an order from `ready` back to `pending`, with an error that says why it cannot become ready again. */
@@ -244,7 +244,7 @@ export const failIssuance = (id: OrderId, error: ProblemDocument) => first(failP
  */
 export const findForIssuance = (profile: string, id: OrderId) => first(forIssuanceStatement, { profile, id })
 
-/** Stores with an order which extensions its CSR requested but its certificate lacks. */
+/** Stores in an order which extensions the CSR requested but the certificate lacks. */
 export const noteNotGranted = (id: OrderId, extensions: ReadonlyArray<string>) =>
   run(notGrantedStatement, { id, extensions })
 

@@ -34,7 +34,7 @@ const record = { ...listed, certificate: nullable(text()), certPubkey: nullable(
 /** An order in the form of lists. Times are epoch seconds. */
 export type ListedOrder = Row
 
-/** An order, with everything that operators see of it. */
+/** An order with everything that operators can see about it. */
 export type OrderRecord = NonNullable<Effect.Success<ReturnType<typeof findRecord>>>
 
 /** The filters of a list. A filter that is absent excludes nothing. */
@@ -44,12 +44,12 @@ export interface OrderFilters {
   readonly status?: OrderFilterWord | undefined
   /** A whole name. */
   readonly identifier?: string | undefined
-  /** The end of a name that begins with a whole label. */
+  /** One or more whole labels at the end of a name. */
   readonly identifierSuffix?: string | undefined
   readonly certSerial?: string | undefined
-  /** The first second, in epoch seconds (inclusive). */
+  /** The start of the time span, in epoch seconds (inclusive). */
   readonly since?: number | undefined
-  /** The last second, in epoch seconds (exclusive). */
+  /** The end of the time span, in epoch seconds (exclusive). */
   readonly until?: number | undefined
 }
 
@@ -108,8 +108,9 @@ const leaderOf = (used: ReadonlyArray<Narrowing>): "o.account_id" | "o.profile" 
 }
 
 /**
- * Returns the conditions of a search. SQLite has no statistics, so the SQL says which conditions must not choose the
- * index. These are all conditions other than the one that few orders meet or, of profile and status, the weaker one.
+ * Returns the conditions of a search. SQLite has no statistics, so the SQL marks the conditions that must not choose
+ * the index. If few orders meet one condition, these are all other conditions. If there are only a profile and a
+ * status, it is the weaker of these two.
  */
 const whereOf = (
   used: ReadonlyArray<Narrowing>,
@@ -145,9 +146,9 @@ const whereOf = (
 }
 
 /**
- * Returns the sort order. If few orders meet a condition, they are sorted. PostgreSQL would expect these orders at the
- * start of an index by time, and would read that index to its end. So its sort order is one that no index has. For the
- * orders of an account, an index has this order.
+ * Returns the sort order. If few orders meet the conditions, PostgreSQL must sort them, so the sort order is one that
+ * no index has. Otherwise PostgreSQL would expect these orders at the start of an index by time, and would read that
+ * index to its end. The orders of an account are read from an index that has their order.
  */
 const newestFirst = (used: ReadonlyArray<Narrowing>, { dialect, ledBy }: Fragments): string => {
   const isSorted = dialect === "postgres" && usedIn(used).isFew
@@ -174,7 +175,7 @@ const countStatement = perFilters(narrowings, (used) =>
     sql: (f) => `SELECT count(*) AS "total" FROM orders o ${whereOf(used, f)}`
   }), statuses)
 
-// Because of the first comparison, the engine can read a range of an index. The OR alone would not allow that.
+// The first comparison lets the engine read a range of an index. The OR alone would not.
 const behindStatement = perFilters(narrowings, (used) =>
   statement({
     name: "order_search_behind",
@@ -232,7 +233,7 @@ export const findRecord = (id: OrderId) => lenientFirst(byId, { id })
 /** Finds the order that replaces a certificate, by the certID of the replaced certificate. */
 export const findSuccessor = (profile: string, certId: string) => first(replacedBy, { profile, replaces: certId })
 
-/** Returns the name if a search has no other filters. */
+/** Returns the name that a search looks for, if the search has no other filters. */
 const onlyName = ({ identifier, identifierSuffix, ...others }: OrderFilters): orderNames.Named | undefined => {
   if (Object.values(others).some((one) => one !== undefined)) return undefined
   if (identifier !== undefined) return identifierSuffix === undefined ? { identifier } : undefined
@@ -273,8 +274,8 @@ const countOnce = (filters: OrderFilters): Effect.Effect<number, StorageFailed, 
     return Effect.map(first(countStatement(narrowed(filters)), valuesOf(filters)), total)
   }
   if (since === undefined && until === undefined) return Effect.map(first(issuedStatement, { profile }), total)
-  // No index has profile, status and time together. One index counts all orders of the profile, and few orders have
-  // another status.
+  // No index contains profile, status and time together. But all orders of the profile can be counted from one index,
+  // and few of them have another status.
   const others = orderStatuses.filter((one) => one !== "valid")
   return Effect.zipWith(
     countOnce({ ...filters, status: undefined }),
@@ -284,7 +285,7 @@ const countOnce = (filters: OrderFilters): Effect.Effect<number, StorageFailed, 
   )
 }
 
-/** Returns how many orders match. The number may be a short time old ({@link keptTotal}). */
+/** Returns how many orders match. The number may be slightly out of date ({@link keptTotal}). */
 export const countMatches = (filters: OrderFilters) => keptTotal("order_search_count", filters, countOnce(filters))
 
 /** Returns the matching orders that follow a given order, newest first. */

@@ -34,7 +34,7 @@ const setStatement = statement({
 export const find = (profile: string, limit: number) => lenient(findStatement, { profile, limit })
 
 /**
- * Stores times of expiry in epoch seconds. For a chain that cannot be read, the time is -1. Returns how many were
+ * Stores expiry times in epoch seconds. For a chain that cannot be read, the time is -1. Returns how many times were
  * stored.
  */
 export const set = (ends: ReadonlyArray<readonly [id: OrderId, notAfter: number]>) =>

@@ -65,7 +65,7 @@ const headsStatement = statement({
 /** Returns the next update of each stored list, in epoch seconds. */
 export const heads = lenient(headsStatement, {})
 
-/** A list that will be stored. Times are epoch seconds. */
+/** A list that is to be stored. Times are epoch seconds. */
 export interface NewCrl {
   readonly issuer: string
   readonly number: number
@@ -80,11 +80,15 @@ export interface NewCrl {
 export const findHead = (issuer: string) => first(headStatement, { issuer })
 
 /**
- * Returns the same as {@link findHead}, for what operators see. Decisions must not use this function ({@link lenient}).
+ * Returns the same as {@link findHead}, but only to show it to operators. Decisions must not use this function ({@link
+ * lenient}).
  */
 export const shownHead = (issuer: string) => lenientFirst(headStatement, { issuer })
 
-/** Returns the same as {@link find}, for what operators see. Decisions must not use this function ({@link lenient}). */
+/**
+ * Returns the same as {@link find}, but only to show it to operators. Decisions must not use this function ({@link
+ * lenient}).
+ */
 export const shown = (issuer: string) => lenientFirst(findStatement, { issuer })
 
 /** Returns the stored list. */

@@ -107,7 +107,7 @@ const unusable = (cause: unknown) =>
     detail: `A value cannot be copied: ${cause instanceof Error ? cause.message : String(cause)}.`
   })
 
-/** Passes every page of a table to `use`, in the order of the key. Returns what was read. */
+/** Passes every page of a table to `use`, in the order of the key. Returns the number and the digest of the rows. */
 const readAll = Effect.fnUntraced(function*(
   side: Side,
   table: Table,

@@ -7,7 +7,7 @@ import { giveBackText, holdersText, takeText } from "../../engine/sql/ServedLock
 import { SqlError } from "../../engine/sql/SqlError.ts"
 import { tables } from "./Tables.ts"
 
-/* The two databases of a copy, their transactions, and the locks that keep others away. */
+/* The two databases of a copy, their transactions, and the locks that keep other processes away. */
 
 /** The databases are not suitable for a copy, or the copy differs from what was read. `detail` is a sentence. */
 export class TransferRefused extends Data.TaggedError("TransferRefused")<{
@@ -91,8 +91,8 @@ const take = Effect.fnUntraced(function*(side: Side) {
 })
 
 /**
- * Keeps processes that serve away from the source, from before its snapshot to the end. On SQLite, and behind a proxy
- * that pools transactions, {@link keepAway} does so.
+ * Keeps serving processes away from the source, from before its snapshot until the copy ends. On SQLite, and behind a
+ * proxy that pools transactions, {@link keepAway} does this instead.
  */
 export const alone = <A>(
   from: Side,
@@ -106,7 +106,10 @@ export const alone = <A>(
       () => Effect.ignore(from.connection.executeRaw(giveBackText, []))
     )
 
-/** Excludes writers from an SQLite file, with a new snapshot. This is not possible before the files are known to differ. */
+/**
+ * Excludes writers from an SQLite file, and begins a new snapshot. This is possible only after the files are known to
+ * differ. Behind a proxy that pools transactions, keeps serving processes away.
+ */
 export const keepAway = (from: Side): Effect.Effect<void, Failure> =>
   from.driver.dialect === "sqlite"
     ? Effect.mapError(

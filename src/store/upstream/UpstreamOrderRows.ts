@@ -72,8 +72,8 @@ const askedStatement = statement({
      WHERE order_id = :orderId AND upstream_order_url IS NULL AND ${checked("status")} = 'processing'`
 })
 
-// An upstream may return an unfinished order when the next equal request comes. RFC 8555 does not forbid this, and
-// large CAs do it.
+// An upstream may answer a repeated request with the unfinished order of the earlier request. RFC 8555 does not forbid
+// this, and large CAs do it.
 const givenUpStatement = statement({
   name: "upstream_order_given_up",
   params: { orderUrl: text() },
@@ -162,7 +162,7 @@ export const find = (orderId: OrderId) => first(findStatement, { orderId })
 export const start = (orderId: OrderId, now: number) =>
   Effect.map(first(startStatement, { orderId, now }), (row) => row?.startedAt)
 
-/** Stores how often the upstream was asked to open an order without returning the URL of the order. */
+/** Stores how often the upstream was asked to open the order but did not return its URL. */
 export const asked = (of: { readonly orderId: OrderId; readonly asks: number; readonly now: number }) =>
   run(askedStatement, of)
 

@@ -74,7 +74,7 @@ export const keep = (answered: {
 }
 
 /**
- * Stores when the upstream is asked again, and keeps its last answer. If the time is `undefined`, it is never asked
- * again.
+ * Stores when the upstream is asked again, and keeps its last answer. If the time is `undefined`, the upstream is never
+ * asked again.
  */
 export const again = (orderId: OrderId, due: number | undefined) => run(againStatement, { orderId, due })
