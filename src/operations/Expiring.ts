@@ -4,8 +4,8 @@ import * as expiring from "../store/orders/ExpiringRows.ts"
 import { leavesOf } from "./Leaves.ts"
 
 /**
- * How it is known that a certificate was replaced. `replaces`: the order of another certificate names it.
- * `identifiers`: another certificate has all its names.
+ * How it is known that a certificate was replaced. `replaces` means that the order of another certificate names it, and
+ * `identifiers` means that another certificate has all its names.
  */
 export type Via = "replaces" | "identifiers"
 

@@ -81,7 +81,7 @@ export const walk = Effect.fnUntraced(function*(
 
 /**
  * Reads all certificates of a window, one page at a time. On request, each page also has the indexes of its replaced
- * certificates. Pages are read beside the service, and no transaction spans several pages.
+ * certificates. Pages are read on a separate connection, and no transaction spans several pages.
  */
 export const judged = (window: expiring.Window, size: number, isFollowedWanted: boolean) => {
   const known = new Map<string, ReadonlyArray<string>>()

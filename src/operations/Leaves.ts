@@ -7,7 +7,7 @@ import { namedLeafOf } from "../crypto/x509/CertId.ts"
 const parsedAtOnce = 50
 
 /**
- * Returns the leaves of chains. A chain that cannot be read has `undefined` instead. Other fibers can run while many
+ * Returns the leaves of chains, with `undefined` for a chain that cannot be read. Other fibers can run while many
  * chains are parsed.
  */
 export const leavesOf = Effect.fnUntraced(function*(chains: ReadonlyArray<string | undefined>) {

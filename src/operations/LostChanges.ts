@@ -9,9 +9,9 @@ import type { Change } from "../store/Acknowledged.ts"
 import * as acknowledged from "../store/Acknowledged.ts"
 import * as audit from "../store/AuditRows.ts"
 
-/* Reports what this process has committed and the database has lost (docs/decisions/lost-changes.md). */
+/* Reports changes that this process has committed but the database has lost (docs/decisions/lost-changes.md). */
 
-/** A row of the trail has at most this many ids of each kind. The log has all. */
+/** A row of the trail lists at most this many ids of each kind. The log has all of them. */
 const mostIds = 50
 const lookEverySeconds = 10
 
@@ -25,8 +25,8 @@ const countsOf = (changes: ReadonlyArray<Change>): Readonly<Record<string, numbe
 }
 
 /**
- * Looks once, and reports what was lost in the trail, the log and the metrics. It reports only what it can write into the
- * trail, because a server that only reads may be a standby that lacks the last changes. Until then it looks again.
+ * Looks once for lost changes, and reports them in the trail, the log and the metrics. Reports nothing while the
+ * database is read-only, because the server may then be a standby that does not have the last changes yet.
  */
 export const tellLost = Effect.gen(function*() {
   if (yield* isReadOnly) return
@@ -53,7 +53,7 @@ export const tellLost = Effect.gen(function*() {
   yield* count("acme_svc_database_changes_lost_total", {}, lost.length)
 })
 
-/** Looks every ten seconds, forever. While the database is unavailable, nothing is known. */
+/** Looks for lost changes every ten seconds, forever. While the database is unavailable, reports nothing. */
 export const watchLost: Effect.Effect<never, never, Database> = Effect.andThen(
   Effect.repeat(Effect.delay(Effect.ignore(tellLost), `${lookEverySeconds} seconds`), Schedule.forever),
   Effect.never

@@ -6,8 +6,8 @@ import { emit } from "../domain/words/Log.ts"
 export type OperatorSurface = "api" | "ui" | "cli"
 
 /**
- * Who acts for the organisation: a person at the command line or in the panel. `id` is what this person claims to be,
- * not a proof.
+ * Who acts for the organisation: a person at the command line or in the panel. `id` is the name that this person
+ * claims, not a proof of identity.
  */
 export interface Operator {
   readonly kind: "cli" | "admin"
@@ -54,7 +54,7 @@ interface Deletable {
   readonly order_id?: string
 }
 
-/** Makes a deletion log its refusal if it is refused because of certificates that can still be used. */
+/** Makes a deletion log when it is refused because certificates can still be used. */
 export const tellingRefusal =
   (operator: Operator, { account_id, kid, order_id }: Deletable) =>
   <A, E extends { readonly _tag: string }, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>

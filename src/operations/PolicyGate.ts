@@ -30,7 +30,7 @@ interface Of {
 
 const ofProfile = (profile: string): Of => ({ profile, listener: undefined })
 
-/** Logs the result of a stage. Returns the refusal, if the result is a refusal. */
+/** Logs the result of a stage, and returns the result if it is a refusal. */
 const told = (
   of: Of,
   stage: "connection" | "identifiers",

@@ -12,8 +12,7 @@ import * as states from "../store/ProfileStateRows.ts"
 /* Finds profiles for which no worker can sign (docs/decisions/degraded-profiles.md). */
 
 /**
- * The age, in seconds, up to which a worker counts as seen. Reports of workers that were last seen earlier do not
- * count.
+ * How recently, in seconds, a worker must have been seen. Reports of workers that were last seen earlier do not count.
  */
 const seenWithinSeconds = 30
 
@@ -51,7 +50,7 @@ const degradedOf = (
   for (const { profile, since, trouble } of words) {
     const known = degraded.get(profile)
     if (trouble === undefined) well.add(profile)
-    // Any time counts, even the time of a row that cannot be read. That time is the end of the range.
+    // Any time counts, even one that cannot be read, which is replaced by the end of its range.
     else if (known === undefined || since >= known.since) degraded.set(profile, { trouble, since })
   }
   for (const profile of well) degraded.delete(profile)
@@ -65,8 +64,8 @@ const degradedOf = (
 class ListsStopped extends Data.TaggedError("ListsStopped")<{ readonly issuer: string; readonly trouble: string }> {}
 
 /**
- * Returns the CAs whose lists no worker signs, and the reasons. These are the CAs about which every worker that serves
- * their profile reports such trouble.
+ * Returns the CAs whose lists no worker signs, and the reasons. A CA is included only if every worker that serves its
+ * profile reports this.
  */
 const stoppedIssuers = (
   words: ReadonlyArray<Pick<states.ProfileState, "profile" | "stoppedIssuer" | "trouble">>

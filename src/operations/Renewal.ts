@@ -28,9 +28,9 @@ interface OtherKey {
 }
 
 /**
- * Finds the certificate that a certID names at a profile. If there is no such certificate, returns a text. The text is
- * "malformed" if the given text is not a certID. Fails if there are certificates with that serial but none of them can
- * be read.
+ * Finds the certificate that a certID names at a profile. Otherwise returns "malformed" if the text is not a certID,
+ * {@link OtherKey} if only the serial matches, or "unknown". Fails if there are certificates with that serial but none
+ * of them can be read.
  */
 export const locate = Effect.fnUntraced(function*(profile: string, text: string) {
   const certId = parseCertId(text)

@@ -104,8 +104,8 @@ const inFlight = `(SELECT count(*) FROM challenges fc CROSS JOIN authorizations 
   WHERE fc.status = 'processing' AND fa.id = fc.authz_id AND fo.id = fa.order_id AND fo.account_id = :accountId)`
 
 /**
- * Returns the condition under which a pending challenge may still be claimed: its authorization and its order are pending,
- * and the order has not expired.
+ * Returns the condition under which a pending challenge may still be claimed: its authorization and its order are
+ * pending, and the order has not expired.
  */
 export const claimable = (f: Fragments) =>
   `EXISTS (SELECT 1 FROM authorizations a JOIN orders o ON o.id = a.order_id

@@ -41,7 +41,7 @@ export interface Registration {
   readonly client: ClientFacts
 }
 
-/** Refuses an account that is not valid: row 9 of docs/decisions/acme-surface.md, "Order of the checks". */
+/** Refuses an account that is not valid (row 9 of docs/decisions/acme-surface.md, "Order of the checks"). */
 export const refuseUnlessValid = (account: Account): Effect.Effect<void, Unauthorized> =>
   account.status === "valid"
     ? Effect.void
@@ -51,7 +51,7 @@ export const refuseUnlessValid = (account: Account): Effect.Effect<void, Unautho
     )
 
 /**
- * Refuses a caller whose account was ended after its request was accepted, for example while a program of a policy ran.
+ * Refuses a caller whose account has ended since the request was accepted, for example while a program of a policy ran.
  */
 export const refuseIfEnded = ({ accountId, profile }: Caller) =>
   Effect.flatMap(

@@ -69,7 +69,7 @@ const accepted = <A>(checked: Checked<A>): Effect.Effect<A, AcmeError> => {
     : Effect.andThen(emit("jws_rejected", { reason }), Effect.fail(error))
 }
 
-/** Makes checks 6 and 7: the key may be used with this algorithm, and the signature is valid. */
+/** Performs checks 6 and 7: the key may be used with this algorithm, and the signature is valid. */
 const verified = (
   jws: Jws,
   key: AccountKey,
@@ -102,7 +102,7 @@ const refuseUnlessFresh = (nonce: string | undefined, verdict: Spent | "missing"
   )
 }
 
-/** Makes check 8: the nonce is fresh and unused. Only a request that passed all earlier checks uses up a nonce. */
+/** Performs check 8: the nonce is fresh and unused. Only a request that passed all earlier checks uses up a nonce. */
 const nonceIsFresh = Effect.fnUntraced(function*(nonce: string | undefined) {
   yield* refuseUnlessFresh(nonce, nonce === undefined ? "missing" : yield* (yield* Nonces).spend(nonce))
 })
@@ -130,10 +130,10 @@ const seen = (request: SignedRequest, jws: Jws, account: Account, now: number) =
 }
 
 /**
- * Makes checks 6b to 8: the account that the kid names at this profile, whatever its status, then the account's key,
- * then the nonce. If the signature verifies with the last known key of the account, account and nonce need only one
- * round trip. The statement of that round trip spends the nonce only if the account still has this key, so the order of
- * the checks does not change.
+ * Performs checks 6b to 8: first the account that the kid names at this profile, whatever its status, then the
+ * account's key, then the nonce. If the signature verifies with the last known key of the account, the account and the
+ * nonce need only one round trip. The statement of that round trip spends the nonce only if the account still has this
+ * key, so the order of the checks does not change.
  */
 const accountSigned = Effect.fnUntraced(function*(jws: Jws, { accountPrefix, profile }: SignedRequest) {
   const { kid, nonce } = jws.header
@@ -157,7 +157,7 @@ const accountSigned = Effect.fnUntraced(function*(jws: Jws, { accountPrefix, pro
   return { account, key }
 })
 
-/** Makes checks 6a to 8: the key in the jwk, then the nonce. */
+/** Performs checks 6a to 8: the key in the jwk, then the nonce. */
 const keySigned = (jws: Jws, algorithms: Algorithms) =>
   Effect.tap(
     Effect.flatMap(accepted(keyOfJwk(jws, algorithms)), (key) => verified(jws, key, algorithms, undefined)),

@@ -59,8 +59,8 @@ const mayBeDeactivated = (view: AuthorizationView): boolean =>
   view.orderStatus !== "valid" && authorizationMoves.deactivate.from.some((status) => status === view.status)
 
 /**
- * Refuses the deactivation of an authorization. The refusal says why, and what the client can do. The given
- * authorization is in its present state.
+ * Refuses the deactivation of an authorization. The refusal says why, and what the client can do. The argument is the
+ * present state of the authorization.
  */
 const refuseDeactivation = ({ id, identifier, orderStatus, status }: AuthorizationView) => {
   const isIssued = orderStatus === "valid"

@@ -43,12 +43,13 @@ const readBinding = (
       : yield* refuse("the payload is not the account key.")
   })
 
-// The key with which the binding is checked if its kid is unknown. So the check takes as long as for a known kid.
+// The key with which the binding is checked if its kid is unknown, so that the check takes as long as for a known kid.
 const nobodysSecret = Buffer.alloc(32)
 
 /**
  * Returns the kid of the credential that binds the account (RFC 8555 section 7.3.4). The credential is read from the
- * database each time. The answer is the same for every fault of kid or MAC, but the log distinguishes the faults.
+ * database each time. The answer is the same for every fault of the kid or the MAC, but the log distinguishes the
+ * faults.
  */
 export const verifyBinding = Effect.fnUntraced(function*(
   { binding, key, profile, url }: {

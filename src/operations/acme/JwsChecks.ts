@@ -33,9 +33,9 @@ const malformed = (reason: string, detail: string): Checked<never> => refused(re
 export type KeyMember = "jwk" | "kid" | "either"
 
 /**
- * Makes checks 2 to 5. 2: the flattened JWS and its protected header can be decoded. 3: there is no `crit`, because the
- * service implements no extension. 4: `url` and the URL of the request are equal strings. 5: the header has exactly one
- * of `jwk` and `kid`, and this resource accepts that member.
+ * Performs checks 2 to 5. 2: the flattened JWS and its protected header can be decoded. 3: there is no `crit`, because
+ * the service implements no extension. 4: `url` and the URL of the request are equal strings. 5: the header has exactly
+ * one of `jwk` and `kid`, and this resource accepts that member.
  */
 export const openJws = (body: Uint8Array, url: string, wanted: KeyMember): Checked<Jws> => {
   const parsed = parseJws(body)
@@ -59,18 +59,18 @@ export const openJws = (body: Uint8Array, url: string, wanted: KeyMember): Check
 /** The algorithms that a resource accepts. */
 export type Algorithms = ReadonlyArray<SignatureAlgorithm>
 
-/** Makes the part of check 6 that does not need the key: `alg` is supported. */
+/** Performs the part of check 6 that does not need the key: `alg` is supported. */
 export const algorithmKnown = ({ header }: Jws, algorithms: Algorithms): Checked<void> =>
   Result.mapError(checkAlgorithm(header.alg, algorithms), (error) => ({ reason: "algorithm_unsupported", error }))
 
-/** Makes check 6a: `alg` is supported. Returns the key that the `jwk` describes. */
+/** Performs check 6a: `alg` is supported. Returns the key that the `jwk` describes. */
 export const keyOfJwk = (jws: Jws, algorithms: Algorithms): Checked<AccountKey> =>
   Result.flatMap(
     algorithmKnown(jws, algorithms),
     () => Result.mapError(importJwk(jws.header.jwk ?? {}), (error) => ({ reason: "key_unsupported", error }))
   )
 
-/** Makes check 6: `alg` must be the key's own algorithm, and the resource must accept it. */
+/** Performs check 6: `alg` must be the key's own algorithm, and the resource must accept it. */
 export const algorithmFits = ({ header }: Jws, key: AccountKey, algorithms: Algorithms): Checked<void> =>
   Result.mapError(checkKey(header.alg, key, algorithms), (error) => ({
     reason: error._tag === "BadPublicKey" ? "key_unsupported" : "algorithm_mismatch",
@@ -78,9 +78,9 @@ export const algorithmFits = ({ header }: Jws, key: AccountKey, algorithms: Algo
   }))
 
 /**
- * Makes check 6b: returns the id in a `kid`. The `kid` must be the URL of an account of this profile. For any other
- * URL, even of another profile or of a former base_url, no account exists here. A client that gets this answer
- * registers again.
+ * Performs check 6b, and returns the id in a `kid`. The `kid` must be the URL of an account of this profile. For any
+ * other URL, even one of another profile or with an old base_url, no account exists here. A client that gets this
+ * answer registers again.
  */
 export const accountIdOfKid = (kid: string, prefix: string): Checked<AccountId> => {
   const id = kid.slice(prefix.length)

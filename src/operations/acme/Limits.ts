@@ -21,8 +21,8 @@ const pendingRetrySeconds = 60
 export const networkOf = ({ ip }: ClientFacts): string | undefined => ip === undefined ? undefined : peerOf(ip).network
 
 /**
- * Returns that a limit over a window of time is reached. A request may succeed again when the oldest counted row leaves
- * the window.
+ * Describes a limit over a window of time that has been reached. A request may succeed again when the oldest counted
+ * row leaves the window.
  */
 const overWindow = (
   limit: Reached["limit"],
@@ -46,8 +46,8 @@ export const ofNewAccount = Effect.fnUntraced(function*(profile: ProfileConfig, 
 })
 
 /**
- * Returns the limit that would be exceeded by another order to replace this certificate, if any. Orders that replace a
- * certificate count in no other limit.
+ * Returns the limit that another order to replace this certificate would exceed, if any. Orders that replace a
+ * certificate do not count towards any other limit.
  */
 const ofReplacement = Effect.fnUntraced(function*({ accountId, profile }: Caller, replaces: string, now: number) {
   const { orders_per_replacement: most, window_seconds: windowSeconds } = profile.limits

@@ -11,7 +11,9 @@ export const weaknessOf = Effect.fnUntraced(function*(spki: Uint8Array) {
   return yield* (yield* PublicKeys).faultOf(spki)
 })
 
-/** Returns the refusal of a burnt key. A key may be burnt for everybody, or only for the account that presents it. */
+/**
+ * Returns the refusal if a key is burnt. A key may be burnt for everybody, or only for the account that presents it.
+ */
 export const burntFault = Effect.fnUntraced(function*(spki: Uint8Array, broughtBy?: AccountId) {
   return (yield* burntKeys.isBurnt(spki, broughtBy))
     ? { reason: "burnt_key" as const, detail: "A certificate for this key was revoked for key compromise." }

@@ -112,7 +112,10 @@ const replacedBy = Effect.fnUntraced(function*(caller: Caller, certId: string, n
 const rejected = (error: AcmeError, identifiers: ReadonlyArray<string>) =>
   Effect.andThen(emit("order_rejected", { reason: problemType(error), identifiers }), Effect.fail(error))
 
-/** Handles newOrder (RFC 8555 section 7.4): stores order, names, authorizations and challenges in one transaction. */
+/**
+ * Handles newOrder (RFC 8555 section 7.4): stores the order, its names, authorizations and challenges in one
+ * transaction.
+ */
 export const create = Effect.fnUntraced(function*(caller: Caller, request: OrderRequest) {
   const { profile } = caller
   const now = yield* currentSeconds
@@ -160,8 +163,8 @@ export const create = Effect.fnUntraced(function*(caller: Caller, request: Order
     authorizations: wanted,
     challenges: offered
   }
-  // If the certificate to replace is already claimed, the transaction does not fail. Otherwise the other bodies in its
-  // group commit would have to run again.
+  // If the certificate to replace is already claimed, the transaction does not fail, because the other bodies in its
+  // group commit would then have to run again.
   const insert = Effect.gen(function*() {
     if ((yield* orderCreation.create(row)) === undefined) return "lost"
     yield* afterCommit(emit("order_created", { order_id: id, identifiers: names }))

@@ -6,7 +6,7 @@ import { readLedger } from "../../services/signing/Ledger.ts"
 import { PublishedCrls } from "../../services/signing/PublishedCrls.ts"
 import { ReadHooks } from "../../services/signing/ReadHooks.ts"
 
-/** Returns a part of the CA that the profile itself has. */
+/** Returns a part of the profile's own CA. Fails if the profile has no CA of its own. */
 const ofIssuer = <A>(profile: string, part: (issuer: Issuer) => A): Effect.Effect<A, NotPublished, Issuers> =>
   Effect.flatMap(Issuers, (issuers) => {
     const issuer = issuers.of(profile)
@@ -17,7 +17,8 @@ const ofIssuer = <A>(profile: string, part: (issuer: Issuer) => A): Effect.Effec
 export const anchor = (profile: string) => ofIssuer(profile, ({ anchorPem }) => anchorPem)
 
 /**
- * Returns the certificate that signs a profile's leaves as DER. `caIssuers` points to it (RFC 5280 section 4.2.2.1).
+ * Returns, as DER, the certificate of the CA that signs a profile's leaves. The `caIssuers` URL points to it (RFC 5280
+ * section 4.2.2.1).
  */
 export const issuerCertificate = (profile: string) => ofIssuer(profile, ({ certificate }) => certificate)
 

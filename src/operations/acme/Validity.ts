@@ -49,8 +49,8 @@ const windowOf = (
   })
 
 /**
- * Returns why no certificate of this profile can have the requested validity, if the reason is known: nothing of the
- * requested period would be left.
+ * Returns a problem if it is known that no certificate of this profile can have the requested validity, because nothing
+ * of the requested period would be left.
  */
 export const unattainable = (
   profile: ProfileConfig,

@@ -52,13 +52,14 @@ export class Activity extends Context.Service<Activity, {
   readonly queue: Reading<Effect.Success<typeof jobs.queue>>
   /** The number of failures in the audit trail of the last day. `since` is the start of that day in epoch seconds. */
   readonly refusals: Reading<{ readonly count: number; readonly since: number }>
-  /** How often processes found within the last week that the database lacks changes that they had committed. */
+  /** How often, within the last week, processes found that the database had lost changes that they had committed. */
   readonly losses: Reading<{ readonly count: number; readonly since: number }>
   /**
-   * The number of certificates that expire within a week and have not been replaced. With `isCut` there may be more.
+   * The number of certificates that expire within a week and have not been replaced. If `isCut` is true, there may be
+   * more.
    */
   readonly expiring: Reading<{ readonly count: number; readonly isCut: boolean; readonly days: number }>
-  /** The total numbers of records. */
+  /** The total number of records of each kind. */
   readonly totals: Reading<{ readonly accounts: number; readonly orders: number; readonly credentials: number }>
 }>()("acme/operations/Activity") {
   /** Provides the counts of each of these profiles, and of all profiles together. */

@@ -33,7 +33,7 @@ export const checkEvent = Effect.fn("AuditTrail.checkEvent")(function*(event: st
   return yield* new UnknownWord({ name: "event", word: event.slice(0, 64), known: auditEvents })
 })
 
-/** The filters of a list: the filters of the store, and the request of the rows. */
+/** The filters of a list: the filters of the store, and the id of the request that caused the rows. */
 export type TrailFilters = AuditFilters & { readonly requestId?: string | undefined }
 
 /** Returns whether a row meets all filters except the request. */

@@ -14,8 +14,8 @@ export class TooSlow extends Data.TaggedError("TooSlow") {
 }
 
 /**
- * Makes an effect that can be abandoned: after an interruption, nobody waits for its end, because an engine that does
- * not answer cannot be interrupted.
+ * Makes an effect that can be abandoned: an interruption does not wait for its end, because an engine that does not
+ * answer cannot be interrupted.
  */
 const abandonable = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.uninterruptibleMask((restore) =>
@@ -26,8 +26,8 @@ const abandonable = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E,
   )
 
 /**
- * Reads the database for at most two seconds, on an ordinary connection like a request. Then the reading is abandoned
- * if it still waits for a connection, or if the engine does not end it.
+ * Reads the database on an ordinary connection, as a request does. After two seconds, the reading is abandoned, even if
+ * it still waits for a connection or the engine does not end it.
  */
 export const prompt = <A>(
   reading: Effect.Effect<A, StorageFailed, Database>
@@ -35,7 +35,7 @@ export const prompt = <A>(
   Effect.timeoutOrElse(abandonable(reading), { duration: patienceMillis, orElse: () => new TooSlow() })
 
 /**
- * Reads the database like {@link prompt}, but beside the service. This is for readings whose cost grows with the
+ * Reads the database like {@link prompt}, but on a separate connection. This is for readings whose cost grows with the
  * database. The engine itself ends a reading that takes too long.
  */
 export const brief = <A>(

@@ -1,8 +1,8 @@
 import type { Issuer } from "../../services/signing/Issuers.ts"
 
 /**
- * How long the chain of a CA is still valid. `expiring`: the last ninety days, because most leaves are valid that long.
- * `ended`: after the expiry. What counts is the first expiry of a certificate in the chain.
+ * Whether the chain of a CA is still valid. `expiring` means the last ninety days, because most leaves are valid that
+ * long. `ended` means that a certificate of the chain has expired. The certificate that expires first counts.
  */
 export const caStates = ["ok", "expiring", "ended"] as const
 export type CaState = (typeof caStates)[number]

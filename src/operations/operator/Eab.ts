@@ -47,8 +47,8 @@ export const checkProfile = (
 
 const secretSize = 32
 
-// Such a secret begins with a hyphen in base64url. Clients write the secret on their command line, where a hyphen
-// begins an option.
+// Returns whether a secret begins with a hyphen in base64url. Clients write the secret on their command line, where a
+// hyphen begins an option.
 const isOption = ([first = 0]: Uint8Array): boolean => first >> 2 === 62
 
 /** Creates a credential. Only this result contains the secret. */
@@ -115,7 +115,10 @@ export const revoke = Effect.fn("Eab.revoke")(function*(operator: Operator, kid:
   return yield* find(kid)
 }, Effect.uninterruptible)
 
-/** Counts what a deletion would affect, for the question before it. Refuses whatever the deletion would refuse. */
+/**
+ * Counts what a deletion would affect, for the question that is asked before the deletion. Refuses whatever the
+ * deletion would refuse.
+ */
 export const preview = Effect.fn("Eab.preview")(function*(kid: string, mode: AccountsMode) {
   const credential = yield* find(kid)
   const accounts = yield* eabKeys.accountsOf(kid)
@@ -129,7 +132,7 @@ const refuseWhileLive = Effect.fnUntraced(function*(kid: string, accounts: Reado
   if (count > 0) return yield* new LiveCertificates({ noun: "credential", id: kid, count })
 })
 
-/** Writes the audit rows of a deletion, and returns the numbers of what was deleted and changed. */
+/** Writes the audit rows of a deletion, and returns how many records were deleted, changed and kept. */
 const told = Effect.fnUntraced(function*(
   operator: Operator,
   kid: string,
@@ -184,7 +187,7 @@ const told = Effect.fnUntraced(function*(
 
 /**
  * Deletes a credential. `mode` says whether its accounts are kept, deactivated or deleted. Either all of this is done
- * or nothing. Accounts with a live certificate are never deleted (docs/eab.md, "Deleting, and what becomes of
+ * or none of it. Accounts with a live certificate are never deleted (docs/eab.md, "Deleting, and what becomes of
  * accounts").
  */
 export const remove = Effect.fn("Eab.remove")(function*(operator: Operator, kid: string, mode: AccountsMode) {

@@ -98,9 +98,9 @@ interface Part {
 }
 
 const mostOfPart = 500
-// To find out whether one certificate was replaced takes as long as to count this number of rows.
+// Finding out whether one certificate was replaced takes as long as counting this number of rows.
 const rowsPerPlace = 500
-/** If nothing is in memory, a page of a thousand certificates can take a second. */
+/** The number of certificates that are read at once. If nothing is in memory, reading a thousand can take a second. */
 const partBatch = 500
 
 /**
@@ -155,8 +155,8 @@ interface Paging {
 /**
  * Returns the open certificates of a window, part by part. The search for the page has no time limit. The rest of the
  * window is only counted. This counting has a time limit, because it would take minutes on a large database that has
- * not been read recently. A finished part is kept for the next read. A part is read again if the page begins after the
- * first certificates of that part.
+ * not been read recently. A finished part is kept for the next read. A part is read again if the page needs more than
+ * the first certificates of that part.
  */
 const openOf = Effect.fnUntraced(function*(window: expiring.Window, { limit, offset }: Paging, countMillis: number) {
   const { now, profile, until } = window

@@ -31,7 +31,7 @@ export type AskedAt = "connection" | NameRequest
 
 const outcomes = { Allowed: "allowed", Denied: "refused", Undecided: "undecided" } as const
 
-/** The types of checks that use more than the request itself: they query something else. */
+/** The types of checks that use more than the request itself: they run a script or look something up. */
 const looking: ReadonlyArray<string> = ["reverse_dns", "eab", "ipam", "custom"]
 
 /** The problem that a client gets for each refusal. */

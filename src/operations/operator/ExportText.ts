@@ -55,8 +55,8 @@ const json = <E, R>(pages: Stream.Stream<ReadonlyArray<Row>, E, R>) => {
 }
 
 /**
- * Streams the text of an export, one page of rows at a time. `columns` are the names in the head of a CSV file. Each
- * names a member.
+ * Streams the text of an export, one page of rows at a time. `columns` are the names in the header of a CSV file. Each
+ * is the name of a member.
  */
 export const exportText = <E, R>(
   format: Format,

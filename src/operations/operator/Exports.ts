@@ -29,7 +29,7 @@ import * as orders from "./OrderRecords.ts"
 
 /* Exports whole lists as files, newest first (docs/decisions/admin.md, "Exports"). */
 
-/** The properties of a wanted export. */
+/** The properties of a requested export. */
 export interface Wish {
   readonly format: Format
   /** The highest number of rows. If it is absent, any number is allowed. */
@@ -95,7 +95,9 @@ type Row = { readonly [member: string]: unknown }
 const latest = Number.MAX_SAFE_INTEGER
 const lastId = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 
-/** Streams all rows of a list in the order of its key, one page at a time. Each page is read beside the service. */
+/**
+ * Streams all rows of a list in the order of its key, one page at a time. Each page is read on a separate connection.
+ */
 const keyset = <A extends { readonly createdAt: number }, Id>(
   from: Id,
   idOf: (row: A) => Id,
@@ -164,8 +166,8 @@ export const accountsFile = (filters: AccountFilters, wish: Wish) =>
 const tooMany = "Too many rows have this request; use `audit export` on the command line, which has no bound."
 
 /**
- * Exports the audit trail. Over the API, the rows of one request come from the search with a limit, if this search
- * finds all of them.
+ * Exports the audit trail. Over the API, the rows of one request are exported only if the search with a limit finds all
+ * of them.
  */
 export const auditFile = Effect.fn("Exports.auditFile")(function*(filters: auditTrail.TrailFilters, wish: Wish) {
   const { requestId, ...indexed } = filters

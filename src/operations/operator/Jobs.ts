@@ -32,7 +32,7 @@ export const find = Effect.fn("Jobs.find")(function*(id: string) {
   return job ?? (yield* new NoSuch({ noun: "job", id }))
 })
 
-/** Returns the order of a job. The job is about the order itself or about a challenge of the order. */
+/** Returns the order that a job is about, directly or through one of the order's challenges. */
 const orderIdOf = Effect.fnUntraced(function*({ dedupKey }: JobRecord) {
   if (!isId(dedupKey)) return undefined
   const order = yield* orderSearch.findRecord(OrderId(dedupKey))
@@ -104,9 +104,9 @@ const changed = (
 const tries = 5
 
 /**
- * Cancels a job that waits or has failed. A waiting job is given up by the rules of its kind: its order, if any,
- * becomes `invalid`. The order of a failed job has already ended and is not changed (docs/decisions/job-outcomes.md,
- * "Giving up").
+ * Cancels a job that waits or has failed. A waiting job is given up according to the rules of its kind: its order, if
+ * any, becomes `invalid`. The order of a failed job has already ended and is not changed
+ * (docs/decisions/job-outcomes.md, "Giving up").
  */
 export const cancel = Effect.fn("Jobs.cancel")(function*(operator: Operator, id: string) {
   for (let left = tries;; left--) {
@@ -145,8 +145,8 @@ const again = ({ dedupKey, kind }: JobRecord) =>
   kind === "notify_expiry_digest" ? digests.forget(dedupKey) : Effect.void
 
 /**
- * What is left out if an operator makes a job of one of these kinds run: notices that were already sent are not sent
- * again at once.
+ * What a job of one of these kinds leaves out when an operator makes it run at once: it does not repeat what was done
+ * recently.
  */
 const leavesOut: { readonly [kind: string]: string } = {
   notify_expiry_reminders:

@@ -15,7 +15,7 @@ const firstStretch = 10_000
 const longestStretch = 200_000
 /** The highest number of orders with settled names that are kept. */
 const mostFirst = 500
-/** Names count as settled after this number of seconds, or after twice this number. */
+/** Names begin to count as settled when they are between this number and twice this number of seconds old. */
 const settledSeconds = 900
 
 const zeroId = OrderId("00000000-0000-0000-0000-000000000000")
@@ -50,8 +50,8 @@ const waysOf = (sought: Sought, started: number) => {
 }
 
 /**
- * Returns the end of a stretch. To find the end of a stretch of names takes as long as to compare these names. The end
- * stays nearly the same, so it is kept for the longest time.
+ * Returns the end of a stretch. Finding the end of a stretch of names takes as long as comparing these names. The end
+ * stays nearly the same, so it is kept as long as possible.
  */
 const endOf = (sought: Sought, rest: Stretch, size: number) => {
   const found = nameWalk.stretchBefore(sought, rest, size)
@@ -89,7 +89,7 @@ interface Extent {
 /**
  * Returns a page of the matching orders, newest first, and how many were found within the limited number of names. If
  * only the page is needed, the walk ends when the page is full. `truncated` means that there may be more matches than
- * were found. `isLate` means that the time was too short.
+ * were found. `isLate` means that the time ran out.
  */
 const walk = Effect.fnUntraced(function*(
   sought: Sought,
@@ -118,7 +118,7 @@ const walk = Effect.fnUntraced(function*(
   return { ids, names, total, truncated, isLate }
 })
 
-// To compare a name takes as long as to count this number of rows.
+// Comparing a name takes as long as counting this number of rows.
 const rowsPerName = 2
 
 type Walked = Effect.Success<ReturnType<typeof walk>>
@@ -161,8 +161,7 @@ const firstOf = Effect.fnUntraced(function*(
   const page = ids.slice(offset, offset + limit)
   const items = yield* orderSearch.findListed(page)
   const isWhole = items.length === page.length
-  // Some orders were deleted in the meantime. So the kept result is forgotten, so that no other page shows these
-  // orders.
+  // Some orders were deleted in the meantime. The kept result is forgotten, so that no other page shows these orders.
   if (!isWhole) yield* forget(key)
   return { items, total: recent.total + settled.total, truncated, isWhole }
 })

@@ -27,7 +27,7 @@ import { validityOf } from "./OrderRecords.ts"
  * every command keeps to").
  */
 
-/** An EAB credential. It has its secret only in the result of its creation. */
+/** An EAB credential, without its secret. */
 export const credentialObject = ({ accounts, createdAt, kid, label, profile, status }: Credential) => ({
   kid,
   ...member("label", label),

@@ -11,8 +11,8 @@ const mostMillis = 10_000
 const retrySeconds = 5
 
 /**
- * Reads a list, a count or the result of a search for operators, beside the service. The limit is ten seconds. If the
- * reading takes longer, or if too many other readings are running, it fails with `Busy` (docs/decisions/admin.md,
+ * Reads a list, a count or the result of a search for operators, on a separate connection. The limit is ten seconds. If
+ * the reading takes longer, or if too many other readings are running, it fails with `Busy` (docs/decisions/admin.md,
  * "Conventions").
  */
 export const readForOperator = <A, E, R>(
@@ -25,21 +25,21 @@ const isLate = (error: unknown): boolean =>
   typeof error === "object" && error !== null && "isLate" in error && error.isLate === true
 
 /**
- * How many seconds of the trail are compared. These are more than the longest lag of a standby, together with the
- * difference between the clocks of two processes.
+ * How many seconds of the trail are compared. This is more than the longest lag of a standby plus the difference
+ * between the clocks of two processes.
  */
 const comparedSeconds = 900
 
 /**
- * Returns a count of the changes that operators have made lately. Every change of an operator has a row of the trail in
- * its transaction. So if two copies of the database have the same number, they have the same changes.
+ * Returns an effect that counts the recent changes by operators. The transaction of each change also writes a row of
+ * the trail. So if two copies of the database have the same number, they have the same changes.
  */
 const recentChanges = Effect.map(currentSeconds, (now) => countSince(now - comparedSeconds))
 
 /**
- * Runs the work of a route. If the route may lag, its reads go to the standby (docs/decisions/standby.md). By then the
- * checks of the request have read the session or the token from the primary. Returns by how many seconds what the work
- * has read may be old.
+ * Runs the work of a route. If the route may lag, its reads go to the standby (docs/decisions/standby.md). The session
+ * or the token was already read from the primary when the request was checked. Also returns how many seconds old the
+ * data may be.
  */
 export const lagging = <A, E, R>(
   { mayLag: isAllowed = false }: { readonly mayLag?: boolean },

@@ -45,7 +45,7 @@ export const find = Effect.fnUntraced(function*(id: string) {
 
 const everyJob = { limit: 1000, offset: 0 }
 
-/** Returns an order with all its related records, and the reason of its failure if that reason is still stored. */
+/** Returns an order with all its related records, and the reason for its failure if that reason is still stored. */
 export const detail = Effect.fn("OrderRecords.detail")(
   function*(config: Pick<Config, "order" | "profiles">, id: string) {
     const order = yield* find(id)
@@ -81,8 +81,8 @@ export const detail = Effect.fn("OrderRecords.detail")(
 export type ListFilters = OrderFilters & { readonly identifierContains?: string | undefined }
 
 /**
- * Returns what a search must walk for, or `undefined` if an index finds the orders. An index finds the end of a name.
- * It is not used if so many names have this end that most of the index would be read.
+ * Returns what a search must walk for, or `undefined` if an index finds the orders. An index can find the end of a
+ * name, but it is not used if so many names have this end that most of the index would be read.
  */
 export const soughtBy = Effect.fn("OrderRecords.soughtBy")(function*({ identifierContains, ...filters }: ListFilters) {
   const { accountId, identifierSuffix, profile, since, status, until } = filters
@@ -129,8 +129,8 @@ export const chain = (id: string) => Effect.map(issuedOrder(id), ({ certificate 
 
 /**
  * Revokes an order's certificate for the operator, or queues its revocation. Returns the result of `revocation.revoke`.
- * If no configuration is given, the CA that signed the certificate decides how. For any other signer, the worker that
- * runs the job decides.
+ * If no configuration is given, the CA that signed the certificate decides how it is revoked. For any other signer, the
+ * worker that runs the job decides.
  */
 export const revoke = Effect.fn("OrderRecords.revoke")(function*(
   config: Pick<Config, "profiles"> | undefined,

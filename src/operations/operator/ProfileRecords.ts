@@ -5,7 +5,7 @@ import type { Config } from "../../settings/AppConfig.ts"
 import { member } from "./objects/Members.ts"
 import { profileObjects } from "./objects/SettingObjects.ts"
 
-/** Returns the served endpoints. If no worker can sign for an endpoint, the endpoint has the reason. */
+/** Returns the served endpoints. For an endpoint for which no worker can sign, the result contains the reason. */
 export const profilesShown = (config: Pick<Config, "profiles" | "server">) =>
   ProfileStates.use(({ of }) =>
     Effect.succeed(

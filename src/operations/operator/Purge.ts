@@ -61,7 +61,7 @@ export const preview = Effect.fn("Purge.preview")(function*(wanted: Wanted) {
   }
 })
 
-/** One pass of a purge. It covers the orders of one profile and one kind. */
+/** One pass of a purge. It covers the orders of one profile, either those with revoked certificates or the others. */
 interface Pass {
   readonly operator: AtKeyboard
   readonly ended: purge.Ended
@@ -78,8 +78,8 @@ const rowOf = ({ ended: { cutoff, profile }, operator }: Pass, gone: Gone) =>
   })
 
 /**
- * In one transaction, deletes one page of orders and writes the audit row about that. The delete repeats the whole
- * condition, because a row may have changed since it was read.
+ * In one transaction, deletes one page of orders and writes the audit row. The delete repeats the whole condition,
+ * because a row may have changed since it was read.
  */
 const pass = (of: Pass, gone: Ref.Ref<Gone>) => (limit: number) =>
   Effect.uninterruptible(Effect.gen(function*() {

@@ -18,8 +18,8 @@ import { countOpen } from "./ExpiringRecords.ts"
 
 const keptMillis = 10_000
 /**
- * The latest time, in milliseconds, at which a sample begins. A scrape that takes ten seconds is abandoned with all its
- * samples.
+ * How many milliseconds after the start of a scrape a sample may still begin. A scrape that takes ten seconds is
+ * abandoned with all its samples.
  */
 const latestMillis = 5000
 
@@ -136,7 +136,7 @@ export const make = (known: {
   readonly profiles: ReadonlyArray<string>
   /** Returns whether no worker can sign for a profile. */
   readonly isDegraded: (profile: string) => boolean
-  /** Whether the configuration notifies anybody. */
+  /** Whether the configuration has any receivers of notifications. */
   readonly notifies: boolean
 }) =>
   Effect.map(Ref.make<{ readonly at: number; readonly samples: Samples } | undefined>(undefined), (kept) => {

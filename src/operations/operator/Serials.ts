@@ -4,11 +4,11 @@ import { BadRequest, NoSuch } from "../../domain/OperatorError.ts"
 import * as orderSearch from "../../store/orders/OrderSearch.ts"
 
 /*
- * Finds orders by the serial numbers of their certificates, because that is what an operator who looks at a certificate
- * sees.
+ * Finds orders by the serial numbers of their certificates, because an operator who looks at a certificate sees its
+ * serial number.
  */
 
-/** In each profile, only one order has a given serial, unless the profile has had several CAs. */
+/** A page that contains every order with a given serial. Each profile has only one, unless it has had several CAs. */
 export const everyOfSerial = { limit: 1000, offset: 0 }
 
 const ordersOf = (serial: string) => orderSearch.search({ certSerial: serial }, everyOfSerial)

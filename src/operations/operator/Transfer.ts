@@ -25,7 +25,8 @@ export class SchemasDiffer extends Data.TaggedError("SchemasDiffer")<{
 
 const seenWithinSeconds = 30
 
-// By the earlier of two clocks, because that of this host may be ahead. What runs on this host needs no clock.
+// The earlier of two clocks is used, because the clock of this host may be ahead. Processes that run on this host are
+// found without a clock.
 const refuseServed = Effect.gen(function*() {
   const since = (yield* clocks).earlier - seenWithinSeconds
   const isRunning = workers.isRunning(workers.here())

@@ -28,8 +28,8 @@ const accountOf = (profile: Relaying) =>
   })
 
 /**
- * Gives the account a new key. An interrupted roll-over may have already put a new key in force. Then that key is the
- * new key, and no request is sent to the upstream.
+ * Gives the account a new key. An interrupted roll-over may have already put a new key in force. In that case, that key
+ * is the new key, and no request is sent to the upstream.
  */
 export const rollOver = (operator: AtKeyboard, profile: Relaying) =>
   Effect.gen(function*() {
@@ -48,8 +48,8 @@ export const rollOver = (operator: AtKeyboard, profile: Relaying) =>
   })
 
 /**
- * Sets the contacts of the account. If no contacts are given, the contacts of the configuration are used, and there may
- * be none.
+ * Sets the contacts of the account. If no contacts are given, the contacts in the configuration are used. There may be
+ * none.
  */
 export const setContact = (operator: AtKeyboard, profile: Relaying, given: ReadonlyArray<string>) =>
   Effect.gen(function*() {

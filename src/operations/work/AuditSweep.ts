@@ -5,7 +5,7 @@ import { rfc3339 } from "../../engine/Time.ts"
 import * as audit from "../../store/AuditRows.ts"
 
 /**
- * In one transaction, deletes up to `limit` rows that were made before an epoch second, and records how many were
+ * In one transaction, deletes up to `limit` rows that were written before an epoch second, and records how many were
  * deleted. So the trail records every gap, even if the process is killed.
  */
 export const prune = (by: Pick<AuditRow<"audit_pruned">, "actorId" | "actorKind">, before: number) => (limit: number) =>

@@ -23,7 +23,10 @@ import * as orders from "../../store/orders/OrderRows.ts"
 import { auditFacts } from "../Caller.ts"
 import type { Actor } from "../Operator.ts"
 
-/* How an issuance ends, whether a local CA or a relay signs: with a certificate, refused, or given up. */
+/*
+ * The ways in which an issuance ends, whether a local CA or a relay signs: a certificate is stored, the CSR is refused,
+ * or the issuance is given up.
+ */
 
 /** The facts that the job of an issuance has about the request that caused it. */
 export interface Issuance {
@@ -61,7 +64,7 @@ const fail = (
     yield* afterCommit(log)
   })
 
-/** Ends an order whose account or authorization was withdrawn after finalize. */
+/** Ends an order if its account or one of its authorizations ended after finalize. */
 export const withdrawn = (of: Issuance, order: Found) =>
   fail(
     of,
@@ -83,8 +86,8 @@ export const rejected = (of: Issuance, order: Found, detail: string) =>
 
 /**
  * Moves the order from `processing` to `valid` with the certificate, and writes the audit row. Returns whether the
- * certificate was stored. If the account or an authorization of the order was withdrawn in the meantime, the order
- * becomes `invalid` instead.
+ * certificate was stored. If the account or an authorization of the order ended in the meantime, the order becomes
+ * `invalid` instead.
  */
 export const stored = Effect.fnUntraced(
   function*(of: Issuance, job: Job, order: Found, csr: Csr, signed: Issued) {

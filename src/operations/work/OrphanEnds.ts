@@ -9,7 +9,7 @@ import type { OrphanStatus } from "../../store/orders/OrphanedCertificateRows.ts
 import * as rows from "../../store/orders/OrphanedCertificateRows.ts"
 import type { Actor } from "../Operator.ts"
 
-/* How a certificate whose order ended without it is dealt with in the end (docs/decisions/orphaned-certificates.md). */
+/* What finally happens to a certificate whose order ended without it (docs/decisions/orphaned-certificates.md). */
 
 /** A certificate that is not revoked. */
 export type Open = Effect.Success<ReturnType<typeof rows.open>>[number]
@@ -18,8 +18,8 @@ export type Open = Effect.Success<ReturnType<typeof rows.open>>[number]
 type By = { readonly actorKind: "system"; readonly actorId: undefined } | Actor
 
 /**
- * Records the final state of a certificate in its row, in the log and in the metrics. If somebody may later ask about
- * the certificate, the audit trail records it too.
+ * Records the final state of a certificate in its row, in the log and in the metrics. The audit trail also records a
+ * certificate that was revoked or kept.
  */
 export const settle = (
   { order_id, profile }: { readonly order_id: string; readonly profile: string },

@@ -159,8 +159,9 @@ const isStored = (found: Pick<Open, "serial" | "leaf">) =>
     }))
 
 /**
- * Returns whether an upstream's order has been taken over by another local order. An upstream may return an unfinished
- * order when the next equal request comes. The certificate of such an order is about to be stored for that request.
+ * Returns whether an upstream's order has been taken over by another local order. An upstream may answer a repeated
+ * request with the unfinished order of the earlier request. The certificate of that order is then about to be stored
+ * for the later request.
  */
 const isTakenOver = Effect.fnUntraced(function*(orderId: OrderId, orderUrl: string) {
   const own = yield* upstreamOrders.find(orderId)
@@ -190,7 +191,10 @@ const shortest = { order: 5, signer: 60 }
 /** The longest wait between two attempts, in seconds. */
 export const longestWait = daySeconds
 
-/** For how many seconds the signer is asked again: long enough for a weekend, and for somebody to read the log. */
+/**
+ * For how many seconds the signer is asked again: long enough for a weekend to pass and for an operator to read the
+ * log.
+ */
 const patience = 7 * daySeconds
 
 /**
@@ -265,7 +269,7 @@ export const revoke = Effect.fnUntraced(function*(payload: Payload, job: Job) {
     if (failure !== undefined) failures.push(failure)
   }
   const [failure] = failures
-  // A certificate that was found during this attempt has joined this job.
+  // If a certificate was found during this attempt, the job for it has joined this job.
   if (failure === undefined) return Done({ ifJoined: enqueue(payload) })
   if (isOver) return Failed(asFailure(failure))
   return yield* again(job, asFailure(failure), failure.again?.atLeast)

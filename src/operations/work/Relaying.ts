@@ -90,8 +90,8 @@ const keeperIn = (database: Database["Service"], orderId: OrderId): Relaying<Sto
     )
 })
 
-// If the database does not answer, the attempt counts as taken over. Then it holds its row only as long as the lease
-// lasts.
+// If the database does not answer, the attempt counts as taken over. In that case, the attempt keeps its row only until
+// the lease ends.
 const isTakenOverIn = (database: Database["Service"], job: Job): Effect.Effect<boolean> =>
   Effect.orElseSucceed(Effect.provideService(isTaken(job), Database, database), () => true)
 
@@ -130,7 +130,7 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const endUpstream = (status: "valid" | "invalid", error?: string) =>
     Effect.flatMap(currentSeconds, (now) => upstreamOrders.end({ orderId: id, status, error, now }))
   const endUnauthorized = endUpstream("invalid", "authority withdrawn")
-  // An earlier attempt may have ended before it learnt that the upstream had issued a certificate for it.
+  // An earlier attempt may have ended before it learnt that the upstream had issued a certificate.
   const lookAfter = orphans.lookAfter(payload, row)
   if (order.status === "valid") return Done({ commit: endUpstream("valid") })
   if (order.status !== "processing") {
@@ -165,7 +165,7 @@ export const relay = Effect.fnUntraced(function*(payload: Payload, job: Job) {
     }) ?? new SigningFailed({ cause: "signer_failed", detail: "the profile relays to no upstream now" })))
   if (relayed._tag === "Success") {
     yield* emit("upstream_relay_succeeded", { order_id: id, profile: payload.profile })
-    // The order ended in the meantime, so the new certificate is not used.
+    // If the order has ended in the meantime, the new certificate is not used.
     const millis = yield* currentMillis
     const inVain = orphans.inVain(payload, relayed.success)
     if (job.deadline !== undefined && millis >= job.deadline * 1000) {
@@ -215,8 +215,8 @@ const refusals: { readonly [type: string]: new(from: FromUpstream) => IssuanceFa
 }
 
 /**
- * Returns whether the client can fix a refusal that has a part for each of several names. It can if it can fix every
- * part.
+ * Returns whether the client can fix a refusal that has a part for each of several names. This is so if the client can
+ * fix every part.
  */
 const isOfNames = (subproblems: ReadonlyArray<Subproblem> = []): boolean =>
   subproblems.length > 0 && subproblems.every(({ type }) => mendableTypes.has(type))

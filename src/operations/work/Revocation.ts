@@ -107,8 +107,8 @@ const revokeLocally = Effect.fnUntraced(function*(
     ...(reason === undefined ? {} : { reason: String(reason) }),
     ...by
   })
-  // If another revocation was first, the transaction does not fail. Otherwise the other bodies in its group commit
-  // would have to run again.
+  // If another revocation was first, the transaction does not fail, because the other bodies in its group commit would
+  // then have to run again.
   const job = yield* transaction(Effect.gen(function*() {
     yield* orders.lock(orderId)
     yield* during

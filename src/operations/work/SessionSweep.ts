@@ -16,7 +16,7 @@ const latest = Number.MAX_SAFE_INTEGER
  */
 const quietSeconds = 30 * 86_400
 
-/** A failure that is more seconds in the future than this was written by a wrong clock. */
+/** A failure that is further in the future than this number of seconds was written by a wrong clock. */
 const aheadSeconds = 3600
 
 /** The settings that say how long sessions and windows of sign-ins last. */

@@ -53,8 +53,8 @@ const pageOfOrders = 500
 const ordersAtOnce = 20
 
 /**
- * Stores `expired` on the authorizations of orders that expired within the last day. Each transaction handles a few
- * orders. Each order is visited only once, because an attacker can leave many orders.
+ * Moves the authorizations of orders that expired within the last day to `expired`. Each transaction handles a few
+ * orders. Each order is visited only once, because an attacker can leave many orders behind.
  */
 const expireAuthorizations = (
   profile: string,
@@ -95,9 +95,9 @@ const sweepProfile = (name: string, order: ProfileConfig["order"]) =>
 const orphanDays = 30
 
 /**
- * Makes the daily sweep of orders. It stores `expired`. After their retention time, it also deletes unfinished and
- * failed orders, with everything that belongs to them. For a profile that is no longer mounted, the process-wide
- * settings are used.
+ * Runs the daily sweep of orders. Moves the authorizations of expired orders to `expired`. Deletes unfinished and
+ * failed orders after their retention time, with everything that belongs to them. For a profile that is no longer
+ * mounted, the process-wide settings are used.
  */
 export const sweepOrders = (
   config: Pick<Config, "order" | "profiles">

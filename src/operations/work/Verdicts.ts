@@ -58,8 +58,8 @@ const acceptAll = (subject: Subject, now: number) =>
   ))
 
 /**
- * Commits an accepted proof: challenge and authorization become `valid`, and the order becomes `ready` if this was its
- * last authorization.
+ * Commits an accepted proof: the challenge and its authorization become `valid`, and the order becomes `ready` if this
+ * was its last authorization.
  */
 export const commitAccepted = (
   subject: Subject,
@@ -69,8 +69,8 @@ export const commitAccepted = (
   inOneTransaction(subject, Effect.andThen(acceptAll(subject, now), told))
 
 /**
- * Commits a refused or abandoned proof: challenge, authorization and order become `invalid`, unless another challenge
- * has already decided.
+ * Commits a refused or abandoned proof: the challenge, its authorization and its order become `invalid`, unless another
+ * challenge has already decided the authorization.
  */
 const commitRefused = (
   subject: Subject,
@@ -109,8 +109,8 @@ const shownToClient = (
 }
 
 /**
- * The wait, in seconds, after a check was postponed. Such waits do not count as attempts: until the order expires, the
- * check runs as soon as the host can run it.
+ * The wait, in seconds, after a check was postponed. A postponed check usually does not count as an attempt: until the
+ * order expires, it runs as soon as the host can run it.
  */
 const postponedSeconds = 5
 
@@ -179,7 +179,7 @@ export const validate = Effect.fnUntraced(function*(
 
 const givenUp: ValidationReason = "given_up"
 
-/** Ends a validation that the queue gave up: challenge, authorization and order become `invalid`. */
+/** Ends a validation that the queue gave up: the challenge, its authorization and its order become `invalid`. */
 export const abandon = (payload: PayloadOf<"challenge_validate">, failure: JobFailure) =>
   Effect.gen(function*() {
     const id = makeChallengeId(payload.challenge_id)

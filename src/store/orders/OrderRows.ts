@@ -163,8 +163,8 @@ export const certificateParams = {
 }
 
 /**
- * Returns the statement that stores a certificate. It stores nothing if the account or an authorization is not valid, or
- * if the key is burnt.
+ * Returns the statement that stores a certificate. It stores nothing if the account or an authorization is not valid,
+ * or if the key is burnt.
  */
 export const issuing = ({ checked, dialect }: Fragments): string =>
   `UPDATE orders SET status = ${reached(orderMoves.issue)}, certificate = :certificate, cert_serial = :certSerial,

@@ -38,9 +38,9 @@ const corrected = Effect.fnUntraced(function*(found: Found | undefined, now: num
 })
 
 /**
- * Finds the owner of a token, for every request with a token. The answer is the same for every fault. The checksum
- * detects a mistyped token without a look-up. A fault does not count as a failed sign-in from the address
- * (docs/decisions/admin.md, "Tokens").
+ * Finds the owner of the token of a request. The answer is the same for every fault. The checksum detects a mistyped
+ * token without a look-up. A fault does not count as a failed sign-in from the address (docs/decisions/admin.md,
+ * "Tokens").
  */
 export const authenticateToken = Effect.fnUntraced(function*(
   given: Redacted.Redacted<string>,

@@ -41,7 +41,10 @@ export interface SessionIdentity extends Proven, SessionFacts {
   readonly totpEnabled: boolean
 }
 
-/** A token of an operator. With a token, nobody may use the account of its owner or change operators or tokens. */
+/**
+ * A token of an operator. A token gives no access to its owner's account, and cannot be used to change operators or
+ * tokens.
+ */
 export interface TokenIdentity extends Proven {
   readonly kind: "token"
   readonly id: string
@@ -64,7 +67,7 @@ export interface HalfIdentity extends SessionFacts {
   readonly step: "verify" | "enrol"
 }
 
-/** The operator who acts, in the form of operations and audit rows. */
+/** Returns the operator who acts, in the form that operations and audit rows use. */
 export const operatorOf = (
   identity: Identity | HalfIdentity,
   { client, surface }: Requester

@@ -46,8 +46,8 @@ export const take = (settings: SignInSettings, key: string) =>
   Effect.map(takeOne(settings, key), (taken): Counted => [taken])
 
 /**
- * Changes the refusal of a client that has other attempts which are still being compared. If they are successful, they
- * no longer count. So the client is not locked out, and only has to wait a moment.
+ * Changes a refusal while other attempts are still being compared. If these succeed, they no longer count. So the
+ * client is not locked out, and only has to wait a moment.
  */
 const unlessPassing = (refused: RateLimited) =>
   Effect.flatMap(
@@ -80,7 +80,7 @@ export const giveBack = (counted: Counted) => Effect.forEach(counted, loginAttem
 
 /**
  * Takes back the count of an attempt whose proof the queue of hashes refused. If the client itself filled the queue,
- * the attempt stays counted. So a client that floods the queue is soon refused earlier.
+ * the attempt stays counted. So a client that floods the queue is soon refused before it reaches the queue.
  */
 export const giveBackUncompared = (counted: Counted) => ({ isOwnDoing = false }: RateLimited) =>
   isOwnDoing ? Effect.void : giveBack(counted)

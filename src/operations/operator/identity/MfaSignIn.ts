@@ -64,7 +64,7 @@ const claim = Effect.fnUntraced(function*({ id: userId }: User, proof: Proof, no
   if (claimed === undefined) return yield* new InvalidCode()
 })
 
-/** Replaces the session that lacks its factor by an active session, in the transaction that completes the sign-in. */
+/** Replaces the session that lacks its factor with an active session, in the transaction that completes the sign-in. */
 const completed = Effect.fnUntraced(function*(
   settings: SignInSettings,
   half: HalfIdentity,

@@ -32,7 +32,7 @@ const ofSignIn = (
   fields: { username, recipient: contactEmail, outcome, client_ip: client.ip, user_agent: client.user_agent, ...more }
 })
 
-/** Notifies an operator and the admins that somebody tries to get into the operator's account. */
+/** Notifies an operator and the admins that somebody is trying to get into the operator's account. */
 const alarm = (user: Addressed, requester: Requester, outcome: SignIn, failures?: number) =>
   whereWanted(
     "admin_sign_in",

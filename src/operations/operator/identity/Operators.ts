@@ -89,8 +89,8 @@ export const setRole = Effect.fn("Operators.setRole")(
     const now = yield* currentSeconds
     const done = yield* changing(operator, username, (target, admins) =>
       Effect.gen(function*() {
-        // An absent role means admin, and stays absent. An unknown role is treated as viewer, but to store viewer
-        // instead is a change.
+        // An absent role means admin, and stays absent. An unknown role is treated as viewer, but storing viewer in its
+        // place is a change.
         if (target.role === role || (target.role === undefined && role === "admin")) return undefined
         // If the operator is to become an admin, the operator is not yet an admin, and so cannot be the last admin.
         yield* keepAnAdmin(target, admins)

@@ -9,7 +9,7 @@ interface Settings {
 }
 
 /**
- * Returns remarks about operators for the person who starts the service: whether there are no operators, how many must
+ * Logs remarks about operators for the person who starts the service: whether there are no operators, how many must
  * still enrol a second factor, and how many have no mail address.
  */
 export const remarks = Effect.fnUntraced(function*({ notify, require_mfa }: Settings) {

@@ -54,8 +54,8 @@ export const factorOf = (user: Pick<User, "id" | "totpPendingSecret" | "totpSecr
 export const status = (identity: SessionIdentity) => Effect.flatMap(ownUser(identity), factorOf)
 
 /**
- * Begins an enrolment, and replaces an unconfirmed enrolment. A factor in force stays in force until the new factor is
- * confirmed.
+ * Begins an enrolment. An earlier enrolment that was not confirmed is replaced. A factor in force stays in force until
+ * the new factor is confirmed.
  */
 export const beginEnrolment = Effect.fn("SecondFactor.beginEnrolment")(function*(
   settings: SignInSettings,

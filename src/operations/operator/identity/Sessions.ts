@@ -56,8 +56,9 @@ export const begin = Effect.fnUntraced(function*(
 })
 
 /**
- * Corrects the times of a session that were written by a clock ahead of this process's clock. Either the session would
- * end later than a session that begins now, or its last use is in the future (docs/decisions/clocks.md, "Operators").
+ * Corrects the times of a session if a clock that was ahead of this process's clock wrote them. Either the session
+ * would end later than a session that begins now, or its last use is in the future (docs/decisions/clocks.md,
+ * "Operators").
  */
 const corrected = Effect.fnUntraced(function*(found: FoundSession, now: number, latest: number) {
   if (found.expiresAt <= latest + touchSeconds && found.lastSeenAt <= now + touchSeconds) return found
@@ -170,7 +171,7 @@ export interface Paging {
   readonly offset: number
 }
 
-/** Returns the limits by which live sessions are distinguished from ended sessions. */
+/** Returns the limits that distinguish live sessions from ended sessions. */
 export const liveNow = (settings: SignInSettings) =>
   Effect.map(currentSeconds, (now) => ({ now, idleSince: now - settings.session_idle_timeout_seconds }))
 

@@ -96,7 +96,7 @@ const failed = (
     emit("admin_login_failed", { username, client_ip: client.ip, surface, reason })
   )
 
-/** Refuses a sign-in without a reason. The log has the reason. It has the name only if the operator exists. */
+/** Refuses a sign-in without giving a reason. The log has the reason, and has the name only if the operator exists. */
 const refuse = (user: User | undefined, verdict: Verdict, requester: Requester) =>
   Effect.gen(function*() {
     if (verdict._tag === "Unreadable") {
@@ -149,8 +149,8 @@ const admitted = Effect.fnUntraced(function*(
 
 /**
  * Signs an operator in by name and password. The attempt is counted before the password is compared. Every failure
- * costs one hash, and its answer is the same (docs/decisions/admin.md, "Sign-in"). An attempt that has begun is
- * completed and logged even if its client disconnects.
+ * costs one hash and gets the same answer (docs/decisions/admin.md, "Sign-in"). An attempt that has begun is completed
+ * and logged even if its client disconnects.
  */
 export const signIn = Effect.fn("SignIn.signIn")(function*(
   settings: SignInSettings,

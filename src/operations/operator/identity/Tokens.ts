@@ -36,7 +36,9 @@ export interface NewToken {
   readonly allowedAddresses: ReadonlyArray<string>
 }
 
-/** Checks whether the caller may manage the tokens of an operator. A caller with a token may manage no tokens. */
+/**
+ * Checks whether the caller may manage the tokens of an operator. A caller who uses a token may not manage any tokens.
+ */
 const mayManage = Effect.fnUntraced(function*(operator: Operator, username: string) {
   if (operator.kind === "cli") return true
   if (operator.token !== undefined) return false

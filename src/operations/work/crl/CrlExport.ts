@@ -22,8 +22,8 @@ import { enqueueList } from "./ListJob.ts"
 
 /*
  * Writes a CA's list to its files. The files are copies of the stored list. A file that differs from the stored list is
- * written again. The record of the issued list is written first (docs/decisions/issued-lists.md), then PEM, then DER if
- * it is configured.
+ * written again. The record of the issued list is written first (docs/decisions/issued-lists.md), then the PEM file,
+ * then the DER file if it is configured.
  */
 
 type Stored = NonNullable<Effect.Success<ReturnType<typeof crls.find>>>
@@ -65,11 +65,11 @@ const write = Effect.fnUntraced(function*(crl: CrlIssuer) {
     const stored = yield* crls.find(crl.id)
     if (stored === undefined) return
     const exported = yield* exportedNumber(crl)
-    // After the number was raised, no list has this number yet.
+    // If the number was raised, no list with this number exists yet, so the number is read from the list itself.
     const { crlNumber, thisUpdate } = stored
     const number = Result.match(listHead(stored.der), { onFailure: () => crlNumber, onSuccess: (head) => head.number })
     if (exported !== undefined && exported > number) {
-      // Then every host signs the next list with a higher number.
+      // This makes every host sign the next list with a higher number.
       yield* crls.raise(crl.id, { before: crlNumber, number: exported, nextUpdate: thisUpdate })
       return yield* new NewerExported({ path: crl.path, exported, stored: number })
     }
@@ -77,7 +77,7 @@ const write = Effect.fnUntraced(function*(crl: CrlIssuer) {
       yield* replaceFile({ ...copy, mode: 0o644, suffix: yield* entropy.token })
     }
     // If another list was stored in the meantime, and perhaps even written, this list must not replace it. So the
-    // stored list is checked after each write: whoever writes last also checks last.
+    // stored list is checked after each write: the process that writes last also checks last.
     const head = yield* crls.findHead(crl.id)
     if (head?.crlNumber === stored.crlNumber && head.thisUpdate === stored.thisUpdate) return
   }

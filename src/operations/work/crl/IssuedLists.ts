@@ -10,7 +10,7 @@ import { compare, raiseAbove, restore } from "./RestoredRevocations.ts"
 /**
  * Stores the revocations that the record names but the database lacks. Returns how many were stored, and the number
  * that the next list must exceed: the number in the record, or 0 if nothing in the record was new. Fails if the record
- * cannot be used. Then nothing may be signed, and the record must not be overwritten.
+ * cannot be used. In that case, nothing may be signed, and the record must not be overwritten.
  */
 export const reconcile = Effect.fnUntraced(function*({ id: issuer, issued }: CrlIssuer) {
   const octets = yield* issued.read

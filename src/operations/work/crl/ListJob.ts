@@ -2,7 +2,7 @@ import { enqueueJob } from "../../../domain/words/JobKind.ts"
 
 /**
  * Queues the signing of the next list of a CA. Returns the id of the job. If the job was already queued, this is the id
- * of that job. `above` is a number that the list must exceed, if the database does not know it.
+ * of that job. `above` is a number that the list must exceed and that the database does not know.
  */
 export const enqueueList = (issuer: string, above?: number) =>
   enqueueJob({

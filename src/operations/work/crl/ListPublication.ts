@@ -94,7 +94,8 @@ const publishNext = Effect.fnUntraced(function*(crl: CrlIssuer, before: number, 
 })
 
 /**
- * Publishes the first list of an issuer. Its number is above the given number, and it has the entries of an old ledger.
+ * Publishes the first list of an issuer. Its number is above the given number, and it contains the entries of an old
+ * ledger, if there is one.
  */
 const publishFirst = Effect.fnUntraced(function*(crl: CrlIssuer, above: number) {
   const ledger = yield* readLedger(ledgerPathOf(crl.path))
@@ -282,7 +283,7 @@ const prune = Effect.fnUntraced(function*(crl: CrlIssuer) {
   yield* emit("local_ca_crl_pruned", { issuer: crl.id, crl_number: String(head.crlNumber), entries, rows_removed })
 })
 
-/** Makes the daily sweep: queues the signing of due lists, then deletes the entries of expired certificates. */
+/** Runs the daily sweep: queues the signing of due lists, then deletes the entries of expired certificates. */
 export const sweep: Effect.Effect<void, StorageFailed, Database | Queue | Signers> = Effect.gen(function*() {
   const { crlIssuers } = yield* Signers
   for (const crl of crlIssuers) {

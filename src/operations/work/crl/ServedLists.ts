@@ -8,21 +8,21 @@ import { enqueueList } from "./ListJob.ts"
 import { compare, restore } from "./RestoredRevocations.ts"
 
 /*
- * Takes revocations back into the database from a list that a process has served, if the database went back to a state
+ * Restores revocations to the database from a list that a process has served, if the database has gone back to a state
  * without them (docs/decisions/issued-lists.md).
  */
 
 /** How the rows of the trail and the log name the source. */
 const source = "a list that was served"
 
-/** No list omits an entry that was revoked later than this many seconds ago, because such an entry is never pruned. */
+/** No list omits a revocation that is less than this many seconds old, because such a revocation is never pruned. */
 const neverPrunedSeconds = 3600
 
 /**
  * Compares a list that was served with the one that is stored now. If the stored list lacks a revocation that is still
- * needed, records the revocation again, and has a list signed that is newer than both. Returns whether the served list
- * must be served on. An entry of a certificate that is not known is needed if it is young, or if the number of the
- * stored list shows that the database went back.
+ * needed, records the revocation again, and queues the signing of a list that is newer than both. Returns whether the
+ * served list must continue to be served. If no order has the certificate of an entry, the entry is needed only if it
+ * is recent, or if the number of the stored list shows that the database has gone back.
  */
 export const takeBack = Effect.fnUntraced(function*({ issuer, isOlder, served, stored }: ForkedList) {
   const list = yield* Effect.option(readRevocationList(served))

@@ -23,10 +23,7 @@ const daySeconds = 86_400
 /** The thresholds, in days before the expiry of a CA. At each threshold, receivers are notified once. */
 const thresholds = [1, 7, 30, 90] as const
 
-/**
- * Warns about each CA whose expiry shortens the certificates that it signs, and about each CA whose expiry receivers
- * are notified of.
- */
+/** Warns about each CA that expires within the validity of its leaves or within ninety days. */
 const advise = (signed: ReadonlyArray<Signed>, now: number) => {
   const due = new Map(
     signed.flatMap(({ issuer: { firstToEnd: { notAfter }, id }, leafValidityDays }) =>
@@ -73,8 +70,8 @@ const nextLook = (signed: ReadonlyArray<Signed>, now: number): number =>
   )
 
 /**
- * Checks the CAs of the profiles once. One transaction writes the notices, the record of them, and the next time of the
- * job.
+ * Checks the CAs of the profiles once. One transaction writes the notices, the record of them, and the time at which
+ * the job runs next.
  */
 export const look = (
   signed: ReadonlyArray<Signed>

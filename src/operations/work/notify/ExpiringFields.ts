@@ -22,7 +22,7 @@ const certificateOf = ({ daysRemaining, notAfter, order, supersededBy }: Expirin
 })
 
 /**
- * Returns the certificates in the form for messages. If not all of them fit into a message, returns as many of the
+ * Returns the certificates in the form that messages use. If not all of them fit into a message, returns as many of the
  * first ones as fit.
  */
 export const certificatesOf = (entries: ReadonlyArray<Expiring>): ReadonlyArray<ExpiringCertificate> => {

@@ -40,7 +40,7 @@ const dueOf = (last: Last, now: number, interval: number) => {
 
 type Profile = Pick<ProfileConfig, "name"> & { readonly notify: Pick<ProfileConfig["notify"], "expiry"> }
 
-/** Finds the certificates that expire soon. Returns the writes that the end of the attempt must make. */
+/** Finds the certificates that expire soon. Returns the writes that are committed when the attempt ends. */
 const gathered = Effect.fnUntraced(function*({ name: profile, notify: { expiry } }: Profile) {
   yield* unknownEnds.fill(profile)
   const { items, now, superseded, total } = yield* expiring.digest(profile, expiry.lead_days, expiry.max_entries)
@@ -65,8 +65,9 @@ const gathered = Effect.fnUntraced(function*({ name: profile, notify: { expiry }
 })
 
 /**
- * Checks a profile once. One transaction writes the deliveries, the time of the digest and the next time of the job. If
- * a worker is killed before this transaction, nothing was sent. If it is killed afterwards, nothing is left to send.
+ * Checks a profile once. One transaction writes the deliveries, the time of the digest and the time at which the job
+ * runs next. If a worker is killed before this transaction, nothing was sent. If it is killed afterwards, nothing is
+ * left to send.
  */
 export const look = (
   profile: Profile

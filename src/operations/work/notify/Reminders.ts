@@ -32,7 +32,7 @@ const daySeconds = 86_400
 const weekSeconds = 7 * daySeconds
 
 /**
- * The highest number of such mails that are sent to an address in a day. The limit exists because anyone can name any
+ * The maximum number of reminders that are sent to an address in a day. The limit exists because anyone can name any
  * address as the contact of an account.
  */
 const mostPerAddress = 5
@@ -163,7 +163,8 @@ const isText = (value: unknown): value is string => typeof value === "string"
 
 /**
  * Returns the present content of a queued mail. Returns `undefined` if there is nothing left to report: the
- * certificates were replaced or revoked or have expired, or the account is no longer valid or has other contacts.
+ * certificates were replaced or revoked or have expired, or the account is no longer valid or no longer has this
+ * contact.
  */
 export const current = Effect.fnUntraced(function*({ fields, scope }: PayloadOf<"notify_deliver">) {
   const { account_id, orders, recipient, total, ...common } = fields
