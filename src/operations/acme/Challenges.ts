@@ -73,8 +73,8 @@ const explainLostClaim = Effect.fnUntraced(function*(caller: Caller, id: Challen
 type Found = Effect.Success<ReturnType<typeof find>>
 
 /**
- * Accepts the challenge without validation. A bypassed validation takes no time, so nothing is in flight and no limit is
- * reached.
+ * Accepts the challenge without validation. A bypassed validation takes no time, so nothing is in flight and no limit
+ * is reached.
  */
 const claimAndAccept = ({ profile }: Caller, challenge: Found, now: number) =>
   proofs.bypass(challenge, { now, validity: profile.order.validity_seconds })

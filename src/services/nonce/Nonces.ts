@@ -24,8 +24,9 @@ export interface SpentSigned {
 
 /**
  * Replay protection (RFC 8555 section 6.5). Every nonce is a row. Spending a nonce is a conditional delete, whose
- * result decides every race, also between processes. Rows are inserted in batches in advance, and deleted together with
- * the rows of other waiting requests. A separate commit would cost more than the rest of many requests.
+ * result decides which of several requests gets the nonce, even between processes. Rows are inserted in batches in
+ * advance, and deleted together with the rows of other waiting requests. A separate commit for each nonce would cost
+ * more than the rest of many requests.
  */
 export class Nonces extends Context.Service<Nonces, {
   /**
@@ -35,12 +36,13 @@ export class Nonces extends Context.Service<Nonces, {
   readonly issue: Effect.Effect<string | undefined>
   readonly spend: (nonce: string) => Effect.Effect<Spent, StorageFailed>
   /**
-   * Spends the nonce of a request whose signature verifies with this key, and reads the account. Returns `undefined`, and
-   * spends nothing, if the account is gone or has another key by now, or if the nonce cannot be one of ours.
+   * Spends the nonce of a request whose signature verifies with this key, and reads the account. Returns `undefined`,
+   * and spends nothing, if the account no longer exists or now has a different key, or if the nonce cannot be one of
+   * ours.
    */
   readonly spendSigned: (request: SignedNonce) => Effect.Effect<SpentSigned | undefined, StorageFailed>
 }>()("acme/services/nonce/Nonces") {
-  /** `ttlSeconds` is the `nonce.ttl_seconds` in force when a nonce is handed out or spent. */
+  /** `ttlSeconds` returns the `nonce.ttl_seconds` that is in force when a nonce is handed out or spent. */
   static readonly layer = (options: {
     readonly ttlSeconds: () => number
   }): Layer.Layer<Nonces, never, Database | Entropy> => Layer.effect(this, make(options.ttlSeconds))
@@ -59,18 +61,24 @@ const deadlocksBorne = 3
 /** A request that waits for the verdict on its nonce. */
 interface Waiting {
   readonly nonce: string
-  /** The account that has signed the request. `undefined` if the account has been read already, or if there is none. */
+  /** The account that has signed the request. `undefined` if the account has already been read, or if there is none. */
   readonly signed: SignedNonce | undefined
   readonly answer: (verdict: Effect.Effect<Verdict, StorageFailed>) => void
 }
 
-/** Without an account if none was asked for, or if it is not as it was when the signature was verified. */
+/**
+ * A verdict on a nonce. The account is absent if none was requested, or if it has changed since the signature was
+ * verified.
+ */
 interface Verdict {
   readonly account: Account | undefined
   readonly spent: Spent
 }
 
-/** Returns the account of a request. Others in the batch may name the same account with another profile or key. */
+/**
+ * Returns the account of a request. Other requests in the batch may name the same account with a different profile or
+ * key.
+ */
 const signerIn = (found: ReadonlyMap<AccountId, Account>, { accountId, profile, pubkey }: SignedNonce) => {
   const account = found.get(accountId)
   return account?.profile === profile && pubkey.equals(account.pubkey) ? account : undefined
@@ -121,7 +129,7 @@ const make = (ttlSeconds: () => number) =>
       return undefined
     }
 
-    // More requests may be waiting than one batch has nonces. A request without a nonce joins the next refill.
+    // More requests may be waiting than there are nonces in one batch. A request without a nonce joins the next refill.
     const refillAndTake: Effect.Effect<string | undefined> = Effect.flatMap(
       Effect.suspend(() => Deferred.await(refill())),
       (stored) =>
@@ -148,8 +156,9 @@ const make = (ttlSeconds: () => number) =>
     let spending = false
 
     /**
-     * Drops the batches made ahead that are no longer stored. PostgreSQL empties the table after a crash and on a
-     * promoted standby. If a nonce is unknown, the next one is looked up before the client is given it.
+     * Drops the batches that were made in advance but are no longer stored, because PostgreSQL empties the table after
+     * a crash and on a promoted standby. Runs when a client presented an unknown nonce, before that client is given the
+     * next one.
      */
     const dropIfGone: Effect.Effect<void, StorageFailed, Database> = Effect.suspend(() => {
       const next = ahead.at(-1)
@@ -161,13 +170,13 @@ const make = (ttlSeconds: () => number) =>
     })
 
     /**
-     * Spends the nonces of the requests that are waiting when the statement runs, of those with a signer or of those
-     * without, as the first one is: on SQLite at the end of this turn of the event loop, on PostgreSQL now. If a batch
-     * has a nonce twice, the first request gets the row, and the second finds none.
+     * Spends the nonces of the waiting requests: either of those with a signer or of those without, whichever the first
+     * request is. The requests are collected when the statement runs: on SQLite at the end of this turn of the event
+     * loop, on PostgreSQL now. If a batch has a nonce twice, the first request gets the row, and the second finds none.
      */
     const consumeWaiting = () => {
       const group: Array<Waiting> = []
-      // With both sorts in one transaction, two processes could each hold a nonce for which the other one waits.
+      // If one transaction handled both sorts, two processes could each hold a nonce for which the other one waits.
       const gather = () => {
         const isSigned = (group[0] ?? waiting[0])?.signed !== undefined
         for (const one of waiting.splice(0)) {
@@ -182,7 +191,7 @@ const make = (ttlSeconds: () => number) =>
           ? yield* nonces.consumeWithSigners(signed)
           : { accounts: [], consumed: yield* nonces.consume(group.map(({ nonce }) => nonce)) }
       })
-      // A batch of another process, or the sweep, may lock the same rows in another order.
+      // A batch of another process, or the sweep, may lock the same rows in a different order.
       const patient = Effect.retry(consume, { times: deadlocksBorne, while: ({ transient }) => transient })
       const answerAll = Effect.fnUntraced(function*({ accounts, consumed }: Effect.Success<typeof consume>) {
         const oldest = (yield* currentMillis) - ttlSeconds() * 1000
@@ -214,7 +223,7 @@ const make = (ttlSeconds: () => number) =>
     }).pipe(Effect.provideService(Database, database))
 
     const judge = (nonce: string, signed: SignedNonce | undefined): Effect.Effect<Verdict, StorageFailed> => {
-      // Other text is not looked up: it may be as long as a request.
+      // A text of any other length is not looked up, because it may be as long as a request.
       if (nonce.length !== tokenLength) return Effect.succeed({ account: undefined, spent: "unknown" })
       return Effect.callback((resume) => {
         const own = { nonce, signed, answer: resume }

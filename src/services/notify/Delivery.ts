@@ -19,8 +19,8 @@ export interface Receipt {
 export class DeliveryRefused extends Data.TaggedError("DeliveryRefused")<{
   readonly detail: string
   /**
-   * `retry`: a later attempt may succeed. `never`: another attempt would fail too. `ended`: some recipients have
-   * received the message, and the others will never receive it.
+   * `retry` means that a later attempt may succeed, and `never` that another attempt would fail too. `ended` means that
+   * some recipients have received the message, and the others will never receive it.
    */
   readonly hope: "retry" | "never" | "ended"
   readonly status?: number | undefined

@@ -16,7 +16,7 @@ import type { Config } from "../../settings/AppConfig.ts"
 import type { Route } from "./NotifyRoutes.ts"
 import { isOfScope, routesOf, sectionsOf } from "./NotifyRoutes.ts"
 
-/** The number of seconds after an event at which its delivery is given up: one day. */
+/** A delivery is given up this number of seconds (one day) after its event. */
 const patienceSeconds = 86_400
 
 type Routes = ReadonlyMap<string, { readonly routes: ReadonlyArray<Route>; readonly to: ReadonlyArray<string> }>

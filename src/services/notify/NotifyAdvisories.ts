@@ -6,7 +6,7 @@ import type { Config } from "../../settings/AppConfig.ts"
 import { keyOf } from "./Deliveries.ts"
 import { hasDigest, sectionsOf } from "./NotifyRoutes.ts"
 
-/** Warns if nobody receives a digest, and if certificates can expire between two digests. */
+/** Warns if no entry receives the digest, or if certificates can expire between two digests. */
 const adviseOfExpiry = Effect.fnUntraced(function*({ name, notify }: Config["profiles"][number]) {
   const { interval_days, lead_days } = notify.expiry
   if (lead_days === 0) return
@@ -15,7 +15,7 @@ const adviseOfExpiry = Effect.fnUntraced(function*({ name, notify }: Config["pro
   else if (interval_days > lead_days) yield* emit("notify_expiry_gap", { key: `${key}.interval_days` })
 })
 
-/** Logs what an operator should know about the notification sections, at a start and at a reload. */
+/** Logs what an operator should know about the notification sections, at startup and at each reload. */
 export const advise = (config: Config, roles: Roles): Effect.Effect<void> =>
   Effect.gen(function*() {
     for (const profile of config.profiles) if (profile.enabled) yield* adviseOfExpiry(profile)

@@ -52,17 +52,17 @@ const makeHashQueue = (atOnce: number, mostWaiting: number) => {
 }
 
 /**
- * Hashes passwords and recovery codes in two queues. Together, the queues leave threads of the pool to other work. The
+ * Hashes passwords and recovery codes in two queues. Together, the queues leave threads of the pool for other work. The
  * first queue is for sign-ins: two hashes are computed at once and 32 may wait, shared among addresses. The second
  * queue is for operators who have already proved who they are: one hash is computed at once and 16 may wait, shared
  * among operators. So strangers, however many, cannot delay an operator with a session. `operator` is the name of the
- * operator who sent the request. Without `operator`, the request counts as that of a client.
+ * operator who sent the request. Without `operator`, the request counts as a client's request.
  */
 export class Passwords extends Context.Service<Passwords, {
   readonly hash: (password: string, operator?: string) => Effect.Effect<string, RateLimited>
   /**
-   * Compares a password with a stored hash. If there is no stored hash, compares the password with a hash that no
-   * password has. Both comparisons cost the same.
+   * Compares a password with a stored hash. If there is no stored hash, compares the password with a hash that matches
+   * no password. Both comparisons cost the same.
    */
   readonly verify: (
     password: string,
@@ -129,7 +129,7 @@ export class Passwords extends Context.Service<Passwords, {
             return Effect.map(inTurn(compared(password, read ?? nobodys), operator), (isRight): Verdict =>
               read === undefined
                 ? { _tag: "Unreadable" }
-                // Whatever the comparison says, nobody is admitted by the hash that no password has.
+                // Whatever the comparison says, the hash that stands in for a missing one never admits anyone.
                 : isRight && read !== nobodys
                 ? { _tag: "Right", isWeak: read.iterations < iterations }
                 : { _tag: "Wrong" })

@@ -3,8 +3,8 @@ import type { Check, CheckConfig } from "./Check.ts"
 import { addressUnknown, passed, refused } from "./Check.ts"
 
 /**
- * Makes a check of type `allowed_ip`: whether the address is in lists of addresses. The deny list is checked first, and
- * its result is final.
+ * Makes a check of type `allowed_ip`, which looks for the address in lists of addresses. The deny list is checked
+ * first, and an address in that list is always refused.
  */
 export const allowedIp = ({ allow, deny }: CheckConfig): Check => {
   const isDenied = makeAddressSet(deny)

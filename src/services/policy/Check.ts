@@ -4,7 +4,10 @@ import { oneLine } from "../../engine/HiddenText.ts"
 import type { Comparable } from "../../engine/net/Address.ts"
 import type { ProfileConfig } from "../../settings/AppConfig.ts"
 
-/** A name in the form for policies. `dns`: a name of an order or a SAN. `cn`: a common name in the subject of a CSR. */
+/**
+ * A name in the form that policies use. The type is `dns` for a name of an order or a SAN, and `cn` for a common name
+ * in the subject of a CSR.
+ */
 export interface NamedIdentifier {
   readonly type: "dns" | "cn"
   readonly value: string
@@ -50,7 +53,7 @@ export interface RefusedName {
    * here.
    */
   readonly identifier: NamedIdentifier
-  /** The reason. It is the text that precedes the name. */
+  /** The reason, as a text that precedes the name. */
   readonly words: string
 }
 
@@ -97,7 +100,7 @@ export const refusedNames = (names: ReadonlyArray<RefusedName>, beside?: string)
 
 const longestFinding = 500
 
-/** Returns a reason in the form for operators: on one line, and shortened. */
+/** Returns a reason in the form that operators see: on one line, and shortened. */
 export const findingOf = (reason: string, beside: string | undefined): string =>
   oneLine(beside === undefined ? reason : `${reason} (${beside})`).slice(0, longestFinding)
 

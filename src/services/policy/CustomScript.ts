@@ -48,7 +48,7 @@ const judge = (outcome: ScriptOutcome): CheckAnswer =>
     ? passed
     : refused(wordsOf(outcome) ?? "refused by a script", `the script ended with ${outcome.exit}`)
 
-/** Makes a check of type `custom`: the exit code of a program is the verdict. */
+/** Makes a check of type `custom`, whose verdict is the exit code of a program. */
 export const customScript = (name: string, config: CheckConfig, { scripts, turns }: ScriptHost): Check => ({
   _tag: "Looking",
   ask: (question) =>

@@ -14,7 +14,7 @@ export interface Reasons {
   readonly check: string | undefined
   /** The message for the client. */
   readonly detail: string
-  /** The finding of the quoted check, for operators. If no check is quoted, the detail. */
+  /** The finding of the quoted check, for operators. If no check is quoted, this is the detail. */
   readonly finding: string
   /**
    * The names that the client must not have, if the quoted check is about names. No rule permits any of these names.

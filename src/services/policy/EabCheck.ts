@@ -17,7 +17,8 @@ const refusedCredential = ({ kid, label }: Credential, fault: string): CheckAnsw
   )
 
 /**
- * Makes a check of type `eab`: whether the label or the exact id of the credential that bound the account is listed.
+ * Makes a check of type `eab`, which looks for the label or the exact id of the credential that bound the account in
+ * its lists.
  */
 export const eabCheck = (config: CheckConfig): Check => {
   const { allow, deny } = listsOf(config, textGlob)

@@ -7,8 +7,8 @@ const kinds = { dns: "DNS names", cn: "common names of the CSR" }
 const noNames = refused("there are no names to judge")
 
 /**
- * Makes a check of type `identifiers`: every name must pass. The deny list also applies to common names. The allow list
- * does not.
+ * Makes a check of type `identifiers`, which every name must pass. The deny list also applies to common names. The
+ * allow list does not.
  */
 export const identifiersCheck = (config: CheckConfig): Check => {
   const { allow, deny } = listsOf(config, labelGlob)

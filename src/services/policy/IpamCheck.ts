@@ -21,7 +21,7 @@ const judge = (
   return refusedNames(foreign.map((identifier) => ({ identifier, words })), `${place} has ${found}`)
 }
 
-/** Makes a check of type `ipam`: for the client's address, the inventory must have every name of type dns. */
+/** Makes a check of type `ipam`, which passes if the inventory has every name of type dns for the client's address. */
 export const ipamCheck = ({ backend, timeout_ms }: ProfileConfig["ipam"], inventory: Inventory): Check => ({
   _tag: "Looking",
   ask: (question) => {

@@ -24,14 +24,14 @@ const acceptsAnyCertificate = ({ ipam }: ProfileConfig): boolean =>
   (ipam.backend === "phpipam" && ipam.phpipam.insecure_skip_verify)
 
 /**
- * Warns of checks that no rule of the policy names. `scope` is the profile, or the word for the operators' listener.
+ * Warns about checks that no rule of the policy names. `scope` is the profile, or the word for the operators' listener.
  */
 export const adviseOfChecks = (scope: string, policy: Pick<ProfileConfig, "filter">): Effect.Effect<void> =>
   Effect.forEach(unusedChecks(policy), (check) => emit("filter_check_unused", { profile: scope, check }), {
     discard: true
   })
 
-/** Logs what an operator should know about the policies in force. This happens once, at the start. */
+/** Logs what an operator should know about the policies in force. This happens once, at startup. */
 export const advise = (profiles: ReadonlyArray<ProfileConfig>): Effect.Effect<void> =>
   Effect.gen(function*() {
     for (const profile of profiles) {

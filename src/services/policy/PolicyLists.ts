@@ -2,7 +2,7 @@ import type { Compiled, Matches } from "../../domain/policy/Glob.ts"
 import { wholeRegex } from "../../domain/policy/Regex.ts"
 import type { CheckConfig } from "./Check.ts"
 
-/** One list of a check, allow or deny: globs and regular expressions together. */
+/** The allow list or the deny list of a check, with its globs and regular expressions. */
 export interface List {
   readonly isEmpty: boolean
   readonly matches: Matches

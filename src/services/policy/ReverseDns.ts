@@ -12,8 +12,8 @@ import { listsOf } from "./PolicyLists.ts"
 const longestCached = 300
 const mostCached = 10_000
 /**
- * How many names of an address are looked up in turn. The owner of the reverse zone chooses the names, so an address
- * may have more.
+ * How many names of an address are looked up, to confirm that they have the address. The owner of the reverse zone
+ * chooses the names, so an address may have more.
  */
 const mostConfirmed = 16
 const confirmedAtOnce = 4
@@ -38,8 +38,8 @@ const listed = (names: ReadonlyArray<string>): string => {
 export type Forward = (name: string, family: 4 | 6) => Effect.Effect<ReadonlyArray<IpAddress>, ResolveFailed>
 
 /**
- * Makes a cache for this check alone, because no other part of the service caches DNS answers. The answers to PTR
- * queries come without a TTL.
+ * Makes a look-up with a cache of its own, because no other part of the service caches DNS answers. Answers to PTR
+ * queries are not cached, because they come without a TTL.
  */
 export const cachedForward = (resolver: Resolver["Service"]): Forward => {
   const cache = new Map<string, { readonly until: number; readonly addresses: ReadonlyArray<IpAddress> }>()
@@ -57,7 +57,7 @@ export const cachedForward = (resolver: Resolver["Service"]): Forward => {
   })
 }
 
-/** Makes a check of type `reverse_dns`: which names the client's address has in the DNS. */
+/** Makes a check of type `reverse_dns`, which judges the names that the client's address has in the DNS. */
 export const reverseDns = (config: CheckConfig, resolver: Resolver["Service"], forward: Forward): Check => {
   const { allow, deny } = listsOf(config, labelGlob)
   const timeout = config.timeout_ms ?? usualTimeout

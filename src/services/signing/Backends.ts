@@ -39,10 +39,12 @@ export class ProfileUnusable extends Data.TaggedError("ProfileUnusable")<{
   readonly detail: string
   /** Whether a later attempt may succeed, because a file could not be written, or an upstream did not answer. */
   readonly mayPass: boolean
-  /** Whether the cause is outside the configuration, such as a missing file. Then the other profiles can be served. */
+  /**
+   * Whether the cause is outside the configuration, such as a missing file. If so, the other profiles can be served.
+   */
   readonly isOutside: boolean
   /**
-   * Whether the backend was loaded. Then only the dates of its CA or the record of its lists prevent it from signing.
+   * Whether the backend was loaded. If so, only the dates of its CA or the record of its lists prevent it from signing.
    */
   readonly isLoaded: boolean
 }> {
@@ -139,7 +141,7 @@ const askedFor = (profile: string, signer: Signer): Signer => {
 
 /**
  * Makes one backend for each distinct `signer` section. Fails if one of them cannot be made. A backend of `before` is
- * used again if its section and `outbound` are unchanged. `outbound` is the sections that say how other hosts are
+ * used again if its section and `outbound` are unchanged. `outbound` contains the sections that say how other hosts are
  * reached (docs/decisions/process.md, "Reload"). If `mayDegrade` allows it and the cause is outside the configuration,
  * a profile is served even without a usable backend (docs/decisions/degraded-profiles.md).
  */
@@ -169,7 +171,7 @@ export const layer = (
         bySection.set(section, signer)
         byProfile.set(profile.name, askedFor(profile.name, signer))
       }
-      // If no signer could be made at all, the start fails.
+      // If no signer at all could be made, none of the profiles is served.
       const [failure] = failures
       if (failure !== undefined && failures.length === bySection.size) return yield* failure
       return Signers.of({

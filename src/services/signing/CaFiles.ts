@@ -39,7 +39,7 @@ export class CaFilesUnusable extends Data.TaggedError("CaFilesUnusable")<{
   readonly mayPass?: boolean
   /** Whether the cause is outside the configuration: a file is missing, or cannot be read. */
   readonly isOutside?: boolean
-  /** Whether the CA was loaded. Then only its dates or the record of its lists prevent it from signing. */
+  /** Whether the CA was loaded. If so, only its dates or the record of its lists prevent it from signing. */
   readonly isLoaded?: boolean
 }> {
   override get message(): string {
@@ -132,8 +132,8 @@ export const generateIfAbsent = (
     )
     yield* refuseLacks(made)
     const suffix = yield* entropy.token
-    // The certificate is written last. So after a crash there may be a key alone. The next start refuses such a key and
-    // does not replace it.
+    // The certificate is written last. So a crash can leave a key without a certificate. The next startup refuses that
+    // key, and does not replace it.
     yield* writeNewFiles([
       { path: key_path, content: pair.privateKeyPem, mode: 0o600, suffix },
       { path: cert_path, content: pair.certificatePem, mode: 0o644, suffix }

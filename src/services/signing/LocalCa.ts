@@ -140,8 +140,8 @@ export const make = (settings: LocalCaSettings): Effect.Effect<DirectSigner, CaF
         return yield* new SigningFailed({ cause: "lint_failed", detail: `the leaf failed the check ${check}` })
       }
       const chain = encodePem("CERTIFICATE", der) + ca.chainPem
-      // A client may request a certificate whose validity begins later. Then it is correct that the leaf is not yet
-      // valid.
+      // A client may request a certificate whose validity begins later. In that case, it is correct that the leaf is
+      // not valid yet.
       const fault = checkChain(chain, {
         spki: csr.spki,
         names,

@@ -12,16 +12,16 @@ import * as crls from "../../store/revocation/Crls.ts"
 
 const loggedEveryMillis = 3_600_000
 const comparedEveryMillis = 1000
-/** How long a request waits for a comparison. After that it gets the list that was served before. */
+/** How many milliseconds a request waits for a comparison. After that, it gets the list that was served before. */
 const patienceMillis = 1000
 
-/** A list that this process has served, and the stored list, which does not follow it. */
+/** A list that this process has served, and the stored list, which is not its successor. */
 export interface ForkedList {
   readonly issuer: string
   readonly served: Uint8Array
   /** `undefined` if no list is stored. */
   readonly stored: Uint8Array | undefined
-  /** Whether the number of the stored list shows that the database went back to an older state. */
+  /** Whether the number of the stored list shows that the database has gone back to an older state. */
   readonly isOlder: boolean
 }
 
@@ -31,9 +31,9 @@ type Head = Pick<Stored, "crlNumber" | "thisUpdate">
 /** A comparison of a stored list with a list that was served. */
 interface Comparison {
   readonly head: Head | undefined
-  /** Whether the list that was served must be served on; `undefined` if the comparison failed. */
+  /** Whether the served list must continue to be served; `undefined` if the comparison failed. */
   readonly verdict: Deferred.Deferred<boolean | undefined>
-  /** When it ended, in epoch milliseconds; infinite while it runs. */
+  /** When the comparison ended, in epoch milliseconds; infinite while it is running. */
   endedAt: number
 }
 
@@ -41,21 +41,22 @@ const isSame = (one: Head | undefined, other: Head | undefined): boolean =>
   one?.crlNumber === other?.crlNumber && one?.thisUpdate === other?.thisUpdate
 
 /**
- * Brings what only a served list has back into the database. Returns whether that list must be served on. If not, the
- * stored list rightly omits the entries, because their certificates have expired.
+ * Restores to the database the revocations that only a served list has. Returns whether that list must continue to be
+ * served. If not, the stored list is right to omit the entries, because their certificates have expired.
  */
 type TakeBack<R> = (forked: ForkedList) => Effect.Effect<boolean, StorageFailed, R>
 
 /**
- * The stored revocation lists that this process serves. It reads a list again only after a new list was stored. Once it
- * has served a list, it serves no older list of the same issuer, and no list that lacks a revocation of it: if the
- * database went back to an older state, revoked certificates would be good again (docs/decisions/issued-lists.md).
+ * The stored revocation lists that this process serves. A list is read again only after a new list was stored. Once the
+ * process has served a list, it serves no older list of the same issuer, and no list that lacks one of the revocations.
+ * Otherwise, revoked certificates would be good again if the database went back to an older state
+ * (docs/decisions/issued-lists.md).
  */
 export class PublishedCrls extends Context.Service<PublishedCrls, {
   /**
-   * Returns the list of an issuer as DER, or `undefined` if no worker has signed a list yet. It logs at most once an hour
-   * that the next update of the list is past, or that the stored list does not follow the list that it returns. Fails if
-   * the stored octets are not a list.
+   * Returns the list of an issuer as DER, or `undefined` if no worker has signed a list yet. Logs, at most once an
+   * hour, that the next update of the list is overdue, or that the stored list is not the successor of the returned
+   * list. Fails if the stored octets are not a list.
    */
   readonly of: (issuer: string) => Effect.Effect<Uint8Array | undefined, StorageFailed>
 }>()("acme/services/signing/PublishedCrls") {
@@ -93,7 +94,7 @@ export class PublishedCrls extends Context.Service<PublishedCrls, {
             new StorageFailed({ statement, detail: `${row}: ${error}`, transient: false, isUnreadable: true })
           )
         }
-        /** Begins a comparison. It goes on if the client of the request that began it goes away. */
+        /** Begins a comparison. The comparison continues even if the client whose request began it disconnects. */
         const compare = Effect.fnUntraced(function*(forked: ForkedList, head: Head | undefined) {
           const verdict = yield* Deferred.make<boolean | undefined>()
           const comparison: Comparison = { head, verdict, endedAt: Number.POSITIVE_INFINITY }
@@ -106,7 +107,7 @@ export class PublishedCrls extends Context.Service<PublishedCrls, {
           yield* Effect.forkIn(comparing, scope)
           return comparison
         })
-        /** Returns whether the list that was served must be served on. While that is not known, it is. */
+        /** Returns whether the served list must continue to be served. Returns true while this is not known. */
         const isServedOn = Effect.fnUntraced(function*(issuer: string, { crlNumber }: Head, of: Comparison) {
           const verdict = yield* Effect.timeoutOption(Deferred.await(of.verdict), patienceMillis)
           if (verdict._tag === "None" || verdict.value === undefined) return true
@@ -116,7 +117,7 @@ export class PublishedCrls extends Context.Service<PublishedCrls, {
           }
           return verdict.value
         })
-        /** Returns the comparison with this stored list, if it runs or has just ended. */
+        /** Returns the comparison with this stored list, if it is running or has just ended. */
         const comparisonWith = (issuer: string, head: Head | undefined) =>
           Effect.map(currentMillis, (now) => {
             const known = comparisons.get(issuer)
@@ -144,7 +145,7 @@ export class PublishedCrls extends Context.Service<PublishedCrls, {
                 if (yield* isServedOn(issuer, known, comparison)) return known.der
               }
             }
-            // Another request has kept a list in the meantime, perhaps a newer one than was read here.
+            // Another request has kept a list in the meantime, which may be newer than the list that was read here.
             if (kept.get(issuer) !== known) return yield* of(issuer)
             if (stored !== undefined && !isRevocationList(stored.der)) return yield* spoilt(issuer)
             if (stored !== undefined) kept.set(issuer, stored)

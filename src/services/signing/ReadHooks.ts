@@ -104,7 +104,7 @@ const hooksOf = (scripts: Scripts["Service"], settings: CustomSettings, turns: F
   })
 
 /**
- * Runs those hooks of the operator's signer for whose answers clients wait (the hooks crl and renewal_info of
+ * Runs the hooks of the operator's signer whose answers clients wait for (the hooks crl and renewal_info of
  * `signer.custom`). They run in the process that answers the client. Equal requests at the same time share one run.
  */
 export class ReadHooks extends Context.Service<ReadHooks, {

@@ -7,9 +7,9 @@ const againAfterMillis = 10_000
 
 /**
  * Makes the signer of a profile whose backend could not be made, because of a cause outside the configuration. The
- * signer fails every request until the backend has been made. When `trouble` is read, making the backend is tried
- * again, but only every ten seconds, or after the wait that an upstream asks for. `relays` says whether the backend is
- * a relay.
+ * signer fails every request until the backend has been made. Each read of `trouble` tries again to make the backend,
+ * but at most every ten seconds, or after the wait that an upstream asks for. `relays` says whether the backend is a
+ * relay.
  */
 export const recovering = <E extends { readonly detail: string; readonly retryAfter?: number | undefined }>(
   relays: boolean,
@@ -52,8 +52,8 @@ export const recovering = <E extends { readonly detail: string; readonly retryAf
     }
     : {
       issue: (request) => Effect.suspend(() => made?.issue === undefined ? failed : made.issue(request)),
-      // Until then it is unknown whether the backend revokes, as a program does, or publishes a list, as a local CA
-      // does.
+      // Until the backend is made, it is unknown whether the backend revokes, as a program does, or publishes a list,
+      // as a local CA does.
       get revoke() {
         return made?.revoke
       },

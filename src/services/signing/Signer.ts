@@ -30,8 +30,8 @@ export interface Issued {
   /** Epoch seconds. */
   readonly notAfter: number
   /**
-   * To be run if the certificate is not used. Records that the certificate was signed in vain. Absent if another party
-   * signed the certificate, because then it must be revoked there (docs/decisions/orphaned-certificates.md).
+   * Records that the certificate was signed in vain. Must be run if the certificate is not used. Absent if another
+   * party signed the certificate, because then it must be revoked there (docs/decisions/orphaned-certificates.md).
    */
   readonly discarded?: Effect.Effect<void>
 }
@@ -73,7 +73,7 @@ export interface CrlIssuer {
   readonly issued: IssuedCrl
 }
 
-/** What a relay knows from earlier attempts about its order at the upstream, and where it stores what it finds out. */
+/** What a relay knows from earlier attempts about its order at the upstream, and where it stores what it learns. */
 export interface Relaying<E> {
   readonly stored: StoredUpstreamOrder
   /** The certificate of an upstream that the order replaces. */
@@ -158,6 +158,6 @@ export class Signers extends Context.Service<Signers, {
    * such reason.
    */
   readonly troubles: Effect.Effect<ReadonlyMap<string, string | undefined>>
-  /** Each backend once, by the text of its section, so that the next configuration can use it again. */
+  /** The backends, each listed once under the text of its section, so that the next configuration can use it again. */
   readonly bySection: ReadonlyMap<string, Signer>
 }>()("acme/services/signing/Signers") {}

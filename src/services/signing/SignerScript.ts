@@ -40,7 +40,7 @@ export class HookFailed extends Data.TaggedError("HookFailed")<{
   readonly detail: string
   /** Whether the script was killed at its time limit. */
   readonly isTimedOut?: boolean
-  /** What the script had printed by then, up to the limit of the hook. */
+  /** What the script had printed before it failed, up to the limit of the hook. */
   readonly printed?: Buffer | undefined
 }> {}
 

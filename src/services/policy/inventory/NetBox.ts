@@ -100,7 +100,7 @@ export const netBox = (config: ProfileConfig["ipam"]["netbox"], server: Inventor
   })
   /**
    * Returns the records of all pages. Each page is requested by its offset. The server's own link to the next page is
-   * not used, because the link may lead to another host, which would then receive the token.
+   * not used, because the link may point to a different host, which would then receive the token.
    */
   const records = Effect.fnUntraced(
     function*<A>(path: string, query: Query, read: Read<Page<A>>) {

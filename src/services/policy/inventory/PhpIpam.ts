@@ -72,7 +72,7 @@ export const phpIpam = (config: ProfileConfig["ipam"]["phpipam"], server: Invent
   const at = (path: string): Asked => ({ path: `api/${app_id}/${path}/` })
   /**
    * Sends a query and returns the records in the answer. A 404 means that there are no records only if it has phpIPAM's
-   * own form, because a proxy or a wrong path also leads to a 404.
+   * own form, because a proxy or a wrong path also causes a 404.
    */
   const ask = Effect.fnUntraced(function*(asked: Asked) {
     const answer = yield* server.get(asked, headers)

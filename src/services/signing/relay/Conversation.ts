@@ -22,13 +22,13 @@ export interface Conversation extends Upstream {
   /** The names in the form of the order: a wildcard begins with `*.`. */
   readonly names: ReadonlyArray<string>
   readonly validity: WantedValidity
-  /** Whether there were attempts before. */
+  /** Whether there were attempts before this one. */
   readonly wasBegun: boolean
   /** When the exchange must stop waiting, in milliseconds since the start of the process. */
   readonly deadline: number
   /** Sends a request that is signed with the account's key. Without a payload, the request is a POST-as-GET. */
   readonly ask: (operation: Operation, url: string, payload?: object) => Effect.Effect<UpstreamAnswer, UpstreamFailed>
-  /** Waits until it is time to poll again. If no time is left for that, fails and names what was being waited for. */
+  /** Waits until it is time to poll again. If no time is left for that, fails, and the failure names `what`. */
   readonly pause: (
     what: string,
     answer?: { readonly retryAfter?: number | undefined }
@@ -36,9 +36,8 @@ export interface Conversation extends Upstream {
 }
 
 /**
- * The longest wait, in milliseconds, that is made if an upstream asks for a longer wait than the order has time for.
- * Some upstreams ask for a day and are ready in seconds. If the order has enough time, the service waits as long as it
- * was asked to.
+ * The longest wait, in milliseconds, if an upstream asks for a longer wait than the order has time for. Some upstreams
+ * ask for a day and are ready in seconds. If the order has enough time, the service waits as long as it was asked to.
  */
 const longestPause = 30_000
 

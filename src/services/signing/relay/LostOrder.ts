@@ -38,7 +38,7 @@ const isOpenFor = (
   members !== undefined && ["pending", "ready"].includes(textIn(members, "status")) && hasNames(members, names) &&
   hasDates(members, validity)
 
-/** Returns whether the upstream will never answer this request, not just at the moment. */
+/** Returns whether the upstream will never answer this request, rather than only failing to answer it now. */
 const isUntold = (error: unknown): boolean =>
   error instanceof UpstreamRefused
     ? error.type !== "accountDoesNotExist"
@@ -73,9 +73,9 @@ const wholeOf = ({ value }: UpstreamAnswer, what: string): Effect.Effect<unknown
 export const isStepCa = (kid: string): boolean => /\/acme\/[^/]+\/account\/[^/]+$/.test(kid)
 
 /**
- * Searches the account's list for an order that an earlier attempt opened but whose URL never arrived. `none`: the
- * whole list was read, and does not contain the order. `unlisted`: the list does not exist, has an unknown form, is too
- * long, or must not be read.
+ * Searches the account's list for an order that an earlier attempt opened but whose URL never arrived. `none` means
+ * that the whole list was read and does not contain the order. `unlisted` means that the list does not exist, has an
+ * unknown form, is too long, or must not be read.
  */
 const search = <E>(talk: Conversation, keeper: Keeper<E>) =>
   Effect.gen(function*() {

@@ -187,7 +187,7 @@ export const account = (
 
 /**
  * Makes a relay, which fulfils orders at an upstream ACME CA. The relay has an account of its own there. The account is
- * created at the first start.
+ * created at the first startup.
  */
 export const make = (
   profile: string,

@@ -122,8 +122,8 @@ export const dns01 = (
       Effect.gen(function*() {
         const at = placeOf(proof.name)
         if (!isInZone(at, zone)) return yield* refuse(`${at} is not in the zone ${zone}`)
-        // The record is noted before the update is sent, because an update may have been made even if its answer never
-        // arrived.
+        // The removal of the record is registered before the update is sent, because the update may take effect even if
+        // its answer never arrives.
         let isRefused = false
         yield* Effect.addFinalizer(() => isRefused ? Effect.void : unlessTakenOver(isTakenOver, clear(proof)))
         yield* Effect.mapError(

@@ -95,11 +95,11 @@ export const loadKey = (path: string): Effect.Effect<RequestKey, AccountUnusable
       writeNewFile({ path, content, mode: 0o600, suffix }),
       unwritten(path)
     )
-    // The new key is read back in the same way as at later starts.
+    // The new key is read back in the same way as at later startups.
     return yield* parseKey(path, content)
   })
 
-/** Returns the stored URL of the account, or `undefined` before the account was registered. */
+/** Returns the stored URL of the account, or `undefined` if the account has not been registered yet. */
 export const readKid = (keyPath: string): Effect.Effect<string | undefined, AccountUnusable> =>
   Effect.map(readIfPresent(kidPathOf(keyPath)), (text) => text?.trim())
 

@@ -112,8 +112,8 @@ export const retryAfterOf = (text: string | undefined, now: number): number | un
 }
 
 /**
- * Returns whether the members are a problem document (RFC 9457). The media type shows this. With another media type, a
- * type of RFC 8555 shows it.
+ * Returns whether the members are a problem document (RFC 9457). Either the media type or a problem type of RFC 8555
+ * shows this.
  */
 export const isProblem = (members: Members, mediaType = ""): boolean =>
   /^application\/problem\+json\s*(?:;|$)/i.test(mediaType) || urn.test(textOf(members["type"]) ?? "")

@@ -15,7 +15,7 @@ export class UpstreamUnavailable extends Data.TaggedError("UpstreamUnavailable")
    * but has not acted on it.
    */
   readonly type?: string
-  /** Whether the request never left this host. Then it had no effect. */
+  /** Whether the request never left this host. If so, it had no effect. */
   readonly unsent?: boolean
   /** The beginning of an answer that is not a problem document, such as the page of a proxy. It is only for the log. */
   readonly excerpt?: string | undefined

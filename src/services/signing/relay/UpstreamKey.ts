@@ -110,8 +110,8 @@ export const changeKey = (
       Effect.as(undefined),
       Effect.catchTag("UpstreamRefused", (error) => Effect.succeed(error))
     )
-    // The upstream also refuses the change if an earlier request has already changed the key. Then the account has the
-    // new key.
+    // The upstream also refuses the change if an earlier request has already changed the key. In that case, the account
+    // has the new key.
     const now = yield* keyInForce(place)
     if (now.thumbprint === next.thumbprint) return now
     if (refused === undefined) {

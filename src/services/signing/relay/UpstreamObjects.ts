@@ -69,7 +69,7 @@ export const datesOf = ({ notAfter, notBefore }: WantedValidity) => ({
 
 /**
  * Returns whether an order has the requested dates. Only dates that the order shows are compared. Some upstreams show
- * dates that nobody requested.
+ * dates that were not requested.
  */
 export const hasDates = (members: Members, { notAfter, notBefore }: WantedValidity): boolean =>
   ([["notBefore", notBefore], ["notAfter", notAfter]] as const).every(([member, wanted]) => {

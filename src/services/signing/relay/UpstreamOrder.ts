@@ -116,8 +116,8 @@ const open = <E>(
     })
     const known = yield* LostOrder.find(talk, stored, keeper)
     if (typeof known !== "number") return yield* keep(known.url, known.members)
-    // An organisation runs step-ca for itself. step-ca does not limit orders, and ends unfinished orders by itself. So
-    // another request does no harm.
+    // An upstream with step-ca is run by the organisation itself. step-ca does not limit orders, and ends unfinished
+    // orders by itself. So another request does no harm.
     if (known >= mostAsks && !LostOrder.isStepCa(talk.kid)) return yield* unanswered
     yield* client.directory
     yield* keeper.asked(known + 1)

@@ -7,9 +7,9 @@ export interface StoredUpstreamOrder {
   readonly orderUrl: string | undefined
   readonly finalizeUrl: string | undefined
   readonly certificateUrl: string | undefined
-  /** How often the upstream was asked to open the order without returning the URL of the order. */
+  /** How often the upstream was asked to open the order but did not return its URL. */
   readonly asks: number
-  /** The time of the last such request, in epoch seconds. */
+  /** The time of the last of these requests, in epoch seconds. */
   readonly askedAt: number | undefined
 }
 
@@ -24,8 +24,8 @@ export interface RelayedCertificate {
 /** Stores what must outlive an attempt. */
 export interface Keeper<E> {
   /**
-   * Called before the upstream is asked for an order, so that the request is known even if its answer is lost:
-   * {@link StoredUpstreamOrder}.
+   * Called before the upstream is asked for an order, so that the request is known even if its answer is lost ({@link
+   * StoredUpstreamOrder}).
    */
   readonly asked: (asks: number) => Effect.Effect<void, E>
   /**

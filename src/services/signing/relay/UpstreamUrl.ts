@@ -4,7 +4,7 @@ import { metadataServices } from "../../../engine/net/MetadataServices.ts"
 import { plain } from "./UpstreamAnswer.ts"
 
 /**
- * Addresses to which no URL of an upstream may lead: this host, its local network, the metadata service of its cloud,
+ * Addresses to which no URL of an upstream may point: this host, its local network, the metadata service of its cloud,
  * and addresses that belong to no host.
  */
 const policy = makeAddressPolicy({
