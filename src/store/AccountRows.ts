@@ -116,10 +116,10 @@ const deactivateStatement = statement({
      RETURNING ${select(account)}`
 })
 
-/** Finds the account with the id in a kid, within the profile. */
+/** Finds an account of the profile by the id in a kid. */
 export const find = (profile: string, id: AccountId) => first(byId, { profile, id })
 
-/** Finds the account with a key (DER SubjectPublicKeyInfo), within the profile. */
+/** Finds an account of the profile by its key (DER SubjectPublicKeyInfo). */
 export const findByKey = (profile: string, pubkey: Uint8Array) => first(byKey, { profile, pubkey })
 
 /**

@@ -9,7 +9,7 @@ import type { Fragments } from "../engine/sql/Statement.ts"
 import { select, statement } from "../engine/sql/Statement.ts"
 import { accountColumns } from "./AccountRows.ts"
 
-/* Searches for accounts, for operators: by id without a profile, or with any combination of filters. */
+/* Finds accounts for operators, either by id in any profile, or with any combination of filters. */
 
 const record = {
   ...accountColumns,

@@ -8,7 +8,7 @@ import { first, lenient, lenientFirst } from "../engine/sql/Query.ts"
 import type { Fragments } from "../engine/sql/Statement.ts"
 import { select, statement } from "../engine/sql/Statement.ts"
 
-/* Searches the audit trail, for operators. */
+/* Searches the audit trail for operators. */
 
 const record = {
   id: int,

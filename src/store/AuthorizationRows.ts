@@ -251,8 +251,8 @@ export const refuse = (id: ChallengeId, error: ProblemDocument, cause: Validatio
   first(refuseChallenge, { id, error, cause })
 
 /**
- * Makes one of the moves in {@link authorizationMoves}. Returns `undefined` if the authorization is no longer in the
- * state where the move begins.
+ * Makes one of the moves in {@link authorizationMoves}. Returns `undefined` if the authorization is no longer in a
+ * status from which the move is possible.
  */
 export const transition = (name: keyof typeof authorizationMoves, id: AuthorizationId) => first(moves[name], { id })
 

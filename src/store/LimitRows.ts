@@ -100,7 +100,7 @@ export const pendingBut = (
   { accountId, now, since }: { accountId: AccountId; now: number; since: number }
 ) => createdAt(first(pending, { accountId, now, since: afterSecond(since), skip }))
 
-/** Does the same as {@link orderBut} for the orders that replace a certain certificate. */
+/** Does the same as {@link orderBut} for the orders that replace the given certificate. */
 export const replacementBut = (
   skip: number,
   { accountId, replaces, since }: { accountId: AccountId; replaces: string; since: number }

@@ -58,7 +58,7 @@ export const needed = (roles: Roles): ReadonlySet<string> =>
     )
   )
 
-// Each element of `wanted` has the right, its privilege, the table, and the column or an empty text.
+// Each element of `wanted` consists of the right, its privilege, its table, and its column or an empty text.
 const missingStatement = statement({
   name: "rights_missing",
   params: { wanted: rows },

@@ -12,7 +12,7 @@ import { statement } from "../engine/sql/Statement.ts"
 interface Windows {
   readonly table: string
   readonly counter: string
-  /** The word for one row, for the names of the statements. */
+  /** The word for one row in the names of the statements. */
   readonly noun: string
 }
 

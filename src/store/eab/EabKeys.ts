@@ -206,7 +206,7 @@ const idsOf = Effect.map((found: ReadonlyArray<{ readonly id: AccountId }>): Ids
 export const accountsOf = (kid: string) => idsOf(all(idsStatement, { kid }))
 
 /**
- * Locks the accounts that were bound with a credential until the transaction ends, so that they cannot order. An
+ * Locks the accounts that were bound with a credential until the transaction ends, so that they cannot place orders. An
  * account that is bound in the meantime is not in the result, and must not be changed.
  */
 export const lockAccounts = (kid: string) => idsOf(all(lockStatement, { kid }))

@@ -185,7 +185,7 @@ const lengths = Effect.map((gone: ReadonlyArray<unknown>) => gone.length)
 /** A session, with the facts about its operator that every request needs. Times are epoch seconds. */
 export type FoundSession = NonNullable<Effect.Success<ReturnType<typeof find>>>
 
-/** A session in the form of lists. */
+/** A session as lists show it. */
 export type ListedSession = Effect.Success<ReturnType<typeof list>>[number]
 
 /** The number of characters of the token's hash that form the name of a session in lists. */
@@ -221,7 +221,7 @@ export const correct = (of: { readonly tokenHash: string; readonly lastSeenAt: n
   run(correctStatement, of)
 
 /**
- * Counts an attempt before it is compared. In a pending session the attempt is a code, in an active session it is the
+ * Counts an attempt before it is compared. In a pending session, the attempt is a code. In an active session, it is the
  * operator's password. Returns the number of attempts. Returns `undefined` if there were too many attempts, or if the
  * session is not in this state.
  */

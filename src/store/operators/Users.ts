@@ -33,7 +33,7 @@ const flags = { isEnrolled: int, isEnrolling: int }
 const factors = `CASE WHEN totp_secret IS NULL THEN 0 ELSE 1 END AS "isEnrolled",
   CASE WHEN totp_pending_secret IS NULL THEN 0 ELSE 1 END AS "isEnrolling"`
 
-/** An operator in the form of lists, without any column that can be used to sign in. */
+/** An operator as lists show it, without any column that can be used to sign in. */
 const listed = { ...shown, ...flags }
 
 const insertStatement = statement({
@@ -201,7 +201,7 @@ const deleteStatement = statement({
 /** An operator with the columns for signing in. These columns are never shown. Times are epoch seconds. */
 export type User = NonNullable<Effect.Success<ReturnType<typeof find>>>
 
-/** An operator in the form of lists. */
+/** An operator as lists show it. */
 export type ListedUser = Effect.Success<ReturnType<typeof list>>[number]
 
 /** Inserts an active operator. Returns `undefined` if the name is already in use. */

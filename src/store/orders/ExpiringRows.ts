@@ -192,8 +192,8 @@ const valuesOf = ({ now, profile = "", until }: Window) => ({ profile, now, unti
 export const countEnding = (window: Window) =>
   keptTotal(
     "expiring_count",
-    // The count is kept under the length of the window, because a window that begins a little later contains nearly the
-    // same certificates.
+    // The count is kept under the length of the window instead of its bounds, because a window that begins a little
+    // later contains nearly the same certificates.
     { profile: window.profile, seconds: window.until - window.now },
     Effect.map(first(countStatement(window.profile), valuesOf(window)), (row) => row?.total ?? 0)
   )
@@ -214,9 +214,9 @@ export const places = (window: Window, after: { readonly notAfter: number; reado
 const packed = (ids: ReadonlyArray<OrderId>) => ({ ids: ids.map((id) => [packedUuid(id)]) })
 
 /**
- * For each given order, finds another order of the same account: its certificate is unrevoked, has every name of the
- * given order, and expires later than the certificate of the given order. If there are several, the one that expires
- * last is returned. The results are keyed by the id of the given order.
+ * For each given order, finds another order of the same account with an unrevoked certificate that has every name of
+ * the given order and expires later. If there are several, the one that expires last is returned. The results are keyed
+ * by the id of the given order.
  */
 export const coveringsOf = (
   ids: ReadonlyArray<OrderId>
@@ -249,7 +249,7 @@ export interface Replaceable {
 }
 
 /**
- * Returns which certificates of a profile were replaced: their numbers, each with the order that replaced the
+ * Returns the numbers of those certificates of a profile that were replaced, each with the order that replaced the
  * certificate. This order names the certID, belongs to the same account, and has an unrevoked certificate that expires
  * later.
  */

@@ -18,6 +18,9 @@ export interface Alive {
   readonly validity: number
 }
 
-/** Returns the SQL condition that an order has not expired. The row of the order is in the table with this name. */
+/**
+ * Returns the SQL condition that an order has not expired. `table` is the name or the alias of the table with the
+ * order.
+ */
 export const isAlive = ({ typed }: Fragments, table = "orders"): string =>
   `(coalesce(${table}.expires_at, ${table}.created_at + ${typed(":validity", "bigint")}) > ${typed(":now", "bigint")})`

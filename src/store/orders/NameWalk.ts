@@ -15,8 +15,8 @@ import { statement } from "../../engine/sql/Statement.ts"
  */
 
 /**
- * How a name is compared with the text. `contains`: the name contains the text. `endsWith`: the name ends with the
- * text, and a label begins there.
+ * How a name is compared with the text. `contains` means that the name contains the text. `endsWith` means that the
+ * name ends with the text, and that the text begins with a whole label.
  */
 export type Comparison = "contains" | "endsWith"
 
@@ -38,8 +38,8 @@ export interface Sought {
 type Source = "account" | "time" | "names"
 
 /**
- * A part of a walk: it begins at one place and ends before another. A place is the id of an order or, in a time span,
- * epoch seconds.
+ * A part of a walk: it begins at one place and ends before another. A place is the id of an order or, in a time span, a
+ * time in epoch seconds.
  */
 export interface Stretch {
   readonly from: OrderId
@@ -211,8 +211,8 @@ export const countMatches = (sought: Sought, stretch: Stretch) =>
   Effect.map(first(countStatement(sought), { ...valuesOf(sought), ...stretch }), (row) => row?.total ?? 0)
 
 /**
- * Returns the stretch that ends before these places and has about the given number of names or, for an account or a
- * time span, of orders. Returns `undefined` if fewer are left.
+ * Returns the stretch that ends before these places. It has about `size` names or, for an account or a time span, about
+ * `size` orders. Returns `undefined` if fewer are left.
  */
 export const stretchBefore = (
   sought: Sought,

@@ -69,7 +69,8 @@ const insertOrder = ({ checked, dialect, typed }: Fragments) =>
    ON CONFLICT (profile, replaces) WHERE replaces IS NOT NULL AND status <> 'invalid' DO NOTHING RETURNING id`
 
 /**
- * How the inserts of the other tables refer to the id of the order. `before` is written before the rows of the insert.
+ * How the inserts of the other tables refer to the id of the order. `before` is the SQL that precedes the rows of the
+ * insert.
  */
 interface Inserted {
   readonly id: string
@@ -140,8 +141,8 @@ const challengesStatement = statement({
 })
 
 /**
- * Inserts an order with everything that belongs to it, as pending. Returns `undefined` and inserts nothing if the
- * account has ended, or if another order that is not `invalid` replaces the same certificate.
+ * Inserts a pending order with everything that belongs to it. Returns `undefined` and inserts nothing if the account
+ * has ended, or if another order that is not `invalid` replaces the same certificate.
  */
 export const create = (
   order: NewOrder

@@ -15,7 +15,7 @@ import * as orderNames from "./OrderNames.ts"
 import { nameColumns, nameConditions } from "./OrderNames.ts"
 import { orderColumns } from "./OrderRows.ts"
 
-/* Searches for orders, for operators: by id without a profile, or with any combination of filters. */
+/* Finds orders for operators, either by id in any profile, or with any combination of filters. */
 
 const listed = {
   ...orderColumns,
@@ -31,7 +31,7 @@ type Row = Effect.Success<ReturnType<typeof all<typeof listedStatement.params, t
 
 const record = { ...listed, certificate: nullable(text()), certPubkey: nullable(bytes) }
 
-/** An order in the form of lists. Times are epoch seconds. */
+/** An order as lists show it. Times are epoch seconds. */
 export type ListedOrder = Row
 
 /** An order with everything that operators can see about it. */
@@ -98,7 +98,7 @@ const usedIn = (used: ReadonlyArray<Narrowing>) => {
   return { isUsed, isNamed, isFew: isNamed || (isUsed("accountId") && isUsed("invalid", "underWay")) }
 }
 
-/** Returns the column whose index, together with the time, has the sort order of a list. */
+/** Returns the first column of the index that gives a list its order. This index ends with the time. */
 const leaderOf = (used: ReadonlyArray<Narrowing>): "o.account_id" | "o.profile" | "o.status" | undefined => {
   const { isFew, isUsed } = usedIn(used)
   if (isFew) return undefined

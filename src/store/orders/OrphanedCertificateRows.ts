@@ -78,7 +78,7 @@ export interface OrphanFilters {
 const whereOf = (used: ReadonlyArray<keyof OrphanFilters>): string =>
   used.map((name) => conditions[name]).join(" AND ") || "1 = 1"
 
-// The rows are sorted by the id of the order: version 7 ids follow time, and the index of the key has this order.
+// The rows are sorted by the id of the order: version 7 ids sort by time, and the index of the key has this order.
 const pageStatement = perFilters(filterNames, (used) =>
   statement({
     name: "orphan_page",
@@ -150,7 +150,7 @@ export type OrphanRecord = Effect.Success<ReturnType<typeof search>>[number]
 
 const valuesOf = ({ profile = "", status = "waiting" }: OrphanFilters) => ({ profile, status }) as const
 
-/** Returns a page of the certificates, the certificate of the newest order first. */
+/** Returns a page of the certificates, sorted by order, newest order first. */
 export const search = (filters: OrphanFilters, page: { readonly limit: number; readonly offset: number }) =>
   lenient(pageStatement(filters), { ...valuesOf(filters), ...page })
 

@@ -27,7 +27,7 @@ export type Failure = StorageFailed | TransferRefused
 const storageFailed = (driver: Driver, statement: string) => (error: SqlError) =>
   new StorageFailed({ statement, ...driver.describe(error) })
 
-/** Runs a statement of a side. */
+/** Runs a statement on one side. */
 export const query = (
   { connection, driver }: Side,
   statement: string,

@@ -57,7 +57,7 @@ const filterNames = ["profile", "status"] as const
 const whereOf = (used: ReadonlyArray<keyof UpstreamOrderFilters>): string =>
   used.map((name) => conditions[name]).join(" AND ") || "1 = 1"
 
-// The rows are sorted by id: version 7 ids follow time, and the index of the key has this order.
+// The rows are sorted by id: version 7 ids sort by time, and the index of the key has this order.
 const pageStatement = perFilters(filterNames, (used) =>
   statement({
     name: "upstream_order_page",

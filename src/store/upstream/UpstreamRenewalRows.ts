@@ -46,8 +46,8 @@ const againStatement = statement({
 })
 
 /**
- * Returns ended relayed orders whose upstream is now due to be asked about renewal. The order that has been due for the
- * longest time comes first.
+ * Returns the relayed orders that have ended and about whose renewal the upstream must now be asked. The order that has
+ * been due for the longest time comes first.
  */
 export const due = (now: number, limit: number) => lenient(dueStatement, { now, limit })
 
