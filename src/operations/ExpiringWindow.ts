@@ -12,7 +12,7 @@ import * as expiring from "../store/orders/ExpiringRows.ts"
  * (docs/decisions/expiring.md).
  */
 
-/** The number of certificates of a page, unless a caller needs fewer. */
+/** The number of certificates on a page, unless a caller needs fewer. */
 export const batch = 2000
 
 const beforeAll = { notAfter: 0, id: OrderId("00000000-0000-0000-0000-000000000000") }

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type { NamedLeaf } from "../crypto/x509/CertId.ts"
 import { namedLeafOf } from "../crypto/x509/CertId.ts"
 
-/** How many chains are parsed before other fibers run. Parsing this many takes some milliseconds. */
+/** How many chains are parsed before other fibers run. Parsing this many takes a few milliseconds. */
 const parsedAtOnce = 50
 
 /**

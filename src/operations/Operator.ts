@@ -44,7 +44,7 @@ export const actorOf = <O extends Operator>({ client, id, kind, token }: O) => (
   ...(token === undefined ? {} : { token })
 })
 
-/** Returns the operator in the form of log records. */
+/** Returns the operator in the form that log records use. */
 export const actorFields = ({ id, surface = "cli" }: Operator) => ({ username: id, surface })
 
 /** What an operator wants to delete. */
@@ -54,7 +54,7 @@ interface Deletable {
   readonly order_id?: string
 }
 
-/** Makes a deletion log when it is refused because certificates can still be used. */
+/** Adds a log record to a deletion that is refused because certificates can still be used. */
 export const tellingRefusal =
   (operator: Operator, { account_id, kid, order_id }: Deletable) =>
   <A, E extends { readonly _tag: string }, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>

@@ -20,7 +20,7 @@ export interface RenewalWindow {
 }
 
 /**
- * Certificates that have the serial of a certID but another authority key identifier, with the owners of these
+ * Certificates that have the serial of a certID but a different authority key identifier, with the owners of these
  * certificates.
  */
 interface OtherKey {

@@ -154,7 +154,7 @@ const create = Effect.fnUntraced(function*(registration: Registration, eabKid: s
     ptr: client.ptr
   }
   // While this request waited for its turn to write, the credential may have been revoked and its accounts may have
-  // been ended.
+  // ended.
   const insert = eabKid === undefined
     ? accounts.insert(row)
     : transaction(

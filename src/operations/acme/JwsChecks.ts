@@ -33,9 +33,9 @@ const malformed = (reason: string, detail: string): Checked<never> => refused(re
 export type KeyMember = "jwk" | "kid" | "either"
 
 /**
- * Performs checks 2 to 5. 2: the flattened JWS and its protected header can be decoded. 3: there is no `crit`, because
- * the service implements no extension. 4: `url` and the URL of the request are equal strings. 5: the header has exactly
- * one of `jwk` and `kid`, and this resource accepts that member.
+ * Performs checks 2 to 5. Check 2 decodes the flattened JWS and its protected header. Check 3 refuses a `crit`, because
+ * the service implements no extension. Check 4 requires that `url` and the URL of the request are equal strings. Check
+ * 5 requires that the header has exactly one of `jwk` and `kid`, and that this resource accepts that member.
  */
 export const openJws = (body: Uint8Array, url: string, wanted: KeyMember): Checked<Jws> => {
   const parsed = parseJws(body)

@@ -29,7 +29,7 @@ interface Page {
   readonly offset: number
 }
 
-/** Finds an account by its id alone. */
+/** Finds an account by its id, in any profile. */
 const find = Effect.fnUntraced(function*(id: string) {
   const account = isId(id) ? yield* accountSearch.findRecord(AccountId(id)) : undefined
   return account ?? (yield* new NoSuch({ noun: "account", id }))

@@ -48,7 +48,7 @@ const mostSoon = 10_000
 export class Activity extends Context.Service<Activity, {
   /** Counts over time, for one profile or for all profiles. */
   readonly trend: (profile: string | undefined, range: TrendRange) => Reading<Trend>
-  /** The queue by kind. */
+  /** The state of the queue, by kind of job. */
   readonly queue: Reading<Effect.Success<typeof jobs.queue>>
   /** The number of failures in the audit trail of the last day. `since` is the start of that day in epoch seconds. */
   readonly refusals: Reading<{ readonly count: number; readonly since: number }>

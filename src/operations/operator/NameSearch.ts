@@ -7,13 +7,16 @@ import type { Sought, Stretch } from "../../store/orders/NameWalk.ts"
 import * as nameWalk from "../../store/orders/NameWalk.ts"
 import * as orderSearch from "../../store/orders/OrderSearch.ts"
 
-/* Walks over names, within fixed bounds (docs/decisions/data-model.md, "Names that contain a text"). */
+/*
+ * Searches for orders by walking over their names, within fixed bounds (docs/decisions/data-model.md, "Names that
+ * contain a text").
+ */
 
 const walkNames = 1_000_000
 const walkMillis = 3000
 const firstStretch = 10_000
 const longestStretch = 200_000
-/** The highest number of orders with settled names that are kept. */
+/** The maximum number of matching orders with settled names that are kept. */
 const mostFirst = 500
 /** Names begin to count as settled when they are between this number and twice this number of seconds old. */
 const settledSeconds = 900
@@ -126,8 +129,8 @@ type Walked = Effect.Success<ReturnType<typeof walk>>
 const nothing: Page = { limit: 0, offset: 0 }
 
 /**
- * Applies {@link kept} to a walk, with the number of walked names as its size. If there was too little time, the result
- * is not kept, because the next walk may get further.
+ * Applies {@link kept} to a walk, with the number of walked names as its size. If the time ran out, the result is not
+ * kept, because the next walk may get further.
  */
 const keptWalk = (key: string, walked: ReturnType<typeof walk>) =>
   kept(key, ({ isLate, names }: Walked) => isLate ? 0 : names * rowsPerName, walked)

@@ -37,7 +37,7 @@ import { everyOfSerial, noSuchOrder } from "./Serials.ts"
 export const validityOf = ({ order, profiles }: Pick<Config, "order" | "profiles">, profile: string): number =>
   (profiles.find(({ name }) => name === profile)?.order ?? order).validity_seconds
 
-/** Finds an order by its id alone. Fails if there is no such order. */
+/** Finds an order by its id, in any profile. Fails if there is no such order. */
 export const find = Effect.fnUntraced(function*(id: string) {
   const order = isId(id) ? yield* orderSearch.findRecord(OrderId(id)) : undefined
   return order ?? (yield* noSuchOrder(id))

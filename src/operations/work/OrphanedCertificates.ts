@@ -132,7 +132,7 @@ const emitUnrecorded = (of: Of, chain: string) => {
 
 /**
  * In the caller's transaction, queues a check of an order that this service does not continue although an upstream may
- * have issued its certificate. If the upstream gave an epoch second, the check does not begin before that time.
+ * have issued its certificate. If `notBefore` (epoch seconds) is given, the check does not begin before that time.
  */
 export const lookAfter = (of: Of, { csr, orderUrl }: LeftAtUpstream, notBefore?: number) =>
   orderUrl === undefined
@@ -238,9 +238,9 @@ const revokeOne = Effect.fnUntraced(function*(of: Of, one: Open, signer: Signer)
 })
 
 /**
- * Makes one attempt to revoke the certificates that were signed for an order that ended without them. First waits for
- * the end of the order. Does not touch a certificate that an order has after all, or that has expired. The signer is
- * asked for a week.
+ * Makes one attempt to revoke the certificates that were signed for an order that ended without them. First waits until
+ * the order ends. Does not touch a certificate that an order has after all, or that has expired. The signer is asked
+ * again for up to a week.
  */
 export const revoke = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const { order_id, profile, upstream } = payload

@@ -248,8 +248,8 @@ const mayBeIssued = (failure: JobFailure): boolean =>
   (failure.cause !== "upstream_refused" && failure.cause !== "chain_rejected")
 
 /**
- * Ends a relaying that the queue or an operator gave up. The order becomes `invalid`, and so does the record of the
- * upstream's order.
+ * Ends the relaying of an order after the queue or an operator gave it up. The order becomes `invalid`, and so does the
+ * record of the upstream's order.
  */
 export const abandon = (payload: Payload, failure: JobFailure, by?: Actor) =>
   Effect.gen(function*() {

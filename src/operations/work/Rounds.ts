@@ -4,7 +4,7 @@ import type { Config, ProfileConfig } from "../../settings/AppConfig.ts"
 const usesHttp01 = ({ backend, relay }: ProfileConfig["signer"]): boolean =>
   backend === "relay" && relay.challenge_strategy === "http01"
 
-/** Returns the sweeps that a configuration needs. Each sweep has a row in the queue. This row always waits or runs. */
+/** Returns the sweeps that a configuration needs. Each sweep has a row in the queue, which always waits or runs. */
 export const sweepsOf = (
   { audit, jobs, profiles }: Pick<Config, "audit" | "jobs" | "profiles">
 ): ReadonlySet<JobKind> => {

@@ -103,7 +103,7 @@ export const sweepOrders = (
   config: Pick<Config, "order" | "profiles">
 ): Effect.Effect<void, StorageFailed, Database | Queue> =>
   Effect.gen(function*() {
-    yield* recover(config) // this comes first, because it is short and others wait for its result
+    yield* recover(config) // this comes first, because it is short and clients wait for its result
     const mounted = new Map(config.profiles.map((profile) => [profile.name, profile.order]))
     const stored = yield* orders.profiles
     const { earlier: now } = yield* clocks

@@ -6,7 +6,7 @@ import { checkPassword } from "../../../domain/PasswordRules.ts"
 import { Passwords } from "../../../services/operators/Passwords.ts"
 import type { Config } from "../../../settings/AppConfig.ts"
 
-/** The parts of a configuration that no password may contain. */
+/** The parts of a configuration with texts that an attacker would try as passwords. */
 export type PasswordSettings = Pick<Config, "admin" | "profiles" | "server" | "signer">
 
 const productNames = ["acme-svc", "ACME Service"]

@@ -9,8 +9,8 @@ import type { HalfIdentity, SessionIdentity } from "./Identity.ts"
 import type { ShownOperator } from "./Operators.ts"
 
 /*
- * The objects of operators, sessions and tokens. They are the same in the API and in `--json`. They contain nothing
- * that can be used to sign in.
+ * The objects that represent operators, sessions and tokens. They are the same in the API and in `--json`, and contain
+ * nothing that can be used to sign in.
  */
 
 type Member =

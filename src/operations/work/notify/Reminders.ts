@@ -122,7 +122,7 @@ const sweep = Effect.fnUntraced(function*(now: number) {
 })
 
 /**
- * Makes the daily check of a profile. A separate transaction for each account writes its mails, together with the rows
+ * Runs the daily check of a profile. A separate transaction for each account writes its mails, together with the rows
  * that prevent the next check from sending them again. So it does not matter how this check ends.
  */
 export const look = (
