@@ -31,7 +31,7 @@ const entry = /^(?:[0-9a-f]{64}|[0-9a-f]{20})$/
 const debianName = (modulus: Uint8Array): string =>
   sha1(`Modulus=${Buffer.from(modulus).toString("hex").toUpperCase().replace(/^0+/, "")}\n`).slice(20)
 
-// Lets other fibers run, because requests are answered while a list of some hundred thousand keys is read.
+// Lets other fibers run, because requests are answered while a list of several hundred thousand keys is read.
 const others = Effect.promise(() => new Promise<void>((resolve) => setImmediate(resolve)))
 
 const read = Effect.fnUntraced(function*(path: string, into: Set<string>) {
@@ -52,8 +52,8 @@ const read = Effect.fnUntraced(function*(path: string, into: Set<string>) {
 })
 
 /**
- * Checks every public key of an account or a certificate: whether the key is weak, or is on a list of the operator. The
- * slow part is done only once for each key.
+ * Checks whether the public key of an account or a certificate is weak, or is on a list of the operator. The slow part
+ * is done only once for each key.
  */
 export class PublicKeys extends Context.Service<PublicKeys, {
   /** Returns what is wrong with a key, given as a well-formed SubjectPublicKeyInfo in its canonical DER encoding. */

@@ -141,7 +141,10 @@ export const telling = <A, E, R>(
       : change
   )
 
-/** Runs an effect that reports an event which no row stores, if any entry wants the event. A failure is only logged. */
+/**
+ * Runs an effect that reports an event for which no row is stored, if any entry wants the event. A failure is only
+ * logged.
+ */
 export const whereWanted = <R>(
   event: NotificationEvent,
   scope: Scope,

@@ -45,7 +45,7 @@ const makeHashQueue = (atOnce: number, mostWaiting: number) => {
   return {
     /** The number of hashes of the current peer, both those that wait and those that are being computed. */
     underWay,
-    // A waiting hash starts as soon as another hash has ended, but first the event loop must have its turn.
+    // A waiting hash starts as soon as another hash has ended, but other work of the event loop is done first.
     inTurn: <A>(self: Effect.Effect<A>): Effect.Effect<A, RateLimited> =>
       takeUnlessFull(Effect.andThen(Effect.yieldNow, self), refused)
   }

@@ -17,8 +17,8 @@ const refusedCredential = ({ kid, label }: Credential, fault: string): CheckAnsw
   )
 
 /**
- * Makes a check of type `eab`, which looks for the label or the exact id of the credential that bound the account in
- * its lists.
+ * Makes a check of type `eab`, which looks in its lists for the credential that bound the account, by its label or its
+ * exact id.
  */
 export const eabCheck = (config: CheckConfig): Check => {
   const { allow, deny } = listsOf(config, textGlob)

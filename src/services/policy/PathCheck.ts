@@ -7,7 +7,7 @@ import { listsOf } from "./PolicyLists.ts"
 const unasked = refused("there is no path to judge")
 
 /**
- * Makes a check of type `path`, which looks for the path of the request in its lists. The deny list is checked first.
+ * Makes a check of type `path`, which looks in its lists for the path of the request. The deny list is checked first.
  */
 export const pathCheck = (config: CheckConfig): Check => {
   const { allow, deny } = listsOf(config, pathGlob)

@@ -171,7 +171,7 @@ export const layer = (
         bySection.set(section, signer)
         byProfile.set(profile.name, askedFor(profile.name, signer))
       }
-      // If no signer at all could be made, none of the profiles is served.
+      // If no signer at all could be made, this layer cannot be made either.
       const [failure] = failures
       if (failure !== undefined && failures.length === bySection.size) return yield* failure
       return Signers.of({

@@ -44,7 +44,8 @@ const lineOf = (subjectText: string): string => subjectText.split("\n").join(", 
 export class Issuers extends Context.Service<Issuers, {
   readonly of: (profile: string) => Issuer | undefined
   /**
-   * The CAs, each listed once under the text of its `signer` section, so that the next configuration can use it again.
+   * The CAs, each listed once under the text of its `signer` section, so that the next configuration can use them
+   * again.
    */
   readonly bySection: ReadonlyMap<string, Issuer>
   /** The profiles whose certificate could not be read, each with the reason. */

@@ -158,6 +158,8 @@ export class Signers extends Context.Service<Signers, {
    * such reason.
    */
   readonly troubles: Effect.Effect<ReadonlyMap<string, string | undefined>>
-  /** The backends, each listed once under the text of its section, so that the next configuration can use it again. */
+  /**
+   * The backends, each listed once under the text of its section, so that the next configuration can use them again.
+   */
   readonly bySection: ReadonlyMap<string, Signer>
 }>()("acme/services/signing/Signers") {}

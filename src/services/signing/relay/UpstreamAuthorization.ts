@@ -15,7 +15,9 @@ const proofOf = ({ client }: Conversation, members: Members, { token = "" }: Ups
   keyAuthorization: `${token}.${client.key.thumbprint}`
 })
 
-/** Removes what an interrupted attempt may have left behind for an authorization that has been decided by now. */
+/**
+ * Removes what an interrupted attempt may have left behind for an authorization that has been decided in the meantime.
+ */
 const clear = (talk: Conversation, members: Members): Effect.Effect<void> => {
   const { strategy } = talk
   const { isWildcard, name } = nameIn(members)
