@@ -238,9 +238,9 @@ const revokeOne = Effect.fnUntraced(function*(of: Of, one: Open, signer: Signer)
 })
 
 /**
- * Makes one attempt to revoke the certificates that were signed for an order that ended without them. First waits until
- * the order ends. Does not touch a certificate that an order has after all, or that has expired. The signer is asked
- * again for up to a week.
+ * Makes one attempt to revoke the certificates of an order that ended without them. First waits until the order ends.
+ * Does not touch a certificate that an order has after all, or that has expired. The signer is asked again for up to a
+ * week.
  */
 export const revoke = Effect.fnUntraced(function*(payload: Payload, job: Job) {
   const { order_id, profile, upstream } = payload

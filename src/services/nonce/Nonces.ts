@@ -207,7 +207,7 @@ const make = (ttlSeconds: () => number) =>
           if (isJudged) found.delete(nonce)
         }
       })
-      // Whatever fails, every request of the group is answered, and the loop goes on with the next group.
+      // Whatever fails, every request of the group is answered, and the loop continues with the next group.
       return Effect.catchCause(
         Effect.flatMap(database.dialect === "sqlite" ? transaction(consume) : patient, answerAll),
         (cause) => {

@@ -18,8 +18,8 @@ const ofAccount = statement({
 
 /**
  * Returns the orders of an account that are older than `before`, newest first. `isShown` is false for an order that
- * failed, that expired unfinished, or that can no longer become ready. Such orders are also returned, so that no
- * request reads more than `limit` rows.
+ * failed, expired unfinished, or can no longer become ready. Such orders are also returned, so that no request reads
+ * more than `limit` rows.
  */
 export const list = (page: Parameters<typeof all<typeof ofAccount.params, typeof ofAccount.row>>[1]) =>
   lenient(ofAccount, page)

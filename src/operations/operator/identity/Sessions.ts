@@ -152,8 +152,8 @@ export const signOut = Effect.fn("Sessions.signOut")(
 
 /**
  * Ends the session that came with a sign-in, in the transaction that begins the new session. The browser replaces the
- * old cookie, so nobody could sign out of the old session later. If the old session was complete, returns the name of
- * its operator.
+ * old cookie, so the operator could not sign out of the old session later. If the old session was complete, returns the
+ * name of its operator.
  */
 export const replaced = Effect.fnUntraced(function*({ held }: Requester) {
   const given = held === undefined ? "" : Redacted.value(held)

@@ -182,7 +182,7 @@ export const regenerate = Effect.fnUntraced(function*(payload: PayloadOf<"local_
       const error = ended.failure.message
       yield* emit("local_ca_crl_initialization_failed", { issuer, error })
       const failure = new ListNotSigned({ detail: error })
-      // Until somebody repairs the ledger, nothing is revoked. After the repair, revocation should continue soon.
+      // Until an operator repairs the ledger, nothing is revoked. After the repair, revocation should continue soon.
       return ended.failure._tag === "LedgerUnusable"
         ? Reschedule((yield* currentSeconds) + ledgerSeconds, { failure })
         : Retry(failure)
