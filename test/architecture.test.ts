@@ -68,14 +68,15 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "node:readline": ["app/Program.ts"],
   "node:stream": ["engine/host/Scripts.ts", "engine/net/Handshake.ts"],
   "node:tls": ["engine/http", "engine/net"],
-  "node:url": ["engine/sql/Readers.ts", "main.ts"],
+  "node:url": ["engine/sql/Checkpoints.ts", "engine/sql/Readers.ts", "main.ts"],
   "node:util": ["engine/http/Compressed.ts"],
   "node:v8": ["app/Program.ts"],
+  "node:worker_threads": ["engine/sql/Checkpoints.ts", "engine/sql/sqliteCheckpointer.ts"],
   "node:zlib": ["engine/http/Compressed.ts"],
   "@effect/platform-node": ["app/Program.ts"],
   "effect/cli": ["app/Cli.ts", "app/Commands.ts", "app/commands"],
   "effect/http-api": ["surfaces/operator"],
-  "better-sqlite3": ["engine/sql/Sqlite.ts", "engine/sql/sqliteReader.ts"],
+  "better-sqlite3": ["Sqlite", "sqliteCheckpointer", "sqliteReader"].map((file) => `engine/sql/${file}.ts`),
   "fast-string-truncated-width": ["surfaces/cli/Text.ts"],
   jose: ["crypto/jose/Library.ts"],
   "minijinja-js": ["engine/template/Engine.ts", "engine/template/Machine.ts"],
@@ -165,7 +166,12 @@ describe("src", () => {
   })
 
   it("runs effects only in the programs, and reads the process only there", () => {
-    const programs = new Set(["app/Program.ts", "main.ts", "engine/sql/sqliteReader.ts"])
+    const programs = new Set([
+      "app/Program.ts",
+      "main.ts",
+      "engine/sql/sqliteReader.ts",
+      "engine/sql/sqliteCheckpointer.ts"
+    ])
     const offending = files.filter((file) => !programs.has(file)).flatMap((file) => {
       const text = readFileSync(join(src, file), "utf8")
       const found =
@@ -314,12 +320,13 @@ describe("src", () => {
       "app/Stoppable.ts",
       "app/commands/ServeCommand.ts",
       "engine/net/Resolver.ts",
-      "engine/queue/Waits.ts"
+      "engine/queue/Waits.ts",
+      "engine/sql/Sqlite.ts"
     ])
   })
 
   it("has file names that begin with an upper-case letter, except for the programs", () => {
-    const programs = new Set(["main.ts", "engine/sql/sqliteReader.ts"])
+    const programs = new Set(["main.ts", "engine/sql/sqliteReader.ts", "engine/sql/sqliteCheckpointer.ts"])
     const named = (file: string) => programs.has(file) || /(?:^|\/)[A-Z][A-Za-z0-9]*\.ts$/.test(file)
     assert.deepStrictEqual(files.filter((file) => !named(file)), [])
     const folders = files.flatMap((file) => file.split("/").slice(0, -1))

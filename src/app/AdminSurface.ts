@@ -16,6 +16,7 @@ import type { Installed } from "./Host.ts"
 import type { Surface } from "./Listeners.ts"
 import * as ListenerTls from "./ListenerTls.ts"
 import { readiness } from "./Readiness.ts"
+import { syncedAnswers } from "./SyncedAnswers.ts"
 import type { Uses } from "./Uses.ts"
 
 /* The surface for operators, with its services. */
@@ -73,9 +74,9 @@ export const adminSurface = Effect.fnUntraced(function*(
       Effect.andThen(
         Effect.provide(
           listener.serve({
-            app: {
+            app: syncedAnswers({
               route: (received) => isOfApi(received.path) ? api.route(received) : pages.route(received)
-            },
+            }),
             own,
             watch: uses,
             ...trustOf([admin.filter]),

@@ -41,6 +41,7 @@ import type { Surface } from "./Listeners.ts"
 import * as ListenerTls from "./ListenerTls.ts"
 import { publishSurface } from "./PublishSurface.ts"
 import { readiness } from "./Readiness.ts"
+import { syncedAnswers } from "./SyncedAnswers.ts"
 import type { Uses } from "./Uses.ts"
 import { makeUses } from "./Uses.ts"
 
@@ -115,7 +116,7 @@ const acmeSurface = Effect.fnUntraced(function*(
       Effect.andThen(
         Effect.provide(
           listener.serve({
-            app,
+            app: syncedAnswers(app),
             own,
             watch: uses,
             ...trustOf([config, ...mounted].map(({ filter }) => filter)),

@@ -176,6 +176,8 @@ const begin = Effect.fnUntraced(function*({ acceptsEmptyDatabase, announce, load
   }
   yield* watchProfiles(owner, Effect.map(Ref.get(current), ({ signers }) => signers))
   yield* supervised("lost_changes", watchLost)
+  const { upkeep } = yield* Database
+  if (upkeep !== undefined) yield* supervised("database_checkpoints", upkeep)
   const stop = runner === undefined ? Effect.succeed(0) : runner.stop
   yield* Effect.addFinalizer(() => stop)
   yield* beginCounters(roles, config)

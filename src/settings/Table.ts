@@ -174,8 +174,8 @@ export const Table = Schema.Struct({
     sqlite: Schema.Struct({
       synchronous: word(
         "full",
-        { offered: ["full", "normal"] },
-        "full: every commit is on the disk before it is answered. normal: a power loss can undo the last commits, including issued certificates and revocations. No effect on PostgreSQL."
+        { offered: ["full", "grouped", "normal"] },
+        "full: every commit is on the disk before it is answered. grouped: the same, but many commits share one wait for the disk, and other requests continue meanwhile; all processes on the file must have this setting. normal: a power loss can undo the last commits, including issued certificates and revocations. No effect on PostgreSQL."
       )
     })
   }),

@@ -1,5 +1,5 @@
 import { Context, Effect, Exit, Layer } from "effect"
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Database } from "../../src/engine/sql/Database.ts"
@@ -29,42 +29,62 @@ const inFolder = <A>(use: (folder: string) => A): A => {
 
 const known = new Map<string, boolean>()
 
-/** Whether each commit to a file is synced when the service opens the file with this setting. */
-export const syncsCommits = (synchronous: SqliteOptions["synchronous"]): boolean => {
-  const asked = known.get(synchronous) ?? inFolder((folder) =>
-    Effect.runSync(Effect.scoped(Effect.gen(function*() {
+/** Returns whether each commit to a file is synced when the service opens the file with this setting. */
+export const syncsCommits = (synchronous: SqliteOptions["synchronous"]): Effect.Effect<boolean> =>
+  Effect.suspend(() => {
+    const before = known.get(synchronous)
+    if (before !== undefined) return Effect.succeed(before)
+    const folder = mkdtempSync(join(tmpdir(), "acme-simulation-"))
+    return Effect.gen(function*() {
       const layer = Sqlite.layer({ path: join(folder, "acme.db"), synchronous })
       const opened = Context.get(yield* Layer.build(layer), Database)
       const [row] = yield* opened.exclusive((connection) => connection.execute("PRAGMA synchronous", []))
       return Number((row as { readonly synchronous: unknown }).synchronous) >= full
-    })))
-  )
-  known.set(synchronous, asked)
-  return asked
-}
+    }).pipe(
+      Effect.scoped,
+      Effect.orDie,
+      Effect.tap((asked) => Effect.sync(() => void known.set(synchronous, asked))),
+      Effect.ensuring(Effect.sync(() => rmSync(folder, { recursive: true, force: true })))
+    )
+  })
 
-/** The disk under a database in memory, whose connection this is. */
+/** The disk under a database in memory, whose connection this is. `copy` returns the present content of the database. */
 export class Disk {
   readonly #connection: Connection
+  readonly #copy: () => Uint8Array
   readonly #isSynced: boolean
   /** The database as it was last synced, and after each commit since. */
   readonly #states: Array<Uint8Array> = []
+  /** The number of commits before the first of these states. */
+  #first = 0
 
-  constructor(connection: Connection, isSynced: boolean) {
+  constructor(connection: Connection, copy: () => Uint8Array, isSynced: boolean) {
     this.#connection = connection
+    this.#copy = copy
     this.#isSynced = isSynced
-    this.committed()
+    if (!isSynced) this.#states.push(copy())
   }
 
   /** Records that a transaction was committed. */
   committed(): void {
     if (this.#isSynced) return
-    this.#states.push(inFolder((folder) => {
-      const path = join(folder, "now.db")
-      this.#all(`VACUUM INTO '${path}'`)
-      return readFileSync(path)
-    }))
-    if (this.#states.length > mostUnsynced) this.#states.shift()
+    this.#states.push(this.#copy())
+    if (this.#states.length > mostUnsynced) this.#drop(1)
+  }
+
+  /** The number of commits so far. */
+  get commits(): number {
+    return this.#first + this.#states.length - 1
+  }
+
+  /** Records that everything up to a number of commits is on the disk. */
+  synced(commits: number): void {
+    if (!this.#isSynced && commits > this.#first) this.#drop(commits - this.#first)
+  }
+
+  #drop(states: number): void {
+    this.#states.splice(0, states)
+    this.#first += states
   }
 
   /** Cuts the power: takes back some of the last commits, but never a synced one; returns their number. */

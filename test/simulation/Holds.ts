@@ -11,10 +11,13 @@ const polled = /\/order\/([0-9a-f-]{36})$/
 /** Checks the polls of orders that end while the polls are held. */
 export class Holds {
   readonly #violated: (what: string) => void
+  readonly #longestMillis: number
   readonly #endedAt = new Map<string, number>()
 
-  constructor(violated: (what: string) => void) {
+  /** A sync takes up to `syncMillis`. The end of the order and the answer may each wait for two of them. */
+  constructor(violated: (what: string) => void, syncMillis: number) {
     this.#violated = violated
+    this.#longestMillis = longestMillis + 4 * syncMillis
   }
 
   /** Records that an order has its certificate, or has failed. */
@@ -26,7 +29,7 @@ export class Holds {
   answered({ method, path }: { readonly method: string; readonly path: string }, begun: number, now: number): void {
     const order = method === "POST" ? polled.exec(path)?.[1] : undefined
     const ended = order === undefined ? undefined : this.#endedAt.get(order)
-    if (ended === undefined || begun > ended || now - ended <= longestMillis) return
+    if (ended === undefined || begun > ended || now - ended <= this.#longestMillis) return
     this.#violated(`a poll of the order ${String(order)} was answered ${now - ended} ms after its end`)
   }
 }

@@ -15,6 +15,7 @@ import { Waits } from "../../src/engine/queue/Waits.ts"
 import * as workers from "../../src/engine/queue/Workers.ts"
 import { ownerOf } from "../../src/engine/queue/Workers.ts"
 import { Database } from "../../src/engine/sql/Database.ts"
+import { oneSync } from "../../src/engine/sql/SyncedReads.ts"
 import type { Record } from "../../src/engine/telemetry/EventLog.ts"
 import { EventLog } from "../../src/engine/telemetry/EventLog.ts"
 import * as crl from "../../src/operations/work/crl/ListPublication.ts"
@@ -106,7 +107,7 @@ export const startMember = (installation: Installation, process: Process, roles:
     )
     const surface = yield* Effect.provide(surfaceOf(config), services)
     const around = yield* Effect.context<Kept>()
-    return (request: Request) => Effect.provide(surface.handle(request), Context.merge(around, services))
+    return (request: Request) => Effect.provide(oneSync(surface.handle(request)), Context.merge(around, services))
   })
 
   const working = Effect.gen(function*() {

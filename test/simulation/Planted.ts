@@ -107,8 +107,14 @@ const enqueueJob = (job) => afterCommit(Effect.ignore(enqueue(job)))
   {
     name: "commits are not synced, whatever is asked for",
     file: "src/engine/sql/Sqlite.ts",
-    guard: "`synchronous = ${synchronous}`",
+    guard: "`synchronous = ${atCommit}`",
     without: "\"synchronous = normal\""
+  },
+  {
+    name: "a commit is answered before its sync",
+    file: "src/engine/sql/GroupCommit.ts",
+    guard: "        driver.synced\n",
+    without: "        Effect.void\n"
   },
   {
     name: "jobs that a clock ahead has dated stay where they are",

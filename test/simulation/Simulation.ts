@@ -95,7 +95,10 @@ export const simulate = async (
   const world = new World(machine, random("world"), climate.malice)
   const ledger = new Ledger()
   const facts = new Facts(receiverNames, violated)
-  const holds = new Holds(violated)
+  const syncs = random("syncs")
+  const isGrouped = syncs.chance(0.5)
+  const slowestSync = isGrouped ? syncs.pick([5, 50, 500]) : 0
+  const holds = new Holds(violated, slowestSync)
   const members = new Map<number, Member>()
   const weather: Weather = new Weather({
     climate,
@@ -149,7 +152,15 @@ retention_days = 0
 ttl_seconds = ${settings.pick([30, 300])}
 ${receiversToml}`)
   const store = await Effect.runPromise(Scope.provide(
-    openStore(config.database.sqlite.synchronous, weather, (written) => judge.committed(written)),
+    openStore(
+      isGrouped ? "grouped" : config.database.sqlite.synchronous,
+      weather,
+      (written) => judge.committed(written),
+      (process, ended) =>
+        void machine.after(syncs.between(0, slowestSync), () => {
+          if (process.isAlive) ended()
+        })
+    ),
     scope
   ))
   const delays = new Delays(store, violated)

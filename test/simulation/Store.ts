@@ -1,11 +1,14 @@
+import Engine from "better-sqlite3"
 import type { Scope } from "effect"
 import { Context, Effect, Exit, Layer } from "effect"
+import { makeCommitSync } from "../../src/engine/sql/CommitSync.ts"
 import { Database } from "../../src/engine/sql/Database.ts"
 import type { Connection, Driver } from "../../src/engine/sql/Driver.ts"
 import { makeGroupCommit } from "../../src/engine/sql/GroupCommit.ts"
 import * as Migrations from "../../src/engine/sql/Migrations.ts"
 import { SqlError } from "../../src/engine/sql/SqlError.ts"
 import * as Sqlite from "../../src/engine/sql/Sqlite.ts"
+import { synced as waitingForShown } from "../../src/engine/sql/SyncedReads.ts"
 import { migrationsOf } from "../support/Graph.ts"
 import { Disk, syncsCommits } from "./Disk.ts"
 import type { Process } from "./Machine.ts"
@@ -32,6 +35,24 @@ export interface Mishaps {
   /** Decides the order of rows of statements without ORDER BY. */
   readonly arrange: <A>(rows: ReadonlyArray<A>) => ReadonlyArray<A>
 }
+
+/** Opens a database in memory by the service's own layer. Returns its driver, and the engine below it. */
+const openEngine = (synchronous: Sqlite.SqliteOptions["synchronous"]) =>
+  Effect.gen(function*() {
+    const engines = new Set<Engine.Database>()
+    const { prepare } = Engine.prototype
+    Engine.prototype.prepare = function(this: Engine.Database, text: string) {
+      engines.add(this)
+      return prepare.call(this, text)
+    } as typeof prepare
+    const opened = yield* Effect.ensuring(
+      Effect.orDie(Layer.build(Sqlite.layer({ path: ":memory:", synchronous }))),
+      Effect.sync(() => void (Engine.prototype.prepare = prepare))
+    )
+    const [engine] = engines
+    if (engine === undefined) return yield* Effect.die(new Error("the layer prepared no statement"))
+    return { engine, opened: Context.get(opened, Database) }
+  })
 
 interface Turn {
   readonly process: Process
@@ -87,13 +108,12 @@ export interface Store {
 export const openStore = (
   synchronous: Sqlite.SqliteOptions["synchronous"],
   mishaps: Mishaps,
-  committed: (written: ReadonlySet<string>) => void
+  committed: (written: ReadonlySet<string>) => void,
+  /** Calls back when the machine has written its unsynced data to the disk. */
+  sync: (process: Process, ended: () => void) => void
 ): Effect.Effect<Store, never, Scope.Scope> =>
   Effect.gen(function*() {
-    const opened = Context.get(
-      yield* Effect.orDie(Layer.build(Sqlite.layer({ path: ":memory:", synchronous }))),
-      Database
-    )
+    const { engine, opened } = yield* openEngine(synchronous)
     yield* Effect.orDie(Effect.provideService(
       Effect.flatMap(migrationsOf("sqlite"), Migrations.migrate),
       Database,
@@ -109,7 +129,8 @@ export const openStore = (
         }
       })
 
-    const disk = new Disk(real, syncsCommits(synchronous))
+    const disk = new Disk(real, () => engine.serialize(), yield* syncsCommits(synchronous))
+    let commitsOfAll = 0
     let holder: Process | undefined
     let inTransaction = false
     let written = new Set<string>()
@@ -128,6 +149,19 @@ export const openStore = (
         inTransaction = false
         next()
       })
+      let own = 0
+      const commits = synchronous !== "grouped" ? undefined : makeCommitSync({
+        sync: (ended) => {
+          const upTo = disk.commits
+          sync(process, () => {
+            disk.synced(upTo)
+            ended(null)
+          })
+        },
+        othersCommits: () => commitsOfAll - own,
+        slow: () => Effect.void
+      })
+      const synced = commits?.written ?? Effect.void
       const take = Effect.callback<void>((resume) => {
         const turn = { process, resume: () => resume(Effect.void) }
         if (holder === undefined) {
@@ -168,17 +202,22 @@ export const openStore = (
           inTransaction = false
           if (Exit.isSuccess(done)) {
             disk.committed()
+            commitsOfAll++
+            own++
             committed(written)
           }
           return mishap === undefined ? Effect.asVoid(done) : planted
         })
-      return Effect.map(makeGroupCommit({ exclusive, begin, commit }), (transact): Driver => ({
+      return Effect.map(makeGroupCommit({ exclusive, begin, commit, synced }), (transact): Driver => ({
         dialect: "sqlite",
-        exclusive,
-        single: ({ reads, text }, params) =>
-          reads
-            ? exclusive((connection) => connection.execute(text, params))
-            : Effect.flatten(transact((connection) => Effect.exit(connection.execute(text, params)))),
+        exclusive: (use) => Effect.uninterruptible(Effect.tap(exclusive(use), synced)),
+        single: ({ reads, text }, params) => {
+          const read = exclusive((connection) => connection.execute(text, params))
+          return reads
+            ? commits === undefined ? read : waitingForShown(commits, read)
+            : Effect.flatten(transact((connection) => Effect.exit(connection.execute(text, params))))
+        },
+        commits,
         transact,
         aside: undefined,
         lost: undefined,

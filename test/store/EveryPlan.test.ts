@@ -19,8 +19,8 @@ import { fillTables, gather, grow } from "../support/Grown.ts"
 for (const room of ["engine/sql", "engine/queue", "domain/words", "store"]) {
   const folder = new URL(`../../src/${room}/`, import.meta.url)
   for (const file of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
-    // A separate program is not a module of statements.
-    if (file.endsWith(".ts") && file !== "sqliteReader.ts") await import(new URL(file, folder).href)
+    // Separate programs are not modules of statements.
+    if (file.endsWith(".ts") && !/^sqlite[RC]/.test(file)) await import(new URL(file, folder).href)
   }
 }
 for (const make of makers) make()

@@ -178,7 +178,14 @@ const rows: { readonly [table: string]: ReadonlyArray<Row> } = {
     spent_seconds: `${index}`,
     joined: `${index % 2}`
   })),
-  workers: [{ owner: "host:1:x", roles: "acme,worker", version: "0.1.0", started_at: "1", last_seen_at: "2" }],
+  workers: [{
+    owner: "host:1:x",
+    roles: "acme,worker",
+    version: "0.1.0",
+    started_at: "1",
+    last_seen_at: "2",
+    shares_syncs: "0"
+  }],
   profile_states: [
     { profile: "default", owner: "host:1:x", trouble: odd, since: "1", stopped_issuer: odd },
     { profile: "other", owner: "host:1:x", since: "2" }

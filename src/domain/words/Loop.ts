@@ -7,6 +7,8 @@ export const loops = {
   ...engineLoops,
   crl_export: { isVital: false },
   crl_first_list: { isVital: false },
+  // without this loop, the write-ahead file of SQLite grows
+  database_checkpoints: { isVital: false },
   generation_retired: { isVital: false },
   listener_closed: { isVital: false },
   lost_changes: { isVital: false },

@@ -4,7 +4,8 @@ import * as Schedule from "effect/Schedule"
 import { readFileSync, readlinkSync } from "node:fs"
 import type { Loops } from "../Loops.ts"
 import { int, nullable, text } from "../sql/Column.ts"
-import type { Database, StorageFailed } from "../sql/Database.ts"
+import type { StorageFailed } from "../sql/Database.ts"
+import { Database } from "../sql/Database.ts"
 import { all, first, lenient, run } from "../sql/Query.ts"
 import { refuseCopied } from "../sql/ServedLock.ts"
 import { statement } from "../sql/Statement.ts"
@@ -12,6 +13,7 @@ import { supervised } from "../Supervised.ts"
 import { emit } from "../telemetry/EngineLog.ts"
 import { currentMillis, currentSeconds } from "../Time.ts"
 import { clocks, databaseClock } from "./Clocks.ts"
+import { refuseUnlike } from "./UnlikeProcesses.ts"
 
 /* The processes that share a queue: their names and their rows in `workers`. */
 
@@ -105,11 +107,11 @@ export const isRunning = ({ begun, place }: Machine) => (owner: string): boolean
 
 const upsert = statement({
   name: "worker_upsert",
-  params: { owner: text(), roles: text(), version: text(), startedAt: int, now: int },
+  params: { owner: text(), roles: text(), version: text(), startedAt: int, now: int, sharesSyncs: int },
   row: {},
   sql: () =>
-    `INSERT INTO workers (owner, roles, version, started_at, last_seen_at)
-     VALUES (:owner, :roles, :version, :startedAt, :now)
+    `INSERT INTO workers (owner, roles, version, started_at, last_seen_at, shares_syncs)
+     VALUES (:owner, :roles, :version, :startedAt, :now, :sharesSyncs)
      ON CONFLICT (owner) DO UPDATE SET last_seen_at = excluded.last_seen_at`
 })
 
@@ -172,7 +174,7 @@ export const present = (row: {
   readonly version: string
   readonly startedAt: number
   readonly now: number
-}) => run(upsert, row)
+}) => Effect.flatMap(Database, ({ commits }) => run(upsert, { ...row, sharesSyncs: commits === undefined ? 0 : 1 }))
 
 /** Removes the presence of a process at a clean shutdown. */
 export const remove = (owner: string) => run(removeStatement, { owner })
@@ -239,10 +241,12 @@ export const presence = (options: PresenceOptions): Layer.Layer<never, StorageFa
     Effect.gen(function*() {
       const startedAt = yield* currentSeconds
       yield* refuseCopied
+      const { later } = yield* clocks
       yield* Effect.acquireRelease(
-        Effect.flatMap(clocks, ({ later }) => present({ ...options, startedAt, now: later })),
+        present({ ...options, startedAt, now: later }),
         () => Effect.ignore(remove(options.owner)) // the row expires after ten minutes anyway
       )
+      yield* refuseUnlike(options.owner, later, isGone(here()))
       yield* emit("worker_registered", options)
       let told = new Map<string, number>()
       const compare = Effect.gen(function*() {

@@ -2,6 +2,7 @@ import type * as Effect from "effect/Effect"
 import type * as Exit from "effect/Exit"
 import type { FailureCause } from "../telemetry/EngineSeries.ts"
 import type { Dialect } from "./Column.ts"
+import type { CommitSync } from "./CommitSync.ts"
 import type { SqlError } from "./SqlError.ts"
 import type { Compiled } from "./Statement.ts"
 import type { Unreadable } from "./Unreadable.ts"
@@ -129,9 +130,14 @@ export interface Driver {
    */
   readonly listen: ((channel: string, ear: Ear) => Effect.Effect<never, SqlError>) | undefined
   /**
-   * Completes with a sentence if the opened database was removed or replaced. Undefined if the database is on a server.
+   * Completes with a sentence if the opened database was removed or replaced, or if commits cannot be written to the
+   * disk. Undefined if the database is on a server.
    */
   readonly lost: Effect.Effect<string> | undefined
+  /** How this process waits for the disk. Undefined if each commit does that itself. */
+  readonly commits?: CommitSync | undefined
+  /** The work that a process does for the database as long as it serves. Undefined if there is none. */
+  readonly upkeep?: Effect.Effect<never> | undefined
   /** Undefined if every read goes to the database itself. */
   readonly standby?: Standby | undefined
   /** Whether a connection keeps the same session of the server from one transaction to the next. */

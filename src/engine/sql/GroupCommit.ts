@@ -30,7 +30,10 @@ const largestGroup = 64
  * failure, because the engine may have ended it. So a body runs once or twice, and may only run statements.
  */
 export const makeGroupCommit = (
-  driver: Pick<Driver, "exclusive" | "begin" | "commit">
+  driver: Pick<Driver, "exclusive" | "begin" | "commit"> & {
+    /** Waits until the commit is on the disk. Meanwhile the next group uses the connection. */
+    readonly synced: Effect.Effect<void, SqlError>
+  }
 ): Effect.Effect<Driver["transact"], never, Scope.Scope> =>
   Effect.gen(function*() {
     const fork = yield* FiberSet.makeRuntime<never, void, never>()
@@ -71,7 +74,10 @@ export const makeGroupCommit = (
       const group = waiting.splice(0, largestGroup)
       if (waiting.length > 0) setImmediate(flush)
       const outcomes = new Map<Member, Outcome>()
-      const served = driver.exclusive((connection) => commitGroup(connection, group, outcomes))
+      const served = Effect.andThen(
+        driver.exclusive((connection) => commitGroup(connection, group, outcomes)),
+        driver.synced
+      )
       fork(Effect.map(Effect.exit(served), (exit) => {
         for (const member of group) {
           member.answer(Exit.isFailure(exit) ? Exit.failCause(exit.cause) : outcomes.get(member) ?? Exit.die("not run"))

@@ -5,12 +5,15 @@ import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Fs from "node:fs"
 import { finallyDo } from "../Finally.ts"
-import { Database } from "./Database.ts"
+import { checkpoints } from "./Checkpoints.ts"
+import { makeCommitSync } from "./CommitSync.ts"
+import { Database, failed, slow, slowAfterMillis } from "./Database.ts"
 import type { Connection, Driver, Row } from "./Driver.ts"
 import { makeGroupCommit } from "./GroupCommit.ts"
 import { makeReaders } from "./Readers.ts"
 import { causeOf, withRemedy } from "./Remedies.ts"
 import { noConnection, SqlError } from "./SqlError.ts"
+import { synced } from "./SyncedReads.ts"
 import { makeRecorder } from "./Unreadable.ts"
 
 /**
@@ -19,7 +22,7 @@ import { makeRecorder } from "./Unreadable.ts"
  */
 export interface SqliteOptions {
   readonly path: string
-  readonly synchronous: "normal" | "full"
+  readonly synchronous: "normal" | "full" | "grouped"
   /** How long a transaction waits for the only connection that writes. */
   readonly acquire_timeout_ms?: number
   /** How many separate processes may read. A command has none, because it has no other work that a read could delay. */
@@ -70,12 +73,22 @@ const replaced = (path: string, opened: string | undefined): Effect.Effect<strin
     )
   )
 
+const unwritten = (path: string) => ({ message }: Error) =>
+  `The write-ahead file ${path}-wal could not be written to the disk: ${message}. The last changes may be lost, and no client was told about them. Check the disk, then start again.`
+
 const mostPrepared = 500
 
-/** The one connection that writes (docs/decisions/hot-path.md, "Statements of the embedded engine"). */
+/** The one connection that writes. */
+interface Opened {
+  readonly connection: Connection
+  /** Returns a number that changes when another connection has committed. */
+  readonly dataVersion: () => unknown
+}
+
+/** Opens the file (docs/decisions/hot-path.md, "Statements of the embedded engine"). */
 const connect = (
   { mustExist = false, path, synchronous }: SqliteOptions
-): Effect.Effect<Connection, SqlError, Scope.Scope> =>
+): Effect.Effect<Opened, SqlError, Scope.Scope> =>
   Effect.gen(function*() {
     const engine = yield* Effect.acquireRelease(
       Effect.try({
@@ -106,10 +119,12 @@ const connect = (
       })
     const connection: Connection = { execute, executeRaw: execute }
     const ofFile = mustExist ? [] : ["journal_mode = WAL"]
-    for (const pragma of [...ofFile, "busy_timeout = 20", "foreign_keys = ON", `synchronous = ${synchronous}`]) {
+    const atCommit = synchronous === "grouped" ? "normal" : synchronous
+    for (const pragma of [...ofFile, "busy_timeout = 20", "foreign_keys = ON", `synchronous = ${atCommit}`]) {
       yield* connection.executeRaw(`PRAGMA ${pragma}`, [])
     }
-    return connection
+    const version = engine.prepare("PRAGMA data_version").pluck()
+    return { connection, dataVersion: () => version.get() }
   })
 
 /**
@@ -156,33 +171,94 @@ const makeGate = (patienceMillis: number) => {
   }
 }
 
+/** The number of commits after which the length of the write-ahead file is looked at. */
+const commitsBetweenLooks = 32
+
+/**
+ * Makes the syncs of the write-ahead file in the threads of the runtime. The file is opened when it is first synced,
+ * because it exists from the first commit on. It has no locks that closing it could release.
+ */
+const makeFileSync = ({ dataVersion }: Opened, path: string) =>
+  Effect.gen(function*() {
+    const file: { descriptor?: number } = {}
+    yield* Effect.addFinalizer(() =>
+      Effect.sync(() => {
+        if (file.descriptor !== undefined) Fs.closeSync(file.descriptor)
+      })
+    )
+    return makeCommitSync({
+      sync: (ended) => {
+        try {
+          Fs.fdatasync(file.descriptor ??= Fs.openSync(`${path}-wal`, "r+"), ended)
+        } catch (error) {
+          ended(error instanceof Error ? error : new Error(String(error)))
+        }
+      },
+      othersCommits: dataVersion,
+      slow: (elapsed) => elapsed < slowAfterMillis ? Effect.void : slow("sync", elapsed)
+    })
+  })
+
 const make = (options: SqliteOptions) =>
   Effect.gen(function*() {
-    const connection = yield* connect(options)
+    const opened = yield* connect(options)
+    const { connection } = opened
     const { acquire_timeout_ms = 5000, path, readers = 0 } = options
+    const isGrouped = options.synchronous === "grouped" && path !== ":memory:"
+    const commits = isGrouped ? yield* makeFileSync(opened, path) : undefined
     const gate = makeGate(acquire_timeout_ms)
     const beside = readers > 0 && path !== ":memory:"
       ? yield* makeReaders({ path, readers, acquire_timeout_ms })
       : undefined
-    const exclusive: Driver["exclusive"] = (use) => Effect.uninterruptible(gate.pass(use(connection)))
+    const alone: Driver["exclusive"] = (use) => Effect.uninterruptible(gate.pass(use(connection)))
     const begin: Driver["begin"] = (connection) => whileBusy(connection.executeRaw("BEGIN IMMEDIATE", []))
-    const commit: Driver["commit"] = (connection) => connection.executeRaw("COMMIT", [])
-    const transact = yield* makeGroupCommit({ exclusive, begin, commit })
-    return Database.of({
+    let committed = 0
+    let grown: (() => void) | undefined
+    const commit: Driver["commit"] = (connection) =>
+      Effect.map(connection.executeRaw("COMMIT", []), () => {
+        if (++committed % commitsBetweenLooks === 0) grown?.()
+      })
+    const written = commits?.written ?? Effect.void
+    const transact = yield* makeGroupCommit({ exclusive: alone, begin, commit, synced: written })
+    const driver: Driver = {
       dialect: "sqlite",
-      exclusive,
+      exclusive: (use) => Effect.uninterruptible(Effect.tap(alone(use), written)),
       single: ({ reads, text }, params) => {
         const execute = connection.execute(text, params)
         // A read also waits at the gate. Otherwise it would become a part of the transaction that is open on the only
         // connection.
-        return reads ? gate.pass(whileBusy(execute)) : Effect.flatten(transact(() => Effect.exit(execute)))
+        const read = gate.pass(whileBusy(execute))
+        return reads
+          ? commits === undefined ? read : synced(commits, read)
+          : Effect.flatten(transact(() => Effect.exit(execute)))
       },
       transact,
-      aside: beside?.aside,
+      aside: beside && ((patienceMillis, body) => Effect.tap(beside.aside(patienceMillis, body), written)),
       begin,
       commit,
       listen: undefined,
-      lost: path === ":memory:" ? undefined : replaced(path, identityOf(path)),
+      lost: path === ":memory:"
+        ? undefined
+        : Effect.raceFirst(
+          replaced(path, identityOf(path)),
+          Effect.map(commits?.failed ?? Effect.never, unwritten(path))
+        ),
+      commits,
+      upkeep: isGrouped
+        ? Effect.acquireUseRelease(
+          Effect.ignore(alone(({ executeRaw }) => executeRaw("PRAGMA wal_autocheckpoint = 0", []))),
+          () =>
+            checkpoints({
+              path,
+              grown: Effect.callback((resume) => {
+                grown = () => resume(Effect.void)
+              }),
+              alone: (use) => alone(() => use),
+              failed: (error) => Effect.ignore(failed(driver, "checkpoint", error))
+            }),
+          () => Effect.ignore(alone(({ executeRaw }) => executeRaw("PRAGMA wal_autocheckpoint = 1000", [])))
+        )
+        : undefined,
       keepsSession: true,
       describe,
       unreadable: makeRecorder(),
@@ -191,7 +267,8 @@ const make = (options: SqliteOptions) =>
         const { busy, idle } = beside?.connections() ?? { busy: 0, idle: 0 }
         return gate.isFree() ? { idle: idle + 1, busy } : { idle, busy: busy + 1 }
       }
-    })
+    }
+    return Database.of(driver)
   })
 
 // The engine itself would create the file with the permissions that the umask of the process allows.

@@ -158,7 +158,14 @@ export const tables: ReadonlyArray<Table> = [
     spent_seconds: "int",
     joined: "int"
   }),
-  table("workers", "owner", { owner: "text", roles: "text", version: "text", started_at: "int", last_seen_at: "int" }),
+  table("workers", "owner", {
+    owner: "text",
+    roles: "text",
+    version: "text",
+    started_at: "int",
+    last_seen_at: "int",
+    shares_syncs: "int"
+  }),
   table("profile_states", "profile owner", {
     profile: "text",
     owner: "text",

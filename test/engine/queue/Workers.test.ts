@@ -8,10 +8,13 @@ import { Loops } from "../../../src/engine/Loops.ts"
 import type { Machine } from "../../../src/engine/queue/Workers.ts"
 import * as workers from "../../../src/engine/queue/Workers.ts"
 import { here, isGone, ownerOf, renews } from "../../../src/engine/queue/Workers.ts"
+import { makeCommitSync } from "../../../src/engine/sql/CommitSync.ts"
+import { Database } from "../../../src/engine/sql/Database.ts"
 import { giveBackText, takeText } from "../../../src/engine/sql/ServedLock.ts"
 import type { Record } from "../../../src/engine/telemetry/EventLog.ts"
 import { layerMemory } from "../../../src/engine/telemetry/EventLog.ts"
 import { databases, useDatabase } from "../../support/Databases.ts"
+import { sql } from "../../support/OpenDatabase.ts"
 import { withServerClock } from "../../support/ServerClock.ts"
 import { sleeps, watched } from "../../support/Watched.ts"
 
@@ -128,6 +131,40 @@ describe.each(databases)("the presence of a process on $name", (backend) => {
         assert.deepStrictEqual((yield* workers.list).map(({ owner }) => owner), [mine.owner])
       }).pipe(Effect.provide(Loops.layer))
     ).pipe(watched))
+
+  if (backend.dialect === "sqlite") {
+    it.effect("is refused beside a process that shares no syncs if this one does, until that process is gone", () =>
+      database.use(
+        Effect.gen(function*() {
+          const driver = yield* Database
+          const sharing = {
+            ...driver,
+            commits: makeCommitSync({
+              sync: (ended) => ended(null),
+              othersCommits: () => 0,
+              slow: () => Effect.void
+            })
+          }
+          const others = { roles: "worker", version: "1", startedAt: 0 }
+          yield* TestClock.setTime(1_000_000)
+          // A version before this one leaves the column empty.
+          yield* workers.present({ ...others, owner: "elsewhere:1:b", now: 990 })
+          yield* sql("UPDATE workers SET shares_syncs = NULL")
+          const build = Effect.scoped(
+            Layer.build(workers.presence({ owner: "here:1:a", roles: "acme", version: "1" }))
+          )
+          const refused = yield* Effect.flip(Effect.provideService(build, Database, sharing))
+          assert.include(
+            "detail" in refused ? refused.detail : "",
+            `database.sqlite.synchronous is "grouped" here, unlike in the process elsewhere:1:b`
+          )
+          assert.deepStrictEqual((yield* workers.list).map(({ owner }) => owner), ["elsewhere:1:b"])
+          yield* build
+          yield* TestClock.setTime(1_031_000)
+          yield* Effect.provideService(build, Database, sharing)
+        }).pipe(Effect.provide(Loops.layer))
+      ).pipe(watched))
+  }
 
   it.effect("warns of clocks that differ from its own with the difference, and again when that has changed", () =>
     database.use(

@@ -1,0 +1,12 @@
+import * as Effect from "effect/Effect"
+import type { App } from "../engine/http/Message.ts"
+import type { Database } from "../engine/sql/Database.ts"
+import { oneSync } from "../engine/sql/SyncedReads.ts"
+
+/** Makes each answer of an app wait once for the disk, instead of once for each read (docs/decisions/durability.md). */
+export const syncedAnswers = <R>(app: App<R>): App<R | Database> => ({
+  route: (received) => {
+    const routed = app.route(received)
+    return { ...routed, handle: (request) => oneSync(Effect.suspend(() => routed.handle(request))) }
+  }
+})

@@ -1,0 +1,98 @@
+import * as Effect from "effect/Effect"
+import { SqlError } from "./SqlError.ts"
+
+/** Waits until what this process has committed or read is on the disk. */
+export interface CommitSync {
+  /** For a commit of this process. Waits for a sync that begins after this moment. */
+  readonly written: Effect.Effect<void, SqlError>
+  /** Returns the number of the last commit that rows may show which were read at this moment. */
+  readonly shown: () => number
+  /** Waits until all commits up to a number are on the disk. */
+  readonly upTo: (commit: number) => Effect.Effect<void, SqlError>
+  /** Completes with the reason once a sync has failed. */
+  readonly failed: Effect.Effect<Error>
+}
+
+interface Waiter {
+  /** The number of the last commit that the waiter needs. */
+  readonly commit: number
+  readonly resume: (result: Effect.Effect<void, SqlError>) => void
+}
+
+/**
+ * Makes one sync cover the commits of many callers. One sync runs at a time. A commit that is made meanwhile waits for
+ * the next sync, which begins as soon as the first one ends.
+ *
+ * A failed sync is final: the system may have dropped what it could not write, and a later sync would succeed without
+ * it. So from then on every caller gets the failure.
+ *
+ * `sync` writes everything that was committed so far to the disk, and calls back. `othersCommits` returns a value that
+ * changes when another connection has committed. `slow` reports the milliseconds of a sync, if they are too many.
+ */
+export const makeCommitSync = (options: {
+  readonly sync: (ended: (failure: Error | null) => void) => void
+  readonly othersCommits: () => unknown
+  readonly slow: (elapsed: number) => Effect.Effect<void>
+}): CommitSync => {
+  // The first number stands for what the database has at the start. A process that was killed may have left it unsynced.
+  let last = 1
+  let synced = 0
+  let others = options.othersCommits()
+  let isRunning = false
+  let failure: Error | undefined
+  const waiting = new Set<Waiter>()
+  const told = new Set<(reason: Error) => void>()
+
+  const fail = () => new SqlError({ cause: failure, message: "the sync failed" })
+
+  const begin = () => {
+    isRunning = true
+    const commit = last
+    const begunAt = performance.now()
+    options.sync((failed) => {
+      isRunning = false
+      if (failed === null) synced = commit
+      else failure = failed
+      let result: Effect.Effect<void, SqlError> = options.slow(performance.now() - begunAt)
+      for (const one of waiting) {
+        if (failure === undefined && one.commit > synced) continue
+        waiting.delete(one)
+        one.resume(failure === undefined ? result : fail())
+        result = Effect.void // only one of those who waited reports a slow sync
+      }
+      if (failure !== undefined) { for (const tell of told) tell(failure) }
+      else if (waiting.size > 0) begin()
+    })
+  }
+
+  const upTo = (commit: number) =>
+    Effect.suspend(() => {
+      if (failure !== undefined) return fail()
+      if (commit <= synced) return Effect.void
+      return Effect.callback<void, SqlError>((resume) => {
+        const one: Waiter = { commit, resume }
+        waiting.add(one)
+        if (!isRunning) begin()
+        return Effect.sync(() => void waiting.delete(one))
+      })
+    })
+
+  return {
+    written: Effect.suspend(() => upTo(++last)),
+    shown: () => {
+      const now = options.othersCommits()
+      if (now !== others) {
+        others = now
+        last++
+      }
+      return last
+    },
+    upTo,
+    failed: Effect.callback((resume) => {
+      const tell = (reason: Error) => resume(Effect.succeed(reason))
+      if (failure !== undefined) return tell(failure)
+      told.add(tell)
+      return Effect.sync(() => void told.delete(tell))
+    })
+  }
+}

@@ -1,0 +1,114 @@
+import { it } from "@effect/vitest"
+import { Deferred, Effect, Exit, Fiber } from "effect"
+import { assert, describe } from "vitest"
+import { makeCommitSync } from "../../../src/engine/sql/CommitSync.ts"
+
+/** Syncs that begin when they are asked for, and end when the test ends them. */
+const heldSyncs = () => {
+  const running: Array<(failure: Error | null) => void> = []
+  let version = 0
+  let begun = 0
+  const commits = makeCommitSync({
+    sync: (ended) => {
+      begun++
+      running.push(ended)
+    },
+    othersCommits: () => version,
+    slow: () => Effect.void
+  })
+  return {
+    commits,
+    begun: () => begun,
+    /** Ends the sync that is running. */
+    end: (failure: Error | null = null) => Effect.sync(() => running.shift()?.(failure)),
+    commitElsewhere: () => void version++
+  }
+}
+
+/** Starts an effect, and returns whether it has ended by now. */
+const started = <A, E>(effect: Effect.Effect<A, E>) =>
+  Effect.map(Effect.forkChild(effect, { startImmediately: true }), (fiber) => ({
+    fiber,
+    isOver: () => fiber.pollUnsafe() !== undefined
+  }))
+
+const turns = Effect.forEach(Array.from({ length: 10 }), () => Effect.yieldNow, { discard: true })
+
+describe("the shared syncs of commits", () => {
+  it.effect("answer a commit after a sync that began after it, not after one that was already running", () =>
+    Effect.gen(function*() {
+      const { begun, commits, end } = heldSyncs()
+      const first = yield* started(commits.written)
+      const second = yield* started(commits.written)
+      assert.strictEqual(begun(), 1)
+      yield* end()
+      yield* turns
+      assert.deepStrictEqual([first.isOver(), second.isOver(), begun()], [true, false, 2])
+      yield* end()
+      yield* Fiber.join(second.fiber)
+    }))
+
+  it.effect("cover all commits that were made while the sync before was running", () =>
+    Effect.gen(function*() {
+      const { begun, commits, end } = heldSyncs()
+      yield* started(commits.written)
+      const others = yield* Effect.forEach([1, 2, 3], () => started(commits.written))
+      yield* end()
+      yield* end()
+      yield* Effect.forEach(others, ({ fiber }) => Fiber.join(fiber))
+      assert.strictEqual(begun(), 2)
+    }))
+
+  it.effect("let a read pass if everything that it may show is on the disk", () =>
+    Effect.gen(function*() {
+      const { begun, commits, end } = heldSyncs()
+      const atStart = yield* started(commits.upTo(commits.shown()))
+      yield* end() // the rows of a process that was killed before its last sync
+      yield* Fiber.join(atStart.fiber)
+      yield* commits.upTo(commits.shown())
+      assert.strictEqual(begun(), 1)
+    }))
+
+  it.effect("make a read wait for a commit of this process or of another one", () =>
+    Effect.gen(function*() {
+      const { commitElsewhere, commits, end } = heldSyncs()
+      const written = yield* started(commits.written)
+      const read = yield* started(commits.upTo(commits.shown()))
+      assert.isFalse(read.isOver())
+      yield* end()
+      yield* Effect.forEach([written, read], ({ fiber }) => Fiber.join(fiber))
+      commitElsewhere()
+      const foreign = yield* started(commits.upTo(commits.shown()))
+      assert.isFalse(foreign.isOver())
+      yield* end()
+      yield* Fiber.join(foreign.fiber)
+    }))
+
+  it.effect("give a failure to everybody who waits, and to everybody who comes later", () =>
+    Effect.gen(function*() {
+      const { begun, commits, end } = heldSyncs()
+      const told = yield* Deferred.make<string>()
+      yield* Effect.forkChild(
+        Effect.flatMap(commits.failed, ({ message }) => Deferred.succeed(told, message)),
+        { startImmediately: true }
+      )
+      const waiting = yield* Effect.forEach([1, 2], () => started(commits.written))
+      yield* end(new Error("EIO: i/o error, fdatasync"))
+      const exits = yield* Effect.forEach(waiting, ({ fiber }) => Fiber.await(fiber))
+      assert.deepStrictEqual(exits.map(Exit.isFailure), [true, true])
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(commits.written)))
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(commits.upTo(1))))
+      assert.strictEqual(begun(), 1, "no later sync, which would succeed without what was dropped")
+      assert.strictEqual(yield* Deferred.await(told), "EIO: i/o error, fdatasync")
+    }))
+
+  it.effect("do not wait for a caller that was interrupted", () =>
+    Effect.gen(function*() {
+      const { begun, commits, end } = heldSyncs()
+      yield* started(commits.written)
+      const given = yield* started(commits.written)
+      yield* Fiber.interrupt(given.fiber)
+      yield* end()
+      assert.strictEqual(begun(), 1)
+    }))
+})
