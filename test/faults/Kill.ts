@@ -1,15 +1,17 @@
 import { setTimeout as delay } from "node:timers/promises"
+import type { SiteOptions } from "./Site.ts"
 import type { Fault, Means } from "./Stage.ts"
 import { siteOn, under } from "./Stage.ts"
+import { shared } from "./Syncs.ts"
 
 /**
  * Kills one of the processes and starts it again. The number of answers determines the moments, so that they come
  * during work.
  */
-const killing = (workers: number | undefined) => async (means: Means) =>
+const killing = (workers: number | undefined, env: SiteOptions["env"] = {}) => async (means: Means) =>
   under(
     means,
-    { ...await siteOn(means), ...workers === undefined ? {} : { workers } },
+    { ...await siteOn(means), ...workers === undefined ? {} : { workers }, env },
     async ({ chance, load, means: { rounds }, site }) => {
       for (let round = 0; round < rounds; round++) {
         await load.answers.more(20 + chance(8 * means.clients))
@@ -38,4 +40,12 @@ export const killApart: Fault = {
   databases: ["SQLite", "PostgreSQL"],
   rounds: 10,
   run: killing(1)
+}
+
+/** The same on a file whose commits share syncs, with two processes that see each other's commits. */
+export const killBetweenSyncs: Fault = {
+  name: "kill -9 between shared syncs",
+  databases: ["SQLite"],
+  rounds: 10,
+  run: killing(1, shared)
 }

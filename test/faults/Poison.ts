@@ -13,7 +13,15 @@ const preload = new URL("Poisoned.ts", import.meta.url).href
  * another database.
  */
 const isNotPlayed = (loop: string, { database }: Means): boolean =>
-  ["crl_first_list", "generation_retired", "listener_closed", "reload_refused", "tls_expiry", "trace_export"].includes(
+  [
+    "crl_first_list",
+    "database_checkpoints",
+    "generation_retired",
+    "listener_closed",
+    "reload_refused",
+    "tls_expiry",
+    "trace_export"
+  ].includes(
     loop
   ) ||
   (database === "SQLite" && loop === "job_ends_heard")

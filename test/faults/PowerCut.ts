@@ -9,6 +9,7 @@ import { stopTree } from "../support/Stopped.ts"
 import type { SiteOptions } from "./Site.ts"
 import type { Fault, Means, Outcome, Stage } from "./Stage.ts"
 import { NotPossible, under } from "./Stage.ts"
+import { shared, tamperWithSyncs } from "./Syncs.ts"
 
 const mounted = (): LoopDisk => {
   try {
@@ -29,35 +30,42 @@ interface Neighbour {
  * Cuts the power under load: the writing processes are stopped, the disk's content is kept, and everything is started
  * on that content. A copy that is made while processes write would mix the contents of several moments.
  */
-const cutting = (disk: LoopDisk, neighbour: Neighbour) =>
-async (
-  { chance, load, means: { clients, rounds }, site: { acme } }: Stage
-): Promise<number> => {
-  for (let round = 0; round < rounds; round++) {
-    await load.answers.more(20 + chance(8 * clients))
-    await stopTree(acme.pid())
-    await neighbour.cut(disk.keep)
-    await acme.kill9()
-    disk.cut()
-    await neighbour.begin()
-    await acme.restart()
-    await load.ledger.acknowledged.more(2 * clients)
+const cutting =
+  (disk: LoopDisk, neighbour: Neighbour, begun: (pid: number) => Promise<unknown> = async () => {}) =>
+  async (
+    { chance, load, means: { clients, rounds }, site: { acme } }: Stage
+  ): Promise<number> => {
+    for (let round = 0; round < rounds; round++) {
+      await begun(acme.pid())
+      await load.answers.more(20 + chance(8 * clients))
+      await stopTree(acme.pid())
+      await neighbour.cut(disk.keep)
+      await acme.kill9()
+      disk.cut()
+      await neighbour.begin()
+      await acme.restart()
+      await load.ledger.acknowledged.more(2 * clients)
+    }
+    return rounds
   }
-  return rounds
-}
 
 const nobody: Neighbour = {
   cut: (keep) => Promise.resolve(keep()),
   begin: () => Promise.resolve()
 }
 
-const onSqlite = (means: Means, disk: LoopDisk): Promise<Outcome> => {
+const onSqlite = (
+  means: Means,
+  disk: LoopDisk,
+  env: SiteOptions["env"] = {},
+  begun?: (pid: number) => Promise<unknown>
+): Promise<Outcome> => {
   const home = join(disk.directory, "home")
   mkdirSync(home)
   writeFileSync(join(home, "config.toml"), minimalConfig)
   disk.sync() // This syncs the files of the operator. From now on the service must sync its own files.
-  const options: SiteOptions = { home, config: null }
-  return under(means, options, cutting(disk, nobody))
+  const options: SiteOptions = { home, config: null, env }
+  return under(means, options, cutting(disk, nobody, begun))
 }
 
 const onPostgres = async (means: Means, disk: LoopDisk): Promise<Outcome> => {
@@ -80,6 +88,23 @@ export const powerCut: Fault = {
     const disk = mounted()
     try {
       return await (means.database === "SQLite" ? onSqlite : onPostgres)(means, disk)
+    } finally {
+      disk.remove()
+    }
+  }
+}
+
+const slowerMicros = 10_000
+
+/** The same while commits share syncs, each of which takes ten milliseconds longer. */
+export const powerCutBetweenSyncs: Fault = {
+  name: "power cut between shared syncs",
+  databases: ["SQLite"],
+  rounds: 5,
+  run: async (means) => {
+    const disk = mounted()
+    try {
+      return await onSqlite(means, disk, shared, (pid) => tamperWithSyncs(pid, `delay_enter=${slowerMicros}`))
     } finally {
       disk.remove()
     }

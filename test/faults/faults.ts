@@ -5,29 +5,34 @@ import { fullDisk } from "./Disk.ts"
 import { failedOverAsynchronously, failedOverLate, failedOverSynchronously, failedOverTwice } from "./FailedOver.ts"
 import { databaseFileGone, descriptorsGone, staleLock } from "./Files.ts"
 import { idleConnections, nonceFlood } from "./Floods.ts"
-import { killApart, killOne } from "./Kill.ts"
+import { killApart, killBetweenSyncs, killOne } from "./Kill.ts"
 import { longQueue } from "./LongQueue.ts"
 import { queueing } from "./Newcomers.ts"
 import { poison } from "./Poison.ts"
-import { powerCut } from "./PowerCut.ts"
+import { powerCut, powerCutBetweenSyncs } from "./PowerCut.ts"
 import { clientResets, databaseResets } from "./Resets.ts"
 import { killWhileRelaying, killWhileSigning } from "./Signing.ts"
 import { slowBodies, slowHandshakes, slowHeads } from "./SlowLoris.ts"
 import type { Fault } from "./Stage.ts"
 import { starving } from "./Starving.ts"
 import { stopWorker } from "./Stop.ts"
+import { failedSyncs, slowSync } from "./Syncs.ts"
 import { upgradedApart, upgradedWhole } from "./Upgrade.ts"
 
 /** Every fault. */
 export const faults: ReadonlyArray<Fault> = [
   killOne,
   killApart,
+  killBetweenSyncs,
   stopWorker,
   killWhileSigning,
   killWhileRelaying,
   killWhileDelivering,
   receiversAway,
   powerCut,
+  powerCutBetweenSyncs,
+  failedSyncs,
+  slowSync,
   clockJumps,
   clocksApart,
   databaseFileGone,

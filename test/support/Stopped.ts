@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { setTimeout as delay } from "node:timers/promises"
 
-/** The state of a thread as one letter. `T` is stopped, `Z` and `X` are dead. */
+/** The state of a thread as one letter. `T` is stopped, `t` is stopped under a tracer,
+ * `Z` and `X` are dead. */
 const stateOf = (path: string): string => {
   try {
     return /\) (\S)/.exec(readFileSync(path, "latin1"))?.[1] ?? "X"
@@ -11,7 +12,7 @@ const stateOf = (path: string): string => {
 }
 
 const isStopped = (pid: number): boolean =>
-  threadsOf(pid).every((thread) => "TZX".includes(stateOf(`/proc/${pid}/task/${thread}/stat`)))
+  threadsOf(pid).every((thread) => "TtZX".includes(stateOf(`/proc/${pid}/task/${thread}/stat`)))
 
 const threadsOf = (pid: number): ReadonlyArray<string> => {
   try {
