@@ -214,7 +214,7 @@ const openSqlite = (file: string, synchronous: string) => {
   const database = new Sqlite(copy)
   database.pragma("journal_mode = WAL")
   database.pragma("foreign_keys = ON")
-  database.pragma(`synchronous = ${synchronous}`)
+  database.pragma(`synchronous = ${synchronous === "grouped" ? "normal" : synchronous}`)
   const begin = database.prepare("BEGIN IMMEDIATE")
   const commit = database.prepare("COMMIT")
   const insert = database.prepare(insertNonces.sqlite)

@@ -10,7 +10,7 @@ import type { Postmaster } from "./Postmaster.ts"
 import * as Procfs from "./Procfs.ts"
 import type { Proof } from "./Proof.ts"
 import { lastingToken } from "./Proof.ts"
-import type { Service } from "./Service.ts"
+import type { Service, Synchronous } from "./Service.ts"
 import { migrate } from "./Service.ts"
 
 /* The processes that measure the floor on the machine of a running service. */
@@ -73,7 +73,7 @@ export interface FloorRig {
 export interface FloorGround {
   readonly service: Service
   readonly loader: Peer<typeof load>
-  readonly synchronous: "normal" | "full"
+  readonly synchronous: Synchronous
   /** The certificate and the key of the bare server; undefined for plain HTTP. */
   readonly tls?: TlsFiles | undefined
   /** The PostgreSQL server; undefined on SQLite. */

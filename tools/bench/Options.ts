@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util"
 import type { Extent } from "./Load.ts"
+import type { Synchronous } from "./Service.ts"
 import type { Dialect } from "./Statements.ts"
 
 /** The special measurements, each with an option of its name. Without such an option, the bench measures issuances. */
@@ -20,6 +21,7 @@ export const modeNames = [
   "record",
   "relay",
   "sign-in",
+  "slow-disk",
   "standby",
   "start",
   "until-certificate"
@@ -32,7 +34,7 @@ export interface Options {
   readonly databases: ReadonlyArray<Dialect>
   readonly concurrency: ReadonlyArray<number>
   readonly extent: Extent
-  readonly synchronous: "normal" | "full"
+  readonly synchronous: Synchronous
   readonly profileDirectory: string | undefined
   readonly nodeWords: ReadonlyArray<string>
   readonly json: boolean
@@ -70,6 +72,7 @@ const usage = `Usage: npm run bench -- [options]
   --seconds N         length of each measurement (5; 2 where several take turns)
   --issuances N       measure so many issuances instead
   --normal            SQLite with synchronous = normal
+  --grouped           SQLite with synchronous = grouped, for the service; the floor has full
 
 Without one of these everything about issuances is measured, with one of these nothing else:
   --pebble            service, Debian's pebble and the floor by turns: bypassed, with http-01, single requests
@@ -86,6 +89,7 @@ Without one of these everything about issuances is measured, with one of these n
   --cluster           two acme and two worker processes beside one of all roles, on PostgreSQL
   --processes         2, 10 and 40 processes over one PostgreSQL: what grows with their number
   --standby           what waiting for a standby costs commits, with notifications and without, and issuances
+  --slow-disk         issuances and the directory on SQLite, with syncs that take 0, 1, 3 and 10 ms longer
   --relay             what relaying to Pebble costs beside signing
   --notify            what it costs an issuance that somebody is told
   --lists             what operators read on a grown database, and how it delays clients
@@ -130,6 +134,7 @@ const parse = (words: ReadonlyArray<string>) => {
         seconds: { type: "string" },
         issuances: { type: "string" },
         normal: { type: "boolean", default: false },
+        grouped: { type: "boolean", default: false },
         part: { type: "string", default: "1" },
         attempts: { type: "string", default: "100" },
         reads: { type: "string", default: "4" },
@@ -191,7 +196,7 @@ export const readOptions = (words: ReadonlyArray<string>): Options => {
     extent: given.issuances === undefined
       ? { seconds: number("seconds", given.seconds ?? `${defaultSeconds(mode)}`, 3600, false) }
       : { issuances: number("issuances", given.issuances, 1_000_000) },
-    synchronous: given.normal ? "normal" : "full",
+    synchronous: given.normal ? "normal" : given.grouped ? "grouped" : "full",
     profileDirectory: given["cpu-prof"],
     nodeWords: given["node-args"].split(" ").filter((word) => word !== ""),
     json: given.json,

@@ -12,6 +12,7 @@ import * as Postgres from "../../src/engine/sql/Postgres.ts"
 import * as Sqlite from "../../src/engine/sql/Sqlite.ts"
 import type { Percentiles } from "./Load.ts"
 import { percentilesOf } from "./Load.ts"
+import type { Synchronous } from "./Service.ts"
 
 /* Runs the service's own queue in a separate process. The jobs do nothing, so that only the queue is measured. */
 
@@ -19,7 +20,7 @@ import { percentilesOf } from "./Load.ts"
 export interface Part {
   /** A file, or the URL of a PostgreSQL database. */
   readonly where: string
-  readonly synchronous: "normal" | "full"
+  readonly synchronous: Synchronous
   /** Whether the process runs jobs, or only enqueues them. */
   readonly runs: boolean
   /** Whether the process gets notifications about jobs of other processes. */

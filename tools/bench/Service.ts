@@ -9,12 +9,17 @@ const repository = resolve(import.meta.dirname, "../..")
 const built = join(repository, "dist/main.js")
 const source = join(repository, "src/main.ts")
 
+/** A value of `database.sqlite.synchronous`. */
+export type Synchronous = "normal" | "full" | "grouped"
+
 /** Options for a run of the server. */
 export interface ServiceOptions {
   readonly databaseUrl: string
-  readonly synchronous: "normal" | "full"
+  readonly synchronous: Synchronous
   /** Options for node, which come before the program. */
   readonly nodeWords: ReadonlyArray<string>
+  /** A program and its options, which runs the server. */
+  readonly tracer?: ReadonlyArray<string> | undefined
   /** The working directory; a new directory by default. */
   readonly directory?: string
   /** Lines to add to the configuration file. */
@@ -151,7 +156,14 @@ export const startService = async (options: ServiceOptions): Promise<Service> =>
   const logFile = join(directory, `log-${port}.jsonl`)
   const roles = options.role === undefined ? [] : ["--role", options.role]
   const program = options.isFromSource === true ? source : built
-  const server = startProcess(process.execPath, [...options.nodeWords, program, "serve", ...roles], {
+  const [command, ...tracing] = [...options.tracer ?? [], process.execPath]
+  const server = startProcess(command ?? process.execPath, [
+    ...tracing,
+    ...options.nodeWords,
+    program,
+    "serve",
+    ...roles
+  ], {
     cwd: directory,
     env: environment(directory, port, options),
     logFile

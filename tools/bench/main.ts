@@ -31,6 +31,7 @@ import { measureRelay, relayReport } from "./Relay.ts"
 import type { Paint } from "./Report.ts"
 import { paintFor, report } from "./Report.ts"
 import { measureSignIn, signInReport } from "./SignIn.ts"
+import { measureSlowDisk, slowDiskReport } from "./SlowDisk.ts"
 import { measureStandby, standbyReport } from "./StandbyCost.ts"
 import { measureStart, startReport } from "./Start.ts"
 import { measureUntilCertificate, untilReport } from "./Until.ts"
@@ -108,6 +109,7 @@ const modes: { readonly [M in Mode]: (options: Options, progress: Progress) => P
   record: shown(record, (_, recorded) => JSON.stringify(recorded)),
   relay: shown(measureRelay, relayReport),
   "sign-in": shown(measureSignIn, signInReport),
+  "slow-disk": shown(measureSlowDisk, slowDiskReport),
   standby: shown(measureStandby, standbyReport),
   start: shown(measureStart, (_, costs) => startReport(costs)),
   "until-certificate": shown(measureUntilCertificate, untilReport)
