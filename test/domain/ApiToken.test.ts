@@ -9,14 +9,14 @@ describe("a token", () => {
     Buffer.from(octets).toString("base64url")
   )
 
-  prop("is known by its form", [drawn], ([text]) => {
+  prop("is recognised by its form", [drawn], ([text]) => {
     const token = printApiToken(text)
     assert.match(token, /^acme_svc_[A-Za-z0-9_-]{43}_[a-z2-7]{6}$/)
     assert.isTrue(isApiToken(token))
   })
 
   prop(
-    "with one changed character is not recognised",
+    "is not recognised if one character has changed",
     [drawn, fc.nat(42), fc.constantFrom("A", "b", "3", "_", "-")],
     ([text, at, other]) => {
       const changed = text.slice(0, at) + other + text.slice(at + 1)
@@ -25,7 +25,7 @@ describe("a token", () => {
     }
   )
 
-  it("is recognised in no other form", () => {
+  it("is not recognised in any other form", () => {
     const token = printApiToken("A".repeat(43))
     for (
       const text of [

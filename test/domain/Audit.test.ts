@@ -33,11 +33,11 @@ const row = fc.record({
 }) as fc.Arbitrary<AuditRow>
 
 describe("audit rows", () => {
-  it("are failures exactly if the name of the event says so", () => {
+  it("count as failures exactly if the name of the event says so", () => {
     for (const event of events) assert.strictEqual(outcomeOf(event) === "failure", event.endsWith("_failed"), event)
   })
 
-  prop("are cut to the size of their columns, and can be cut again without a change", [row], ([full]) => {
+  prop("are cut to the size of their columns, and do not change if they are cut again", [row], ([full]) => {
     const cut = bounded(full)
     for (
       const [name, limit] of [["clientPtr", 253], ["userAgent", 256], ["requestId", 128], ["identifiers", 100]] as const

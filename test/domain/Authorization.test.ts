@@ -23,7 +23,7 @@ const seconds = fc.integer({ min: 0, max: 4_102_444_800 })
 const validity = fc.integer({ min: 1, max: 31_536_000 })
 
 describe("the transitions of an authorization", () => {
-  prop("decide it once: afterwards the client can deactivate a valid one, and nothing else happens", [
+  prop("decide it once, and afterwards only allow the client to deactivate it if it is valid", [
     fc.array(fc.constantFrom(...moves), { maxLength: 20 })
   ], ([tried]) => {
     const passed: Array<AuthorizationStatus> = ["pending"]
@@ -33,20 +33,20 @@ describe("the transitions of an authorization", () => {
     if (after !== undefined) assert.deepStrictEqual([decided, after], ["valid", "deactivated"])
   })
 
-  it("make nothing valid that is invalid, deactivated, expired or revoked", () => {
+  it("make no authorization valid that is invalid, deactivated, expired or revoked", () => {
     for (const status of ["invalid", "deactivated", "expired", "revoked"] as const) {
       assert.deepStrictEqual(reached(status), [], status)
     }
     assert.deepStrictEqual(reached("valid"), ["deactivated"])
   })
 
-  it("lead to every status except revoked", () => {
+  it("reach every status except revoked", () => {
     assert.sameMembers(moves.map(({ to }) => to), statuses.filter((one) => one !== "pending" && one !== "revoked"))
   })
 })
 
 describe("the status that a client sees", () => {
-  prop("is expired for a pending one after its expiry, and the stored one otherwise", [
+  prop("is expired if the authorization is pending after its expiry, and is the stored status otherwise", [
     fc.constantFrom(...statuses),
     seconds,
     validity,
@@ -59,7 +59,7 @@ describe("the status that a client sees", () => {
     )
   })
 
-  prop("becomes expired in the second in which its order becomes invalid", [seconds, validity, seconds], (
+  prop("becomes expired in the same second in which the order becomes invalid", [seconds, validity, seconds], (
     [createdAt, validitySeconds, now]
   ) => {
     const record = { status: "pending", createdAt, expiresAt: undefined } as const

@@ -24,7 +24,7 @@ describe("the transitions of a challenge", () => {
     }
   )
 
-  it("lead to both verdicts", () => {
+  it("reach both verdicts", () => {
     assert.sameMembers(moves.filter(({ from }) => from.includes("processing")).map(({ to }) => to), [
       "valid",
       "invalid"
@@ -44,7 +44,9 @@ describe("a key authorization", () => {
     Buffer.from(octets).toString("base64url")
   )
   const pair = fc.tuple(base64url, base64url)
-  /** Two pairs: equal ones, different ones, or the same text divided at another place. */
+  /**
+   * Two pairs of a token and a key: equal pairs, different pairs, or pairs with the same text divided at another place.
+   */
   const two = fc.oneof(
     pair.map((one) => ({ one, other: one })),
     fc.record({ one: pair, other: pair }),
@@ -54,7 +56,7 @@ describe("a key authorization", () => {
     }))
   )
 
-  prop("belongs to one token and one key only", [two], ([{ one, other }]) => {
+  prop("belongs to only one token and one key", [two], ([{ one, other }]) => {
     assert.strictEqual(
       keyAuthorization(one[0], one[1]) === keyAuthorization(other[0], other[1]),
       one[0] === other[0] && one[1] === other[1]

@@ -21,29 +21,29 @@ const address = (clientIp: string, forwarded: string | ReadonlyArray<string> | u
   })
 
 describe("the address of a client", () => {
-  it("forged Host, X-Forwarded-* or Forwarded headers from an untrusted address are ignored", () => {
+  it("ignores Host, X-Forwarded-* and Forwarded headers that an untrusted address has forged", () => {
     assert.strictEqual(address("192.0.2.1", "203.0.113.7"), "192.0.2.1")
     assert.strictEqual(address("192.0.2.1", "203.0.113.7", []), "192.0.2.1")
     assert.strictEqual(address("10.0.0.1", undefined), "10.0.0.1")
   })
 
-  it("header with three entries from a trusted proxy: the first untrusted one from the right counts", () => {
+  it("is the first untrusted entry from the right if a trusted proxy sends a header with three entries", () => {
     assert.strictEqual(address("10.0.0.1", "198.51.100.1, 203.0.113.7, 10.0.0.2"), "203.0.113.7")
     assert.strictEqual(address("2001:db8::1", "203.0.113.7"), "203.0.113.7")
   })
 
-  it("all entries are trusted: the leftmost counts", () => {
+  it("is the leftmost entry if all entries are trusted", () => {
     assert.strictEqual(address("10.0.0.1", "10.0.0.4,10.0.0.3 , 10.0.0.2"), "10.0.0.4")
   })
 
-  it("empty elements of the list do not count as entries", () => {
+  it("does not count empty elements of the list as entries", () => {
     for (const list of ["203.0.113.7,", "203.0.113.7, ,10.0.0.2,", ["203.0.113.7", ""], ",203.0.113.7 ,, "]) {
       assert.strictEqual(address("10.0.0.1", list), "203.0.113.7", String(list))
     }
     assert.strictEqual(address("10.0.0.1", " , "), "10.0.0.1")
   })
 
-  it("invalid entries: entries to the left of one are ignored", () => {
+  it("ignores the entries to the left of an invalid entry", () => {
     for (const junk of ["unknown", "_hidden", "010.1.1.1", "1.2.3", "203.0.113.300", "10.1.1.1;x", "localhost"]) {
       assert.strictEqual(address("10.0.0.1", `203.0.113.7, ${junk}`), "10.0.0.1", junk)
       assert.strictEqual(address("10.0.0.1", `10.1.1.1, ${junk}, 10.0.0.2`), "10.0.0.2", junk)
@@ -59,9 +59,9 @@ describe("the address of a client", () => {
     ["203.0.113.7:65535", "203.0.113.7"],
     ["::ffff:203.0.113.7", "203.0.113.7"],
     ["[::ffff:203.0.113.7]:80", "203.0.113.7"]
-  ])("an entry %s is %s", (entry, expected) => assert.strictEqual(address("10.0.0.1", entry), expected))
+  ])("reads the entry %s as %s", (entry, expected) => assert.strictEqual(address("10.0.0.1", entry), expected))
 
-  it("accepts values of a repeated header in order, and IPv4 proxies in their mapped form", () => {
+  it("is found if the values of a repeated header are in order, and if an IPv4 proxy has a mapped address", () => {
     assert.strictEqual(address("::ffff:10.0.0.1", ["198.51.100.1", "203.0.113.7,10.0.0.2"]), "203.0.113.7")
   })
 })
@@ -81,7 +81,7 @@ describe("address sets", () => {
         (ranges, text) => {
           const entries = ranges.map(([network, prefix]) => `${network}/${prefix}`)
           const ip = comparable(text)
-          // A mapped address counts as IPv4 here, so ranges of IPv6 do not contain it.
+          // A mapped address counts as IPv4 here, so IPv6 ranges do not contain it.
           if (ip === undefined || text.startsWith("::ffff:")) return
           const expected = entries.some((entry) => Option.exists(parseCidr(entry), (cidr) => contains(cidr, ip.text)))
           assert.strictEqual(makeAddressSet(entries)(ip), expected)
@@ -98,17 +98,17 @@ describe("address sets", () => {
     ["::ffff:192.0.2.1", "192.0.2.0/24", true],
     ["fe80::1%eth0", "fe80::/10", true],
     ["192.0.2.1", "::/0", false]
-  ])("%s in %s: %s", (text, entry, expected) => {
+  ])("decide whether %s is in %s: %s", (text, entry, expected) => {
     const ip = comparable(text)
     assert.strictEqual(ip !== undefined && makeAddressSet([entry])(ip), expected)
   })
 })
 
-describe("the DNS name that an address is looked up by", () => {
+describe("the DNS name for the reverse look-up of an address", () => {
   it.each([
     ["192.0.2.7", "7.2.0.192.in-addr.arpa"],
     ["2001:db8::567:89ab", "b.a.9.8.7.6.5.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa"]
-  ])("%s: %s", (text, name) => {
+  ])("is, for %s, %s", (text, name) => {
     const ip = comparable(text)
     assert.strictEqual(ip && pointerName(ip), name)
   })

@@ -28,7 +28,7 @@ describe("the program of a client", () => {
     for (const [userAgent, program] of known) assert.strictEqual(clientProgram(userAgent), program, userAgent)
   })
 
-  it("is described only with the service's own words, whatever the header says", () => {
+  it("is described only in the service's own words, whatever the header says", () => {
     for (
       const text of ["Firefox/1 visit evil.example on Linux", "locked: https://evil.example/curl/8", "evil.example/1"]
     ) {

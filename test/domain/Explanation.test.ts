@@ -35,8 +35,8 @@ const ofChallenge = [
   new errors.ValidationAbandoned()
 ]
 
-describe("why an order failed", () => {
-  it("has plain words, and a next step, for every failure that is stored with one", () => {
+describe("the explanation why an order failed", () => {
+  it("says in plain words what happened and what to do next, for every failure that is stored with an order", () => {
     for (const error of ofOrder) {
       const found = explainEnd({ ...evidence, orderError: problemOf(error) })
       assert.notStrictEqual(found?.summary ?? plain, plain, error._tag)
@@ -78,7 +78,7 @@ describe("why an order failed", () => {
     ["address_denied", /may not connect/, /policy of addresses/],
     ["connect_failed", /took a connection/, /open the port/],
     ["timeout", /in its time/, /waited for/]
-  ])("uses the cause of the validation, %s", (reason, summary, nextStep) => {
+  ])("uses %s as the cause of the failed validation", (reason, summary, nextStep) => {
     const failure = { error: dialled, cause: { reason, detail } }
     const found = explainEnd({ ...evidence, orderError: dialled, challengeFailures: [failure] })
     assert.match(found?.summary ?? "", summary)
@@ -90,7 +90,7 @@ describe("why an order failed", () => {
     )
   })
 
-  it("uses the problem if the cause was written by another version and is unknown", () => {
+  it("uses the problem if another version wrote the cause and the cause is unknown here", () => {
     for (const reason of ["of_tomorrow", "toString", ""]) {
       const failure = { error: dialled, cause: { reason, detail } }
       const found = explainEnd({ ...evidence, orderError: dialled, challengeFailures: [failure] })
@@ -98,7 +98,7 @@ describe("why an order failed", () => {
     }
   })
 
-  it("names the request, and shows a problem of another version unchanged", () => {
+  it("names the request, and shows a problem that another version wrote unchanged", () => {
     const orderError = { type: "urn:ietf:params:acme:error:of_tomorrow", status: 400, detail }
     assert.deepStrictEqual(explainEnd({ ...evidence, orderError, requestId: "r" }), {
       summary: plain,

@@ -20,17 +20,17 @@ const normalized = (value: string): DnsName => {
   return result._tag === "Success" ? result.success : assert.fail(`refused ${value}: ${result.failure.detail}`)
 }
 
-describe("upper case and one trailing dot: the same name", () => {
+describe("a name in upper case or with one trailing dot is the same name", () => {
   for (const spelling of ["a.example", "A.Example", "a.example.", "A.EXAMPLE."]) {
     it(spelling, () => accepted(spelling, "a.example"))
   }
-  it("the trailing dot does not count towards 253 octets", () => {
+  it("ignores the trailing dot when it counts the 253 octets", () => {
     assert.strictEqual(verdict(`${nameOf(253)}.`), nameOf(253))
   })
-  it("the Kelvin sign is not accepted as k", () => assert.strictEqual(verdict("\u212a.example"), "malformed"))
+  it("refuses the Kelvin sign, which is not a k", () => assert.strictEqual(verdict("\u212a.example"), "malformed"))
 })
 
-describe("malformed", () => {
+describe("a name that is refused as malformed", () => {
   const rows: Record<string, ReadonlyArray<string>> = {
     "leading dot": [".example", "*..example", ".*.example"],
     "..": ["a..example", "a.example..", ".."],
@@ -45,8 +45,8 @@ describe("malformed", () => {
       "xn---.example",
       "xn--abc-.example",
       "xn--99999999.example",
-      "xn--ls8h.example", // an emoji: UTS 46 allows it, IDNA2008 does not
-      "xn--1ch.example", // U+2260, a sign
+      "xn--ls8h.example", // an emoji, which UTS 46 allows and IDNA2008 does not
+      "xn--1ch.example", // the sign U+2260
       "xn--zca-.example",
       "xn--bcher-kva_.example"
     ],
@@ -70,14 +70,14 @@ describe("malformed", () => {
       for (const value of values) assert.strictEqual(verdict(value), "malformed", JSON.stringify(value))
     })
   }
-  it("TXT name too long, while dns-01 is enabled", () => {
+  it("is too long for its TXT record while dns-01 is enabled", () => {
     assert.strictEqual(verdict(nameOf(238), true), "malformed")
     assert.strictEqual(verdict(nameOf(238), false), nameOf(238))
     assert.strictEqual(verdict(nameOf(237), true), nameOf(237))
     assert.strictEqual(verdict(`*.${nameOf(237)}`, true), `*.${nameOf(237)}`)
     assert.strictEqual(verdict(`*.${nameOf(238)}`, true), "malformed")
   })
-  it("context rules of RFC 5892", () => {
+  it("violates a context rule of RFC 5892", () => {
     for (
       const [unicode, ascii] of [
         ["a middle dot not between two l", "xn--ab-0ea"],
@@ -88,17 +88,17 @@ describe("malformed", () => {
     ) assert.strictEqual(verdict(`${ascii}.example`), "malformed", unicode)
     accepted("xn--ll-0ea.example") // l, middle dot, l
   })
-  it("letters that RFC 5892 disallows individually", () => {
+  it("contains a letter that RFC 5892 disallows individually", () => {
     for (const ascii of ["xn--ypd", "xn--ngba5e", "xn--a-s6t", "xn--37j", "xn--a-zrn", "xn--lsb9g"]) {
       assert.strictEqual(verdict(`${ascii}.example`), "malformed", ascii)
     }
   })
-  it("a right-to-left label that begins with a digit", () => {
+  it("has a right-to-left label that begins with a digit", () => {
     assert.strictEqual(verdict("xn--1-0hc.example"), "malformed")
   })
 })
 
-describe("rejectedIdentifier", () => {
+describe("a name that is refused as rejectedIdentifier", () => {
   for (
     const value of [
       "10.0.0.5",
@@ -118,7 +118,7 @@ describe("rejectedIdentifier", () => {
   ) it(value, () => assert.strictEqual(verdict(value), "rejectedIdentifier"))
 })
 
-describe("accepted, because only the filter applies a policy", () => {
+describe("a name that is accepted, because only the filter applies a policy", () => {
   for (
     const value of [
       "localhost",
@@ -145,10 +145,10 @@ describe("accepted, because only the filter applies a policy", () => {
       "xn--4dbrk0ce.example"
     ]
   ) it(value, () => accepted(value))
-  it("253 octets", () => assert.strictEqual(verdict(nameOf(253)), nameOf(253)))
+  it("has 253 octets", () => assert.strictEqual(verdict(nameOf(253)), nameOf(253)))
 })
 
-it("a refusal says what is wrong, and quotes at most one character, never a control character", () => {
+it("a refusal says what is wrong, and quotes at most one character and never a control character", () => {
   const said = (value: string) => {
     const result = normalizeIdentifier(value, { dns01Enabled: true })
     return result._tag === "Failure" ? result.failure.detail : "accepted"
@@ -167,7 +167,7 @@ it("a refusal says what is wrong, and quotes at most one character, never a cont
   assert.strictEqual(said("a-.example"), "A label of the name begins or ends with a hyphen.")
 })
 
-it("wildcards and base names", () => {
+it("a wildcard is recognised, and its base name is the name without the asterisk label", () => {
   const [plain, wildcard] = [normalized("A.example."), normalized("*.A.Example")]
   assert.deepStrictEqual([isWildcard(plain), baseName(plain)], [false, plain])
   assert.deepStrictEqual([isWildcard(wildcard), baseName(wildcard)], [true, plain])
@@ -177,7 +177,7 @@ it("a reversed name is the name read backwards", () => {
   assert.strictEqual(reverseName(normalized("*.ab.example")), "elpmaxe.ba.*")
 })
 
-// Mostly names, and often texts that are almost names.
+// Most texts are names, and many are almost names.
 const names = fc.array(
   fc.oneof(
     fc.stringMatching(/^[a-zA-Z0-9_][a-zA-Z0-9_-]{0,8}$/),
@@ -190,7 +190,7 @@ const same = (one: Result.Result<DnsName, unknown>, other: Result.Result<DnsName
   one._tag === other._tag && (one._tag === "Failure" || other._tag === "Failure" || one.success === other.success)
 
 prop(
-  "normalising twice gives the same as once, and a value that the schema accepts",
+  "a normalised name does not change when it is normalised again, and the schema accepts it",
   [names, fc.boolean()],
   ([value, on]) => {
     const once = normalizeIdentifier(value, { dns01Enabled: on })

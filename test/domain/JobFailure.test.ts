@@ -26,7 +26,9 @@ import {
 
 const read = Schema.decodeUnknownSync(Schema.fromJsonString(JobFailure))
 
-/* Each failure, its text in the log and in listings, and the text of its row, which other versions read. */
+/*
+ * Each failure with the text that the log and listings show, and with the text of its row, which other versions read.
+ */
 const each: ReadonlyArray<readonly [failure: JobFailure, text: string, row: string]> = [
   [new DeadlinePassed(), "deadline passed", `{"_tag":"DeadlinePassed"}`],
   [new AttemptsUsedUp(), "the attempts are used up", `{"_tag":"AttemptsUsedUp"}`],
@@ -90,13 +92,13 @@ const each: ReadonlyArray<readonly [failure: JobFailure, text: string, row: stri
 ]
 
 describe("a failure of a job", () => {
-  it("is in the list above, whatever its kind", () => {
+  it("is in the list of this file, whatever its kind", () => {
     const known = JobFailure.members.map(({ fields }) => fields._tag.schema.literal)
     assert.sameMembers([...new Set(each.map(([failure]) => failure._tag))], known)
   })
 
   for (const [failure, text, row] of each) {
-    it(`is stored, read and shown: ${row}`, () => {
+    it(`is stored, read and shown as ${row}`, () => {
       assert.strictEqual(failure.text, text)
       assert.strictEqual(failure.row, row)
       assert.deepStrictEqual(read(row), failure)
@@ -119,7 +121,7 @@ describe("a failure of a job", () => {
     }
   })
 
-  it("is shown unchanged if an older or newer version wrote it or if it is damaged", () => {
+  it("is shown unchanged if another version wrote it or if it is damaged", () => {
     for (
       const row of [
         "deadline passed",

@@ -5,7 +5,7 @@ import { knownKey, nameKey, operatorKey } from "../../src/domain/LoginKey.ts"
 const upTo = (most: number) => Array.from({ length: most }, (_, at) => at)
 
 describe("wrong passwords in a row", () => {
-  it("cause no wait ten times, then a wait from half a minute to an hour, then a day", () => {
+  it("cause no wait ten times, then waits from half a minute up to an hour, and finally a wait of a day", () => {
     for (const free of upTo(11)) assert.strictEqual(waitAfter(free, fromStrangers), 0)
     const waits = [11, 12, 13, 14, 15, 16, 17, 18, 19, 49, 50, 1000].map((failures) =>
       waitAfter(failures, fromStrangers)
@@ -14,11 +14,11 @@ describe("wrong passwords in a row", () => {
     assert.deepStrictEqual([9, 10, 11].map((failures) => waitAfter(failures, fromKnown)), [0, 86_400, 86_400])
   })
 
-  it("are at most a hundred in total: from unknown addresses and from the five known ones", () => {
+  it("number at most a hundred in total, from unknown addresses and from the five known ones", () => {
     assert.strictEqual(fromStrangers.most + 5 * fromKnown.most, 100)
   })
 
-  it("are reported at every tenth", () => {
+  it("are reported at every tenth failure", () => {
     assert.deepStrictEqual(upTo(51).slice(1).filter(isTold), [10, 20, 30, 40, 50])
   })
 

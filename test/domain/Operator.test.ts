@@ -5,12 +5,12 @@ import { isRoleUnknown, lowerRole, operatorRoles, permits, roleRead } from "../.
 import { readUsername } from "../../src/domain/Username.ts"
 
 describe("a role", () => {
-  it("permits everything that lower roles may do", () => {
+  it("permits everything that a lower role permits", () => {
     const table = operatorRoles.map((role) => operatorRoles.map((needed) => permits(role, needed)))
     assert.deepStrictEqual(table, [[true, false, false], [true, true, false], [true, true, true]])
   })
 
-  it("that is missing counts as admin, and an unknown one as viewer", () => {
+  it("counts as admin if it is missing, and as viewer if it is unknown", () => {
     const reads: ReadonlyArray<readonly [string | undefined, OperatorRole, boolean]> = [
       [undefined, "admin", false],
       ["admin", "admin", false],
@@ -24,7 +24,7 @@ describe("a role", () => {
     }
   })
 
-  it("combined with another one gives the lower of the two", () => {
+  it("gives the lower of the two when it is combined with another role", () => {
     for (const one of operatorRoles) {
       for (const other of operatorRoles) {
         const lower = lowerRole(one, other)
@@ -35,7 +35,7 @@ describe("a role", () => {
 })
 
 describe("the name of an operator", () => {
-  it("is converted to lower case, and has plain characters only", () => {
+  it("is converted to lower case, and contains only plain characters", () => {
     for (
       const [text, name] of [["Olga", "olga"], [" olga\t", "olga"], ["0.a_b-c", "0.a_b-c"], [
         "a".repeat(64),
@@ -60,7 +60,7 @@ describe("the name of an operator", () => {
   })
 })
 
-describe("the key that attempts are counted by", () => {
+describe("the key under which attempts are counted", () => {
   it("is an IPv4 address, the /64 of an IPv6 address, or the operator", () => {
     const keys = [
       ["192.0.2.1", "192.0.2.1"],

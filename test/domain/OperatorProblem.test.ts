@@ -2,7 +2,7 @@ import { assert, describe, it } from "vitest"
 import { Busy, LiveCertificates, NoSuch, RateLimited, UnknownWord } from "../../src/domain/OperatorError.ts"
 import { isOperatorError, operatorCodes, operatorProblemOf } from "../../src/domain/OperatorProblem.ts"
 
-/* Scripts decide by the codes (docs/decisions/admin.md, "Errors"): a change here breaks the API. */
+/* Scripts read the codes to decide what to do (docs/decisions/admin.md, "Errors"), so a change here breaks the API. */
 const decided: ReadonlyArray<readonly [number, ReadonlyArray<string>]> = [
   [400, [
     "bad_request",
@@ -48,17 +48,17 @@ const decided: ReadonlyArray<readonly [number, ReadonlyArray<string>]> = [
 ]
 
 describe("operatorProblemOf", () => {
-  it.each(decided)("has the codes of status %i", (status, codes) => {
+  it.each(decided)("has exactly the listed codes for status %i", (status, codes) => {
     const found = operatorCodes.filter((row) => row.status === status).map(({ code }) => code)
     assert.deepStrictEqual([...new Set(found)].sort(), codes)
   })
 
-  it("has codes of no other status", () => {
+  it("has no code for any other status", () => {
     const statuses = new Set(operatorCodes.map(({ status }) => status))
     assert.deepStrictEqual([...statuses].sort((one, other) => one - other), decided.map(([status]) => status))
   })
 
-  it("says whose certificates can still be used, and every possible way to continue", () => {
+  it("says which certificates can still be used, and every way to continue", () => {
     const told = (noun: "account" | "credential" | "order", count: number) =>
       operatorProblemOf(new LiveCertificates({ noun, id: "x", count })).message
     assert.strictEqual(told("order", 1), "Order x has 1 certificate that can still be used; revoke it first.")

@@ -13,8 +13,8 @@ const moves = Object.values(orderMoves) as ReadonlyArray<
 >
 
 /**
- * The statuses that an order goes through while these moves are tried on it. A move that does not apply changes
- * nothing.
+ * The statuses that an order goes through while these moves are tried on it one after another. A move that does not
+ * apply changes nothing.
  */
 const walk = (tried: ReadonlyArray<(typeof moves)[number]>): ReadonlyArray<OrderStatus> => {
   const passed: Array<OrderStatus> = ["pending"]
@@ -41,7 +41,7 @@ describe("the transitions of an order", () => {
     }
   })
 
-  it("can make it invalid as long as it is not finished, and only a ready one returns to pending", () => {
+  it("can make it invalid until it is finished, and return it to pending only from ready", () => {
     const reached = (from: OrderStatus) => moves.filter((move) => move.from.includes(from)).map(({ to }) => to)
     for (const status of statuses) {
       assert.strictEqual(reached(status).includes("invalid"), !finished.includes(status), status)
@@ -49,7 +49,7 @@ describe("the transitions of an order", () => {
     }
   })
 
-  it("are all needed: they lead to every status", () => {
+  it("are all needed to reach every status", () => {
     const reached = new Set<OrderStatus>(["pending"])
     for (const _ of statuses) {
       for (const { from, to } of moves) if (from.some((one) => reached.has(one))) reached.add(to)
@@ -59,7 +59,7 @@ describe("the transitions of an order", () => {
 })
 
 describe("the status that a client sees", () => {
-  prop("is the stored one until the expiry and invalid afterwards, unless the order is processing or valid", [
+  prop("is the stored one before the expiry, and invalid afterwards unless the order is processing or valid", [
     fc.constantFrom(...statuses),
     seconds,
     validity,
@@ -69,12 +69,12 @@ describe("the status that a client sees", () => {
     const waits = status === "pending" || status === "ready"
     const shown = waits && fromExpiry >= 0 ? "invalid" : status
     assert.strictEqual(statusShown({ status, createdAt, expiresAt: undefined }, validitySeconds, now), shown)
-    // The expiry that a client was given remains valid, whatever validity the configuration has since.
+    // The expiry that a client was told stays the same, even if the configured validity changes later.
     const told = { status, createdAt, expiresAt: createdAt + validitySeconds }
     for (const since of [0, validitySeconds * 2]) assert.strictEqual(statusShown(told, since, now), shown)
   })
 
-  prop("never changes back from invalid as time passes", [
+  prop("never changes back from invalid to another status as time passes", [
     fc.constantFrom(...statuses),
     seconds,
     validity,

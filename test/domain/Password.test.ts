@@ -16,7 +16,7 @@ describe("a new password", () => {
   const why = (password: string) =>
     Result.match(checkPassword(password, guessable), { onFailure: (weak) => weak.why, onSuccess: () => undefined })
 
-  it("has at least twelve characters and at most 1024 octets, of any kind", () => {
+  it("has at least twelve characters and at most 1024 octets, and may contain any characters", () => {
     assert.strictEqual(why("elevenchars"), "has fewer than 12 characters")
     assert.strictEqual(why("🐢🐢🐟🐟🐢🐢🐟🐟🐢🐢🐟"), "has fewer than 12 characters")
     assert.isUndefined(why("🐢🐢🐟🐟🐢🐢🐟🐟🐢🐢🐟🐟"))
@@ -32,7 +32,7 @@ describe("a new password", () => {
     assert.deepStrictEqual(checkPassword("e\u0301 kzlm vrtn 4", guessable), Result.succeed("é kzlm vrtn 4"))
   })
 
-  it("contains no word that a guesser knows, in any case", () => {
+  it("contains no word that is easy to guess, in upper or lower case", () => {
     assert.match(why("PETROVA and 4 bears") ?? "", /petrova/)
     assert.match(why("my acme is the best") ?? "", /acme/)
     assert.match(why("for Example this one") ?? "", /example/)
@@ -40,7 +40,7 @@ describe("a new password", () => {
     assert.isUndefined(why("the web and the org"), "words of three letters are everywhere")
   })
 
-  it("is not a sequence of the keyboard or the alphabet, nor several, nor one character repeated", () => {
+  it("is not one or more sequences of the keyboard or the alphabet, and not one repeated character", () => {
     const runs = [
       "abcdefghijkl",
       "zyxwvutsrqpo",
@@ -70,9 +70,9 @@ describe("a new password", () => {
     }
   })
 
-  prop("is never quoted in its refusal", [fc.string({ maxLength: 40 })], ([password]) => {
+  prop("is never quoted when it is refused", [fc.string({ maxLength: 40 })], ([password]) => {
     const said = why(password)
-    // The refusal may quote a word of the password, if others know that word too.
+    // The refusal may quote a single word of the password if that word is easy to guess.
     if (said !== undefined && password.length > 12) assert.notInclude(said, password)
   })
 
@@ -84,7 +84,7 @@ describe("a new password", () => {
 
 describe("a recovery code", () => {
   prop(
-    "is accepted in every notation",
+    "is accepted however it is written",
     [fc.uint8Array({ minLength: recoveryCodeSize, maxLength: recoveryCodeSize })],
     ([octets]) => {
       const code = recoveryCodeFrom(octets)
@@ -96,7 +96,7 @@ describe("a recovery code", () => {
     }
   )
 
-  it("is recognised in no other form", () => {
+  it("is not recognised in any other form", () => {
     for (const text of ["", "123456", "AAAAA-AAAA", "AAAAA-AAAAAA", "AAAAA-AAAA1"]) {
       assert.isUndefined(readRecoveryCode(text))
     }

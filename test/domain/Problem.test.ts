@@ -13,7 +13,7 @@ import { prop } from "../support/Property.ts"
 
 const AcmeErrors = { ...Acme, ...Http, ...Jose }
 
-/** The types of RFC 8555 section 6.7 and the statuses this service gives them, stored errors included. */
+/** The types of RFC 8555 section 6.7 and the statuses that this service gives them, also in stored errors. */
 const statuses: { readonly [type: string]: ReadonlyArray<number> } = {
   accountDoesNotExist: [400],
   alreadyReplaced: [409],
@@ -43,7 +43,7 @@ const statuses: { readonly [type: string]: ReadonlyArray<number> } = {
   userActionRequired: [403]
 }
 
-/** What has no type (docs/decisions/acme-surface.md, "Problem types"). */
+/** The failures that have no type (docs/decisions/acme-surface.md, "Problem types"). */
 const untyped: { readonly [tag: string]: number } = {
   UnsupportedMediaType: 415,
   ChallengeEnqueueFailed: 500,
@@ -89,24 +89,28 @@ const classes = Object.entries(AcmeErrors as { readonly [name: string]: unknown 
   (entry): entry is [string, FailureClass] => typeof entry[1] === "function" && entry[1].prototype instanceof Error
 )
 
-it("there are many classes of failures to test", () => assert.isAbove(classes.length, 25))
+it("there are more than 25 classes of failures to test", () => assert.isAbove(classes.length, 25))
 
 for (const [name, Failure] of classes) {
   describe(name, () => {
-    prop("is a problem of RFC 8555 with a suitable status, or one of those without a type", [parts], ([given]) => {
-      const failure = new Failure(given)
-      const { status, type } = problemOf(failure)
-      assert.isTrue(isAcmeError(failure))
-      if (type === undefined) {
-        assert.strictEqual(status, untyped[name])
-        assert.strictEqual(problemType(failure), "none")
-      } else {
-        const [, suffix = ""] = /^urn:ietf:params:acme:error:(\w+)$/.exec(type) ?? []
-        assert.include(statuses[suffix] ?? [], status, `${type} ${status}`)
-        assert.notProperty(untyped, name)
-        assert.strictEqual(problemType(failure), suffix)
+    prop(
+      "is either a problem of RFC 8555 with a suitable status, or one of the problems without a type",
+      [parts],
+      ([given]) => {
+        const failure = new Failure(given)
+        const { status, type } = problemOf(failure)
+        assert.isTrue(isAcmeError(failure))
+        if (type === undefined) {
+          assert.strictEqual(status, untyped[name])
+          assert.strictEqual(problemType(failure), "none")
+        } else {
+          const [, suffix = ""] = /^urn:ietf:params:acme:error:(\w+)$/.exec(type) ?? []
+          assert.include(statuses[suffix] ?? [], status, `${type} ${status}`)
+          assert.notProperty(untyped, name)
+          assert.strictEqual(problemType(failure), suffix)
+        }
       }
-    })
+    )
 
     prop("has a text, which does not contain its cause", [parts], ([given]) => {
       const problem = problemOf(new Failure(given))
@@ -114,7 +118,7 @@ for (const [name, Failure] of classes) {
       assert.notInclude(JSON.stringify(problem), "planted-cause")
     })
 
-    prop("is the same document after it has been sent or stored", [parts], ([given]) => {
+    prop("is unchanged after it has been sent or stored", [parts], ([given]) => {
       const problem = problemOf(new Failure(given))
       assert.deepStrictEqual(JSON.parse(JSON.stringify(problem)), problem as unknown)
       const stored = problemColumn
@@ -123,10 +127,10 @@ for (const [name, Failure] of classes) {
       }
     })
 
-    prop("says when to try again exactly if that helps", [parts], ([given]) => {
+    prop("says when to try again exactly if that makes sense", [parts], ([given]) => {
       const failure = new Failure(given)
       const seconds = retryAfter(failure)
-      // A problem that is stored with an order has no Retry-After header. Its sentence names the time instead.
+      // A problem that is stored with an order has no Retry-After header. Its text says when to try again.
       const isStored = failure._tag === "UpstreamRateLimited"
       assert.strictEqual(seconds !== undefined, !isStored && [429, 503].includes(problemOf(failure).status))
       if (seconds !== undefined) assert.isTrue(Number.isInteger(seconds) && seconds > 0)
@@ -135,18 +139,18 @@ for (const [name, Failure] of classes) {
 }
 
 describe("particular problems", () => {
-  it("a refused algorithm comes with the accepted ones", () => {
+  it("the problem for a refused algorithm lists the accepted algorithms", () => {
     const { algorithms } = problemOf(
       new AcmeErrors.BadSignatureAlgorithm({ detail: "no", algorithms: ["ES256", "EdDSA"] })
     )
     assert.deepStrictEqual(algorithms, ["ES256", "EdDSA"])
   })
 
-  prop("a refusal of one identifier names it as it was sent", [refusals], ([refused]) => {
+  prop("the problem for one refused identifier contains the identifier as it was sent", [refusals], ([refused]) => {
     assert.deepStrictEqual(problemOf(refused).identifier, refused.identifier)
   })
 
-  prop("a failed validation names the identifier and has its own problem, without received data", [fc.domain()], (
+  prop("the problem for a failed validation names the identifier and contains no received data", [fc.domain()], (
     [name]
   ) => {
     for (
@@ -159,7 +163,7 @@ describe("particular problems", () => {
     }
   })
 
-  prop("several refusals give one problem with each of them, in order, and the highest of their statuses", [
+  prop("the problem for several refusals contains each of them in order, and has the highest of their statuses", [
     fc.array(refusals, { minLength: 1, maxLength: 12 })
   ], ([several]) => {
     const problem: ProblemDocument = problemOf(new AcmeErrors.Compound({ parts: several }))
@@ -178,7 +182,7 @@ describe("particular problems", () => {
     assert.notProperty(problem, "identifier")
   })
 
-  it("no other value counts as such a failure", () => {
+  it("only the failures of this module count as such failures", () => {
     for (
       const other of [undefined, null, "Malformed", 7, {}, new Error("x"), { _tag: "StorageFailed" }, { _tag: 7 }, {
         _tag: "toString"

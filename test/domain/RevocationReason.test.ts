@@ -2,7 +2,7 @@ import { assert, describe, it } from "vitest"
 import { isAcceptedReason, parseReason, reasonShown, revocationReasons } from "../../src/domain/RevocationReason.ts"
 
 describe("reasons for a revocation", () => {
-  it("are those of RFC 5280 section 5.3.1, where 7 is unused", () => {
+  it("are those of RFC 5280 section 5.3.1, in which 7 is unused", () => {
     const accepted = Array.from({ length: 20 }, (_, index) => index - 5).filter(isAcceptedReason)
     assert.deepStrictEqual(accepted, [0, 1, 2, 3, 4, 5, 6, 8, 9, 10])
   })
@@ -20,7 +20,7 @@ describe("reasons for a revocation", () => {
     }
   })
 
-  it("are shown with number and name, and an unknown code of old data as it is", () => {
+  it("are shown with number and name, and an unknown code in old data is shown as it is", () => {
     assert.deepStrictEqual([reasonShown(1), reasonShown(7)], ["keyCompromise (1)", "7"])
   })
 })

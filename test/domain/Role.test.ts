@@ -5,9 +5,9 @@ import { parseRoles, rolesText } from "../../src/domain/Role.ts"
 const read = (...given: ReadonlyArray<string>) => Result.map(parseRoles(given), rolesText)
 
 describe("roles", () => {
-  it("are all of them when none is named", () => assert.deepStrictEqual(read(), Result.succeed("acme,admin,worker")))
+  it("include every role if none is named", () => assert.deepStrictEqual(read(), Result.succeed("acme,admin,worker")))
 
-  it("are named once each, in a fixed order, however they were given", () => {
+  it("are listed once each and in a fixed order, however they were given", () => {
     for (const given of [["worker,acme"], ["worker", "acme"], ["acme", "worker,acme"], [" worker , acme "]]) {
       assert.deepStrictEqual(read(...given), Result.succeed("acme,worker"), given.join(" | "))
     }

@@ -10,7 +10,7 @@ const parsed = (text: string): Condition =>
 
 const verdicts: ReadonlyArray<Verdict> = ["pass", "fail", "undecided"]
 
-describe("the syntax", () => {
+describe("the syntax of conditions", () => {
   it.each([
     ["office", "office"],
     ["a and b", "(a and b)"],
@@ -24,7 +24,7 @@ describe("the syntax", () => {
     ["(((a)))", "a"],
     [" a\tand\n( b or not-a ) ", "(a and (b or not-a))"],
     ["0-9 and -- or nota", "((0-9 and --) or nota)"]
-  ])("%s reads as %s", (text, rendered) => {
+  ])("reads %s as %s", (text, rendered) => {
     assert.strictEqual(renderCondition(parsed(text)), rendered)
   })
 
@@ -49,32 +49,33 @@ describe("the syntax", () => {
     ["a and \u{1f600}x b", 7, "lower-case letters"],
     [`${"(".repeat(200)}a${")".repeat(200)}`, 102, "nested"],
     [`${"not ".repeat(200)}a`, 405, "nested"]
-  ])("%j is refused at column %i: %s", (text, column, words) => {
+  ])("refuses %j at column %i: %s", (text, column, words) => {
     const fault = Result.getOrThrowWith(Result.flip(parseCondition(text)), () => new Error("was read"))
     assert.strictEqual(fault.column, column)
     assert.include(fault.detail, words)
   })
 
-  it("accepts chains of any length", () => {
+  it("accepts chains of operators of any length", () => {
     const long = parsed(Array.from({ length: 50_000 }, () => "a").join(" and "))
     assert.strictEqual(evaluate(long, () => "pass"), "pass")
     assert.deepStrictEqual(checksOf(long), ["a"])
   })
 
-  it("names each check once, in order", () => {
+  it("lists each check once, in order", () => {
     assert.deepStrictEqual(checksOf(parsed("b and (a or not b) or c and a")), ["b", "a", "c"])
   })
 })
 
 const table: ReadonlyArray<readonly [string, Array<Verdict>]> = [
-  // For each of pass, fail and undecided: its results with pass, fail and undecided, in this order.
+  // Each row has the results with pass, fail and undecided on the right, first for pass, then for fail, then for
+  // undecided on the left.
   ["and", ["pass", "fail", "undecided", "fail", "fail", "fail", "undecided", "fail", "undecided"]],
   ["or", ["pass", "pass", "pass", "pass", "fail", "undecided", "pass", "undecided", "undecided"]]
 ]
 
 describe("Kleene's logic", () => {
   for (const [operator, results] of table) {
-    it(`of ${operator}`, () => {
+    it(`defines ${operator}`, () => {
       const found = verdicts.flatMap((a) =>
         verdicts.map((b) => evaluate(parsed(`a ${operator} b`), (name) => name === "a" ? a : b))
       )
@@ -82,7 +83,7 @@ describe("Kleene's logic", () => {
     })
   }
 
-  it("of not", () => {
+  it("defines not", () => {
     assert.deepStrictEqual(
       verdicts.map((verdict) => evaluate(parsed("not a"), () => verdict)),
       ["fail", "pass", "undecided"]
@@ -90,7 +91,7 @@ describe("Kleene's logic", () => {
   })
 })
 
-/** The checks that a condition asks for, one after another, until its verdict is known. */
+/** Asks for the checks that a condition needs, one after another, until its verdict is known. */
 const drive = (condition: Condition, verdictOf: (name: string) => Verdict) => {
   const known = new Map<string, Verdict>()
   for (;;) {
@@ -112,12 +113,15 @@ describe("the order of evaluation", () => {
       ["not (a or b) and c", { a: "pass" }, "fail", ["a"]],
       ["a and a", { a: "pass" }, "pass", ["a"]]
     ] as const
-  )("%s with %j is %s after %j", (text, known: { readonly [name: string]: Verdict }, verdict, asked) => {
-    assert.deepStrictEqual(drive(parsed(text), (name) => known[name] ?? assert.fail(`asked for ${name}`)), {
-      verdict,
-      asked: [...asked]
-    })
-  })
+  )(
+    "evaluates %s with %j to %s and asks for %j",
+    (text, known: { readonly [name: string]: Verdict }, verdict, asked) => {
+      assert.deepStrictEqual(drive(parsed(text), (name) => known[name] ?? assert.fail(`asked for ${name}`)), {
+        verdict,
+        asked: [...asked]
+      })
+    }
+  )
 })
 
 const names = fc.constantFrom("a", "b", "c", "d-1", "e")
@@ -133,7 +137,7 @@ const conditions: fc.Arbitrary<Condition> = fc.letrec<{ tree: Condition }>((tie)
   )
 })).tree
 
-/** The definition of a condition's verdict, which asks every check. */
+/** The verdict of a condition by its definition, which looks at every check. */
 const reference = (condition: Condition, verdictOf: (name: string) => Verdict): Verdict => {
   if (condition._tag === "Check") return verdictOf(condition.name)
   const inner = (condition._tag === "Not" ? [condition.of] : condition.of).map((one) => reference(one, verdictOf))
@@ -143,7 +147,7 @@ const reference = (condition: Condition, verdictOf: (name: string) => Verdict): 
   return inner.includes("undecided") ? "undecided" : other
 }
 
-/** The checks that an evaluation by the definition asks. */
+/** The checks for which an evaluation by the definition asks. */
 const asks = (condition: Condition, verdictOf: (name: string) => Verdict): ReadonlyArray<string> => {
   if (condition._tag === "Check") return [condition.name]
   if (condition._tag === "Not") return asks(condition.of, verdictOf)
@@ -158,7 +162,7 @@ describe("any condition", () => {
     Object.fromEntries(["a", "b", "c", "d-1", "e"].map((name) => [name, fc.constantFrom(...verdicts)]))
   )
 
-  it("is written as a text with the same meaning", () => {
+  it("can be written as a text that has the same meaning", () => {
     fc.assert(
       fc.property(conditions, (condition) => {
         const text = renderCondition(condition)
@@ -168,7 +172,7 @@ describe("any condition", () => {
     )
   })
 
-  it("has the result that its definition gives", () => {
+  it("has the verdict that its definition gives", () => {
     fc.assert(
       fc.property(conditions, valuations, (condition, valuation) => {
         const verdictOf = (name: string): Verdict => valuation[name] ?? "fail"
@@ -178,7 +182,7 @@ describe("any condition", () => {
     )
   })
 
-  it("asks for the checks of an operator from left to right, until its result is known", () => {
+  it("asks for the checks of an operator from left to right, until the result of the operator is known", () => {
     fc.assert(
       fc.property(conditions, valuations, (condition, valuation) => {
         const verdictOf = (name: string): Verdict => valuation[name] ?? "fail"
@@ -188,7 +192,7 @@ describe("any condition", () => {
     )
   })
 
-  it("is parsed from any text, or the error names a column of the text", () => {
+  it("is read from any text, or the error names a column of that text", () => {
     const words = fc.array(fc.constantFrom("a", "not", "and", "OR", "(", ")", " ", "\t", "x_y", "\u{1f600}", "é", "-"))
     fc.assert(
       fc.property(fc.oneof(fc.string({ unit: "binary" }), words.map((parts) => parts.join(" "))), (text) => {

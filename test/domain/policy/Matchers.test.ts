@@ -52,7 +52,7 @@ const rows: ReadonlyArray<readonly [string, (pattern: string) => Compiled, Reado
 describe("matching", () => {
   for (const [what, compile, cases] of rows) {
     it.each(cases.filter(([, matching, other]) => matching.length + other.length > 0))(
-      `${what}: %s`,
+      `tells for the ${what} %s which texts match`,
       (pattern, matching, other) => {
         assert.deepStrictEqual(matching.filter((text) => !matches(compile(pattern), text)), [])
         assert.deepStrictEqual(other.filter((text) => matches(compile(pattern), text)), [])
@@ -61,16 +61,16 @@ describe("matching", () => {
   }
 
   it.each(["", "a..b", ".a", "a.", "w*.example", "**.example", " a.example", "a.example\t"])(
-    "%j is not a label glob",
+    "refuses %j as a label glob",
     (pattern) => assert.isString(labelGlob(pattern).fault)
   )
 
   it.each(["", "crl", "*", "/a b", "/a\n"])(
-    "%j is not a path glob",
+    "refuses %j as a path glob",
     (pattern) => assert.isString(pathGlob(pattern).fault)
   )
 
-  it("the empty text is not a text glob", () => assert.isString(textGlob("").fault))
+  it("refuses the empty text as a text glob", () => assert.isString(textGlob("").fault))
 
   it.each([
     "(?=a)b",
@@ -84,12 +84,12 @@ describe("matching", () => {
     "a)|(?:b",
     "((a{1000}){1000}){1000}"
   ])(
-    "%s is not a regular expression of this engine",
+    "refuses the regular expression %s, which this engine does not support",
     (pattern) => assert.include(wholeRegex(pattern).fault ?? "", "look-around")
   )
 })
 
-/** The definition of a match, which tries every text that a star could stand for. */
+/** A match by its definition, which tries every text that a star could stand for. */
 const slow = (pattern: string, text: string, star: RegExp): boolean =>
   new RegExp(
     `^${
@@ -98,12 +98,12 @@ const slow = (pattern: string, text: string, star: RegExp): boolean =>
     "is"
   ).test(text)
 
-describe("globs of any pieces", () => {
+describe("globs", () => {
   const piece = fc.constantFrom("a", "b", "ab", "*", "/")
   const texts = (...extra: ReadonlyArray<string>) =>
     fc.array(fc.constantFrom("a", "b", "ab", ...extra), { maxLength: 8 }).map((parts) => parts.join(""))
 
-  it("match exactly what a search over all possibilities matches", () => {
+  it("match exactly the texts that an exhaustive search finds", () => {
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 7 }), texts("/"), (pieces, text) => {
         const pattern = `/${pieces.join("")}`
@@ -116,7 +116,7 @@ describe("globs of any pieces", () => {
     )
   })
 
-  it("and regular expressions that take other engines very long end at once", () => {
+  it("end at once where other engines take a very long time, and so do regular expressions", () => {
     const long = `${"a".repeat(50_000)}!`
     assert.isFalse(matches(wholeRegex("(a*)*b"), long))
     assert.isFalse(matches(textGlob(`${"*a".repeat(50)}*b`), long))

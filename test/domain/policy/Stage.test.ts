@@ -5,7 +5,7 @@ import { parseCondition } from "../../../src/domain/policy/Condition.ts"
 import type { Rule } from "../../../src/domain/policy/Stage.ts"
 import { judge } from "../../../src/domain/policy/Stage.ts"
 
-/** `allow x`, `deny x`, each perhaps with `warn` before it. */
+/** Reads `allow x` or `deny x`, with or without `warn` before it. */
 const rule = (text: string, index: number): Rule => {
   const [, warn, then, when = ""] = /^(warn )?(allow|deny) (.+)$/.exec(text) ?? []
   return {
@@ -37,12 +37,12 @@ describe("a stage", () => {
       [["deny no", "allow yes", "deny yes"], "deny", answer("allow", "r2")],
       [["allow no"], "deny", answer("deny")],
       [["deny no"], "allow", answer("allow")],
-      // mode warn
+      // With mode warn.
       [["warn deny yes"], "allow", answer("allow", undefined, ["r1"])],
       [["warn allow yes", "warn deny no"], "deny", answer("deny", undefined, ["r1"])],
       [["warn deny yes", "allow yes", "warn deny yes"], "deny", answer("allow", "r2", ["r1"])],
       [["warn deny maybe", "allow yes"], "deny", answer("allow", "r2")],
-      // undecided
+      // With undecided checks.
       [["deny maybe", "deny yes"], "allow", answer("deny", "r2")],
       [["deny maybe", "allow yes"], "allow", answer("undecided", "r1")],
       [["allow maybe"], "deny", answer("undecided", "r1")],
@@ -51,11 +51,11 @@ describe("a stage", () => {
       [["allow maybe", "deny maybe"], "allow", answer("undecided", "r2")],
       [["warn allow yes", "deny maybe"], "allow", answer("undecided", "r2", ["r1"])]
     ] as const
-  )("%j otherwise %s: %j", (texts, otherwise, expected) => {
+  )("evaluates %j, otherwise %s, to %j", (texts, otherwise, expected) => {
     assert.deepStrictEqual(judged(texts, otherwise), expected)
   })
 
-  it("stops at the first check whose result it does not know, and asks for none after the rule that decides", () => {
+  it("stops at the first check whose result is unknown, and asks for no check after the rule that decides", () => {
     assert.deepStrictEqual(
       judged(["allow no and other", "allow yes or other", "deny other"], "deny"),
       answer("allow", "r2")

@@ -4,40 +4,44 @@ import { assert, describe } from "vitest"
 import type { JobKind } from "../../../src/domain/words/JobKind.ts"
 import { decodePayload, jobKinds, kinds } from "../../../src/domain/words/JobKind.ts"
 
-describe("payloads", () => {
+describe("the payload of a job", () => {
   for (const kind of jobKinds) {
     const schema = kinds[kind].payload as unknown as Schema.Codec<{ readonly [member: string]: unknown }>
     const read = Schema.decodeUnknownResult(Schema.fromJsonString(schema))
     const print = Schema.encodeSync(Schema.fromJsonString(schema))
     const payload = Arbitrary.schema(schema)
-    // No event has a member of this name, and an assignment to it creates no member. No event has a name with an escape
-    // either: V8 13.6 may read such a name as another one that it has seen at the same place (`{"\"":1}` after
-    // `{"\\":1}` has the member `\`).
+    // No event has a member with this name, because an assignment to it creates no member. No name of a member contains
+    // an escape either: V8 13.6 may read such a name as one that it has read before at the same place (in `{"\"":1}`
+    // after `{"\\":1}`, it reads the member `\`).
     const plain = Arbitrary.filter(
       payload,
       (value) => !/"__proto__":|"[^"\\]*\\(?:[^"\\]|\\.)*":/.test(JSON.stringify(value))
     )
 
-    it.prop(`of ${kind} are read as they were written`, [plain], ([value]) => {
+    it.prop(`is read as it was written, for ${kind}`, [plain], ([value]) => {
       assert.deepStrictEqual(Result.getOrThrow(read(print(value))), JSON.parse(JSON.stringify(value)))
     })
 
-    it.prop(`of ${kind} are refused without a member they need, or with one of another type`, [payload], ([value]) => {
-      for (const member of Object.keys(value)) {
-        const isOptional = Result.isSuccess(read(JSON.stringify({ ...value, [member]: undefined })))
-        assert.isTrue(Result.isFailure(read(JSON.stringify({ ...value, [member]: null }))), member)
-        assert.isTrue(Result.isFailure(read(JSON.stringify({ ...value, [member]: [7] }))), member)
-        assert.strictEqual(
-          isOptional,
-          ["above", "client_ip", "request_id", "reason", "upstream"].includes(member),
-          member
-        )
+    it.prop(
+      `is refused without a member that it needs, or with a member of another type, for ${kind}`,
+      [payload],
+      ([value]) => {
+        for (const member of Object.keys(value)) {
+          const isOptional = Result.isSuccess(read(JSON.stringify({ ...value, [member]: undefined })))
+          assert.isTrue(Result.isFailure(read(JSON.stringify({ ...value, [member]: null }))), member)
+          assert.isTrue(Result.isFailure(read(JSON.stringify({ ...value, [member]: [7] }))), member)
+          assert.strictEqual(
+            isOptional,
+            ["above", "client_ip", "request_id", "reason", "upstream"].includes(member),
+            member
+          )
+        }
       }
-    })
+    )
   }
 
-  // Payloads as version 0.1 writes them, without optional members. Lines are added for new kinds, and no line is
-  // changed (docs/decisions/compatibility.md, "Neighbours").
+  // Payloads as version 0.1 writes them, without optional members. A new kind adds a line here, but existing lines
+  // never change (docs/decisions/compatibility.md, "Neighbours").
   const first: { readonly [K in JobKind]: object } = {
     challenge_validate: { challenge_id: "c", profile: "p", thumbprint: "t" },
     signer_issue: { order_id: "o", profile: "p", csr: "AA", client: {} },
@@ -66,17 +70,17 @@ describe("payloads", () => {
     job_retention_sweep: {}
   }
 
-  it.each(Object.entries(first))("of the first version are read: %s", (kind, written) => {
+  it.each(Object.entries(first))("is read as the first version wrote it, for %s", (kind, written) => {
     assert.deepStrictEqual(decodePayload(kind as JobKind, JSON.stringify(written)), written)
   })
 
-  it.each(Object.entries(first))("of %s are read with a member that a newer version adds", (kind, written) => {
+  it.each(Object.entries(first))("is read with a member that a newer version adds, for %s", (kind, written) => {
     const read = decodePayload(kind as JobKind, JSON.stringify({ ...written, of_later: { more: [1] } }))
     assert.isDefined(read)
     assert.deepInclude({ ...read }, written)
   })
 
-  it("that are not JSON objects are refused", () => {
+  it("is refused if it is not a JSON object", () => {
     for (const text of ["", "null", "[]", "7", "\"text\"", "{", "{\"order_id\":\"a\""]) {
       assert.isTrue(
         decodePayload("signer_issue", text) === undefined,

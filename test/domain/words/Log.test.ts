@@ -9,13 +9,13 @@ import type { Declaration } from "../../../src/engine/telemetry/Declaration.ts"
 import { engineEvents, engineFields } from "../../../src/engine/telemetry/EngineLog.ts"
 import { own, shownByDefault, specified } from "./specified.ts"
 
-describe("the vocabulary", () => {
+describe("the vocabulary of the log", () => {
   const src = fileURLToPath(new URL("../../../src", import.meta.url))
   const declarations = Object.entries(events)
   const files = readdirSync(src, { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".ts"))
 
-  /** Every text in the code, without comments. */
+  /** Every string in the code; comments do not count. */
   const textsOf = (file: string): ReadonlyArray<string> => {
     const found: Array<string> = []
     const visit = (node: ts.Node): void => {
@@ -31,7 +31,7 @@ describe("the vocabulary", () => {
     assert.deepStrictEqual(Object.keys(events).filter((event) => !said.has(event)), [])
   })
 
-  it("takes exactly the events of the engine and their fields from the engine", () => {
+  it("takes the events of the engine and their fields from the engine, and no others", () => {
     const said = new Set(files.filter((file) => file.startsWith(join("engine", ""))).flatMap(textsOf))
     assert.deepStrictEqual(
       Object.keys(events).filter((event) => said.has(event)).sort(),
@@ -41,7 +41,7 @@ describe("the vocabulary", () => {
     assert.deepStrictEqual([...new Set(used)].sort(), Object.keys(engineFields).sort())
   })
 
-  it("declares no event that is mentioned in no test", () => {
+  it("declares no event that no test mentions", () => {
     const tests = fileURLToPath(new URL("../..", import.meta.url))
     const spoken = readdirSync(tests, { recursive: true, encoding: "utf8" })
       .filter((name) => name.endsWith(".ts") && !name.endsWith("specified.ts"))
@@ -50,13 +50,13 @@ describe("the vocabulary", () => {
     assert.deepStrictEqual(Object.keys(events).filter((event) => !known.has(event)), [])
   })
 
-  it("contains every event that the documents list, and further ones only from the list of this test", () => {
+  it("contains every event that the documents list, and no others except those in the list of this test", () => {
     const declared = Object.keys(events)
     assert.sameMembers(declared.filter((event) => !specified.has(event)), [...own])
     assert.deepStrictEqual([...specified].filter((event) => !(event in events)), [])
   })
 
-  it("is used only through emit: nothing else logs or prints", () => {
+  it("is used only through emit, because no code logs or prints in any other way", () => {
     const offending = files.filter((file) => file !== "main.ts" && !file.startsWith(join("surfaces", "cli"))).flatMap((
       file
     ) =>
@@ -67,7 +67,7 @@ describe("the vocabulary", () => {
     assert.deepStrictEqual(offending, [])
   })
 
-  it("names events and fields in lower-case words, the first from a fixed list", () => {
+  it("writes events and fields in lower-case words, and begins each event with a word from a fixed list", () => {
     const first = new Set(
       ("account admin audit authz certificate challenge csr db eab filter http ipam job jws key local metrics nonce notify order profile proxy publish renewal "
         + "request script server signer span tls trace upstream worker").split(" ")
@@ -76,7 +76,7 @@ describe("the vocabulary", () => {
     assert.deepStrictEqual(Object.keys(events).filter((name) => !first.has(name.split("_")[0] ?? "")), [])
   })
 
-  it("has levels that agree with the outcomes", () => {
+  it("has levels that fit the outcomes", () => {
     for (const [event, { level, outcome }] of declarations) {
       if (level === "error") assert.strictEqual(outcome, "failure", event)
       if (outcome === "failure") assert.notStrictEqual(level, "info", event)
@@ -85,7 +85,7 @@ describe("the vocabulary", () => {
     }
   })
 
-  it("uses the outcome failure for common failures too, and not for work that succeeded in the end", () => {
+  it("uses the outcome failure for frequent failures too, but not for work that succeeded in the end", () => {
     const of = (outcome: string, level: string) =>
       declarations.filter(([, one]) => one.outcome === outcome && one.level === level).map(([event]) => event)
     assert.sameMembers(of("failure", "debug"), [
@@ -103,7 +103,7 @@ describe("the vocabulary", () => {
     assert.deepStrictEqual(hidden.map(([event]) => event), [])
   })
 
-  it("has no field with the name of a member that every record has", () => {
+  it("has no field with the name of a member that is in every record", () => {
     const reserved = ["timestamp", "level", "target", "span", "event", "outcome", "message"]
     assert.deepStrictEqual(reserved.filter((name) => name in fields), [])
   })

@@ -1,11 +1,12 @@
 /*
- * Names of log records, listed by hand beside their declarations: renaming or dropping a record breaks the filters of
- * users (docs/decisions/compatibility.md, "Each surface"). Names of future surfaces are listed separately.
+ * Names of log records, listed by hand as well as in their declarations: renaming or dropping a record breaks the
+ * filters of users (docs/decisions/compatibility.md, "Each surface"). Names for surfaces that do not exist yet are
+ * listed separately.
  */
 
 const words = (text: string): ReadonlySet<string> => new Set(text.trim().split(/\s+/))
 
-/** Records of surfaces that exist. */
+/** Records of surfaces that already exist. */
 export const specified = words(`
   account_created account_deactivated account_found account_request_refused account_updated
   admin_account_contact_updated admin_account_deactivated admin_account_deleted admin_config_invalid
@@ -58,7 +59,7 @@ export const specified = words(`
 `)
 
 /**
- * Records of the specification's table that have no level there, or a level that the default filter shows; records with
+ * Records to which the specification's table gives no level, or a level that the default filter shows. Records with
  * `debug` are listed separately.
  */
 export const shownByDefault = words(`
