@@ -11,9 +11,9 @@ import { count, migrated, openDriver, sql } from "../support/Graph.ts"
 import { fillTables, gather, grow } from "../support/Grown.ts"
 
 /*
- * How the engines execute every statement, over a database that has grown large and uneven. A step of a plan is narrow
- * if a column in it selects one row, or the few rows that belong to one. Every other step is wide, and must be listed
- * here together with what bounds it.
+ * Checks how the engines execute every statement in a database whose tables are large and unevenly filled. A step of a
+ * plan is narrow if a column in its condition selects one row, or the few rows that belong together. Every other step
+ * is wide, and must be listed here with the reason why it reads a limited number of rows.
  */
 
 for (const room of ["engine/sql", "engine/queue", "domain/words", "store"]) {
@@ -44,9 +44,9 @@ const small = new Set([
 ])
 
 /**
- * Statements that read widely. `bound` says what bounds the reads, and `steps` matches the wide steps that are allowed
- * on SQLite. PostgreSQL chooses plans by the number of rows, and this database has few rows for a plan that knows
- * neither values nor limits.
+ * Statements with wide steps. `bound` says what limits the rows that they read, and `steps` matches the wide steps that
+ * are allowed on SQLite. PostgreSQL chooses plans by the number of rows, and this database has too few rows for a plan
+ * that knows neither values nor limits.
  */
 const wide: ReadonlyArray<{ readonly bound: string; readonly names: RegExp; readonly steps?: RegExp }> = [
   {
@@ -190,7 +190,7 @@ const wideOnPostgres = (node: Node, above = ""): ReadonlyArray<string> => {
   const condition = node["Index Cond"] ?? ""
   const isScan = /^(Seq Scan|Index Scan|Index Only Scan|Bitmap Index Scan)$/.test(type)
   if (!isScan || small.has(table) || (type !== "Bitmap Index Scan" && !isTable(table))) return below
-  // One value, or a range from a value to itself.
+  // One value, or a range that begins and ends with the same value.
   const columns = [...condition.matchAll(/\b(\w+)\)? = |(\b(?:\w+\()?(\w+)\)?) >= (.+?)\) AND \(\2 <= \4\)/g)].map(
     ([, one, , between]) => one ?? between ?? ""
   )
@@ -200,8 +200,8 @@ const wideOnPostgres = (node: Node, above = ""): ReadonlyArray<string> => {
 }
 
 /**
- * How PostgreSQL executes a statement whatever its values are, as the service's connections do. Servers before PostgreSQL
- * 16 have no `EXPLAIN (GENERIC_PLAN)`.
+ * Returns how PostgreSQL executes a statement if it does not know the values, which is how the service's connections
+ * execute it. Servers before PostgreSQL 16 have no `EXPLAIN (GENERIC_PLAN)`.
  */
 const explained = (text: string, parameters: number, format: "JSON" | "TEXT") =>
   Effect.gen(function*() {
@@ -231,7 +231,7 @@ describe.each(databases)("every plan on $name", (backend) => {
       })
   }
 
-  /** The steps whose reads nothing bounds, each with its statement. */
+  /** The steps that read an unlimited number of rows, each with its statement. */
   const unbounded = Effect.suspend(() =>
     Effect.forEach(
       statements.filter(({ name, only = backend.dialect }) => !name.startsWith("test_") && only === backend.dialect),
@@ -268,7 +268,9 @@ describe.each(databases)("every plan on $name", (backend) => {
       ))
     ))
 
-  /** The steps of the statements with this name and these conditions; on PostgreSQL as `EXPLAIN` prints them. */
+  /**
+   * Returns the steps of the statements with this name and these conditions, on PostgreSQL as `EXPLAIN` prints them.
+   */
   const stepsOf = (name: string, conditions: RegExp) =>
     Effect.map(
       Effect.forEach(
@@ -286,14 +288,15 @@ describe.each(databases)("every plan on $name", (backend) => {
       (plans) => plans.map((rows) => rows.map((row) => Object.values(row as object).map(String).join(" ")).join("\n"))
     )
 
-  it.effect("finds the orders of an account newest first, without sorting all of them", () =>
+  it.effect("finds the orders of an account, newest first, without sorting all of them", () =>
     database.use(Effect.gen(function*() {
       yield* grow
-      // Few rows are sorted quickly. The question is whether they have to be sorted.
+      // PostgreSQL would choose to sort these few rows, because that is quick. The test asks whether it has to sort
+      // them.
       if (backend.dialect === "postgres") yield* sql("SET enable_sort = off")
       const alone =
         /WHERE o\.account_id (?:= \+\?|>= \$1 AND o\.account_id <= \$1)(?: AND \+?o\.status = 'valid')? (?:ORDER|AND o\.created_at <= )/
-      // Only the rows of one second are sorted by their ids.
+      // The plan may only sort the rows of one second by their ids.
       for (const name of ["order_search", "order_search_behind"]) {
         const plans = yield* stepsOf(name, alone)
         assert.isNotEmpty(plans, name)
@@ -301,7 +304,7 @@ describe.each(databases)("every plan on $name", (backend) => {
       }
     })))
 
-  it.effect("finds values that few rows have by an index on them", () =>
+  it.effect("uses an index to find values that few rows have", () =>
     database.use(Effect.gen(function*() {
       if (backend.dialect === "postgres") yield* sql("SET enable_seqscan = off")
       for (
@@ -319,7 +322,7 @@ describe.each(databases)("every plan on $name", (backend) => {
       }
     })))
 
-  it.effect("lists by the index of a condition, although many rows meet it and the newest rows do not", () =>
+  it.effect("lists rows by the index of a condition, even if many rows meet the condition and the newest rows do not", () =>
     database.use(Effect.gen(function*() {
       if (backend.dialect === "postgres") {
         yield* grow
@@ -327,8 +330,8 @@ describe.each(databases)("every plan on $name", (backend) => {
           "UPDATE orders SET status = 'invalid' WHERE created_at < (SELECT (min(created_at) + max(created_at)) / 2 FROM orders)"
         )
         yield* sql("ANALYZE orders")
-        // Reading from another place of the table costs most: the newest rows are next to each other, but the rows of
-        // an index are not.
+        // Jumping to another place of the table costs most: the newest rows are next to each other, but the rows of an
+        // index are not.
         yield* sql("SET enable_seqscan = off; SET enable_sort = off; SET random_page_cost = 1000")
       } else {
         yield* sql("ANALYZE")
@@ -359,7 +362,7 @@ describe.each(databases)("every plan on $name", (backend) => {
       }
     })))
 
-  it.effect("finds the orders that may have replaced a certificate by one of its names, newest first", () =>
+  it.effect("finds the orders that may have replaced a certificate by one of their names, newest first", () =>
     database.use(Effect.gen(function*() {
       yield* grow
       if (backend.dialect === "postgres") yield* sql("SET enable_seqscan = off; SET enable_sort = off")

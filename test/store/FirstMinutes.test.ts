@@ -15,15 +15,15 @@ import { profilesIn, work } from "../support/Issued.ts"
 import { madeAt } from "../support/LocalCa.ts"
 
 /*
- * A new PostgreSQL database, before anything has gathered statistics: connections keep the plans that they made while
- * every table was empty, and then the clients of a whole installation come.
+ * A new PostgreSQL database that has not gathered statistics yet. Connections still use the plans that they made while
+ * every table was empty when all clients of an installation begin to send requests.
  */
 
 const config = configOf()
 
 const bodyOf = <A>({ body }: Answer): A => JSON.parse(String(body)) as A
 
-/** A certificate for a new account. */
+/** Issues a certificate to a new account. */
 const issueOne = Effect.gen(function*() {
   const app = yield* surfaceOf(config)
   const { send } = yield* newClient(app)
@@ -44,13 +44,13 @@ const issueOne = Effect.gen(function*() {
   assert.strictEqual((yield* send(issued.certificate ?? "")).status, 200)
 })
 
-/** How many rows of tables the session has read. */
+/** The number of table rows that the session has read. */
 const rowsRead = Effect.andThen(
   sql("SELECT pg_stat_force_next_flush()"),
   count("SELECT sum(seq_tup_read + idx_tup_fetch) FROM pg_stat_user_tables")
 )
 
-/** How many rows `self` reads. */
+/** Returns how many rows `self` reads. */
 const reads = <A, E, R>(self: Effect.Effect<A, E, R>) =>
   Effect.gen(function*() {
     const before = yield* rowsRead
@@ -59,27 +59,27 @@ const reads = <A, E, R>(self: Effect.Effect<A, E, R>) =>
   })
 
 describe("the first minutes of a PostgreSQL database", () => {
-  it.effect("need no more rows for an issuance with 10,000 orders than with none, with old plans and with new ones", () =>
+  it.effect("do not read more rows for an issuance when there are 10,000 orders, with old plans or with new ones", () =>
     Effect.scoped(Effect.gen(function*() {
       const url = yield* Effect.promise(freshPostgresUrl)
-      // One connection, whose plans all statements use.
+      // All statements share the plans of this one connection.
       const driver = yield* openDriver(url, 1)
       yield* TestClock.setTime(madeAt * 1000)
       yield* Effect.provideService(migrated, Database, driver)
-      // Servers before PostgreSQL 15 tell the rows that they have read only some time later.
+      // Servers before PostgreSQL 15 update the counters of the rows that were read only after some time.
       const version = yield* Effect.provideService(count("SHOW server_version_num"), Database, driver)
       if (version < 150_000) return
       yield* Effect.gen(function*() {
         yield* crl.initialize
-        // PostgreSQL keeps the plan of a statement when the statement is used for the sixth time.
+        // PostgreSQL fixes the plan of a statement at the sixth use.
         yield* Effect.repeat(issueOne, { times: 6 })
         const few = yield* reads(issueOne)
         yield* fillTables(10_000)
-        // Only this issuance has something to do.
+        // Removes the other work, so that only this issuance is counted.
         yield* sql("DELETE FROM jobs WHERE status IN ('ready', 'running')")
         yield* sql("UPDATE challenges SET status = 'valid' WHERE status = 'processing'")
         assert.isAtMost(yield* reads(issueOne), 2 * few)
-        // A busy server makes sessions forget their plans.
+        // Sessions of a busy server may lose their plans.
         yield* sql("DISCARD PLANS")
         assert.isAtMost(yield* reads(issueOne), 2 * few, "with new plans")
       }).pipe(

@@ -1,7 +1,7 @@
 import { int, text } from "../../src/engine/sql/Column.ts"
 import { statement } from "../../src/engine/sql/Statement.ts"
 
-/* Statements on the table `nonces`, which has the fewest columns. Tests that need any simple statement use them. */
+/* Statements on the table `nonces`, which has the fewest columns, for tests that need a simple statement. */
 
 /** Inserts a row. */
 export const insert = statement({
@@ -11,7 +11,7 @@ export const insert = statement({
   sql: () => "INSERT INTO nonces (value, created_at) VALUES (:value, 0)"
 })
 
-/** Adds one to the time of a row, and returns the time. */
+/** Adds one to the time of a row, and returns the new time. */
 export const bump = statement({
   name: "test_bump",
   params: { value: text() },

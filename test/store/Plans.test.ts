@@ -12,14 +12,14 @@ import * as upstreamOrders from "../../src/store/upstream/UpstreamOrderRows.ts"
 import { sqlite, useDatabase } from "../support/Databases.ts"
 
 /*
- * How SQLite, which decides without statistics, executes statements over tables that only grow: issued orders are never
- * swept, so nothing that runs often may visit all of them.
+ * SQLite plans without statistics. These tests check how it executes statements over tables that only grow: issued
+ * orders are never swept, so a frequent statement must not read all of them.
  */
 
 describe("plans on SQLite", () => {
   const database = useDatabase(sqlite)
 
-  /** The steps of the plan of the only statement that is run. */
+  /** Returns the plan of the only statement that `run` executes. */
   const planOf = Effect.fnUntraced(function*<A, E>(run: Effect.Effect<A, E, Database>) {
     const driver = database.driver()
     const steps: Array<string> = []
@@ -40,19 +40,19 @@ describe("plans on SQLite", () => {
     return steps.join("\n")
   })
 
-  it.effect("an account's challenges in progress are counted without reading others", () =>
+  it.effect("count an account's challenges in progress without reading other challenges", () =>
     Effect.gen(function*() {
       const plan = yield* planOf(authorizations.countInFlight(AccountId("00000000-0000-7000-8000-000000000000")))
       assert.match(plan, /(?:SCAN|SEARCH) fc USING (?:COVERING )?INDEX challenges_processing/)
       assert.notMatch(plan, /\(account_id=\?\)/)
     }))
 
-  it.effect("challenges without a job are looked for only among those in progress", () =>
+  it.effect("look for challenges without a job only among those in progress", () =>
     Effect.gen(function*() {
       assert.match(yield* planOf(authorizations.findOrphaned(100, 1000)), /SCAN c USING INDEX challenges_processing/)
     }))
 
-  it.effect("a relayed order is found by its order, and so are the rows to start, update and end it", () =>
+  it.effect("find a relayed order by the id of its order, also to start, update and end it", () =>
     Effect.gen(function*() {
       const orderId = OrderId("00000000-0000-7000-8000-000000000000")
       const urls = { orderUrl: "o", finalizeUrl: "f", certificateUrl: "c" }
@@ -68,7 +68,7 @@ describe("plans on SQLite", () => {
       }
     }))
 
-  it.effect("the owner of an upstream's order is found by its URL", () =>
+  it.effect("find the owner of an upstream's order by the URL of that order", () =>
     Effect.gen(function*() {
       const orderId = OrderId("00000000-0000-7000-8000-000000000000")
       const by = /INDEX upstream_orders_url \(upstream_order_url=\?\)/
@@ -76,7 +76,7 @@ describe("plans on SQLite", () => {
       assert.match(yield* planOf(upstreamOrders.opened({ orderId, orderUrl: "o", finalizeUrl: "f", now: 100 })), by)
     }))
 
-  it.effect("a token of a relay is found by its text, and expired ones by their expiry", () =>
+  it.effect("find a token of a relay by its text, and expired tokens by their expiry", () =>
     Effect.gen(function*() {
       assert.match(
         yield* planOf(http01Tokens.find("token", 100)),
@@ -87,7 +87,7 @@ describe("plans on SQLite", () => {
       assert.notMatch(plan, /SCAN http01_tokens|TEMP B-TREE/)
     }))
 
-  it.effect("expired orders are looked for among those of their status, and their records are found by the order", () =>
+  it.effect("look for expired orders only among those of one status, and find their authorizations by the order", () =>
     Effect.gen(function*() {
       const afterId = OrderId("00000000-0000-7000-8000-000000000000")
       const plan = yield* planOf(
@@ -108,7 +108,7 @@ describe("plans on SQLite", () => {
       )
     }))
 
-  it.effect("limits read only the newest rows of an account or a network", () =>
+  it.effect("read only the newest rows of an account or a network to check a limit", () =>
     Effect.gen(function*() {
       const accountId = AccountId("00000000-0000-7000-8000-000000000000")
       const plans = {
@@ -129,7 +129,7 @@ describe("plans on SQLite", () => {
       for (const plan of Object.values(plans)) assert.notMatch(plan, /SCAN|TEMP B-TREE/)
     }))
 
-  it.effect("the daily sweep reads only unfinished and failed orders", () =>
+  it.effect("read only unfinished and failed orders in the daily sweep", () =>
     Effect.gen(function*() {
       const plan = yield* planOf(expiredOrders.sweep("p", { createdBefore: 100, expiredBefore: 100, limit: 20 }))
       assert.match(plan, /INDEX orders_status_created_at \(status=\? AND created_at<\?\)/)

@@ -127,7 +127,7 @@ describe.each(databases)("repositories on $name", (backend) => {
   const problem = { type: "urn:ietf:params:acme:error:serverInternal", status: 500, detail: "x" }
 
   describe("accounts", () => {
-    test("are found by id and by key only within their profile", () =>
+    test("are found by id or by key only within their profile", () =>
       Effect.gen(function*() {
         const pubkey = Buffer.from("one key")
         const id = yield* addAccount("p", pubkey)
@@ -148,7 +148,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.isUndefined(yield* accounts.find("p", Id.AccountId(yield* uuid)))
       }))
 
-    test("an insert for a key with an account returns nothing and changes nothing; another profile is independent", () =>
+    test("are not inserted or changed if the key already has an account, but another profile may have one for the same key", () =>
       Effect.gen(function*() {
         const pubkey = Buffer.from("one key")
         yield* addAccount("p", pubkey)
@@ -172,7 +172,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.isDefined(yield* accounts.insert({ ...again, profile: "q" }))
       }))
 
-    test("contact, agreement and deactivation change only a valid account of this profile", () =>
+    test("change their contacts, agreement and status only if they are valid and belong to the profile", () =>
       Effect.gen(function*() {
         for (const status of accountStatuses) {
           for (const profile of ["p", "q"]) {
@@ -199,7 +199,7 @@ describe.each(databases)("repositories on $name", (backend) => {
   })
 
   describe("orders", () => {
-    test("are found by id, profile and account together, with their authorizations in order", () =>
+    test("are found by id, profile and account together, with their authorizations in the order of the names", () =>
       Effect.gen(function*() {
         const accountId = yield* addAccount()
         const other = yield* addAccount()
@@ -227,7 +227,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         )
       }))
 
-    test("promote changes only a pending order, and only when every authorization is valid", () =>
+    test("are promoted only if they are pending and all of their authorizations are valid", () =>
       Effect.gen(function*() {
         for (const status of orderStatuses) {
           for (const authz of authorizationStatuses) {
@@ -243,7 +243,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.isUndefined(yield* orders.promote(two.id), "one of two")
       }))
 
-    test("a missing authorization proves nothing: no order is promoted, claimed or issued without it", () =>
+    test("are not promoted, claimed or issued if one of their authorizations is missing", () =>
       Effect.gen(function*() {
         const accountId = yield* addAccount()
         for (const status of ["pending", "ready", "processing"] as const) {
@@ -285,7 +285,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.isUndefined(yield* orders.promote(id), "names that cannot be read")
       }))
 
-    test("demote changes only a ready order", () =>
+    test("are demoted only if they are ready", () =>
       Effect.gen(function*() {
         for (const status of orderStatuses) {
           const { id } = yield* orderAt(status)
@@ -297,7 +297,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         }
       }))
 
-    test("claim changes only a ready order that is owned, not expired, and has only valid authorizations", () =>
+    test("are claimed only by their account, while they are ready and not expired, if all of their authorizations are valid", () =>
       Effect.gen(function*() {
         const other = yield* addAccount()
         for (const status of orderStatuses) {
@@ -320,7 +320,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         }
       }))
 
-    test("issue changes only a processing order, if the account and every authorization are still valid", () =>
+    test("are issued only while they are processing, if the account and every authorization are still valid", () =>
       Effect.gen(function*() {
         const certificate = {
           certificate: "PEM",
@@ -349,7 +349,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         }
       }))
 
-    test("fail changes only unfinished orders, failIssuance only processing ones; the error is stored as it was sent", () =>
+    test("are failed only while they are unfinished, or by failIssuance only while they are processing, with the given error", () =>
       Effect.gen(function*() {
         for (const status of orderStatuses) {
           const first = yield* orderAt(status)
@@ -364,7 +364,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         }
       }))
 
-    test("a certificate is shown only for a valid order of this account and profile", () =>
+    test("show their certificate only while they are valid, to their own account and profile", () =>
       Effect.gen(function*() {
         const { accountId, id } = yield* orderAt("processing")
         const other = yield* addAccount()
@@ -376,7 +376,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.isUndefined(yield* certificates.certificate({ id, profile: "p", accountId }))
       }))
 
-    test("the data for an issuance are the account's status and the number of authorizations that are not valid, within the profile", () =>
+    test("return, within their profile, the status of their account and the number of authorizations that are not valid", () =>
       Effect.gen(function*() {
         const accountId = yield* addAccount()
         const order = yield* addOrder(accountId, ["a.example", "b.example", "c.example"])
@@ -389,9 +389,9 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.isUndefined(yield* orders.findForIssuance("q", order.id))
       }))
 
-    test("if a key is blocked for everybody or for one account, no certificate for this key is stored", () =>
+    test("get no certificate for a key that is blocked for everybody or for their account", () =>
       Effect.gen(function*() {
-        const longest = Buffer.alloc(1100, 7) // This is as long as an RSA key of 8192 bits.
+        const longest = Buffer.alloc(1100, 7) // as long as an RSA key of 8192 bits
         const { accountId, id } = yield* orderAt("processing")
         const another = yield* addAccount()
         assert.isFalse(yield* burntKeys.isBurnt(longest, accountId))
@@ -411,7 +411,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.isDefined(yield* stored(longest))
       }))
 
-    test("stuck orders are processing, old enough and without an active signing job", () =>
+    test("count as stuck if they have been processing for long enough and have no active signing job", () =>
       Effect.gen(function*() {
         const { id } = yield* orderAt("processing")
         yield* orderAt("ready")
@@ -436,7 +436,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.deepStrictEqual((yield* orders.findStuck(101, 10)).map((one) => one.id), [id])
       }))
 
-    test("the sweep deletes old unfinished and failed orders of one profile, never a valid one, in batches", () =>
+    test("are deleted in batches by the sweep if they are old and unfinished or failed, but never if they are valid", () =>
       Effect.gen(function*() {
         const accounts = { p: yield* addAccount("p"), q: yield* addAccount("q") }
         for (const status of orderStatuses) {
@@ -445,7 +445,7 @@ describe.each(databases)("repositories on $name", (backend) => {
             yield* set("orders", order.id, status)
           }
         }
-        // An order is kept if its client was told a longer validity.
+        // An order is kept until the expiry that its client was told.
         assert.strictEqual(yield* expiredOrders.sweep("p", { createdBefore: 50, expiredBefore: 1010, limit: 3 }), 0)
         assert.strictEqual(yield* expiredOrders.sweep("p", { createdBefore: 50, expiredBefore: 2000, limit: 3 }), 3)
         assert.strictEqual(yield* expiredOrders.sweep("p", { createdBefore: 50, expiredBefore: 2000, limit: 3 }), 1)
@@ -458,7 +458,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM authorizations"), 11)
       }))
 
-    test("profiles are the ones that have accounts", () =>
+    test("list every profile that has an account", () =>
       Effect.gen(function*() {
         yield* addAccount("p")
         yield* addAccount("p")
@@ -466,7 +466,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.sameDeepMembers([...yield* orders.profiles], [{ profile: "p" }, { profile: "q" }])
       }))
 
-    test("locking a row succeeds whether or not the row exists", () =>
+    test("are locked without an error whether or not they exist", () =>
       transaction(Effect.gen(function*() {
         yield* orders.lock(Id.OrderId(yield* uuid))
         yield* accounts.lock(Id.AccountId(yield* uuid))
@@ -475,7 +475,7 @@ describe.each(databases)("repositories on $name", (backend) => {
 
   describe("authorizations and challenges", () => {
     if (dialect === "postgres") {
-      test("a pending challenge is found and its order is locked, with the account or without", () =>
+      test("are read and locked together while the challenge is pending, with the account or without it", () =>
         Effect.gen(function*() {
           const elsewhere = yield* database.another
           const free = Effect.forEach(["accounts", "orders"], (table) =>
@@ -546,7 +546,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.isUndefined(yield* authorizations.findForValidation(order.challengeId, "q"))
       }))
 
-    test("a proof makes challenge, authorization and order valid together, each if its status permits", () =>
+    test("become valid together with their order by one proof, each of them only if its status permits this", () =>
       Effect.gen(function*() {
         for (const challenge of challengeStatuses) {
           for (const authz of authorizationStatuses) {
@@ -583,7 +583,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         }
       }))
 
-    test("claim changes only a pending challenge whose authorization and order are pending and not expired", () =>
+    test("are claimed only if the challenge, its authorization and its order are pending and not expired", () =>
       Effect.gen(function*() {
         for (const status of challengeStatuses) {
           for (const authz of authorizationStatuses) {
@@ -601,7 +601,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         }
       }))
 
-    test("claim compares the account's processing challenges with the limit; 0 means no limit", () =>
+    test("are claimed only while the account has fewer processing challenges than the limit, where 0 means no limit", () =>
       Effect.gen(function*() {
         const accountId = yield* addAccount()
         const another = yield* orderAt("pending", "pending")
@@ -625,7 +625,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.isDefined(yield* claim(3, 3), "a place came free")
       }))
 
-    test("accept and refuse change only a processing challenge", () =>
+    test("are accepted or refused only while the challenge is processing", () =>
       Effect.gen(function*() {
         for (const status of challengeStatuses) {
           const [one, two] = [yield* orderAt("pending", "pending"), yield* orderAt("pending", "pending")]
@@ -654,7 +654,7 @@ describe.each(databases)("repositories on $name", (backend) => {
       deactivate: [["pending", "valid"], "deactivated"]
     } as const
     for (const [name, [from, to]] of Object.entries(moves)) {
-      test(`${name} does not change ${from.join(" and ")} ones`, () =>
+      test(`change by ${name} only if the authorization is ${from.join(" or ")}`, () =>
         Effect.gen(function*() {
           for (const status of authorizationStatuses) {
             const { authzId } = yield* orderAt("pending", status)
@@ -668,7 +668,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         }))
     }
 
-    test("expire changes only the pending authorizations of the named orders", () =>
+    test("expire only in the named orders, and only if the authorization is pending", () =>
       Effect.gen(function*() {
         const accountId = yield* addAccount()
         const [one, other] = yield* Effect.replicateEffect(addOrder(accountId, ["a.example", "b.example"]), 2)
@@ -684,7 +684,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.strictEqual(yield* statusOf("authorizations", unnamed.authzId), "pending")
       }))
 
-    test("orphaned challenges are processing, old enough and without an active job; they come with the account's key", () =>
+    test("count as orphaned if the challenge has been processing for long enough and has no active job", () =>
       Effect.gen(function*() {
         const pubkey = Buffer.from("the key")
         const accountId = yield* addAccount("p", pubkey)
@@ -711,7 +711,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.strictEqual((yield* authorizations.findOrphaned(101, 10)).length, 1)
       }))
 
-    test("an order with a hundred names is inserted completely or not at all", () =>
+    test("are inserted for all hundred names of an order or for none", () =>
       Effect.gen(function*() {
         const accountId = yield* addAccount()
         const names = Array.from({ length: 100 }, (_, index) => `n${index}.example`)
@@ -733,7 +733,7 @@ describe.each(databases)("repositories on $name", (backend) => {
   })
 
   describe("nonces", () => {
-    test("are used once, alone and together, and swept by age", () =>
+    test("are used only once, one at a time or several together, and are swept by age", () =>
       Effect.gen(function*() {
         yield* nonces.insert(["a", "b", "c"], 100_001)
         yield* nonces.insert(["d"], 200_000)
@@ -749,7 +749,7 @@ describe.each(databases)("repositories on $name", (backend) => {
   })
 
   describe("workers", () => {
-    test("are written, refreshed, found by host and role, removed and forgotten", () =>
+    test("are inserted, refreshed, found by host and role, removed, and swept", () =>
       Effect.gen(function*() {
         const row = { owner: "host:1:u", roles: "acme,worker", version: "1", startedAt: 100 }
         yield* workers.present({ ...row, now: 100 })
@@ -777,8 +777,8 @@ describe.each(databases)("repositories on $name", (backend) => {
       }))
   })
 
-  describe("audit", () => {
-    test("rows are written with the outcome of their event, and texts are cut to their limits", () =>
+  describe("audit rows", () => {
+    test("are written with the outcome of their event, and their texts are cut to the size of the columns", () =>
       Effect.gen(function*() {
         yield* audit.insert({
           event: "certificate_issue_failed",
@@ -805,7 +805,7 @@ describe.each(databases)("repositories on $name", (backend) => {
         assert.strictEqual((JSON.parse(String(row?.identifiers)) as ReadonlyArray<string>).length, 100)
       }))
 
-    test("a row that cannot be written makes nothing else fail", () =>
+    test("cause no other failure if they cannot be written", () =>
       Effect.gen(function*() {
         const row = { event: "account_deactivated", actorKind: "nobody" as "acme", detail: { via: "account" } } as const
         yield* audit.record(row)

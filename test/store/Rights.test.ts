@@ -23,8 +23,8 @@ import { startPostgres } from "../support/Postgres.ts"
 import { psql } from "../support/Psql.ts"
 
 /*
- * docs/recipes/postgres-roles.sql as psql runs it, on a server of its own, because roles belong to a whole server. The
- * tables belong to a role that is no superuser.
+ * Runs docs/recipes/postgres-roles.sql with psql on a separate server, because roles belong to a whole server. The
+ * owner of the tables is not a superuser.
  */
 
 const script = readFileSync(join(repository, "docs/recipes/postgres-roles.sql"), "utf8")
@@ -62,12 +62,12 @@ const as = (url: string, user: string): string => {
   return own.href
 }
 
-/** A migrated database that belongs to this role. */
+/** Creates and migrates a database that belongs to this role. */
 const databaseOf = Effect.fnUntraced(function*(owner: string) {
   const url = yield* Effect.promise(() => server.createDatabase())
   const admin = yield* connect(url)
   yield* query(admin, `ALTER DATABASE ${new URL(url).pathname.slice(1)} OWNER TO ${owner}`)
-  // As docs/recipes/postgres-database.sql does: before PostgreSQL 15 the schema belongs to the superuser.
+  // docs/recipes/postgres-database.sql does the same: before PostgreSQL 15 the schema belongs to the superuser.
   yield* query(admin, `ALTER SCHEMA public OWNER TO ${owner}`)
   const driver = yield* openDriver(as(url, owner), 1)
   yield* Effect.provideService(migrated, Database, driver)
@@ -88,7 +88,7 @@ const scripted = Effect.fnUntraced(function*() {
   return database
 })
 
-/** What a role may do with tables and columns, in the words of the service. */
+/** Returns the rights of a role to tables and columns, in the words of the service. */
 const granted = (admin: Client, user: string) =>
   Effect.map(
     query(
@@ -114,7 +114,7 @@ const grantOf = (right: string): string => {
   return `${part === undefined ? privilege : `${privilege} (${part})`} ON ${object}`
 }
 
-/** A statement that needs this right, and others of the same user at most. */
+/** Returns a statement that needs this right, and no rights that the same user lacks. */
 const needing = (right: string, column: string) => {
   const { object, part, privilege } = partsOf(right)
   return statement({
@@ -136,7 +136,7 @@ const needing = (right: string, column: string) => {
   })
 }
 
-describe("the script of roles", () => {
+describe("the script that creates the roles", () => {
   it.live("grants each role exactly the rights that the service says it needs", () =>
     Effect.scoped(Effect.gen(function*() {
       const { admin } = yield* scripted()
@@ -145,7 +145,7 @@ describe("the script of roles", () => {
       }
     })))
 
-  it.live("revokes no right from running processes, however often it is run", () =>
+  it.live("revokes no right from running processes, however often the script is run", () =>
     Effect.scoped(Effect.gen(function*() {
       const { admin, url } = yield* scripted()
       const load = Effect.fnUntraced(function*(role: Role) {
@@ -167,7 +167,7 @@ describe("the script of roles", () => {
           assert.deepStrictEqual(yield* run(as(url, "owner")), { code: 0, error: undefined })
         }
       })
-      // A load that fails ends the runs at once.
+      // The first failed statement ends the runs.
       yield* Effect.raceFirst(Effect.all(loads.map(({ loop }) => loop), { concurrency: "unbounded" }), runs)
     })))
 
@@ -181,7 +181,7 @@ describe("the script of roles", () => {
         ),
         ({ rows }) => rows as ReadonlyArray<unknown>
       )
-      // A database of a role that may make none, in which one of the three is still to be made.
+      // The owner of this database may not create roles, and one of the three roles does not exist yet.
       const weak = yield* databaseOf("weak")
       const renamed = script.replaceAll("acme_worker", "acme_later")
       assert.notStrictEqual(renamed, script)
@@ -200,7 +200,7 @@ describe("the script of roles", () => {
 })
 
 describe.each(everyRole)("the role %s without one of its rights", (role) => {
-  it.live("is named at the start of the process and in the log of the statement that needs it", () => {
+  it.live("is named when the process starts, and in the log of the statement that needs the right", () => {
     const records: Array<Record> = []
     return Effect.scoped(Effect.gen(function*() {
       const { admin, url } = yield* scripted()
@@ -228,7 +228,7 @@ describe.each(everyRole)("the role %s without one of its rights", (role) => {
           assert.match(String(fieldsOf(records, "db_statement_failed")[0]?.["error"]), words)
           yield* query(admin, `GRANT ${grantOf(right)} TO ${users[role]}`)
         }
-        // These two are needed to look at the schema at all.
+        // Without these two rights, a user cannot even look at the schema.
         const migrations = yield* migrationsOf("postgres")
         yield* query(admin, `REVOKE SELECT ON schema_migrations FROM ${users[role]}`)
         assert.include(

@@ -10,7 +10,8 @@ import { databases, useDatabase } from "../support/Databases.ts"
 import { sql } from "../support/Graph.ts"
 
 /*
- * A total is often counted in another way than its list is read: it must equal the length of the list for all filters.
+ * A total is often counted in a different way from reading its list. It must equal the length of the list for all
+ * filters.
  */
 
 const profiles = ["default", "other"]
@@ -31,7 +32,7 @@ describe.each(databases)("totals on $name", (backend) => {
     return dialect === "sqlite" ? `X'${hex}'` : `'\\x${hex}'`
   }
 
-  it.effect("of orders, by profile, status and time", () =>
+  it.effect("count orders by profile, status and time", () =>
     database.use(Effect.gen(function*() {
       for (const profile of profiles) {
         const account = id()
@@ -63,7 +64,7 @@ describe.each(databases)("totals on $name", (backend) => {
       }
     })))
 
-  it.effect("of accounts, by profile and status", () =>
+  it.effect("count accounts by profile and status", () =>
     database.use(Effect.gen(function*() {
       for (const profile of profiles) {
         for (const [index, status] of accountStatuses.entries()) {
@@ -84,7 +85,7 @@ describe.each(databases)("totals on $name", (backend) => {
       }
     })))
 
-  it.effect("of the trail, by profile, outcome, actor and time", () =>
+  it.effect("count the audit trail by profile, outcome, actor and time", () =>
     database.use(Effect.gen(function*() {
       for (const profile of profiles) {
         for (const outcome of auditOutcomes) {

@@ -18,7 +18,7 @@ const second = { limit: 1, offset: 1 }
 describe.each(databases)("rows of operators on $name", (backend) => {
   const { database, test } = useStore(backend)
 
-  test("are found by their names, together with the second factor of their operator", () =>
+  test("are found with the name and the second factor of the operator", () =>
     Effect.gen(function*() {
       yield* person(ann, "ann")
       yield* person(ben, "ben")
@@ -78,7 +78,7 @@ describe.each(databases)("rows of operators on $name", (backend) => {
       assert.strictEqual(sessions.nameOf({ tokenHash: "0123456789abcdef0" }), "0123456789abcdef")
     }))
 
-  test("of operators are listed by name, by status, and by effective role", () =>
+  test("list operators in the order of their names, by status and by effective role", () =>
     Effect.gen(function*() {
       for (const [at, username] of ["eve", "dan", "cem", "ben", "ann"].entries()) yield* person(idOf(at), username)
       yield* sql("UPDATE admin_users SET role = NULL WHERE username = 'ann'")
@@ -106,11 +106,11 @@ describe.each(databases)("rows of operators on $name", (backend) => {
     }))
 
   if (backend.dialect === "postgres") {
-    test("are locked until the transaction ends, those of all active admins or that of one operator", () =>
+    test("stay locked until the end of the transaction, for all active admins or for one operator", () =>
       Effect.gen(function*() {
         const elsewhere = yield* database.another
         const text = "SELECT username FROM admin_users ORDER BY username FOR UPDATE SKIP LOCKED"
-        /** The operators whose rows another process could change now. */
+        /** The operators whose rows another process could change at this time. */
         const free = Effect.map(
           elsewhere.exclusive((connection) => connection.execute(text, [])),
           (rows) => rows.map((row) => Object.values(row).join())

@@ -14,14 +14,14 @@ import { ann, ben, idOf, is, other, person, secret, session, token } from "../..
 import { useStore } from "../../support/UseTests.ts"
 
 /*
- * The conditions of statements about operators. Of two concurrent changes, the second one is refused by the condition.
- * An operation that runs alone has checked the same before, and so never meets it.
+ * The conditions of statements about operators. When two changes are made at the same time, the condition refuses the
+ * second. An operation that runs alone has already checked the same, so its statement is never refused.
  */
 
 describe.each(databases)("statements about operators on $name", (backend) => {
   const { test } = useStore(backend)
 
-  test("subtract an attempt from its own window, and never more than were counted", () =>
+  test("subtract an attempt only from its own window, and never subtract more than was counted", () =>
     Effect.gen(function*() {
       const of = { key: "192.0.2.1", most: 2, windowSeconds: 100 }
       const first = yield* attempts.take({ ...of, now: 100 })
@@ -36,7 +36,7 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       assert.deepStrictEqual(yield* column("SELECT attempts FROM login_attempts"), ["0"])
     }))
 
-  test("count under one key only, up to the maximum", () =>
+  test("count attempts under one key only, and up to the maximum", () =>
     Effect.gen(function*() {
       const of = { key: "a", most: 2, windowSeconds: 100, now: 100 }
       const first = yield* attempts.take(of)
@@ -53,7 +53,7 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       assert.deepStrictEqual(yield* left, ["a2", "b0", "c1"])
     }))
 
-  test("store the time of use of a token once, and of a session", () =>
+  test("store the time of each use of a token or a session once", () =>
     Effect.gen(function*() {
       yield* person(ann, "ann")
       yield* apiTokens.insert({ ...token, now: 1, expiresAt: 1000 })
@@ -100,7 +100,7 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       assert.deepStrictEqual(yield* times, ["50 950", "100 1000"])
     }))
 
-  test("change the factor that the decision was based on, only for an active operator, and use a step once", () =>
+  test("change only the factor that the operation has read, only for an active operator, and use a step once", () =>
     Effect.gen(function*() {
       yield* person(ann, "ann")
       yield* person(ben, "ben")
@@ -145,7 +145,7 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       assert.isFalse(is(yield* factors.confirm(confirm)))
     }))
 
-  test("use a recovery code once, and only for its own operator", () =>
+  test("use a recovery code once, and only for the operator who owns it", () =>
     Effect.gen(function*() {
       yield* person(ann, "ann")
       yield* person(ben, "ben")
@@ -161,7 +161,7 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       assert.strictEqual(yield* codes.remaining(ben), 1)
     }))
 
-  test("end sessions of the given state and operator, and count codes of pending ones", () =>
+  test("end sessions of the given state and operator, and count the codes that were tried in a session", () =>
     Effect.gen(function*() {
       yield* person(ann, "ann")
       yield* person(ben, "ben")
@@ -193,7 +193,7 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       assert.strictEqual(yield* sessions.endEvery, 2)
     }))
 
-  test("sweep what expires between two times, a limited number at once", () =>
+  test("sweep what expires between two times, a limited number of rows at once", () =>
     Effect.gen(function*() {
       yield* person(ann, "ann")
       for (const name of ["a", "b", "c"]) yield* session(name, "active")
@@ -220,7 +220,7 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       assert.deepStrictEqual(yield* column("SELECT key FROM login_attempts"), ["501"])
     }))
 
-  test("count failures in a row with growing waits, also for simultaneous attempts", () =>
+  test("count failures in a row with growing waits, even if attempts are simultaneous", () =>
     Effect.gen(function*() {
       let now = 1000
       const take = (most = 50) => Effect.suspend(() => failures.take({ key: "k", most, now }))
@@ -234,7 +234,7 @@ describe.each(databases)("statements about operators on $name", (backend) => {
         }
         const taken = yield* Effect.all([take(), take(), take()], { concurrency: "unbounded" })
         const passed = taken.filter((one) => one !== undefined)
-        // Attempts that are free pass together, and each of them is counted.
+        // Attempts without a wait pass at the same time, and each of them is counted.
         assert.strictEqual(Math.min(...passed), count)
         if (at(count) > 0) assert.lengthOf(passed, 1)
         else count += passed.length - 1
@@ -249,7 +249,7 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       assert.isUndefined(yield* take(10))
     }))
 
-  test("count a failure from a clock that is ahead like one of now, if nobody has to wait", () =>
+  test("count a failure of a process whose clock is ahead like any other, as long as no wait is due", () =>
     Effect.gen(function*() {
       const take = (now: number) => failures.take({ key: "k", most: 50, now })
       for (let count = 1; count <= 11; count++) assert.strictEqual(yield* take(count % 2 === 0 ? 9000 : 1000), count)
@@ -284,7 +284,7 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       }
     }))
 
-  test("lock an operator in the state that was read, and report if nothing was changed", () =>
+  test("lock an operator only in the state that was read, and say whether they changed anything", () =>
     Effect.gen(function*() {
       assert.isTrue(is(yield* person(ann, "ann")))
       assert.isFalse(is(yield* person(ben, "ann")))
@@ -312,7 +312,7 @@ describe.each(databases)("statements about operators on $name", (backend) => {
       assert.lengthOf(yield* users.lockAdmins, 0)
     }))
 
-  test("change one operator and no other", () =>
+  test("change one operator without changing any other", () =>
     Effect.gen(function*() {
       yield* person(ann, "ann")
       yield* person(ben, "ben")

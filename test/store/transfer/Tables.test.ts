@@ -5,9 +5,9 @@ import { tables } from "../../../src/store/transfer/Tables.ts"
 import { databases, useDatabase } from "../../support/Databases.ts"
 import { column, sql } from "../../support/Graph.ts"
 
-/* Compares the list that `transfer` copies by with the actual schema: nothing may be left behind. */
+/* Compares the list of tables that `transfer` copies with the actual schema, so that nothing is left behind. */
 
-/** The declared type of a column of a kind. */
+/** The types of columns in each engine, by their kind. */
 const types = {
   sqlite: { uuid: "BLOB", text: "TEXT", bytes: "BLOB", int: "INTEGER", bool: "INTEGER" },
   postgres: { uuid: "uuid", text: "text", bytes: "bytea", int: "bigint", bool: "boolean" }
@@ -32,18 +32,18 @@ const texts = {
   }
 } as const
 
-describe.each(databases)("the list of tables, $name", (backend) => {
+describe.each(databases)("the list of tables to copy, $name", (backend) => {
   const database = useDatabase(backend)
   const { [backend.dialect]: text } = texts
 
-  it.effect("contains every table except the schema history, no other, and each once", () =>
+  it.effect("contains every table once except the schema history, and no other table", () =>
     database.use(Effect.gen(function*() {
       const there = (yield* column(text.tables)).filter((name) => name !== "schema_migrations")
       assert.deepStrictEqual(tables.map(({ name }) => name).sort(), [...there].sort())
     })))
 
   it.effect.each(tables.map(({ name }) => name))(
-    "has every column of %s with its type, and the key",
+    "has every column of %s with its type, and the primary key",
     (name) =>
       database.use(Effect.gen(function*() {
         const table = tables.find((one) => one.name === name)
@@ -57,7 +57,7 @@ describe.each(databases)("the list of tables, $name", (backend) => {
       }))
   )
 
-  it.effect("lists referenced tables first, and knows which tables have numbers", () =>
+  it.effect("has each table after the tables that it refers to, and knows which tables number their rows", () =>
     database.use(Effect.gen(function*() {
       const order = tables.map(({ name }) => name)
       for (const name of order) {

@@ -6,7 +6,7 @@ import { databases } from "../../support/Databases.ts"
 import { column } from "../../support/Graph.ts"
 import { useStore } from "../../support/UseTests.ts"
 
-/* Key authorizations of the relay's http01 strategy, for the processes that serve them. */
+/* The key authorizations that the relay's http01 strategy stores for the processes that serve them. */
 
 describe.each(databases)("tokens of the relay on $name", (backend) => {
   const { test } = useStore(backend)
@@ -26,7 +26,7 @@ describe.each(databases)("tokens of the relay on $name", (backend) => {
       }
     }))
 
-  test("that are stored again get the new expiry and the new value", () =>
+  test("get the new expiry and the new value if they are stored again", () =>
     Effect.gen(function*() {
       yield* put("token", 200)
       yield* put("token", 300, "token.other")
@@ -43,7 +43,7 @@ describe.each(databases)("tokens of the relay on $name", (backend) => {
       assert.deepStrictEqual(yield* left, ["b"])
     }))
 
-  test("are swept after their expiry, a limited number at once, the oldest first", () =>
+  test("are swept after their expiry, oldest first and a limited number at once", () =>
     Effect.gen(function*() {
       for (const [token, expiresAt] of [["a", 130], ["b", 110], ["c", 120], ["d", 131]] as const) {
         yield* put(token, expiresAt)
@@ -56,7 +56,7 @@ describe.each(databases)("tokens of the relay on $name", (backend) => {
       assert.strictEqual(yield* http01Tokens.sweep(130, 2), 0)
     }))
 
-  test("are found only by the text of a path that can contain one", () =>
+  test("are found only by a text that the path of a request can contain", () =>
     Effect.gen(function*() {
       const longest = "x".repeat(512)
       for (const token of ["a-_Z0", longest, `${longest}x`, "a.b", "a b", "é"]) yield* put(token, 200)

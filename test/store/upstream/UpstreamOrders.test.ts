@@ -7,7 +7,7 @@ import { databases } from "../../support/Databases.ts"
 import { callerAt, configOf, count, idLiteral, orderOf, profileOf, sql } from "../../support/Graph.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-/* The rows of orders at an upstream: each guard of each statement. */
+/* The rows of orders at an upstream, and every condition in the statements that change them. */
 
 const profile = profileOf(configOf())
 const nobody = OrderId("01890000-0000-7000-8000-000000000000")
@@ -24,7 +24,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
     (caller) => Effect.map(orderOf(caller, "a.example"), ({ id }) => id)
   )
 
-  /** An order with its row, made at second 100. */
+  /** An order with its upstream row, which is inserted at second 100. */
   const inserted = Effect.tap(newOrder, (orderId) => upstreamOrders.insert({ orderId, csr, client, now: 100 }))
 
   const at = (orderId: string) => `order_id = ${idLiteral(backend.dialect, orderId)}`
@@ -49,7 +49,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       now
     })
 
-  test("begin as processing, with the CSR and the data of the request, and without data of the upstream", () =>
+  test("begin as processing, with the CSR and the facts of the request, and without any data of the upstream", () =>
     Effect.gen(function*() {
       const orderId = yield* inserted
       const found = yield* upstreamOrders.find(orderId)
@@ -70,7 +70,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       assert.deepStrictEqual((yield* stamps(orderId)).times, [100, 100])
     }))
 
-  test("have no such data if the request had none", () =>
+  test("have no facts of the request if the request had none", () =>
     Effect.gen(function*() {
       const orderId = yield* newOrder
       yield* upstreamOrders.insert({ orderId, csr, client: {}, now: 100 })
@@ -79,7 +79,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       assert.deepStrictEqual([clientIp, clientPtr, userAgent, requestId], Array(4).fill(undefined))
     }))
 
-  test("exist once for each existing order, and are deleted with it", () =>
+  test("exist at most once for an existing order, and are deleted with it", () =>
     Effect.gen(function*() {
       const orderId = yield* inserted
       const again = upstreamOrders.insert({ orderId, csr: Buffer.from("other"), client: {}, now: 200 })
@@ -92,7 +92,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM upstream_orders"), 0)
     }))
 
-  test("start once: later attempts get the time of the first one; an ended row does not start", () =>
+  test("store the start of the first attempt, return it to later attempts, and do not start after they have ended", () =>
     Effect.gen(function*() {
       const orderId = yield* inserted
       assert.strictEqual(yield* upstreamOrders.start(orderId, 110), 110)
@@ -108,7 +108,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       }
     }))
 
-  test("keep the first order that the upstream has opened, whatever is opened later", () =>
+  test("keep the first order that was opened at the upstream, and ignore any that is opened later", () =>
     Effect.gen(function*() {
       const orderId = yield* inserted
       const other = yield* inserted
@@ -122,7 +122,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       assert.isUndefined((yield* upstreamOrders.find(other))?.orderUrl)
     }))
 
-  test("count the requests for an order, with the last time, until the URL of the order is known", () =>
+  test("count the requests for an order, and store the time of the last one, until the URL of the order is known", () =>
     Effect.gen(function*() {
       const orderId = yield* inserted
       const asked = (asks: number, now: number) => upstreamOrders.asked({ orderId, asks, now })
@@ -159,7 +159,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
         assert.isUndefined((yield* upstreamOrders.find(other))?.orderUrl)
         assert.isTrue(yield* opened(other, index + 10, 140))
       }
-      // The upstream gives an unfinished order to the next equal request.
+      // After a failure, the upstream returns the unfinished order to the next equal request.
       const [failed, next] = [yield* inserted, yield* inserted]
       assert.isTrue(yield* opened(failed, 30, 120))
       yield* set(failed, "invalid")
@@ -189,7 +189,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       }
     }))
 
-  test("store the URL of the certificate, and the latest value replaces it", () =>
+  test("store the URL of the certificate, and replace it by a later one", () =>
     Effect.gen(function*() {
       const orderId = yield* inserted
       const other = yield* inserted
@@ -202,7 +202,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       assert.isUndefined((yield* upstreamOrders.find(other))?.certificateUrl)
     }))
 
-  test("end only from processing, permanently, and without a change of others", () =>
+  test("end only if they are processing, never change again, and leave other rows unchanged", () =>
     Effect.gen(function*() {
       const bystander = yield* inserted
       for (const from of statuses) {
@@ -222,7 +222,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       assert.deepInclude(yield* stamps(bystander), { status: "processing", error: null })
     }))
 
-  test("store 2000 characters of the upstream's text, and nothing if there was none", () =>
+  test("store 2000 characters of the upstream's text, or nothing if there was no text", () =>
     Effect.gen(function*() {
       for (
         const [error, kept] of [
@@ -237,7 +237,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       }
     }))
 
-  test("report which of some upstream orders belong to a row, in any status", () =>
+  test("tell which of the given upstream orders belong to a row, whatever the status of the row", () =>
     Effect.gen(function*() {
       for (const [index, status] of statuses.entries()) {
         const orderId = yield* inserted
