@@ -10,14 +10,14 @@ import type { LintIssuer } from "../../src/crypto/x509/Lint.ts"
 import type { CaKeyType } from "../../src/crypto/x509/SelfSigned.ts"
 import { ecKey, spkiOf } from "./Pki.ts"
 
-/** 2026-01-01, the time at which these tests happen. */
+/** 2026-01-01, which is the current time in these tests. */
 export const NOW = Date.UTC(2026, 0, 1) / 1000
 export const DAY = 86400
 
 export const CRL_URLS = ["http://ca.example.com/crl", "http://ca2.example.com/crl"]
 export const CA_URLS = ["http://ca.example.com/ca.pem"]
 
-/** A CA with everything needed to make and check its leaves. */
+/** A CA with everything that is needed to make and check its leaves. */
 export interface TestCa {
   readonly material: CaMaterial
   readonly privateKey: KeyObject
@@ -29,7 +29,7 @@ export interface TestCa {
 
 export const newSerial = (): Uint8Array => serialFrom(randomBytes(16))
 
-/** The same CA from existing files. */
+/** Loads a CA from its PEM files. */
 export const caOf = (
   pair: { readonly certificatePem: string; readonly privateKeyPem: string },
   urls = true

@@ -17,7 +17,7 @@ import { prop } from "../support/Property.ts"
 const octets = (length: number) => fc.uint8Array({ minLength: length, maxLength: length })
 
 describe("a stored password", () => {
-  it.effect("is PBKDF2-HMAC-SHA256, by the vectors of RFC 7914 section 11", () =>
+  it.effect("is derived by PBKDF2-HMAC-SHA256, as the vectors of RFC 7914 section 11 show", () =>
     Effect.gen(function*() {
       const one = yield* derive("passwd", Buffer.from("salt"), 1)
       const many = yield* derive("Password", Buffer.from("NaCl"), 80_000)
@@ -31,7 +31,7 @@ describe("a stored password", () => {
       )
     }))
 
-  it.effect("is equal for every composition of its Unicode characters", () =>
+  it.effect("is the same however its Unicode characters are composed", () =>
     Effect.gen(function*() {
       const salt = Buffer.alloc(16)
       assert.deepStrictEqual(yield* derive("é", salt, 1), yield* derive("e\u0301", salt, 1))
@@ -52,7 +52,7 @@ describe("a stored password", () => {
     }
   )
 
-  it("in any other form is not read", () => {
+  it("is not read in any other form", () => {
     const good = printPasswordHash({ iterations: 600_000, salt: new Uint8Array(16), hash: new Uint8Array(32) })
     assert.isDefined(parsePasswordHash(good))
     const odd = [
@@ -72,7 +72,7 @@ describe("a stored password", () => {
     for (const text of odd) assert.isUndefined(parsePasswordHash(text), text)
   })
 
-  it("does not match a value that differs in an octet or in length", () => {
+  it("does not match a value of another length or with a different octet", () => {
     const stored = unmatchable(new Uint8Array(unmatchableSize).fill(7), 1)
     assert.isTrue(isHashOf(new Uint8Array(32).fill(7), stored))
     assert.isFalse(isHashOf(new Uint8Array(32).fill(7).with(31, 8), stored))
@@ -81,7 +81,7 @@ describe("a stored password", () => {
 })
 
 describe("base32", () => {
-  it("is the encoding of RFC 4648 section 10, without padding", () => {
+  it("encodes as RFC 4648 section 10 does, without padding", () => {
     const vectors = [["", ""], ["f", "MY"], ["fo", "MZXQ"], ["foo", "MZXW6"], ["foob", "MZXW6YQ"], [
       "fooba",
       "MZXW6YTB"
@@ -96,8 +96,8 @@ describe("base32", () => {
 describe("a code of an authenticator", () => {
   const secret = Buffer.from("12345678901234567890")
 
-  // RFC 6238 appendix B lists eight digits for these times. The service uses the last six of them.
-  it("is that of RFC 6238", () => {
+  // RFC 6238 appendix B lists eight digits for these times. The service uses only the last six digits.
+  it("is computed as in RFC 6238", () => {
     const vectors = [
       [59, "287082"],
       [1_111_111_109, "081804"],
@@ -113,25 +113,25 @@ describe("a code of an authenticator", () => {
   })
 
   prop(
-    "identifies its time step within one step before and one step after, and no further",
+    "is found only in its own time step, the step before and the step after",
     [fc.integer({ min: 3, max: 100_000_000 }), fc.integer({ min: 0, max: 29 }), octets(totpSecretSize)],
     ([step, second, drawn]) => {
       const code = totpCode(drawn, step * 30)
-      // The chance is about one in a hundred thousand that another checked step has the same code.
+      // With a chance of about one in a hundred thousand, another checked step has the same code.
       fc.pre([-3, -2, -1, 1, 2, 3].every((off) => totpCode(drawn, (step + off) * 30) !== code))
       const seen = [-2, -1, 0, 1, 2].map((off) => totpStep(drawn, code, (step + off) * 30 + second) === step)
       assert.deepStrictEqual(seen, [false, true, true, true, false])
     }
   )
 
-  it("has six digits, and nothing else is a code", () => {
+  it("has exactly six digits", () => {
     for (const text of ["", "12345", "1234567", "12 456", "１２３４５６", "abcdef", "-12345", "287082\n"]) {
       assert.isFalse(isTotpCode(text), text)
       assert.isUndefined(totpStep(secret, text, 59), text)
     }
   })
 
-  it("is made from a URI that contains its parameters", () => {
+  it("is made by an authenticator that reads the parameters from a URI", () => {
     assert.deepStrictEqual(totp, { algorithm: "SHA1", digits: 6, period: 30 })
     assert.strictEqual(
       totpUri("ACME Service", "o.l-ga_1", secret),

@@ -6,8 +6,8 @@ import { join } from "node:path"
 import { newEcKey, newRsaKey } from "../support/Keys.ts"
 
 /*
- * Requests and certificates that are built from parts, so that any single part can be wrong. The openssl binary is the
- * independent check. This module shares no code with the service.
+ * Requests and certificates that are built from parts, so that any single part can be wrong. Openssl checks them
+ * independently. This module shares no code with the service.
  */
 
 /** One DER element. */
@@ -55,11 +55,11 @@ export const algorithms = {
 
 export const spkiOf = (key: KeyObject): Buffer => createPublicKey(key).export({ type: "spki", format: "der" })
 
-/** SubjectPublicKeyInfo of an RSA key that need not exist. */
+/** Returns the SubjectPublicKeyInfo of an RSA key with these numbers, even if no such key exists. */
 export const rsaSpki = (modulus: bigint, exponent: bigint): Buffer =>
   seq(seq(oid("1.2.840.113549.1.1.1"), hexed("0500")), bitString(seq(int(modulus), int(exponent))))
 
-/** One P-256 key for every test that needs no special key. */
+/** One P-256 key for all tests that need no special key. */
 export const ecKey = newEcKey()
 export const rsaKey = newRsaKey()
 
@@ -68,14 +68,14 @@ export interface CsrParts {
   readonly spki?: Uint8Array
   readonly version?: Uint8Array
   readonly subject?: Uint8Array
-  /** The contents of `[0]`. If the value is undefined, the contents are one extension request for a.example.com. */
+  /** The contents of `[0]`. If they are undefined, the request asks for a.example.com in one extension request. */
   readonly attributes?: ReadonlyArray<Uint8Array>
   readonly extensions?: ReadonlyArray<Uint8Array>
   readonly algorithm?: Uint8Array
   readonly signature?: Uint8Array
 }
 
-/** A request that is correct except for the given parts. */
+/** Returns a request that is correct except for the given parts. */
 export const csrOf = (parts: CsrParts): Buffer => {
   const key = parts.key ?? ecKey
   const extensions = parts.extensions ?? [sanOf(dns("a.example.com"))]
@@ -111,7 +111,8 @@ const inverse = (value: bigint, modulus: bigint): bigint => {
 }
 
 /**
- * A CSR with the RSA key of these primes. It is signed by the formula, because no library imports some of these keys.
+ * Returns a CSR with the RSA key that has these primes. The test computes the signature itself, because no library
+ * imports some of these keys.
  */
 export const csrOfPrimes = (...primes: ReadonlyArray<bigint>): Buffer => {
   const n = primes.reduce((product, prime) => product * prime, 1n)
@@ -123,8 +124,7 @@ export const csrOfPrimes = (...primes: ReadonlyArray<bigint>): Buffer => {
     rsaSpki(n, e),
     der(0xa0, attribute(EXTENSION_REQUEST, seq(sanOf(dns("a.example.com")))))
   )
-  // The padding is taken from the signature of a sound key over the same octets, by applying the public exponent of
-  // that key.
+  // A sound key signs the same octets, and its public exponent then reveals the padding of that signature.
   const size = Math.ceil(n.toString(16).length / 2)
   const sound = rsaOfBits(size * 8)
   const padded = publicOperation(sound, sign("sha256", info, sound))
@@ -141,21 +141,21 @@ const publicOperation = (key: KeyObject, octets: Uint8Array): bigint => {
   return power(BigInt(`0x${Buffer.from(octets).toString("hex")}`), 65537n, modulus)
 }
 
-/** Runs openssl; returns stdout, or fails with its message. */
+/** Runs openssl. Returns its stdout, or fails with its message. */
 export const openssl = (args: ReadonlyArray<string>, input?: string | Uint8Array): Buffer =>
   execFileSync("openssl", args, { input, stdio: ["pipe", "pipe", "pipe"] })
 
 /**
- * Returns what openssl says about the signature of a DER list: `verify OK` for a list of that CA. Openssl exits with 0
- * in any case.
+ * Returns what openssl says about the signature of a DER list: `verify OK` if that CA signed the list. Openssl always
+ * exits with 0.
  */
 export const opensslOnCrl = (caFile: string, der: Uint8Array): string =>
   spawnSync("openssl", ["crl", "-inform", "DER", "-noout", "-verify", "-CAfile", caFile], { input: der })
     .stderr.toString().trim()
 
 /**
- * A CSR that openssl makes for a key, or for a new key with `genpkey` options; `req` are further options of the
- * request.
+ * Returns a CSR that openssl makes, for the given key or for a new key with these options of `genpkey`. `req` contains
+ * further options of `openssl req`.
  */
 export const opensslCsr = (key: KeyObject | ReadonlyArray<string>, req: ReadonlyArray<string> = []): Buffer =>
   withDirectory((directory) => {
@@ -191,7 +191,7 @@ export const pem = (label: string, octets: Uint8Array): string =>
     (Buffer.from(octets).toString("base64").match(/.{1,64}/g) ?? []).join("\n")
   }\n-----END ${label}-----\n`
 
-/** Octets from a small seeded generator. They are the same in every run. */
+/** Returns a small seeded generator, which gives the same numbers in every run. */
 export const seeded = (seed: number): () => number => {
   let state = seed >>> 0
   return () => {

@@ -98,7 +98,7 @@ describe("address sets", () => {
     ["::ffff:192.0.2.1", "192.0.2.0/24", true],
     ["fe80::1%eth0", "fe80::/10", true],
     ["192.0.2.1", "::/0", false]
-  ])("decide whether %s is in %s: %s", (text, entry, expected) => {
+  ])("decide whether %s is in %s (%s)", (text, entry, expected) => {
     const ip = comparable(text)
     assert.strictEqual(ip !== undefined && makeAddressSet([entry])(ip), expected)
   })

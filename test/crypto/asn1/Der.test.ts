@@ -13,7 +13,7 @@ const refused = (hex: string, read: (reader: DerReader) => unknown = (reader) =>
   return Result.isFailure(found) ? found.failure.detail : assert.fail(`${hex} was read`)
 }
 
-describe("reader", () => {
+describe("the reader", () => {
   it("refuses encodings that BER allows and DER does not", () => {
     assert.include(refused("3080 0000"), "indefinite")
     assert.include(refused("3081 03 020101"), "not minimal")
@@ -43,7 +43,7 @@ describe("reader", () => {
     assert.include(refused("300000", (reader) => reader.enter(0x30)), "trailing")
   })
 
-  it("refuses values that a field may not have", () => {
+  it("refuses values that are not permitted in their field", () => {
     assert.include(refused("0201ff", (reader) => reader.positive()), "negative")
     assert.include(refused("020100", (reader) => reader.positive()), "zero")
     assert.include(refused("0201ff", (reader) => reader.small()), "range")
@@ -55,7 +55,7 @@ describe("reader", () => {
     assert.include(refused("060a 2affffffffffffffff7f", (reader) => reader.oid()), "too large")
   })
 
-  it("refuses nesting beyond a limit", () => {
+  it("refuses elements that are nested more than 32 deep", () => {
     let nested: Uint8Array = hexed("0500")
     for (let i = 0; i < 32; i++) nested = der(0x30, nested)
     assert.isTrue(Result.isSuccess(decode(nested, (reader) => reader.verify())))
@@ -108,17 +108,22 @@ describe("reader", () => {
   })
 })
 
-describe("writer", () => {
-  prop("lengths and content come back", [fc.uint8Array({ maxLength: 70000, size: "max" })], ([content]) => {
-    const encoded = element(Tag.octetString, content)
-    assert.deepStrictEqual(
-      Result.map(decode(encoded, (reader) => reader.content(Tag.octetString)), (found) => Buffer.from(found)),
-      Result.succeed(Buffer.from(content))
-    )
-    assert.deepStrictEqual(Buffer.from(encoded), der(0x04, content))
-  }, { numRuns: 60 })
+describe("the writer", () => {
+  prop(
+    "writes lengths and contents that are read back",
+    [fc.uint8Array({ maxLength: 70000, size: "max" })],
+    ([content]) => {
+      const encoded = element(Tag.octetString, content)
+      assert.deepStrictEqual(
+        Result.map(decode(encoded, (reader) => reader.content(Tag.octetString)), (found) => Buffer.from(found)),
+        Result.succeed(Buffer.from(content))
+      )
+      assert.deepStrictEqual(Buffer.from(encoded), der(0x04, content))
+    },
+    { numRuns: 60 }
+  )
 
-  prop("integers are minimal and come back", [fc.bigInt({ min: 1n, max: 2n ** 600n })], ([value]) => {
+  prop("writes integers that are minimal and are read back", [fc.bigInt({ min: 1n, max: 2n ** 600n })], ([value]) => {
     const hex = value.toString(16)
     const magnitude = hexed(hex.padStart(160, "0"))
     const encoded = unsigned(magnitude)
@@ -142,7 +147,7 @@ describe("writer", () => {
   )
 
   prop(
-    "writes times that are read back, in the type that their year requires",
+    "writes times that are read back, in the type that the year requires",
     [fc.integer({ min: Date.UTC(1900, 0, 1) / 1000, max: Date.UTC(9999, 11, 31) / 1000 })],
     ([at]) => {
       const encoded = time(at)

@@ -16,7 +16,7 @@ describe("a valid JWS", () => {
     const header = { nonce: "AAAA", url, kid: "https://acme.example/profile/default/acct/1" }
     const good = signed(key, header, { identifiers: [{ type: "dns", value: "a.example" }] })
 
-    it(`${name}: each of 10 000 mutations is refused, or has exactly the signed octets`, () => {
+    it(`is refused after each of 10 000 mutations, unless the signed octets are unchanged (${name})`, () => {
       const sound = Result.getOrThrow(parseJws(Buffer.from(good)))
       assert.isTrue(verifyJws(sound, accountKey))
       const random = seeded(seedOf(8555))
@@ -39,7 +39,7 @@ describe("an ES256 signature", () => {
   const dsaEncoding = "ieee-p1363"
   const half = (octet: number) => Buffer.alloc(32, octet)
 
-  it("verifies for all lengths of R and S as integers", () => {
+  it("verifies whatever the lengths of R and S are when they are encoded as integers", () => {
     const starts = new Set<string>()
     for (let time = 0; time < 20_000 && starts.size < 6; time++) {
       const signature = sign("sha256", input, { key: privateKey, dsaEncoding })
@@ -52,7 +52,7 @@ describe("an ES256 signature", () => {
     assert.strictEqual(starts.size, 6)
   })
 
-  it("gets the same verdict as its raw form gets from the runtime", () => {
+  it("gets the same verdict here as from Node.js, which verifies its raw form", () => {
     const good = sign("sha256", input, { key: privateKey, dsaEncoding })
     const [r, s] = [good.subarray(0, 32), good.subarray(32)]
     const forged = [half(0), half(1), half(0x80), half(0xff)].flatMap((
@@ -65,7 +65,7 @@ describe("an ES256 signature", () => {
     }
   })
 
-  it("of another length is invalid", () => {
+  it("is invalid if it has another length", () => {
     const good = sign("sha256", input, { key: privateKey, dsaEncoding })
     const der = sign("sha256", input, privateKey)
     for (const signature of [Buffer.alloc(0), good.subarray(1), Buffer.concat([good, half(0)]), der]) {
@@ -82,22 +82,25 @@ describe("an invalid signature", () => {
     EdDSA: () => generateKeyPairSync("ed25519").privateKey
   }
 
-  it.each(Object.entries(makes))("of %s causes a message with its length if the length is wrong", (algorithm, make) => {
-    const [privateKey, other] = [make(), make()]
-    const jws = Result.getOrThrow(
-      parseJws(Buffer.from(signed(acmeKey(privateKey), { url: "https://acme.example/" }, {})))
-    )
-    const accountKey = accountKeyOf(privateKey)
-    assert.isTrue(verifyJws(jws, accountKey))
-    assert.strictEqual(signatureFault(jws, accountKeyOf(other)), "does not verify")
-    const short = { ...jws, signature: jws.signature.subarray(1) }
-    assert.isFalse(verifyJws(short, accountKey))
-    const octets = jws.signature.length
-    assert.strictEqual(
-      signatureFault(short, accountKey),
-      `has ${octets - 1} octets, and one of ${algorithm} has ${octets}`
-    )
-  })
+  it.each(Object.entries(makes))(
+    "gets a message with both lengths if the length is wrong for %s",
+    (algorithm, make) => {
+      const [privateKey, other] = [make(), make()]
+      const jws = Result.getOrThrow(
+        parseJws(Buffer.from(signed(acmeKey(privateKey), { url: "https://acme.example/" }, {})))
+      )
+      const accountKey = accountKeyOf(privateKey)
+      assert.isTrue(verifyJws(jws, accountKey))
+      assert.strictEqual(signatureFault(jws, accountKeyOf(other)), "does not verify")
+      const short = { ...jws, signature: jws.signature.subarray(1) }
+      assert.isFalse(verifyJws(short, accountKey))
+      const octets = jws.signature.length
+      assert.strictEqual(
+        signatureFault(short, accountKey),
+        `has ${octets - 1} octets, and one of ${algorithm} has ${octets}`
+      )
+    }
+  )
 })
 
 describe("an invalid JWS", () => {
@@ -109,7 +112,7 @@ describe("an invalid JWS", () => {
   const encoded = (header: object) => Buffer.from(JSON.stringify(header)).toString("base64url")
   const good = { protected: encoded({}), payload: "", signature: "AAAA" }
 
-  it("causes a message that names the member that is not base64url, with the reason", () => {
+  it("gets a message that names the member that is not base64url, and says why", () => {
     assert.strictEqual(said(good), "read")
     const fault = (name: string, why: string) => `The member ${name} of the JWS is not base64url: ${why}.`
     assert.strictEqual(said({ ...good, payload: "e30=" }), fault("payload", "it has padding"))

@@ -8,7 +8,7 @@ import { newRequestKey, readRequestKey, signByMac } from "../../../src/crypto/jo
 import { isFull } from "../../support/Full.ts"
 import { newEcKey, newRsaKey } from "../../support/Keys.ts"
 
-/* Checks the signatures of the relay with the cryptography of Node.js. */
+/* Checks the signatures that a relay makes with the cryptography of Node.js. */
 
 const textOf = (part: string): string => Buffer.from(part, "base64url").toString()
 
@@ -18,7 +18,7 @@ const publicKey = createPublicKey(key)
 
 describe("a key that signs requests", () => {
   for (const [form, pem = ""] of [["PKCS#8", pkcs8], ["the older form of EC keys", sec1]] as const) {
-    it.effect(`is read from ${form}, and signs in the form of JWS`, () =>
+    it.effect(`is read from ${form}, and makes signatures in the form of a JWS`, () =>
       Effect.gen(function*() {
         const { jwk, sign, thumbprint } = yield* readRequestKey(pem)
         const { crv, kty, x, y } = publicKey.export({ format: "jwk" })
@@ -44,7 +44,7 @@ describe("a key that signs requests", () => {
       }))
   }
 
-  it.effect("signs in 64 octets each time, also if a number has leading zeros", () =>
+  it.effect("makes signatures of 64 octets, even if one of the two numbers has leading zeros", () =>
     Effect.gen(function*() {
       const { sign } = yield* readRequestKey(pkcs8 ?? "")
       const account = importSpki(publicKey.export({ type: "spki", format: "der" }))
@@ -59,7 +59,7 @@ describe("a key that signs requests", () => {
       if (isFull) assert.isAbove(short, 0)
     }))
 
-  it.effect("is a new one each time, in one unencrypted block that can be read back", () =>
+  it.effect("is different each time it is made, and is one unencrypted block of PEM that can be read back", () =>
     Effect.gen(function*() {
       const [first, second] = yield* Effect.all([newRequestKey, newRequestKey])
       assert.notStrictEqual(first, second)
@@ -77,7 +77,7 @@ describe("a key that signs requests", () => {
     "an RSA key": [pem(newRsaKey()), "kind"]
   }
   for (const [what, [text, reason]] of Object.entries(refused)) {
-    it.effect(`is not ${what}`, () =>
+    it.effect(`cannot be read from ${what}`, () =>
       Effect.gen(function*() {
         const read = yield* Effect.result(readRequestKey(text))
         assert.strictEqual(Result.isFailure(read) ? read.failure.reason : "read", reason)
@@ -87,7 +87,7 @@ describe("a key that signs requests", () => {
 
 describe("a MAC", () => {
   for (const length of [1, 16, 32, 200]) {
-    it.effect(`under a secret of ${length} octets is HS256`, () =>
+    it.effect(`is made by HS256 with a secret of ${length} octets`, () =>
       Effect.gen(function*() {
         const secret = Buffer.alloc(length, 0x5a)
         const { payload, protected: head, signature } = yield* signByMac(secret, { kid: "k", url: "u" }, "{}")

@@ -21,11 +21,11 @@ const nextPrime = (from: bigint): bigint => {
   return candidate
 }
 
-/** The two highest bits are set, so that two such primes make a modulus of full length. */
+/** Returns a number whose two highest bits are set, so that two such primes make a modulus of full length. */
 const high = (bits: number): bigint =>
   (3n << BigInt(bits - 2)) | (BigInt(`0x${randomBytes(bits / 8).toString("hex")}`) >> 2n)
 
-// The primorial of the flawed library for 2048-bit keys has 126 primes; the test looks at the first 39.
+// For 2048-bit keys, the flawed library uses the product of the first 126 primes. The check looks at the first 39.
 const primorial = (() => {
   let product = 1n
   let found = 0
@@ -39,7 +39,7 @@ const primorial = (() => {
   return product
 })()
 
-/** A prime as the flawed library generated it: k * M + 65537^a mod M. */
+/** Returns a prime as the flawed library generated it: k * M + 65537^a mod M. */
 const rocaPrime = (random: () => number): bigint => {
   let residue = 1n
   for (let i = Math.floor(random() * 10000) + 1; i > 0; i--) residue = residue * 65537n % primorial
@@ -49,18 +49,18 @@ const rocaPrime = (random: () => number): bigint => {
   return candidate
 }
 
-/** The fault that is found in the key of a request whose signature verifies. */
+/** Returns the fault that is found in the key of a request with a valid signature. */
 const weakness = (csr: Uint8Array): string => keyWeakness(Result.getOrThrow(parseCsr(csr)).spki) ?? "none"
 
 describe("rsaWeakness", () => {
-  it("finds the ROCA fingerprint, also if the signature is valid", () => {
+  it("finds the ROCA fingerprint, even if the signature is valid", () => {
     const random = seeded(7)
     const [p, q] = [rocaPrime(random), rocaPrime(random)]
     assert.include(rsaWeakness(octets(p * q)) ?? "", "ROCA")
     assert.include(weakness(csrOfPrimes(p, q)), "ROCA")
   })
 
-  it("finds close primes", () => {
+  it("finds primes that are too close", () => {
     const p = high(1024)
     const first = nextPrime(p)
     const second = nextPrime(first + 2n)
@@ -69,9 +69,9 @@ describe("rsaWeakness", () => {
     assert.include(weakness(csrOfPrimes(first, second)), "too close")
   })
 
-  it("tries a hundred Fermat rounds and no more", () => {
-    // If n = a^2 - b^2 and p, q = a -+ b, then the first round tries ceil(sqrt n). This b makes round number `rounds`
-    // try a.
+  it("tries exactly a hundred Fermat rounds", () => {
+    // If n = a^2 - b^2 and p, q = a -+ b, the first round tries ceil(sqrt n). With this b, round number `rounds` tries
+    // a.
     const a = 1n << 1024n
     for (const [rounds, found] of [[0n, true], [1n, true], [100n, true], [101n, false], [1000n, false]] as const) {
       const b = root(2n * a * rounds)
@@ -84,12 +84,12 @@ describe("rsaWeakness", () => {
     for (const small of [2n, 3n, 5n, 167n, 251n, 257n, 1009n, 32749n, 65519n, 65521n]) {
       assert.include(rsaWeakness(octets(small * high(2048))) ?? "", "below 65536", String(small))
     }
-    // 65537 is the first prime that may divide a modulus.
+    // 65537 is the first prime that is permitted as a factor of a modulus.
     assert.isUndefined(rsaWeakness(octets(65537n * prime(1024) * prime(1016))))
     assert.include(weakness(csrOfPrimes(65521n, prime(1020), prime(1020))), "below 65536")
   })
 
-  it("finds nothing in strong keys", () => {
+  it("finds no fault in strong keys", () => {
     const keys: ReadonlyArray<KeyPairKeyObjectResult> = [2048, 2048, 2056, 3072].map((modulusLength) =>
       generateKeyPairSync("rsa", { modulusLength })
     )
@@ -106,8 +106,8 @@ describe("Ed25519 keys", () => {
   const encoded = (y: bigint, sign = 0n) =>
     Buffer.from(hexed((y | (sign << 255n)).toString(16).padStart(64, "0")).toReversed())
 
-  // Releases of OpenSSL differ in whether forged signatures verify under these keys.
-  it("of small order are weak", () => {
+  // Whether forged signatures verify under these keys depends on the release of OpenSSL.
+  it("are weak if they are of small order", () => {
     const identity = encoded(1n)
     const eighth = hexed("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05")
     const other = hexed("c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a")
@@ -119,14 +119,14 @@ describe("Ed25519 keys", () => {
     }
   })
 
-  it("in a non-canonical encoding are weak", () => {
+  it("are weak if their encoding is not canonical", () => {
     for (const y of [p, p + 1n, 2n ** 255n - 1n]) {
       assert.include(keyWeakness(spki(encoded(y))) ?? "", "canonical")
       assert.include(keyWeakness(spki(encoded(y, 1n))) ?? "", "canonical")
     }
   })
 
-  it("are accepted otherwise, and so are keys of other families", () => {
+  it("are accepted otherwise, like keys of other families", () => {
     for (const { privateKey } of [generateKeyPairSync("ed25519"), generateKeyPairSync("ec", { namedCurve: "P-384" })]) {
       assert.isUndefined(keyWeakness(spkiOf(privateKey)))
     }
@@ -144,7 +144,8 @@ const root = (n: bigint): bigint => {
 }
 
 /**
- * The numbers a -+ b need not be prime for Fermat's method. Small factors would be found first, so there must be none.
+ * Fermat's method does not need primes a -+ b. However, small factors would be found first, so the numbers must have
+ * none.
  */
 const isCloseOrSmall = (n: bigint, a: bigint, b: bigint): boolean => {
   for (let shift = 0n; shift < 2000n; shift++) {
@@ -175,7 +176,7 @@ describe("readSubjectKey", () => {
     }
   })
 
-  it("accepts only the one encoding of a key", () => {
+  it("accepts only one encoding of a key", () => {
     const spki = spkiOf(rsaKey)
     assert.strictEqual(refused(spki), "accepted")
     assert.strictEqual(refused(Buffer.concat([spki, Buffer.from([0])])), "undecodable")

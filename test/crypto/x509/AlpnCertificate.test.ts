@@ -49,7 +49,7 @@ const named = (...names: ReadonlyArray<Uint8Array>) =>
 const proving = (...extensions: ReadonlyArray<Uint8Array>) =>
   certificate({ extensions: [sanOf(dns(name)), ...extensions] })
 
-/** A certificate that was made by openssl only. */
+/** Makes a certificate with openssl alone. */
 const opensslCertificate = (
   newKey: ReadonlyArray<string>,
   more: ReadonlyArray<string> = [],
@@ -71,7 +71,7 @@ const opensslCertificate = (
 
 const curve = (bits: number) => ["ec", "-pkeyopt", `ec_paramgen_curve:P-${bits}`]
 
-describe("accepted", () => {
+describe("a certificate that is accepted", () => {
   const rows: Record<string, () => Uint8Array> = {
     "RSA 2048, made by openssl": () => opensslCertificate(["rsa:2048"]),
     "RSA-PSS, made by openssl": () => opensslCertificate(["rsa:2048"], [], ["-sigopt", "rsa_padding_mode:pss"]),
@@ -100,7 +100,7 @@ describe("accepted", () => {
   }
 })
 
-describe("not self-signed", () => {
+describe("a certificate that is refused because it is not self-signed", () => {
   const other = generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey
   const rows: Record<string, () => Uint8Array> = {
     "issuer differs": () => certificate({ issuer: seq(cn(utf8("issuer"))) }),
@@ -136,7 +136,7 @@ describe("not self-signed", () => {
   }
 })
 
-describe("wrong names", () => {
+describe("a certificate that is refused because of its names", () => {
   const address = der(0x87, Buffer.from([192, 0, 2, 1]))
   const mail = der(0x81, Buffer.from(`admin@${name}`))
   const uri = der(0x86, Buffer.from(`https://${name}/`))
@@ -180,13 +180,13 @@ describe("wrong names", () => {
     it(row, () => assert.strictEqual(faultOf(make()), row.startsWith("no SAN") ? "san_absent" : "san_mismatch"))
   }
 
-  it("lists the names that the certificate has", () => {
+  it("is reported with the names that it has", () => {
     const found = alpnCertificateFault(named(dns("b.example"), dns(name)), expected)
     assert.deepStrictEqual(found, { fault: "san_mismatch", names: ["b.example", name] })
   })
 })
 
-describe("wrong extension", () => {
+describe("a certificate that is refused because of its acmeIdentifier extension", () => {
   const digest = hash("sha256", keyAuthorization, "buffer")
   const critical = (value: Uint8Array) => proving(ext(ACME_IDENTIFIER, value, true))
   const rows: Record<string, () => Uint8Array> = {
@@ -243,7 +243,7 @@ describe("wrong extension", () => {
   }
 })
 
-describe("undecodable", () => {
+describe("a certificate that is refused because it cannot be decoded", () => {
   const sound = certificate()
   const rows: Record<string, Uint8Array> = {
     "empty": Buffer.alloc(0),
@@ -262,8 +262,8 @@ describe("undecodable", () => {
   }
 })
 
-describe("properties", () => {
-  it("a certificate with any bit changed is refused", () => {
+describe("the check of a certificate", () => {
+  it("refuses a certificate if any of its bits is changed", () => {
     const ed25519 = generateKeyPairSync("ed25519").privateKey
     for (const key of [ecKey, rsaKey, ed25519]) {
       const sound = certificate({ key })
@@ -276,7 +276,7 @@ describe("properties", () => {
     }
   })
 
-  it("a damaged certificate is never accepted and never causes an exception: 10 000 mutations", () => {
+  it("never accepts a damaged certificate and never throws, in 10 000 mutations", () => {
     const sound = certificate()
     const random = seeded(seedOf(8737))
     for (let time = runsOf(10_000); time > 0; time--) {
@@ -285,7 +285,7 @@ describe("properties", () => {
     }
   })
 
-  prop("any octets have a verdict", [fc.uint8Array({ maxLength: 200 })], ([octets]) => {
+  prop("refuses octets that are no certificate", [fc.uint8Array({ maxLength: 200 })], ([octets]) => {
     assert.strictEqual(faultOf(octets), "certificate_undecodable")
   })
 
@@ -295,18 +295,23 @@ describe("properties", () => {
   const list = fc.array(fc.tuple(shown, criticality, fc.uint8Array({ maxLength: 1 })), {
     maxLength: 2
   })
-  prop("what is accepted has the one name and the one right digest", [names, list], ([names, list]) => {
-    const made = certificate({
-      extensions: [
-        sanOf(...names.map(dns)),
-        ...list.map(([text, critical, behind]) =>
-          ext(ACME_IDENTIFIER, Buffer.concat([digestOf(text), behind]), critical)
-        )
-      ]
-    })
-    const [first] = list
-    const right = names.length === 1 && names[0]?.toLowerCase() === name && list.length === 1 &&
-      first?.[0] === keyAuthorization && first[1] && first[2].length === 0
-    assert.strictEqual(faultOf(made) === undefined, right)
-  }, { numRuns: 500 })
+  prop(
+    "accepts only a certificate with exactly one name and one digest, both of them right",
+    [names, list],
+    ([names, list]) => {
+      const made = certificate({
+        extensions: [
+          sanOf(...names.map(dns)),
+          ...list.map(([text, critical, behind]) =>
+            ext(ACME_IDENTIFIER, Buffer.concat([digestOf(text), behind]), critical)
+          )
+        ]
+      })
+      const [first] = list
+      const right = names.length === 1 && names[0]?.toLowerCase() === name && list.length === 1 &&
+        first?.[0] === keyAuthorization && first[1] && first[2].length === 0
+      assert.strictEqual(faultOf(made) === undefined, right)
+    },
+    { numRuns: 500 }
+  )
 })

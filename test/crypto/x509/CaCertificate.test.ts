@@ -60,7 +60,7 @@ interface CertificateParts {
 const CA_TRUE = ext("2.5.29.19", seq(hexed("0101ff")), true)
 const CA_USAGE = ext("2.5.29.15", hexed("03020106"), true)
 
-/** A certificate with an ECDSA or RSA key, and with any extensions. */
+/** Makes a certificate with an ECDSA or RSA key and any extensions. */
 const certificate = (parts: CertificateParts): string => {
   const key = parts.key ?? ecKey
   const issuerKey = parts.issuerKey ?? key
@@ -101,7 +101,7 @@ describe("generateCa", () => {
     ["rsa-3072", "sha256WithRSAEncryption", "rsa"]
   ]
   for (const [type, algorithm, keyType] of types) {
-    it.effect(`${type}: has the extensions of the table, and loads again`, () =>
+    it.effect(`makes a CA of type ${type} with the documented extensions, which can be loaded again`, () =>
       Effect.gen(function*() {
         const serial = newSerial()
         const pair = yield* generateCa({
@@ -176,7 +176,7 @@ describe("generateCa", () => {
 })
 
 describe("loadCa", () => {
-  it("accepts PKCS#8, SEC1 and PKCS#1, with text in front and with a block of curve parameters", () => {
+  it("accepts keys in PKCS#8, SEC1 and PKCS#1, also after other text or a block of curve parameters", () => {
     const key = createPrivateKey(ca.privateKeyPem)
     const parameters = pem("EC PARAMETERS", oid("1.2.840.10045.3.1.7"))
     assert.strictEqual(refusal({ privateKeyPem: keyPem(key, "sec1") }), "loaded")
@@ -187,7 +187,7 @@ describe("loadCa", () => {
     assert.isTrue(Result.isSuccess(loadCa({ certificatePem: certificate({ key: rsaKey }), privateKeyPem })))
   })
 
-  it("reads a chain and serves its last certificate as the anchor", () => {
+  it("reads a chain and uses its last certificate as the trust anchor", () => {
     const rootKey = generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey
     const root = certificate({ key: rootKey, name: "Root" })
     const intermediate = { issuerKey: rootKey, issuerName: "Root", name: "Intermediate" }
@@ -203,7 +203,7 @@ describe("loadCa", () => {
     assert.include(refusedHandMade(intermediate, root + certificate({})), "certificate 3")
   })
 
-  it.effect("takes the AKI from the issuer's SKI, and computes it if there is none", () =>
+  it.effect("uses the SKI of the issuer as the AKI of leaves, and computes it if the issuer has none", () =>
     Effect.gen(function*() {
       for (const ski of [Buffer.alloc(5, 7), undefined]) {
         const extensions = [CA_TRUE, CA_USAGE, ...(ski === undefined ? [] : [ext("2.5.29.14", der(0x04, ski))])]
@@ -256,7 +256,7 @@ describe("loadCa", () => {
     assert.include(usage("030100"), "keyCertSign")
   })
 
-  it("reads an issuer outside its dates, which are checked separately, to the second", () => {
+  it("accepts an issuer outside its validity, which is checked separately and to the second", () => {
     const { notAfter, notBefore } = ca.material
     assert.match(datesFault(ca.material, notBefore - 1) ?? "", /^the CA certificate is valid from .*Z on$/)
     assert.isUndefined(datesFault(ca.material, notBefore))
@@ -264,7 +264,7 @@ describe("loadCa", () => {
     assert.match(datesFault(ca.material, notAfter + 1) ?? "", /^the certificate .* ended at .*Z$/)
   })
 
-  it("refuses other keys and curves", () => {
+  it("refuses other types of keys and other curves", () => {
     const made = (key: KeyObject) => refusedHandMade({ key, issuerKey: ecKey, extensions: [CA_TRUE] })
     const ec = (namedCurve: string) => generateKeyPairSync("ec", { namedCurve }).privateKey
     assert.strictEqual(made(ec("P-384")), "loaded")
@@ -285,7 +285,7 @@ describe("loadCa", () => {
     }
   })
 
-  it("refuses PEM that cannot be read, and trailing data", () => {
+  it("refuses PEM that cannot be read or that has trailing data", () => {
     const { certificatePem, privateKeyPem } = ca
     const [body = new Uint8Array()] = ca.material.certificates
     const key = createPrivateKey(privateKeyPem).export({ type: "pkcs8", format: "der" })
@@ -313,13 +313,13 @@ describe("loadCa", () => {
     for (const [files, detail] of expected) assert.include(refusal(files), detail)
   })
 
-  it("quotes no key in any refusal", () => {
+  it("never quotes the key when it refuses it", () => {
     const middle = ca.privateKeyPem.slice(60, 90)
     const broken = ca.privateKeyPem.replace(middle, `${middle}!`)
     assert.notInclude(refusal({ privateKeyPem: broken }), middle.slice(0, 8))
   })
 
-  it("leaves checks about signing to the process that signs", () => {
+  it("needs no key and does not check the validity in a process that does not sign", () => {
     const { notAfter } = ca.material
     assert.strictEqual(refusal({ privateKeyPem: undefined, now: notAfter + 1 }), "loaded")
     assert.include(refusal({ privateKeyPem: undefined, certificatePem: "junk" }), "PEM")

@@ -42,7 +42,7 @@ const serialsOf = (list: Uint8Array) => [...Result.getOrThrow(listedSerials(list
 
 const textOf = (list: Uint8Array): string => openssl(["crl", "-inform", "DER", "-noout", "-text"], list).toString()
 
-/** The list that pkijs reads from these octets. The encoding by pkijs must give the same octets. */
+/** Returns the list as pkijs reads it. When pkijs encodes the list again, the octets must be the same. */
 const judged = (list: Uint8Array): pkijs.CertificateRevocationList => {
   const read = pkijs.CertificateRevocationList.fromBER(new Uint8Array(list))
   assert.deepStrictEqual(Buffer.from(read.toSchema(true).toBER(false)), Buffer.from(list))
@@ -51,8 +51,8 @@ const judged = (list: Uint8Array): pkijs.CertificateRevocationList => {
 }
 
 /**
- * The entries that pkijs reads: the serial in its encoded form, the time in seconds, and the value of each extension
- * in hexadecimal.
+ * Returns the entries that pkijs reads, with the serial as it is encoded, the time in seconds, and the value of each
+ * extension in hexadecimal.
  */
 const entriesOf = (list: Uint8Array) =>
   (judged(list).revokedCertificates ?? []).map(({ crlEntryExtensions, revocationDate, userCertificate }) => ({
@@ -65,7 +65,7 @@ const entriesOf = (list: Uint8Array) =>
     ])
   }))
 
-/** Runs `openssl verify -crl_check`, and returns its output, whether it accepted or not. */
+/** Runs `openssl verify -crl_check`, and returns its output, whether openssl accepts the leaf or not. */
 const check = (ca: TestCa, list: Uint8Array, leaf: Uint8Array, at = NOW): string =>
   withDirectory((directory) => {
     const file = (name: string, content: string) => {
@@ -91,7 +91,7 @@ const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex")
 
 describe("revocation lists", () => {
   for (const type of caTypes) {
-    it.effect(`of ${type}: openssl accepts them in strict mode and refuses the certificates in them, and pkijs agrees`, () =>
+    it.effect(`are accepted by openssl in strict mode and by pkijs, and openssl refuses the certificates in them (${type})`, () =>
       Effect.gen(function*() {
         const ca = caOfType(type)
         const [revoked, fresh] = [requestOf(), requestOf()]
@@ -115,7 +115,7 @@ describe("revocation lists", () => {
         )
       }))
 
-    it.effect(`of ${type} are not accepted from another CA of the same name`, () =>
+    it.effect(`are not accepted from another CA of the same name (${type})`, () =>
       Effect.gen(function*() {
         const [ca, other] = [caOfType(type), yield* Effect.promise(() => makeCa(type))]
         const leaf = yield* ca.issuer.build(requestOf())
@@ -123,7 +123,7 @@ describe("revocation lists", () => {
       }))
   }
 
-  it.effect("have the issuer's key identifier, a number, and no other extension", () =>
+  it.effect("have the issuer's key identifier and a number, and no other extension", () =>
     Effect.gen(function*() {
       const ca = caOfType("ecdsa-p256")
       const list = yield* listOf(ca, [entry("0a")], { number: 258 })
@@ -141,7 +141,7 @@ describe("revocation lists", () => {
       )
     }))
 
-  it.effect("omit the list of revoked certificates if there is none, in whatever pieces the entries come", () =>
+  it.effect("have no list of revoked certificates if there are none, even if empty pieces are given", () =>
     Effect.gen(function*() {
       for (const pieces of [[], [new Uint8Array()], [new Uint8Array(), new Uint8Array()]]) {
         const list = yield* encoded(caOfType("ecdsa-p256"), pieces)
@@ -151,9 +151,9 @@ describe("revocation lists", () => {
       }
     }))
 
-  it.effect("do not depend on the pieces in which their entries come", () =>
+  it.effect("are the same however their entries are divided into pieces", () =>
     Effect.gen(function*() {
-      const ca = caOfType("rsa-2048") // These keys produce the same signature every time.
+      const ca = caOfType("rsa-2048") // the signature of such a key is the same every time
       const entries = [entry("01"), entry("02", 4), entry("ff", 1)]
       const whole = yield* listOf(ca, entries)
       const pieces = yield* encoded(ca, [...entries.map((one) => encodeEntries([one])), new Uint8Array()])
@@ -188,7 +188,7 @@ describe("revocation lists", () => {
       }))
   }
 
-  it.effect("encode any serial as DER requires, and return it as it is stored", () =>
+  it.effect("encode any serial as DER requires, and the serial is read back as it is stored", () =>
     Effect.gen(function*() {
       const wire = new Map([
         ["00", "00"],
@@ -210,7 +210,7 @@ describe("revocation lists", () => {
       }
     }))
 
-  it.effect("write dates to 2049 as UTCTime and from 2050 as GeneralizedTime", () =>
+  it.effect("contain dates before 2050 as UTCTime and later dates as GeneralizedTime", () =>
     Effect.gen(function*() {
       const ca = caOfType("ecdsa-p256")
       const border = Date.UTC(2050, 0, 1) / 1000
@@ -239,7 +239,7 @@ describe("revocation lists", () => {
       assert.include(hex(yield* listOf(ca, [entry("01", 1, 0)])), "170d3730303130313030303030305a")
     }))
 
-  it.effect("have numbers up to 2^53 - 1", () =>
+  it.effect("can have any number up to 2^53 - 1", () =>
     Effect.gen(function*() {
       for (const number of [0, 1, 127, 128, 255, 256, 65_535, 2 ** 31, 2 ** 32, 2 ** 52, Number.MAX_SAFE_INTEGER]) {
         const list = yield* listOf(caOfType("ecdsa-p256"), [], { number })
@@ -252,7 +252,7 @@ describe("revocation lists", () => {
       }
     }))
 
-  it.effect("hold 10 000 certificates, and openssl refuses every one of them", () =>
+  it.effect("can contain 10 000 certificates, which openssl refuses", () =>
     Effect.gen(function*() {
       const ca = caOfType("ecdsa-p256")
       const [revoked, fresh] = [requestOf(), requestOf()]
@@ -279,7 +279,7 @@ describe("revocation lists", () => {
     { selector: ({ serial }) => serial, maxLength: 40 }
   )
 
-  effectProp("of any entries and number read back as they were written", [
+  effectProp("are read back as they were written, whatever their entries and their number are", [
     entries,
     fc.maxSafeNat(),
     fc.integer({ min: 0, max: Date.UTC(9990, 0, 1) / 1000 })
@@ -291,7 +291,7 @@ describe("revocation lists", () => {
         nextUpdate: thisUpdate + 7 * DAY
       })
       assert.deepStrictEqual(serialsOf(signed), list.map(({ serial }) => serial))
-      const read = entriesOf(signed) // This also checks the octets.
+      const read = entriesOf(signed) // also compares the octets
       assert.deepStrictEqual(read.map(({ at }) => at), list.map(({ revokedAt }) => revokedAt))
       assert.deepStrictEqual(
         read.map(({ extensions }) => extensions.length),
@@ -299,7 +299,7 @@ describe("revocation lists", () => {
       )
     }), { numRuns: 100 })
 
-  it.effect("that are damaged cause a fault or give other serials, and never an exception", () =>
+  it.effect("cause a fault or give other serials if they are damaged, but never cause an exception", () =>
     Effect.gen(function*() {
       const good = yield* listOf(caOfType("ecdsa-p256"), [entry("01", 1), entry("8002"), entry("03", 4)])
       const random = seeded(11)

@@ -54,7 +54,7 @@ const detail = (csr: Uint8Array): string => {
 const hex = (octets: Uint8Array): string => Buffer.from(octets).toString("hex")
 const reasonOf = (parts: CsrParts): string => reason(csrOf(parts))
 
-describe("requests made by other programs", () => {
+describe("a request that another program made", () => {
   const curve = (name: string) => ["-algorithm", "EC", "-pkeyopt", `ec_paramgen_curve:${name}`]
   const cases: ReadonlyArray<readonly [string, string, KeyObject | ReadonlyArray<string>, ReadonlyArray<string>]> = [
     ["P-256", "ecdsa", curve("P-256"), []],
@@ -73,7 +73,7 @@ describe("requests made by other programs", () => {
     ]
   ]
   for (const [name, keyType, genpkey, req] of cases) {
-    it(`openssl, ${name}`, () => {
+    it(`is accepted from openssl with ${name}`, () => {
       const csr = opensslCsr(genpkey, req)
       const read = accepted(csr)
       assert.strictEqual(read.keyType, keyType)
@@ -84,7 +84,7 @@ describe("requests made by other programs", () => {
     })
   }
 
-  it("RSA 8192", () => {
+  it("is accepted with RSA 8192", () => {
     const text = readFileSync(join(import.meta.dirname, "../rsa8192.csr.pem"), "utf8")
     assert.strictEqual(accepted(openssl(["req", "-outform", "DER"], text)).keyType, "rsa")
   })
@@ -101,7 +101,7 @@ describe("requests made by other programs", () => {
       ]
     ] as const
   ) {
-    it(`pkijs, ${name}`, async () => {
+    it(`is accepted from pkijs with ${name}`, async () => {
       const engine = new pkijs.CryptoEngine({ name: "node", crypto: webcrypto as never })
       const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"])
       const request = new pkijs.CertificationRequest()
@@ -121,7 +121,7 @@ describe("requests made by other programs", () => {
   }
 })
 
-describe("the key", () => {
+describe("the key of a request", () => {
   const rsa = (
     ...options: ReadonlyArray<string>
   ) => ["-algorithm", "RSA", ...options.flatMap((one) => ["-pkeyopt", one])]
@@ -135,7 +135,7 @@ describe("the key", () => {
       assert.strictEqual(reasonOf({ key: rsaKey, spki: rsaSpki((1n << 2047n) | 1n, e) }), "exponent")
     }
   })
-  it("is refused with key_type if it has another curve, explicit parameters or a compressed point, or is of another kind", () => {
+  it("is refused with key_type if it is of another kind or curve, has explicit parameters, or is a compressed point", () => {
     const ec = (
       ...options: ReadonlyArray<string>
     ) => ["-algorithm", "EC", ...options.flatMap((one) => ["-pkeyopt", one])]
@@ -172,8 +172,8 @@ describe("the key", () => {
   })
 })
 
-describe("signature", () => {
-  it("a wrong signature, one of another key and one with another digest are refused with signature", () => {
+describe("the signature of a request", () => {
+  it("is refused with signature if it is wrong, or is made with another key or another digest", () => {
     assert.strictEqual(reasonOf({ signature: Buffer.alloc(71, 1) }), "signature")
     assert.strictEqual(reasonOf({ signature: Buffer.alloc(0) }), "signature")
     assert.strictEqual(
@@ -182,7 +182,7 @@ describe("signature", () => {
     )
     assert.strictEqual(reasonOf({ algorithm: seq(oid("1.2.840.10045.4.3.3")) }), "signature")
   })
-  it("an algorithm that is unknown or does not match the key is refused with signature_algorithm, and the message names it", () => {
+  it("is refused with signature_algorithm and a message about the algorithm, if this is unknown or does not match the key", () => {
     const taken = "This server verifies RSA (PKCS #1 or PSS) and ECDSA, each with a digest of SHA-2, and Ed25519."
     const pss = ["-sigopt", "rsa_padding_mode:pss"]
     const cases: ReadonlyArray<readonly [Uint8Array, string]> = [
@@ -211,10 +211,10 @@ describe("signature", () => {
     ]
     for (const [csr, said] of cases) assert.deepStrictEqual([reason(csr), detail(csr)], ["signature_algorithm", said])
   })
-  it("accepts RSA without the NULL, as RFC 4055 asks", () => {
+  it("may be an RSA signature without the NULL, as RFC 4055 demands", () => {
     assert.strictEqual(reasonOf({ key: rsaKey, algorithm: seq(oid("1.2.840.113549.1.1.11")) }), "accepted")
   })
-  it("SHA-1 and MD5 are refused with digest in every notation", () => {
+  it("is refused with digest if SHA-1 or MD5 is named, in any notation", () => {
     const ec = ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"]
     assert.strictEqual(reason(opensslCsr(rsaKey, ["-sha1"])), "digest")
     assert.strictEqual(reason(opensslCsr(rsaKey, ["-md5"])), "digest")
@@ -231,9 +231,9 @@ describe("signature", () => {
   })
 })
 
-describe("the form", () => {
+describe("the form of a request", () => {
   const good = csrOf({})
-  it("versions 0, 1 and 2 are accepted, because widely used clients write them, and no other", () => {
+  it("may have version 0, 1 or 2, because widely used clients write them, and no other version", () => {
     for (const version of [0n, 1n, 2n]) assert.strictEqual(reasonOf({ version: int(version) }), "accepted")
     for (const version of [int(3n), int(256n), der(0x02, hexed("ff")), hexed("0200"), hexed("0500")]) {
       assert.strictEqual(reasonOf({ version }), "undecodable", hex(version))
@@ -243,7 +243,7 @@ describe("the form", () => {
       "The CSR is not a DER PKCS#10 request: the version is none of 0, 1 and 2, at octet 9."
     )
   })
-  it("the message recognises PEM and an empty request, and says where other octets are wrong", () => {
+  it("causes a message that recognises PEM and an empty request, and otherwise says which octet is wrong", () => {
     const sentence = "The CSR is not a DER PKCS#10 request: "
     const text = Buffer.from(pem("CERTIFICATE REQUEST", good))
     assert.strictEqual(detail(text), "The CSR is PEM; send the DER inside it, as base64url.")
@@ -253,7 +253,7 @@ describe("the form", () => {
     const longer = Buffer.concat([good, Buffer.alloc(1)])
     assert.strictEqual(detail(longer), `${sentence}an element is missing or cut short, at octet ${good.length}.`)
   })
-  it("trailing bytes, PEM and an empty request are refused with undecodable", () => {
+  it("is refused with undecodable if there are trailing bytes, if it is PEM, or if it is empty", () => {
     assert.strictEqual(reason(good), "accepted")
     assert.strictEqual(reason(Buffer.concat([good, Buffer.from([0])])), "undecodable")
     assert.strictEqual(reason(Buffer.concat([good, good])), "undecodable")
@@ -261,7 +261,7 @@ describe("the form", () => {
     assert.strictEqual(reason(Buffer.alloc(0)), "undecodable")
     assert.strictEqual(reason(seq(good.subarray(4), hexed("0500"))), "undecodable")
   })
-  it("indefinite or padded lengths and padded integers are refused with undecodable, at any place", () => {
+  it("is refused with undecodable if a length is indefinite or padded or an integer is padded, wherever this is", () => {
     assert.strictEqual(reason(Buffer.concat([hexed("3080"), good.subarray(4), hexed("0000")])), "undecodable")
     assert.strictEqual(reason(Buffer.concat([hexed("308300"), good.subarray(2)])), "undecodable")
     assert.strictEqual(reasonOf({ version: hexed("02020000") }), "undecodable")
@@ -274,7 +274,7 @@ describe("the form", () => {
     assert.strictEqual(ignored(hexed("3081020500")), "undecodable")
     assert.strictEqual(ignored(hexed("020200ff").fill(1, 3)), "undecodable")
   })
-  it("a damaged request is never accepted and never causes an exception: 10 000 mutations", () => {
+  it("is never accepted with damage, and never causes an exception, in 10 000 mutations", () => {
     const random = seeded(seedOf(42))
     const requests = [good, csrOf({ key: rsaKey, subject: seq(cn(utf8("a.example.com"))) })]
     for (let i = runsOf(10_000) / 2; i > 0; i--) {
@@ -286,12 +286,12 @@ describe("the form", () => {
       }
     }
   })
-  it("damage below a valid signature never causes an exception, and can change only the names", () => {
+  it("never causes an exception if its content is damaged before it is signed, and gives only well-formed names", () => {
     const random = seeded(seedOf(43))
     const subject = seq(cn(utf8("a.example.com")), cn(der(0x1e, hexed("0061"))))
     const parts = { subject, extensions: [sanOf(dns("a.example.com"), dns("b.example.com")), ext("2.5.29.19", seq())] }
     const request = csrOf(parts)
-    // The outer header has four octets, and so has the header of the signed part.
+    // The outer header has four octets, and the header of the signed part also has four.
     const info = request.subarray(4, 4 + 4 + request.readUInt16BE(6))
     for (let i = runsOf(4000); i > 0; i--) {
       const read = parseCsr(signedCsr(mutate(info, random)))
@@ -300,16 +300,20 @@ describe("the form", () => {
       }
     }
   })
-  prop("never throws on random octets", [fc.uint8Array({ maxLength: 300 })], ([octets]) => {
-    assert.strictEqual(reason(octets), "undecodable")
-  })
+  prop(
+    "is refused without an exception if it consists of random octets",
+    [fc.uint8Array({ maxLength: 300 })],
+    ([octets]) => {
+      assert.strictEqual(reason(octets), "undecodable")
+    }
+  )
 })
 
-describe("the names", () => {
+describe("the names in a request", () => {
   const withSan = (...names: ReadonlyArray<Uint8Array>) => reasonOf({ extensions: [sanOf(...names)] })
   const good = dns("a.example.com")
 
-  it("are put into lower case, lose one final dot and their duplicates, and keep their order", () => {
+  it("are converted to lower case, lose one final dot and all duplicates, and keep their order", () => {
     const san = sanOf(dns("B.Example.com"), good, dns("b.example.com."), dns("*.x.example.com"), dns("_x.a"))
     const read = accepted(csrOf({ extensions: [san] }))
     assert.deepStrictEqual(read.names, ["b.example.com", "a.example.com", "*.x.example.com", "_x.a"])
@@ -319,14 +323,14 @@ describe("the names", () => {
     assert.strictEqual(reasonOf({ extensions: [] }), "san_missing")
     assert.strictEqual(withSan(), "san_missing")
   })
-  it("a CN alone is enough", () => {
+  it("may be in a common name alone", () => {
     const subject = seq(cn(utf8("a.example.com")))
     for (const parts of [{ attributes: [] }, { extensions: [] }, { extensions: [sanOf()] }]) {
       const read = accepted(csrOf({ ...parts, subject }))
       assert.deepStrictEqual([read.names, read.commonNames], [[], ["a.example.com"]])
     }
   })
-  it("the message says which type stands in place of a DNS name, and which character is wrong", () => {
+  it("cause a message that names the type of a name that is not a DNS name, or the wrong character", () => {
     const said = (name: Uint8Array) => detail(csrOf({ extensions: [sanOf(name)] }))
     for (
       const [name, expected] of [
@@ -340,7 +344,7 @@ describe("the names", () => {
       ] as const
     ) assert.strictEqual(said(name), `The subjectAltName holds ${expected}`)
   })
-  it("are refused with san_missing if the attributes are left out altogether", () => {
+  it("are refused with san_missing if the request has no attributes", () => {
     assert.strictEqual(reason(signedCsr(seq(int(0n), seq(), spkiOf(ecKey)))), "san_missing")
   })
   it("are refused with san_type if they are of any other type", () => {
@@ -358,7 +362,7 @@ describe("the names", () => {
       assert.strictEqual(withSan(good, name), "san_type", kind)
     }
   })
-  it("are refused with san_type if they have octets that no DNS name has", () => {
+  it("are refused with san_type if they contain octets that no DNS name has", () => {
     for (
       const name of [
         "a.example.com\0",
@@ -378,7 +382,7 @@ describe("the names", () => {
     assert.strictEqual(withSan(dns(hexed("ff2e61"))), "san_type")
     assert.strictEqual(withSan(dns("a".repeat(300))), "san_type")
   })
-  it("are refused with san_extra if there is a second SAN or a second extension request, at any place", () => {
+  it("are refused with san_extra if the request has a second SAN or a second extension request, wherever it is", () => {
     const request = (...extensions: ReadonlyArray<Uint8Array>) => seq(...extensions)
     const one = request(sanOf(good))
     assert.strictEqual(reasonOf({ extensions: [sanOf(good), sanOf(good)] }), "san_extra")
@@ -399,7 +403,7 @@ describe("the names", () => {
     assert.strictEqual(reasonOf({ extensions: [seq(oid("2.5.29.17"))] }), "undecodable")
     assert.strictEqual(reasonOf({ extensions: [hexed("3003020101")] }), "undecodable")
   })
-  it("everything else that is requested is ignored", () => {
+  it("are read, and everything else that is requested is ignored", () => {
     const extensions = [
       ext("2.5.29.19", hexed("30030101ff"), true),
       ext("2.5.29.15", hexed("030201fe"), true),
@@ -417,7 +421,7 @@ describe("the names", () => {
     assert.deepStrictEqual([read.names, read.commonNames], [["a.example.com"], []])
   })
   prop(
-    "names are returned in normal form, whatever their case",
+    "are returned in normal form, whatever their case",
     [fc.uniqueArray(fc.stringMatching(/^[a-zA-Z0-9-]{1,12}(\.[a-zA-Z0-9_-]{1,8}){0,3}$/), {
       minLength: 1,
       maxLength: 20
@@ -447,7 +451,7 @@ describe("common names", () => {
     universal: (text) => der(0x1c, wider(text))
   }
 
-  it("are read from every string type", () => {
+  it("are read in every string type", () => {
     for (const [kind, encode] of Object.entries(encodings)) {
       assert.deepStrictEqual(found(encode("A.Example.com.")), Result.succeed(["a.example.com"]), kind)
       assert.deepStrictEqual(found(encode("evil.test")), Result.succeed(["evil.test"]), kind)
@@ -456,7 +460,7 @@ describe("common names", () => {
       assert.strictEqual(refusedAs(encode("x\n")), "common_name", kind)
     }
   })
-  it("are all read, in one relative name and in several", () => {
+  it("are all read, whether they are in one relative name or in several", () => {
     const both = set(seq(oid("2.5.4.3"), utf8("a.example.com")), seq(oid("2.5.4.3"), utf8("evil.test")))
     assert.deepStrictEqual(accepted(csrOf({ subject: seq(both) })).commonNames, ["a.example.com", "evil.test"])
     assert.deepStrictEqual(
@@ -481,7 +485,7 @@ describe("common names", () => {
       ]
     ) assert.include(["common_name", "undecodable"], refusedAs(value), value.toString("hex"))
   })
-  it("are refused in other scripts, and free text is not copied", () => {
+  it("are refused if they are in other scripts, and are ignored if they are free text", () => {
     assert.strictEqual(refusedAs(utf8("bücher.example")), "common_name")
     assert.strictEqual(refusedAs(utf8("ａ.example.com")), "common_name")
     assert.strictEqual(refusedAs(utf8("a。example。com")), "common_name")
@@ -490,7 +494,7 @@ describe("common names", () => {
     assert.deepStrictEqual(found(utf8("10.0.0.5")), Result.succeed(["10.0.0.5"]))
     assert.deepStrictEqual(found(utf8("")), Result.succeed([]))
   })
-  it("without a dot are kept if they are among the names, and the first suitable one goes into the leaf", () => {
+  it("are kept without a dot only if they are among the names, and the first suitable one becomes the name of the leaf", () => {
     const long = `${"a".repeat(60)}.example.com`
     const csr = accepted(csrOf({
       extensions: [sanOf(dns("localhost"), dns(long))],
@@ -508,7 +512,7 @@ describe("checkCsrNames", () => {
   const verdict = (orderedNames: ReadonlyArray<string>, one: Csr = csr) =>
     Result.match(checkCsrNames(one, orderedNames), { onFailure: ({ reason }) => reason, onSuccess: () => "accepted" })
 
-  it("requires exactly the set of the order", () => {
+  it("requires exactly the names of the order", () => {
     assert.strictEqual(verdict(["b.example.com", "a.example.com"]), "accepted")
     assert.strictEqual(verdict(["a.example.com"]), "san_extra")
     assert.strictEqual(verdict(["a.example.com", "b.example.com", "c.example.com"]), "san_missing")
@@ -517,7 +521,7 @@ describe("checkCsrNames", () => {
   })
   const named = (parts: CsrParts, ...names: ReadonlyArray<string>) =>
     accepted(csrOf({ ...parts, subject: seq(...names.map((name) => cn(utf8(name)))) }))
-  it("takes the names from the SAN and the common names together", () => {
+  it("combines the names of the SAN with the common names", () => {
     const one = (...names: ReadonlyArray<string>) => named({ attributes: [] }, ...names)
     assert.strictEqual(verdict(["a.example.com"], one("A.Example.com.")), "accepted")
     assert.strictEqual(verdict(["localhost"], one("localhost")), "accepted")
@@ -529,13 +533,13 @@ describe("checkCsrNames", () => {
     assert.strictEqual(verdict(["a.example.com", "b.example.com"], named({}, "b.example.com")), "accepted")
     assert.strictEqual(verdict(["b.example.com"], named({}, "b.example.com")), "san_extra")
   })
-  it("requires that every common name is among the names", () => {
+  it("requires that the names of the order include every common name", () => {
     const one = (...names: ReadonlyArray<string>) => named({}, ...names)
     assert.strictEqual(verdict(["a.example.com"], one("a.example.com", "Free text")), "accepted")
     assert.strictEqual(verdict(["a.example.com"], one("a.example.com", "evil.test")), "common_name")
     assert.strictEqual(verdict(["a.example.com"], one("10.0.0.5")), "common_name")
   })
-  it("accepts no other text if the signer may copy the subject", () => {
+  it("accepts only common names that are names of the order if the signer may copy the subject", () => {
     const both = { extensions: [sanOf(dns("a.example.com"), dns("b.example.com"))] }
     const copied = (...names: ReadonlyArray<string>) =>
       Result.match(checkCsrNames(named(both, ...names), ["a.example.com", "b.example.com"], true), {
@@ -556,7 +560,7 @@ describe("checkCsrNames", () => {
   })
 })
 
-describe("openssl as a second opinion", () => {
+describe("openssl", () => {
   it("accepts a request that the test built from parts", () => {
     withDirectory(() => {
       const said = openssl(["req", "-inform", "DER", "-verify", "-noout", "-text"], csrOf({})).toString()

@@ -8,14 +8,14 @@ import { openssl } from "../Pki.ts"
 
 const keyFile = join(freshDirectory(), "key.pem")
 
-/** A self-signed certificate from OpenSSL, in PEM. */
+/** Makes a self-signed certificate with OpenSSL, and returns it as PEM. */
 const made = (key: ReadonlyArray<string>, ...args: ReadonlyArray<string>): string =>
   openssl(["req", "-x509", "-nodes", "-keyout", keyFile, "-newkey", ...key, ...args]).toString()
 
 const ec = ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
 
 describe("a decoded chain", () => {
-  it("has every field as OpenSSL wrote it", () => {
+  it("shows every field as OpenSSL wrote it", () => {
     const pem = made(
       ec,
       "-subj",
@@ -58,7 +58,7 @@ describe("a decoded chain", () => {
     assert.strictEqual(one?.aki, one?.ski)
   })
 
-  it("omits fields that a certificate does not have, and shows an empty name as empty", () => {
+  it("omits the fields that a certificate does not have, and shows an empty name as an empty text", () => {
     const [one] = decodeChain(made(["rsa:2048"], "-subj", "/", "-addext", "basicConstraints=critical,CA:FALSE"))
     assert.deepInclude(one, {
       subject: "",
@@ -87,18 +87,18 @@ describe("a decoded chain", () => {
   })
 })
 
-describe("keyName", () => {
+describe("the name of a key", () => {
   it.each([
     [["ec", "-pkeyopt", "ec_paramgen_curve:P-384"], "ecdsa-p384"],
     [["ec", "-pkeyopt", "ec_paramgen_curve:P-521"], "ecdsa-p521"],
     [["ec", "-pkeyopt", "ec_paramgen_curve:secp256k1"], "unknown"],
     [["rsa:3072"], "rsa-3072"]
-  ])("of %s", (key, name) => {
+  ])("is known for %s", (key, name) => {
     const { publicKey } = new X509Certificate(made(key, "-subj", "/"))
     assert.strictEqual(keyName(publicKey.export({ type: "spki", format: "der" })), name)
   })
 
-  it("of octets that are not a key", () => {
+  it("is unknown for octets that are not a key", () => {
     assert.strictEqual(keyName(new Uint8Array()), "unknown")
     assert.strictEqual(keyName(Uint8Array.of(0, 1, 2, 3)), "unknown")
   })

@@ -28,7 +28,7 @@ import {
   utf8
 } from "../Pki.ts"
 
-/* Chains that a script or an upstream made, perhaps with fields that it copied from a request. */
+/* Chains that a program or an upstream made, perhaps with fields that it copied from a request. */
 
 const name = "a.example"
 const date = (at: number) =>
@@ -71,10 +71,10 @@ const check = (chain: string, csrSubject: Uint8Array = seq()) =>
     csr: csrOf({ subject: csrSubject, extensions: [sanOf(dns(name))] })
   })
 
-/** The fault of a leaf with these extensions. */
+/** Returns the fault of a leaf with these extensions. */
 const withExtensions = (...extensions: ReadonlyArray<Uint8Array>) => check(leafBy(root, { extensions }))
 
-/** The fault of a leaf with this subject. */
+/** Returns the fault of a leaf with this subject. */
 const withSubject = (subject: Uint8Array, csrSubject?: Uint8Array) => check(leafBy(root, { subject }), csrSubject)
 
 describe("a signer that copies the subject", () => {
@@ -113,7 +113,7 @@ describe("a signer that copies the subject", () => {
     return cn(der(tag, octets(value)))
   })
 
-  it("gets no request whose certificate would fail the check of its names", () => {
+  it("never gets a request whose certificate would then fail the check of its names", () => {
     const seen = new Set<boolean>()
     fc.assert(
       fc.property(fc.array(commonName, { maxLength: 3 }), (names) => {
@@ -130,7 +130,7 @@ describe("a signer that copies the subject", () => {
 })
 
 describe("a leaf that another CA made", () => {
-  it("is accepted in the forms that small and large CAs use for a TLS server", () => {
+  it("is accepted in the forms that small and large CAs use for TLS servers", () => {
     assert.isUndefined(withExtensions())
     assert.isUndefined(withExtensions(constraints("3000"), usage("030205a0"), purposes(serverAuth, clientAuth)))
     assert.isUndefined(withExtensions(constraints("3003010100"), usage("03020780"), purposes(serverAuth)))
@@ -148,7 +148,7 @@ describe("a leaf that another CA made", () => {
     assert.strictEqual(withExtensions(usage("0500")), "authority")
   })
 
-  it("is refused if it is not for TLS alone", () => {
+  it("is refused if it may be used for anything other than TLS", () => {
     assert.strictEqual(withExtensions(usage("03020640")), "usages")
     assert.strictEqual(withExtensions(purposes(serverAuth, codeSigning)), "usages")
     assert.strictEqual(withExtensions(purposes(clientAuth)), "usages")
@@ -157,7 +157,7 @@ describe("a leaf that another CA made", () => {
     assert.strictEqual(withExtensions(constraints("3000"), constraints("30030101ff")), "usages")
   })
 
-  it("is refused if it has a common name other than that of the order", () => {
+  it("is refused if its common name is not one of the order", () => {
     assert.isUndefined(withSubject(seq(cn(utf8(name)))))
     assert.isUndefined(withSubject(seq(cn(der(0x13, Buffer.from("A.Example"))))))
     assert.strictEqual(withSubject(seq(cn(utf8("b.example")))), "subject")
@@ -166,7 +166,7 @@ describe("a leaf that another CA made", () => {
     assert.strictEqual(withSubject(seq(set(seq()))), "subject")
   })
 
-  it("may name the organisation that its CA chose, and not the one that the client asked for", () => {
+  it("may name an organisation that its CA chose, but not one that the client asked for", () => {
     const subject = seq(organisation(utf8("The Bank")), cn(utf8(name)))
     assert.isUndefined(withSubject(subject))
     assert.isUndefined(withSubject(subject, seq(organisation(utf8("Another")))))
@@ -177,8 +177,8 @@ describe("a leaf that another CA made", () => {
   })
 })
 
-describe("the chain above it", () => {
-  it("must be signed at every step, by CAs", () => {
+describe("the chain above a leaf from another CA", () => {
+  it("must be signed by a CA at every step", () => {
     const leaf = leafBy(issuing)
     assert.isUndefined(check(leaf + issuing.certificatePem))
     assert.isUndefined(check(leaf + issuing.certificatePem + root.certificatePem))
@@ -192,7 +192,7 @@ describe("the chain above it", () => {
 })
 
 describe("the message about a failed check", () => {
-  it("names the check, and says what to do about it", () => {
+  it("names the check, and says how to solve the problem", () => {
     assert.match(
       faultText("authority", "program"),
       /^the chain failed the check authority: .*CA:FALSE.*copy_extensions/

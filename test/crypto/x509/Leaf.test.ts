@@ -58,7 +58,7 @@ const textOf = (leaf: Uint8Array): string =>
 describe("leaves", () => {
   for (const type of caTypes) {
     for (const [name, key] of Object.entries(leafKeys)) {
-      it.effect(`${name} under ${type}: openssl verifies it in strict mode, and the lint and pkijs agree`, () =>
+      it.effect(`are verified by openssl in strict mode, by the lint and by pkijs (${name} under ${type})`, () =>
         Effect.gen(function*() {
           const ca = caOfType(type)
           for (const commonName of [undefined, "a.example.com"]) {
@@ -102,14 +102,14 @@ describe("leaves", () => {
       }
     }))
 
-  it.effect("with a common name have a SAN that is not critical", () =>
+  it.effect("have a SAN that is not critical if they have a common name", () =>
     Effect.gen(function*() {
       const text = textOf(yield* caOfType("ecdsa-p256").issuer.build(requestOf({ commonName: "a.example.com" })))
       assert.include(text, "Subject: CN=a.example.com")
       assert.match(text, /X509v3 Subject Alternative Name: ?\n/)
     }))
 
-  it.effect("omit what is not configured", () =>
+  it.effect("omit extensions that are not configured", () =>
     Effect.gen(function*() {
       const ca = yield* Effect.promise(() => makeCa("ecdsa-p256", false))
       const request = requestOf()
@@ -118,7 +118,7 @@ describe("leaves", () => {
       assert.isUndefined(lintLeaf(leaf, { issuer: ca.lint, request }))
     }))
 
-  it.effect("write dates to 2049 as UTCTime and from 2050 as GeneralizedTime", () =>
+  it.effect("contain dates before 2050 as UTCTime and later dates as GeneralizedTime", () =>
     Effect.gen(function*() {
       const end = Date.UTC(2050, 0, 1) / 1000
       const ca = caOfType("ecdsa-p256")
@@ -137,7 +137,7 @@ describe("leaves", () => {
       }
     }))
 
-  it.effect("verify, all six hundred, each with its own serial", () =>
+  it.effect("verify and have different serials, in six hundred leaves", () =>
     Effect.gen(function*() {
       const ca = caOfType("ecdsa-p256")
       const serials = new Set<string>()
@@ -154,7 +154,7 @@ describe("leaves", () => {
       assert.strictEqual(serials.size, 600)
     }))
 
-  it.effect("verify, all sixty that were signed at once on the thread pool", () =>
+  it.effect("verify when sixty of them are signed at once on the thread pool", () =>
     Effect.gen(function*() {
       const ca = caOfType("rsa-2048")
       const requests = Array.from({ length: 60 }, (_, i) => requestOf({ names: [`n${i}.example.com`] }))
@@ -166,17 +166,17 @@ describe("leaves", () => {
       }
     }))
 
-  it("may have a hundred names", async () => {
+  it("can have a hundred names", async () => {
     const ca = caOfType("ecdsa-p256")
     const names = Array.from({ length: 100 }, (_, i) => `${"x".repeat(60)}.n${i}.example.com`)
     const leaf = await Effect.runPromise(ca.issuer.build(requestOf({ names })))
     assert.strictEqual(new X509Certificate(leaf).subjectAltName, names.map((name) => `DNS:${name}`).join(", "))
   })
 
-  // A number of an ECDSA signature is below 2^247 once in 256 times, and then takes fewer octets than the others.
+  // One of the two numbers of an ECDSA signature is below 2^247 once in 256 times, and is then encoded in fewer octets.
   const many = isFull ? 10_000 : 500
   for (const [type, most] of [["ecdsa-p256", 32], ["ecdsa-p384", 48]] as const) {
-    it.effect(`verify, ${many} of them under ${type}, with each number in as few octets as DER requires`, () =>
+    it.effect(`verify, and have each number of their signature in as few octets as DER requires (${many} leaves of ${type})`, () =>
       Effect.gen(function*() {
         const { issuer, privateKey } = caOfType(type)
         const publicKey = createPublicKey(privateKey)
@@ -202,13 +202,13 @@ describe("leaves", () => {
   }
 })
 
-describe("a signature that takes long", () => {
+describe("a signature that takes a long time", () => {
   it.each(
     [
       ["RSA", rsaKey],
       ["P-384", generateKeyPairSync("ec", { namedCurve: "P-384" }).privateKey]
     ] as const
-  )("is computed outside of the event loop: %s", async (_, key) => {
+  )("is computed outside of the event loop with %s", async (_, key) => {
     const { sign } = Result.getOrThrow(makeCaKey(key))
     const signing = Effect.runFork(sign(Buffer.from("data")))
     assert.isUndefined(signing.pollUnsafe(), "it has not ended when others have their turn")
@@ -216,9 +216,9 @@ describe("a signature that takes long", () => {
   })
 })
 
-describe("parts", () => {
+describe("the parts of a leaf", () => {
   prop(
-    "serials are positive, minimal and of sixteen octets",
+    "include a serial that is positive, minimal and sixteen octets long",
     [fc.uint8Array({ minLength: 16, maxLength: 16 })],
     ([random]) => {
       const serial = serialFrom(random)
@@ -229,7 +229,7 @@ describe("parts", () => {
     }
   )
 
-  it("key identifiers are RFC 7093 method 1", () => {
+  it("include key identifiers by method 1 of RFC 7093", () => {
     const spki = spkiOf(ecKey)
     const key = spki.subarray(spki.length - 65)
     assert.strictEqual(
@@ -238,7 +238,7 @@ describe("parts", () => {
     )
   })
 
-  it("another key cannot sign for the issuer", () => {
+  it("cannot be signed with a key of a type that no issuer may have", () => {
     for (
       const { privateKey } of [generateKeyPairSync("ed25519"), generateKeyPairSync("ec", { namedCurve: "P-521" })]
     ) assert.isTrue(Result.isFailure(makeCaKey(privateKey)))
@@ -260,17 +260,17 @@ describe("validityWindow", () => {
     Result.succeed({ notBefore, notAfter, discardedRequest })
   const [start, end] = [NOW - 3600, NOW + 90 * DAY]
 
-  it("rule 2: the end is never later than the latest that was requested, whenever the leaf is signed", () => {
+  it("never ends after the requested end, whenever the leaf is signed (rule 2)", () => {
     const ordered = { orderedAt: NOW - 5 * DAY }
     assert.deepStrictEqual(window({ ...ordered, requestedNotAfter: NOW + 1000 * DAY }), right(start, end - 5 * DAY))
     assert.deepStrictEqual(window(ordered), right(start, end))
   })
 
-  it("rule 1: the window is from one hour ago to the configured number of days from now", () => {
+  it("begins one hour ago and ends the configured number of days from now (rule 1)", () => {
     assert.deepStrictEqual(window({}), right(start, end))
     assert.deepStrictEqual(window({ now: NOW + 0.9 }), right(start, end))
   })
-  it("rule 2: requested dates can only make the window shorter", () => {
+  it("can only be made shorter by requested dates (rule 2)", () => {
     assert.deepStrictEqual(window({ requestedNotBefore: NOW + 5 }), right(NOW + 5, end))
     assert.deepStrictEqual(window({ requestedNotBefore: start - 1 }), right(start, end))
     assert.deepStrictEqual(window({ requestedNotAfter: NOW + DAY }), right(start, NOW + DAY))
@@ -278,12 +278,12 @@ describe("validityWindow", () => {
     const both = { requestedNotBefore: NOW + 5.7, requestedNotAfter: NOW + 9.7 }
     assert.deepStrictEqual(window(both), right(NOW + 5, NOW + 9))
   })
-  it("rule 3: the window is cut to that of the issuer", () => {
+  it("is limited to the validity of the issuer (rule 3)", () => {
     assert.deepStrictEqual(window({ issuerNotBefore: NOW - 5 }), right(NOW - 5, end))
     assert.deepStrictEqual(window({ issuerNotAfter: NOW + 5 }), right(start, NOW + 5))
     assert.deepStrictEqual(window({ issuerNotAfter: NOW + 5, requestedNotAfter: NOW + 3 }), right(start, NOW + 3))
   })
-  it("rule 4: if the requested dates leave no window, both are ignored", () => {
+  it("ignores the requested dates if they leave no window (rule 4)", () => {
     assert.deepStrictEqual(window({ requestedNotBefore: end + 1 }), right(start, end, true))
     assert.deepStrictEqual(window({ requestedNotAfter: start - 1 }), right(start, end, true))
     assert.deepStrictEqual(window({ requestedNotAfter: NOW }), right(start, end, true))
@@ -294,7 +294,7 @@ describe("validityWindow", () => {
     )
     assert.deepStrictEqual(window({ requestedNotBefore: end + 1, issuerNotAfter: NOW }), right(start, NOW, true))
   })
-  it("rule 5: it fails if the issuer leaves no window", () => {
+  it("fails if the issuer leaves no window (rule 5)", () => {
     assert.deepStrictEqual(window({ issuerNotAfter: start - 1 }), Result.fail("issuer_expired"))
     assert.deepStrictEqual(window({ issuerNotAfter: start }), Result.fail("issuer_expired"))
     assert.deepStrictEqual(window({ issuerNotBefore: end }), Result.fail("issuer_expired"))
@@ -304,7 +304,7 @@ describe("validityWindow", () => {
     )
   })
   prop(
-    "never exceeds the default window or that of the issuer",
+    "never exceeds the default window or the validity of the issuer",
     [fc.record({
       now: fc.integer({ min: 0, max: 2 ** 33 }),
       orderedAt: fc.integer({ min: 0, max: 2 ** 33 }),

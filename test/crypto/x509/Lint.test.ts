@@ -42,7 +42,7 @@ beforeAll(async () => {
   rsaCa = await makeCa("rsa-2048")
 })
 
-/** Every part of a leaf by name. The encoding does not use code of the service. */
+/** Every part of a leaf by name. The encoding does not use the service's code. */
 const partsOf = (request: LeafRequest) => {
   const digits = (at: number) => Buffer.from(`${new Date(at * 1000).toISOString().slice(2, 19).replace(/[-:T]/g, "")}Z`)
   const keyId = (octets: Uint8Array) => createHash("sha256").update(octets).digest().subarray(0, 20)
@@ -174,13 +174,13 @@ describe("lintLeaf", () => {
     }]
   ]
   for (const [name, check, change] of cases) {
-    it(`${check}: ${name}`, () => {
+    it(`reports ${name} as ${check}`, () => {
       const parts = partsOf(request)
       assert.strictEqual(lint(assemble({ ...parts, ...change(parts) })), check)
     })
   }
 
-  it("subject: a common name that is missing, different, not among the names, or too long", () => {
+  it("reports a common name that is missing, different, not among the names, or too long as subject", () => {
     const named = requestOf({ commonName: "a.example.com" })
     const parts = partsOf(named)
     const withSubject = (subject: Uint8Array, one = named) => lint(assemble({ ...parts, subject }), one)
@@ -195,13 +195,13 @@ describe("lintLeaf", () => {
     assert.strictEqual(lint(assemble(partsOf(tooLong)), tooLong), "subject")
   })
 
-  it("san: critical although the subject is not empty", () => {
+  it("reports a critical SAN as san if the subject is not empty", () => {
     const named = requestOf({ commonName: "a.example.com" })
     const san = ext("2.5.29.17", seq(...named.names.map(dns)), true)
     assert.strictEqual(lint(assemble({ ...partsOf(named), san }), named), "san")
   })
 
-  it("validity: outside the issuer's dates, or inverted although it was requested so", () => {
+  it("reports dates that are inverted or outside the issuer's dates as validity, even if they were requested", () => {
     for (
       const one of [
         requestOf({ notAfter: ca.material.notAfter + 1 }),
@@ -211,13 +211,13 @@ describe("lintLeaf", () => {
     ) assert.strictEqual(lint(assemble(partsOf(one)), one), "validity")
   })
 
-  it("finds a signature of another key and a damaged one", () => {
+  it("finds a signature that was made with another key", () => {
     const parts = partsOf(request)
     assert.strictEqual(lint(assemble(parts, other)), "signature")
     assert.strictEqual(lintLeaf(assemble(parts), { issuer: { ...ca.lint, publicKey: other }, request }), "signature")
   })
 
-  it("der: trailing bytes, truncated, empty; and extensions that the issuer does not add", () => {
+  it("reports a leaf that is truncated, empty or has trailing bytes as der, and extensions that the issuer does not add as extensions", () => {
     const leaf = assemble(partsOf(request))
     assert.strictEqual(lint(Buffer.concat([leaf, Buffer.from([0])])), "der")
     assert.strictEqual(lint(leaf.subarray(0, -1)), "der")
@@ -245,7 +245,7 @@ describe("name constraints", () => {
     ))
   const ip = der(0x87, Buffer.alloc(8))
 
-  it("are read, and other types are ignored", () => {
+  it("are read for DNS and directory names, and ignored for other types", () => {
     assert.deepStrictEqual(
       read([dns("Example.com"), ip], [dns(".x")]),
       Result.succeed({
@@ -277,7 +277,7 @@ describe("name constraints", () => {
     assert.isTrue(permitted("", "any.test"))
   })
 
-  it("refuse names below an excluded base, also wildcards that include such names", () => {
+  it("refuse names below an excluded base, and wildcards that include such names", () => {
     const excluded = (base: string, name: string) =>
       nameConstraintsViolation([{ permitted: undefined, excluded: [base] }], [name]) !== undefined
     assert.isTrue(excluded("example.com", "example.com"))
@@ -290,7 +290,7 @@ describe("name constraints", () => {
     assert.isTrue(excluded("", "any.test"))
   })
 
-  it("for directory names apply to a common name, which is the only subject that a leaf has", () => {
+  it("apply to the common name if they are for directory names, because a leaf has no other subject", () => {
     const directory = (...relatives: ReadonlyArray<Uint8Array>) => der(0xa4, seq(...relatives))
     const country = set(seq(oid("2.5.4.6"), der(0x13, Buffer.from("CH"))))
     const both = set(seq(oid("2.5.4.3"), utf8("a.test")), seq(oid("2.5.4.6"), der(0x13, Buffer.from("CH"))))
@@ -311,7 +311,7 @@ describe("name constraints", () => {
     assert.isTrue(Result.isFailure(read([der(0xa4, hexed("0500"))], [])))
   })
 
-  it("apply from every certificate of the chain, and the message mentions the name", () => {
+  it("apply from every certificate of the chain, and the name that violates them is returned", () => {
     const both = [{ permitted: ["example.com"], excluded: [] }, { permitted: undefined, excluded: ["x.example.com"] }]
     assert.strictEqual(nameConstraintsViolation(both, ["a.example.com", "y.x.example.com"]), "y.x.example.com")
     assert.isUndefined(nameConstraintsViolation(both, ["a.example.com"]))
@@ -337,7 +337,7 @@ describe("checkChain", () => {
       }
     }))
 
-  it.effect("says what is wrong with other chains", () =>
+  it.effect("names the fault of a chain that is not good", () =>
     Effect.gen(function*() {
       const leaf = yield* ca.issuer.build(request)
       const whole = chain(leaf, ca.material.chainPem)
@@ -374,7 +374,7 @@ describe("checkChain", () => {
       assert.strictEqual(checkChain(whole, expected), "sequence")
     }))
 
-  it("counts a SAN with other types than DNS names as a mismatch of names", () => {
+  it("compares names even if the SAN has names that are not DNS names", () => {
     const parts = partsOf(request)
     const san = ext("2.5.29.17", seq(...request.names.map(dns), der(0x87, hexed("0a000001"))), true)
     assert.strictEqual(checkChain(chain(assemble({ ...parts, san }), ca.material.chainPem), expected), "names")
@@ -386,7 +386,7 @@ describe("checkChain", () => {
 })
 
 describe("readCertificate", () => {
-  it("never throws on damage: 10 000 mutations", () => {
+  it("never throws an exception on damaged certificates, in 10 000 mutations", () => {
     const random = seeded(seedOf(4))
     const leaf = assemble(partsOf(requestOf({ notAfter: NOW + DAY })))
     for (let i = runsOf(10_000); i > 0; i--) assert.isTrue(Result.isResult(readCertificate(mutate(leaf, random))))

@@ -29,13 +29,13 @@ const entry = (...extensions: ReadonlyArray<Uint8Array>) =>
   seq(int(10n), time, ...(extensions.length === 0 ? [] : [seq(...extensions)]))
 const ecdsa = seq(oid("1.2.840.10045.4.3.2"))
 
-/** A list that the test builds from parts, signed by the P-256 CA. */
+/** Builds a list from parts and signs it with the P-256 CA. */
 const crafted = (
   { algorithm = ecdsa, entries = [entry()], extensions = [], isOld = false, next = [time] }: {
     readonly algorithm?: Uint8Array
     readonly entries?: ReadonlyArray<Uint8Array>
     readonly extensions?: ReadonlyArray<Uint8Array>
-    /** This list has no version field, as all lists of version 1. */
+    /** Omits the version field, as all lists of version 1 do. */
     readonly isOld?: boolean
     readonly next?: ReadonlyArray<Uint8Array>
   } = {}
@@ -57,7 +57,7 @@ const detailOf = (list: Uint8Array) => Effect.map(Effect.flip(readRevocationList
 
 describe("a revocation list from another CA", () => {
   for (const type of caTypes) {
-    it.effect(`of ${type} has the entries that were signed, and verifies only under the key of that CA`, () =>
+    it.effect(`has the entries that were signed, and verifies only under the key of its CA, for ${type}`, () =>
       Effect.gen(function*() {
         const ca = caOfType(type)
         const entries = [
@@ -77,7 +77,7 @@ describe("a revocation list from another CA", () => {
       }))
   }
 
-  it.effect("may be of version 1, without extensions, next update and entries", () =>
+  it.effect("may be of version 1, and may lack extensions, next update and entries", () =>
     Effect.gen(function*() {
       const list = yield* readRevocationList(crafted({ isOld: true, next: [], entries: [] }))
       assert.deepInclude(list, { entries: [], number: 0 })
@@ -94,7 +94,7 @@ describe("a revocation list from another CA", () => {
       assert.lengthOf(entries, 1)
     }))
 
-  it.effect("is refused with a reason if it is a delta list, an indirect list, or has an unknown critical extension", () =>
+  it.effect("is refused with a reason if it is a delta list or an indirect list, or has an unknown critical extension", () =>
     Effect.gen(function*() {
       const of = (extension: Uint8Array) => detailOf(crafted({ extensions: [extension] }))
       const ofEntry = (extension: Uint8Array) => detailOf(crafted({ entries: [entry(), entry(extension)] }))
@@ -115,7 +115,7 @@ describe("a revocation list from another CA", () => {
       assert.include(refused.detail, "of the algorithm 1.2.840.113549.1.1.10")
     }))
 
-  it.effect("is refused if it is truncated, and a damaged one is never accepted and causes no defect", () =>
+  it.effect("is refused if it is truncated, is never accepted if it is damaged, and causes no defect", () =>
     Effect.gen(function*() {
       const ca = caOfType("ecdsa-p256")
       const whole = Buffer.from(yield* listOf(ca, [{ serial: "0a", revokedAt: NOW, reason: 1 }]))
@@ -132,7 +132,7 @@ describe("a revocation list from another CA", () => {
       }
     }))
 
-  it.live("lets other work run between its parts if it has a hundred thousand entries", () =>
+  it.live("lets other work run while its hundred thousand entries are read", () =>
     Effect.gen(function*() {
       const ca = caOfType("ecdsa-p256")
       const entries = Array.from({ length: 100_000 }, (_, index) => ({

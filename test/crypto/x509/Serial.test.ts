@@ -8,7 +8,7 @@ describe("a serial number in the notations that people use", () => {
     }
   })
 
-  it("is distinguished from an id and from other text", () => {
+  it("is distinguished from the id of an order and from other text", () => {
     for (const text of ["0190a5d1-ac96-774b-bcce-b302099a8057", "0a-1b2c", "-0a-1b", "0a--1b", "0x0a", "", "serial"]) {
       assert.isUndefined(parseSerial(text), text)
     }

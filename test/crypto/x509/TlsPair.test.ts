@@ -14,7 +14,7 @@ import { DAY, newSerial, NOW } from "../Ca.ts"
 const make = (host: string, now = NOW) => generateTlsPair({ host, now, serial: newSerial() })
 
 describe("generateTlsPair", () => {
-  it.effect("writes the host as the type of name that it is", () =>
+  it.effect("writes the host as a DNS name or as an IP address, whichever it is", () =>
     Effect.gen(function*() {
       const long = `${"a".repeat(63)}.${"b".repeat(63)}.example.com`
       for (
@@ -42,7 +42,7 @@ describe("generateTlsPair", () => {
       }
     }))
 
-  /** Whether a client that trusts only these certificates accepts a server that has this pair. */
+  /** Returns whether a client that trusts only these certificates accepts a server with this pair. */
   const trusts = (ca: string, { certificatePem, privateKeyPem }: CertificatePair, host = "localhost") =>
     Effect.acquireUseRelease(
       Effect.promise(async () => {
@@ -64,16 +64,16 @@ describe("generateTlsPair", () => {
       (server) => Effect.sync(() => server.close())
     )
 
-  it.live("makes a server that a client accepts if it trusts this certificate alone", () =>
+  it.live("makes a pair for a server that a client accepts if it trusts only this certificate", () =>
     Effect.gen(function*() {
-      // The client compares dates with the real clock.
+      // The client compares the dates with the real clock.
       for (const host of ["localhost", "127.0.0.1"]) {
         const pair = yield* make(host, yield* realNow)
         assert.isTrue(yield* trusts(pair.certificatePem, pair, host))
       }
     }))
 
-  it.live("makes a successor, and a client that trusts both accepts either, in either order", () =>
+  it.live("makes a second pair, and a client that trusts both certificates accepts either pair", () =>
     Effect.gen(function*() {
       const now = yield* realNow
       const pair = yield* make("localhost", now)
@@ -89,14 +89,14 @@ describe("generateTlsPair", () => {
 })
 
 describe("isOwnTlsCertificate", () => {
-  it.effect("is true only of certificates that this service made", () =>
+  it.effect("is true only for certificates that this service made", () =>
     Effect.gen(function*() {
       const { certificatePem } = yield* make("localhost")
       const subject = { organization: "acme-svc listener pair", commonName: "localhost" }
       const similar = yield* generateCa({ keyType: "ecdsa-p256", subject, now: NOW, serial: newSerial() })
       const other = { ...subject, organization: "Example" }
       const foreign = yield* generateCa({ keyType: "ecdsa-p256", subject: other, now: NOW, serial: newSerial() })
-      // A signature of another key over the same fields.
+      // This signature over the same fields does not verify.
       const forged = Buffer.from(new X509Certificate(certificatePem).raw)
       forged.writeUInt8(forged.readUInt8(forged.length - 1) ^ 1, forged.length - 1)
       assert.deepStrictEqual(
@@ -116,7 +116,7 @@ describe("isOwnTlsCertificate", () => {
       )
     }))
 
-  it.effect("is true of the next one too, which has the same key", () =>
+  it.effect("is also true for the next certificate, which has the same key", () =>
     Effect.gen(function*() {
       const pair = yield* make("localhost")
       const serial = newSerial()

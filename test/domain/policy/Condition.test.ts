@@ -49,7 +49,7 @@ describe("the syntax of conditions", () => {
     ["a and \u{1f600}x b", 7, "lower-case letters"],
     [`${"(".repeat(200)}a${")".repeat(200)}`, 102, "nested"],
     [`${"not ".repeat(200)}a`, 405, "nested"]
-  ])("refuses %j at column %i: %s", (text, column, words) => {
+  ])("refuses %j at column %i (%s)", (text, column, words) => {
     const fault = Result.getOrThrowWith(Result.flip(parseCondition(text)), () => new Error("was read"))
     assert.strictEqual(fault.column, column)
     assert.include(fault.detail, words)
