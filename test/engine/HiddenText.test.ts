@@ -19,7 +19,7 @@ describe("hidden characters", () => {
     ["U+FEFF", "\ufeff"],
     ["U+E0041", "\u{e0041}"],
     ["U+D800", "\ud800"]
-  ])("%s is hidden", (code, character) => {
+  ])("include %s", (code, character) => {
     assert.strictEqual(hiddenIn(`a${character}b\n`), code)
     assert.strictEqual(replaceHidden(`a${character}b`, (_, named) => `<${named}>`), `a<${code}>b`)
     assert.strictEqual(JSON.parse(`"${escapeHidden(`a${character}b`)}"`), `a${character}b`)
@@ -27,7 +27,7 @@ describe("hidden characters", () => {
     assert.strictEqual(oneLine(`${character} a ${character}${character} b${character}`), "a b")
   })
 
-  it.each(["a b~", "é", "日本", "😀", "می\u200cخواهم", "👩\u200d💻", "\u00a0"])("%j has none", (text) => {
+  it.each(["a b~", "é", "日本", "😀", "می\u200cخواهم", "👩\u200d💻", "\u00a0"])("are not found in %j", (text) => {
     assert.isUndefined(hiddenIn(text))
     assert.strictEqual(escapeHidden(text), text)
   })

@@ -3,7 +3,7 @@ import { Clock, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { untilBack } from "../../src/engine/Retries.ts"
 
-/** The seconds at which an action is tried. The action succeeds once `isBack` is true. */
+/** Returns the seconds at which an action is tried that succeeds once `isBack` is true. */
 const tried = (isBack: (seconds: number) => boolean) =>
   Effect.gen(function*() {
     const at: Array<number> = []
@@ -16,15 +16,15 @@ const tried = (isBack: (seconds: number) => boolean) =>
     return { at, isOver: fiber.pollUnsafe() !== undefined }
   })
 
-describe("retries of something that is unavailable", () => {
-  it.effect("come after one second, then after twice the wait each time, and in the end every thirty seconds", () =>
+describe("retries of an action whose resource is unavailable", () => {
+  it.effect("come after one second, then after waits that double, and finally every thirty seconds", () =>
     Effect.gen(function*() {
       const { at, isOver } = yield* tried((seconds) => seconds >= 90)
       assert.deepStrictEqual(at, [0, 1, 3, 7, 15, 31, 61, 91])
       assert.isTrue(isOver)
     }))
 
-  it.effect("begin again at one second after five minutes, and never stop", () =>
+  it.effect("start again with a wait of one second after five minutes, and never stop", () =>
     Effect.gen(function*() {
       const { at, isOver } = yield* tried(() => false)
       assert.isFalse(isOver)

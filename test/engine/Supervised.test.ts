@@ -18,7 +18,7 @@ describe("work in the background", () => {
   const { records, test } = useTests()
   const failures = () => fieldsOf(records, "server_loop_failed")
 
-  test("has begun when its caller continues, so it misses nothing that it listens for", () =>
+  test("has begun before its caller continues, so it misses nothing that it listens for", () =>
     Effect.gen(function*() {
       let begun = false
       yield* supervised("job_polls", Effect.andThen(Effect.sync(() => void (begun = true)), Effect.never))
@@ -39,7 +39,7 @@ describe("work in the background", () => {
       assert.deepStrictEqual(failures(), [])
     }))
 
-  test("is logged by name when a defect ends it, and runs again after longer and longer waits", () =>
+  test("is logged by name when a defect ends it, and starts again after waits that grow", () =>
     Effect.gen(function*() {
       const begunAt: Array<number> = []
       const work = Effect.flatMap(
@@ -57,7 +57,7 @@ describe("work in the background", () => {
       assert.isTrue(records.every(({ level }) => level === "error"))
     }))
 
-  test("is counted by its name", () =>
+  test("is counted by its name when it starts again", () =>
     Effect.gen(function*() {
       let runs = 0
       yield* supervised("job_claims", Effect.suspend(() => ++runs < 3 ? Effect.die("planted") : Effect.never))
@@ -66,7 +66,7 @@ describe("work in the background", () => {
       assert.include(text, `acme_svc_loop_restarts_total{role="worker",loop="job_claims"} 2`)
     }).pipe(Effect.provide(Registry.layer("worker", engineSeries))))
 
-  test("is logged when it interrupts itself, because that is not a shutdown", () =>
+  test("is logged when it interrupts itself, because this is not a shutdown", () =>
     Effect.gen(function*() {
       let runs = 0
       yield* supervised("job_claims", Effect.suspend(() => ++runs < 2 ? Effect.interrupt : Effect.never))
@@ -75,7 +75,7 @@ describe("work in the background", () => {
       assert.strictEqual(failures().length, 1)
     }))
 
-  test("ends for good when it has nothing left to do", () =>
+  test("does not start again after it has ended normally", () =>
     Effect.gen(function*() {
       let runs = 0
       const fiber = yield* supervised("job_periodic", Effect.sync(() => ++runs))
@@ -85,7 +85,7 @@ describe("work in the background", () => {
       assert.deepStrictEqual(records, [])
     }))
 
-  test("goes on when its failure can be neither logged nor counted", () => {
+  test("starts again even if its failure can be neither logged nor counted", () => {
     const broken = Layer.succeed(EventLog, {
       enabled: () => true,
       write: () => {
@@ -113,34 +113,34 @@ describe("work in the background", () => {
 describe("background work that fails again and again", () => {
   const { test } = useTests()
 
-  /** Work that fails as soon as it runs, until a test lets it succeed. */
+  /** Work that fails as soon as it runs, until the test mends it. */
   const mortal = Effect.fnUntraced(function*(loop: keyof typeof engineLoops) {
     let isMended = false
     yield* supervised(loop, Effect.suspend(() => isMended ? Effect.never : Effect.die("planted")))
     return Effect.sync(() => void (isMended = true))
   })
 
-  test("makes the process unready until it has run for a while; one failure is not enough", () =>
+  test("makes the process unready, until the work has run for ten seconds without a failure", () =>
     Effect.gen(function*() {
       const mend = yield* mortal("job_claims")
       assert.deepStrictEqual(yield* failing, [])
       yield* TestClock.adjust("1 second")
       assert.deepStrictEqual(yield* failing, ["job_claims"])
       yield* mend
-      yield* TestClock.adjust("2 seconds") // By now the work runs again.
+      yield* TestClock.adjust("2 seconds") // by now the work runs again
       yield* TestClock.adjust("9 seconds")
       assert.deepStrictEqual(yield* failing, ["job_claims"])
       yield* TestClock.adjust("1 second")
       assert.deepStrictEqual(yield* failing, [])
     }))
 
-  test("ends the process after a limit, if the process cannot serve or issue without it", () =>
+  test("ends the process at the eighth failure in a row, if the process cannot serve or issue without the work", () =>
     Effect.gen(function*() {
       yield* mortal("trace_export")
       yield* mortal("job_claims")
       const { givenUp } = yield* Loops
       const ended = yield* Effect.forkChild(givenUp, { startImmediately: true })
-      // the sum of the waits before the last failure: 1, 2, 4, 8, 16, 30, 30
+      // the sum of the waits before the last failure: 1, 2, 4, 8, 16, 30 and 30
       yield* TestClock.adjust("90 seconds")
       assert.isUndefined(ended.pollUnsafe())
       yield* TestClock.adjust("1 second")
@@ -148,7 +148,7 @@ describe("background work that fails again and again", () => {
       assert.strictEqual(bounds.end, 8)
     }))
 
-  test("does neither if it is not vital", () =>
+  test("has neither of these effects if it is not vital", () =>
     Effect.gen(function*() {
       for (const loop of ["job_periodic", "trace_export", "tls_expiry"] as const) yield* mortal(loop)
       const { givenUp } = yield* Loops
@@ -158,7 +158,7 @@ describe("background work that fails again and again", () => {
       assert.isUndefined(ended.pollUnsafe())
     }))
 
-  test("is counted only in a row: a run of one minute resets the count", () =>
+  test("is not given up if it runs for a minute between failures, which resets the count", () =>
     Effect.gen(function*() {
       const { givenUp } = yield* Loops
       const ended = yield* Effect.forkChild(givenUp, { startImmediately: true })
@@ -168,7 +168,7 @@ describe("background work that fails again and again", () => {
       assert.deepStrictEqual(yield* failing, [])
     }))
 
-  test("is no longer watched when its scope has ended", () =>
+  test("is no longer watched after its scope has ended", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       yield* Scope.provide(supervised("listener_sweep", Effect.die("planted")), scope)

@@ -2,7 +2,7 @@ import { assert, describe, it } from "vitest"
 import { withRemedy } from "../../src/engine/sql/Remedies.ts"
 import { tlsFault } from "../../src/engine/TlsFault.ts"
 
-/* Messages of Node.js 24, which end with advice about its own options. */
+/* Messages of Node.js 24 end with advice about options of Node.js. */
 
 const advice = "if the root CA is installed locally, try running Node.js with --use-system-ca"
 
@@ -13,14 +13,14 @@ describe("a failed handshake", () => {
     "unable to get issuer certificate",
     "unable to get local issuer certificate",
     "unable to verify the first certificate"
-  ])("%s: the message names the setting of this service, and no option of Node.js", (message) => {
+  ])("names the setting of this service and no option of Node.js if the reason is %s", (message) => {
     const said = tlsFault(`${message}; ${advice}`)
     assert.strictEqual(said, `${message}; NODE_EXTRA_CA_CERTS may name a file with its CA`)
     const ofDatabase = withRemedy("X", `${message}; ${advice}`)
     assert.strictEqual(ofDatabase, `X ${message}; database.url may name a file with the server's CA: sslrootcert=/path`)
   })
 
-  it("gives the reason of OpenSSL, and leaves a message unchanged that is plain already", () => {
+  it("is described by the reason that OpenSSL gives, or by its message if that is already plain", () => {
     const noise = "40E7A1:error:0A00010B:SSL routines:ssl3_get_record:wrong version number:../record.c:354:\n"
     assert.strictEqual(tlsFault(noise), "the TLS handshake failed: wrong version number")
     assert.strictEqual(tlsFault("certificate has expired"), "certificate has expired")

@@ -39,14 +39,14 @@ describe("the lines of a file", () => {
     )
   })
 
-  it("of a missing key are those of the innermost table that lacks it, unless another key is there", () => {
+  it("are those of the innermost table that lacks the key if a key is missing, unless another key is given that is present", () => {
     assert.strictEqual(lineOf(lines, "server.tls.cert_path"), 7)
     assert.strictEqual(lineOf(lines, "server.tls.cert_path", "top.level"), 1)
     assert.strictEqual(lineOf(lines, "server.tls.cert_path", "nothing.here"), 7)
     assert.strictEqual(lineOf(lines, "admin.enabled"), undefined)
   })
 
-  it("are absent if the text is not TOML", () => {
+  it("are unknown if the text is not TOML", () => {
     assert.strictEqual(linesOf("[server").size, 0)
   })
 })

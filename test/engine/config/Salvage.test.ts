@@ -22,13 +22,13 @@ describe("a table of a broken file", () => {
     )
   })
 
-  it("never includes a line of another table, even if its own header is broken", () => {
+  it("never includes a line of another table, even if the header of that table is broken", () => {
     assert.strictEqual(database("[database]", "[notify.webhook.chat", "url = \"https://a\"", "[x]"), "[database]")
     assert.strictEqual(database("[database", "url = \"sqlite://a.db\""), "")
     assert.strictEqual(database("[database.url]x", "[databases]", "url = 1"), "[database.url]x")
   })
 
-  it("is not searched for where a string of several lines may look like a table", () => {
+  it("is not searched for if a string of several lines may look like a table", () => {
     for (const quotes of ["\"\"\"", "'''"]) {
       assert.isUndefined(database(`a = ${quotes}`, "[database]", "url = \"sqlite://a.db\"", quotes, "x = ="))
     }

@@ -9,11 +9,11 @@ import { resolveConfig } from "../../../src/settings/Resolve.ts"
 import { table } from "../../../src/settings/Table.ts"
 import { accepted, envWith, fileWith, minimal, refused, refusedFor } from "../../settings/Samples.ts"
 
-/** Keys of the whole process: not those of profiles or of named tables. */
+/** Process-wide keys, which do not belong to profiles or named tables. */
 const processWide = declaredKeys(table).map(({ path }) => path).filter((path) => !path.includes("<name>"))
 
-describe("layers of the configuration", () => {
-  it("the environment replaces the file, the file replaces the default, and each value is counted once", () => {
+describe("the layers of the configuration", () => {
+  it("replace one another in the order default, file, environment, and each value is counted once", () => {
     const fileText = `[order]\nmax_identifiers = 7\nretention_days = 8\n${minimal}`
     const resolved = accepted({
       fileText,
@@ -27,7 +27,7 @@ describe("layers of the configuration", () => {
     assert.strictEqual(resolved.sources.get("order.validity_seconds"), "default")
   })
 
-  it("a value that the environment replaces is not checked", () => {
+  it("do not check a value that the environment replaces", () => {
     const resolved = accepted({
       fileText: fileWith("order.max_identifiers", "many"),
       env: { ACME_SVC_ORDER__MAX_IDENTIFIERS: "9" }
@@ -35,7 +35,7 @@ describe("layers of the configuration", () => {
     assert.strictEqual(resolved.config.order.max_identifiers, 9)
   })
 
-  it("a layer replaces a whole list, and an empty variable clears it", () => {
+  it("replace whole lists, and an empty variable clears a list", () => {
     const fileText = fileWith("meta.caa_identities", ["a.example", "b.example"])
     const list = (text: string) =>
       accepted({ fileText, env: { ACME_SVC_META__CAA_IDENTITIES: text } }).config.meta.caa_identities
@@ -44,7 +44,7 @@ describe("layers of the configuration", () => {
     assert.deepStrictEqual(list(""), [])
   })
 
-  it("an empty item of a list is refused", () => {
+  it("may not contain a list with an empty item", () => {
     for (const text of [",", "a,,b", "a,", " "]) {
       const fault = refusedFor({ env: { ACME_SVC_META__CAA_IDENTITIES: text } })
       assert.deepStrictEqual(fault, {
@@ -54,7 +54,7 @@ describe("layers of the configuration", () => {
     }
   })
 
-  it("strings are taken verbatim, and booleans in any case", () => {
+  it("take strings verbatim, and booleans in any case", () => {
     const of = (name: string, value: string) => accepted({ env: { [name]: value } }).config
     assert.strictEqual(of("ACME_SVC_SIGNER__LOCAL_CA__SUBJECT__STATE", "  x ").signer.local_ca.subject.state, "  x ")
     assert.strictEqual(of("ACME_SVC_SERVER__TLS__ENABLED", "TrUe").server.tls.enabled, true)
@@ -63,14 +63,14 @@ describe("layers of the configuration", () => {
     assert.strictEqual(of("ACME_SVC_JOBS__RETENTION_DAYS", "007").jobs.retention_days, 7)
   })
 
-  it("only variables of the service are read", () => {
+  it("ignore variables that are not of this service", () => {
     const env = { ACME_SVC_CONFIG: "elsewhere", ACME_SVC: "x", acme_svc_foo: "x", PATH: "x", ACME_SVC_NOPE: undefined }
     assert.strictEqual(accepted({ env }).keysFromEnv, 0)
   })
 })
 
 describe("an unknown key", () => {
-  it("in the file gets the suggestion of a key that differs in one letter", () => {
+  it("is refused with the nearest key as a suggestion if it is in the file", () => {
     fc.assert(fc.property(fc.constantFrom(...processWide), fc.nat(), (path, at) => {
       const key = path.join(".")
       const last = path.at(-1) ?? ""
@@ -81,7 +81,7 @@ describe("an unknown key", () => {
     }))
   })
 
-  it("in the environment gets the suggestion of a key that differs in one letter", () => {
+  it("is refused with the nearest key as a suggestion if it is in the environment", () => {
     fc.assert(fc.property(fc.constantFrom(...processWide), (path) => {
       const variable = variableOf(path)
       const fault = refusedFor({ env: { [`${variable}0`]: "1" } })
@@ -90,7 +90,7 @@ describe("an unknown key", () => {
     }))
   })
 
-  it("in a profile gets the suggestion of a key of profiles", () => {
+  it("is refused with the nearest key of profiles as a suggestion if it is in a profile", () => {
     const file = refusedFor({ fileText: "[profiles.web.order]\nmax_identifier = 1\n" })
     assert.deepStrictEqual(file, {
       key: "profiles.web.order.max_identifier",
@@ -103,7 +103,7 @@ describe("an unknown key", () => {
     )
   })
 
-  it("is also a process-wide key in a profile, and the message says where it belongs", () => {
+  it("is refused with a message about its right place if it is a process-wide key in a profile", () => {
     const file = refusedFor({ fileText: "[profiles.web.server]\nbase_url = \"x\"\n" })
     assert.strictEqual(file.key, "profiles.web.server.base_url")
     assert.include(file.message, "is not a known key: server.base_url is process-wide")
@@ -111,12 +111,12 @@ describe("an unknown key", () => {
     assert.include(env.message, "is not a known key: database.url (ACME_SVC_DATABASE__URL) is process-wide")
   })
 
-  it("is refused by name for each value of an unknown table, and so is an empty table", () => {
+  it("is refused by name for each value of an unknown table and for an empty table", () => {
     const keys = refused({ fileText: `[metrics]\na = 1\nb.c = 2\n[proxies]\n${minimal}` }).map(({ key }) => key)
     assert.deepStrictEqual(keys, ["metrics.a", "metrics.b.c", "proxies"])
   })
 
-  it("is a key with the name of a section, and a section with the name of a key", () => {
+  it("is reported for a key with the name of a section, and for a section with the name of a key", () => {
     const of = (text: string) => refused({ fileText: `${text}\n${minimal}` })
     assert.deepStrictEqual(of("order = 5"), [{
       key: "order",
@@ -133,12 +133,12 @@ describe("an unknown key", () => {
     )
   })
 
-  it("is escaped if a terminal would interpret it", () => {
+  it("is escaped in the message if a terminal would interpret its characters", () => {
     const fault = refusedFor({ fileText: `"\\u001b[2J\\u009b" = 1\n${minimal}` })
     assert.strictEqual(fault.key, "\"\\u001b[2J\\u009b\"")
   })
 
-  it("may have the name of a member of JavaScript objects", () => {
+  it("is also reported if it has the name of a member of JavaScript objects, and profiles may have such names", () => {
     for (const name of ["__proto__", "constructor", "toString"]) {
       assert.deepStrictEqual(refused({ fileText: `${name} = 1\n${minimal}` }).map(({ key }) => key), [name])
     }
@@ -157,14 +157,14 @@ describe("a file that is not TOML", () => {
     assert.match(fault.message, /^is not well-formed TOML at line 2, column \d+: /)
   })
 
-  it("does not hide mistakes in the environment, and causes no further messages", () => {
+  it("does not hide mistakes in the environment, and is reported only once", () => {
     const keys = refused({ fileText: "[", env: { ACME_SVC_NONCE__TTL_SECONDS: "0", ACME_SVC_X: "" } }).map(({ key }) =>
       key
     )
     assert.deepStrictEqual(keys, ["ACME_SVC_X", "config.toml", "nonce.ttl_seconds"])
   })
 
-  it("is never quoted", () => {
+  it("is never quoted in the message", () => {
     const broken = fc.constantFrom(
       "url = \"SWORDFISH",
       "url = SWORDFISH",
@@ -185,8 +185,8 @@ describe("a file that is not TOML", () => {
 })
 
 describe("mistakes in a configuration", () => {
-  it("are all reported and sorted, however many there are", () => {
-    // Mistakes in features that are turned off refuse nothing.
+  it("are all reported in a sorted order, however many there are", () => {
+    // Mistakes in features that are turned off cause no refusal.
     const off = /^(?:admin|server\.tls|metrics|publish|notify)\.(?!enabled$)/
     const keys = processWide.map((path) => path.join(".")).filter((key) => !off.test(key))
     fc.assert(fc.property(fc.uniqueArray(fc.constantFrom(...keys)), fc.nat(3), (chosen, unknown) => {
@@ -197,7 +197,7 @@ describe("mistakes in a configuration", () => {
     }))
   })
 
-  it("are reported from every layer and every rule at once", () => {
+  it("are reported together from every layer and by every rule", () => {
     const faults = refused({
       fileText:
         "nonce.ttl_seconds = 0\n[challenge]\ntimeout_ms = 60000\n[profiles.none]\n[profiles.a]\nenabled = false\n",
@@ -212,7 +212,7 @@ describe("mistakes in a configuration", () => {
     ])
   })
 
-  it("are one readable line each", () => {
+  it("are reported in one readable line each", () => {
     const faults = refused({ fileText: fileWith("nonce.ttl_seconds", 0), env: { ACME_SVC_X: "1" } })
     const lines = ConfigRefused.of(faults).message.split("\n")
     assert.strictEqual(lines[0], "The configuration is refused, 2 faults:")
@@ -234,7 +234,7 @@ describe("secrets", () => {
     `${word}\u0000`
   ]
 
-  it("appear in no message, wherever a URL contains one", () => {
+  it("appear in no message, wherever a URL contains them", () => {
     const keys = processWide.map((path) => path.join("."))
     fc.assert(fc.property(fc.constantFrom(...urls), fc.constantFrom(...keys), (url, key) => {
       const both = [{ fileText: fileWith(key, url) }, { fileText: fileWith(key, [url]) }, { env: envWith(key, url) }]

@@ -8,7 +8,7 @@ const program = fileURLToPath(new URL("../../support/exhausted.ts", import.meta.
 
 describe("a host without descriptors", () => {
   it(
-    "is reported as the problem, and no client is judged, whichever resource could not be opened",
+    "is reported as the cause, and no client is blamed, whichever resource could not be opened",
     async () => {
       const { stdout } = await promisify(execFile)("sh", [
         "-c",
@@ -29,7 +29,7 @@ describe("a host without descriptors", () => {
     60_000
   )
 
-  it("is distinguished from one that is refused or gets no answer", () => {
+  it("is distinguished from a server that refuses or does not answer", () => {
     for (const code of ["EMFILE", "ENFILE", "ENOBUFS", "ENOMEM", "EAGAIN"]) assert.isTrue(isExhaustion(code), code)
     for (const code of ["ECONNREFUSED", "ETIMEOUT", "EHOSTUNREACH", "ESERVFAIL", undefined]) {
       assert.isFalse(isExhaustion(code), code)

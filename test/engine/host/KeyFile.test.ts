@@ -42,7 +42,7 @@ const file = (path: string, content: string | Uint8Array, mode = 0o600, suffix =
 })
 
 describe("writeNewFile", () => {
-  it.effect("writes content and mode, whatever the umask, and leaves no other file", () =>
+  it.effect("writes the content and the mode, whatever the umask is, and leaves no other file", () =>
     Effect.gen(function*() {
       const at = yield* directory
       const before = process.umask(0o077)
@@ -60,7 +60,7 @@ describe("writeNewFile", () => {
       assert.strictEqual(statSync(join(at, "ca.key")).nlink, 1)
     }))
 
-  it.effect("overwrites nothing: no file, no directory, no link and no dangling link", () =>
+  it.effect("never overwrites a file, a directory, a link or a dangling link", () =>
     Effect.gen(function*() {
       const at = yield* directory
       const path = join(at, "ca.key")
@@ -79,7 +79,7 @@ describe("writeNewFile", () => {
       assert.deepStrictEqual(readdirSync(at), ["ca.key", "directory", "elsewhere", "link"])
     }))
 
-  it.effect("neither follows nor removes a file that has the temporary name", () =>
+  it.effect("neither follows nor removes a file that already has the temporary name", () =>
     Effect.gen(function*() {
       const at = yield* directory
       const target = join(at, "target")
@@ -89,7 +89,7 @@ describe("writeNewFile", () => {
       assert.strictEqual(readlinkSync(join(at, ".ca.key.0a1b2c")), target)
     }))
 
-  it.effect("names a directory that does not exist", () =>
+  it.effect("names the directory in its failure if that does not exist", () =>
     Effect.gen(function*() {
       const at = yield* directory
       const failed = yield* Effect.flip(writeNewFile(file(join(at, "none", "ca.key"), "x")))
@@ -115,7 +115,7 @@ describe("writeNewFile", () => {
 })
 
 describe("writeNewFiles", () => {
-  it.effect("writes all files in order, or none", () =>
+  it.effect("writes all files in order, or none of them", () =>
     Effect.gen(function*() {
       const at = yield* directory
       const [key, certificate] = [join(at, "ca.key"), join(at, "ca.pem")]
@@ -146,7 +146,7 @@ describe("writeNewFiles", () => {
 })
 
 describe("a file that a killed process left behind", () => {
-  it.effect("is removed by the next write and by a start, unless it may be in use or belongs to somebody else", () =>
+  it.effect("is removed by the next write and at startup, unless it may be in use or is not of this service", () =>
     Effect.gen(function*() {
       const at = yield* directory
       const path = join(at, "ca.key")
@@ -173,8 +173,8 @@ describe("a file that a killed process left behind", () => {
     }))
 })
 
-describe("a failure", () => {
-  it("says what the host lacks, or gives the code of any other error", () => {
+describe("a failure to use a file", () => {
+  it("says what the host lacks, or gives the code of the error", () => {
     const says = (code: string, reason: FileUnusable["reason"] = "failed") =>
       new FileUnusable({ path: "ca.crl", reason, cause: Object.assign(new Error(code), { code }) }).message
     assert.strictEqual(says("ENOSPC"), "ca.crl: no space is left on its file system (ENOSPC)")
@@ -186,7 +186,7 @@ describe("a failure", () => {
 })
 
 describe("replaceFile", () => {
-  it.effect("replaces a file; where there is a link, it replaces the link and not its target", () =>
+  it.effect("replaces a file, and replaces a link itself instead of its target", () =>
     Effect.gen(function*() {
       const at = yield* directory
       const path = join(at, "ca.crl")

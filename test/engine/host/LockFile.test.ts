@@ -7,7 +7,7 @@ import { assert, describe } from "vitest"
 import { withLockFile } from "../../../src/engine/host/LockFile.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 
-/** Makes the checks of a lock due until the effect has ended. */
+/** Moves the clock on, so that the lock is checked again and again, until the effect has ended. */
 const looking = <A, E, R>(self: Effect.Effect<A, E, R>) =>
   Effect.gen(function*() {
     const fiber = yield* Effect.forkChild(self, { startImmediately: true })
@@ -18,8 +18,8 @@ const looking = <A, E, R>(self: Effect.Effect<A, E, R>) =>
     return yield* Fiber.join(fiber)
   })
 
-describe("a lock whose owner is gone", () => {
-  it.effect("is taken over when it has not changed for a while", () =>
+describe("a lock whose owner no longer exists", () => {
+  it.effect("is taken over when it has not changed for some time", () =>
     Effect.gen(function*() {
       const path = join(freshDirectory(), "ca.crl.lock")
       writeFileSync(path, "")
@@ -27,7 +27,7 @@ describe("a lock whose owner is gone", () => {
       assert.isFalse(existsSync(path))
     }))
 
-  it.effect("is named with the reason when it cannot be removed, because a folder is never a lock of the service", () =>
+  it.effect("is named with the reason if it cannot be removed because it is a folder, which the service never makes as a lock", () =>
     Effect.gen(function*() {
       const path = join(freshDirectory(), "ca.crl.lock")
       mkdirSync(path)

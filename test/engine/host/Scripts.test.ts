@@ -11,7 +11,7 @@ import { freshDirectory } from "../../support/Databases.ts"
 import { longEnough } from "../../support/LongEnough.ts"
 import { shellScript } from "../../support/Script.ts"
 
-/* docs/attacks.md, "Scripts that sign", with real programs. */
+/* Tests docs/attacks.md, "Scripts that sign", with real programs. */
 
 const turns = makeFairSemaphore(16)
 
@@ -34,7 +34,7 @@ const gone = (pid: number) =>
     for (;;) {
       try {
         process.kill(pid, 0)
-        // A zombie has ended except for its entry in the process table.
+        // A zombie has ended, but still has an entry in the process table.
         if (/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "utf8"))) return
       } catch {
         return
@@ -50,7 +50,7 @@ const appears = (path: string) =>
   })
 
 describe("a program", () => {
-  it.live("gets its arguments and its input unchanged, because no shell reads them", () =>
+  it.live("gets its arguments and its input unchanged, because no shell interprets them", () =>
     Effect.gen(function*() {
       const path = shellScript("printf '%s|' \"$@\"; cat; echo said >&2")
       const args = ["-n", "$(id)", "a b", "'\"", "*", ""]
@@ -70,11 +70,11 @@ describe("a program", () => {
     }))
 
   it.live.each([0, 1, 3, 127, 255])(
-    "tells its exit code %i",
+    "is reported with its exit code %i",
     (code) => Effect.map(run(shellScript(`exit ${code}`)), ({ exit }) => assert.strictEqual(exit, code))
   )
 
-  it.live("that a signal ended is reported with that signal", () =>
+  it.live("is reported with the signal if a signal ended it", () =>
     Effect.map(run(shellScript("kill -TERM $$")), ({ exit }) => assert.strictEqual(exit, "SIGTERM")))
 
   it.live("is found from the working directory, and never in PATH", () =>
@@ -84,7 +84,7 @@ describe("a program", () => {
       assert.strictEqual((yield* Effect.flip(run("env"))).reason, "not_started")
     }))
 
-  it.live("is not started if it is not executable, is absent, is a directory, or has arguments that no program can have", () =>
+  it.live("is not started if it is absent, is not executable, is a directory, or has a variable that no program can have", () =>
     Effect.gen(function*() {
       const paths = [shellScript("exit 0", 0o644), join(freshDirectory(), "none"), freshDirectory()]
       for (const path of paths) {
@@ -103,7 +103,7 @@ describe("a program", () => {
       assert.notInclude(failure.detail, "SWORDFISH")
     }))
 
-  it.live("is not started if its variables are longer than the system allows, and the message says so", () =>
+  it.live("is not started if its variables are longer than the system permits, and the message says so", () =>
     Effect.gen(function*() {
       assert.strictEqual((yield* run("/bin/true", { env: { A: "x".repeat(longestVariable) } })).exit, 0)
       const failure = yield* Effect.flip(run("/bin/true", { env: { A: "SWORDFISH".repeat(100_000) } }))
@@ -113,7 +113,7 @@ describe("a program", () => {
       })
     }))
 
-  it.live("may leave any amount of its input unread without an error", () =>
+  it.live("may leave any amount of its input unread without causing an error", () =>
     Effect.gen(function*() {
       for (const body of ["exit 0", "exec <&-; exit 0"]) {
         const { exit } = yield* run(shellScript(body), { stdin: Buffer.alloc(4_000_000, "x") })
@@ -121,7 +121,7 @@ describe("a program", () => {
       }
     }))
 
-  it.live("that does not end is killed at the timeout, with all processes that it started", () =>
+  it.live("is killed at the timeout with all processes that it started", () =>
     Effect.gen(function*() {
       const pidFile = join(freshDirectory(), "pid")
       const path = shellScript(`sleep 1000 & echo $! > ${pidFile}.new; mv ${pidFile}.new ${pidFile}; wait`)
@@ -133,7 +133,7 @@ describe("a program", () => {
       yield* gone(started)
     }))
 
-  it.live("is killed on interruption, with all processes that it started", () =>
+  it.live("is killed with all processes that it started if the caller is interrupted", () =>
     Effect.gen(function*() {
       const pidFile = join(freshDirectory(), "pid")
       const fiber = yield* Effect.forkChild(run(shellScript(`sleep 1000 & echo $! > ${pidFile}; wait`)))
@@ -142,7 +142,7 @@ describe("a program", () => {
       yield* gone(pid)
     }))
 
-  it.live("ends with its own answer although a grandchild holds the pipe, and the grandchild is killed", () =>
+  it.live("ends with its own result although a grandchild holds the pipe, and the grandchild is killed", () =>
     Effect.gen(function*() {
       const pidFile = join(freshDirectory(), "pid")
       const { exit, stdout } = yield* run(shellScript(`echo said; sleep 1000 & echo $! > ${pidFile}; exit 3`))
@@ -162,7 +162,7 @@ describe("a program", () => {
       process.kill(Number(yield* appears(pidFile)), "SIGKILL")
     }))
 
-  it.live("with endless output has a part of it read, and is killed at the timeout", () =>
+  it.live("is killed at the timeout if its output never ends, and only a part of the output is read", () =>
     Effect.gen(function*() {
       for (const program of ["exec yes", "exec yes >&2"]) {
         const { detail, reason } = yield* Effect.flip(run(shellScript(program), { timeoutMillis: 1500 }))
@@ -171,7 +171,7 @@ describe("a program", () => {
       }
     }))
 
-  it.live("has all of its output read up to the limit, and nothing beyond", () =>
+  it.live("has its output read up to the limit and no further", () =>
     Effect.gen(function*() {
       const { exit, stdout } = yield* run(shellScript("head -c 70000 /dev/zero"), { maxOutputBytes: 70_000 })
       assert.deepStrictEqual([exit, stdout.length], [0, 70_000])
@@ -179,7 +179,7 @@ describe("a program", () => {
       assert.deepStrictEqual([more.exit, more.stdout.length], [0, 70_000])
     }))
 
-  it.live("waits for a free slot within its own time limit", () =>
+  it.live("waits for a free slot no longer than its own time limit", () =>
     Effect.gen(function*() {
       const one = makeFairSemaphore(1)
       const started = yield* Deferred.make<void>()

@@ -12,7 +12,7 @@ const admissionOf = (count: number, waitMillis: number) => {
   return <A, E, R>(self: Effect.Effect<A, E, R>) => slots.takeWithin(waitMillis, self, shed)
 }
 
-/** A request that holds its slot until the test releases it. */
+/** A request that keeps its slot until the test releases it. */
 const visitor = (admit: ReturnType<typeof admissionOf>) =>
   Effect.gen(function*() {
     const inside = yield* Deferred.make<void>()
@@ -30,7 +30,7 @@ const visitor = (admit: ReturnType<typeof admissionOf>) =>
   })
 
 describe("admission", () => {
-  it.effect("the next free slot goes to the request that has waited longest", () =>
+  it.effect("gives the next free slot to the request that has waited longest", () =>
     Effect.gen(function*() {
       const admit = admissionOf(1, 50)
       const [first, second, third] = yield* Effect.all([visitor(admit), visitor(admit), visitor(admit)])
@@ -45,7 +45,7 @@ describe("admission", () => {
       assert.isFalse(yield* late.isInside)
     }))
 
-  it.effect("a request that waits too long is refused, and takes no slot that becomes free later", () =>
+  it.effect("refuses a request that has waited too long, which then takes no slot that becomes free later", () =>
     Effect.gen(function*() {
       const admit = admissionOf(1, 50)
       const first = yield* visitor(admit)
@@ -60,19 +60,19 @@ describe("admission", () => {
       assert.isTrue(yield* third.isInside)
     }))
 
-  it.effect("without a waiting time, a request that finds no slot is refused at once", () =>
+  it.effect("refuses a request at once if there is neither a free slot nor a waiting time", () =>
     Effect.gen(function*() {
       const admit = admissionOf(1, 0)
       const first = yield* visitor(admit)
       const second = yield* visitor(admit)
-      // The clock stands still.
+      // The clock does not move.
       assert.strictEqual((yield* Effect.flip(Fiber.join(second.fiber)))._tag, "Shed")
       yield* first.leave
       yield* Fiber.join(first.fiber)
       assert.isTrue(yield* (yield* visitor(admit)).isInside)
     }))
 
-  it.effect("at most the configured number of requests is admitted at any time, and in the end every slot is free", () =>
+  it.effect("never admits more than the configured number of requests, and loses no slot", () =>
     Effect.promise(() =>
       fc.assert(
         fc.asyncProperty(
@@ -108,7 +108,7 @@ describe("admission", () => {
                     yield* Effect.forEach(visitors.splice(-1, 1), ({ fiber }) =>
                       Effect.sync(() => fiber.interruptUnsafe()))
                   } else if (act === "hang up while called") {
-                    // When the first one leaves, the next one in line starts in the same moment.
+                    // When the first request leaves, the next one in the queue starts at the same time.
                     const [leaving, called] = visitors.splice(0, 2)
                     if (leaving !== undefined) {
                       yield* Deferred.succeed(leaving.until, undefined)

@@ -4,8 +4,8 @@ import type { AddressInfo } from "node:net"
 import { connect, createServer } from "node:net"
 import { Connections } from "../../../src/engine/http/Connections.ts"
 
-describe("connections of a listener", () => {
-  it("frees the places of connections whose time is over at once, before they are known to be closed", async () => {
+describe("the connections of a listener", () => {
+  it("free their places as soon as their time is over, before their end is reported", async () => {
     const connections = new Connections(1000)
     const server = createServer((socket) => {
       socket.on("error", () => {})

@@ -6,7 +6,7 @@ describe("a peer that is not a trusted proxy", () => {
     clients.filter((client) => peers.note(peer, client)).length
   const clients = (count: number) => Array.from({ length: count }, (_, at) => `192.0.2.${at}`)
 
-  it("is reported once, when it has named sixteen clients", () => {
+  it("is reported once, after it has named sixteen clients", () => {
     const peers = new ForwardingPeers()
     assert.strictEqual(named(peers, "a", clients(15)), 0)
     assert.strictEqual(named(peers, "a", clients(15)), 0, "the same ones")
@@ -15,7 +15,7 @@ describe("a peer that is not a trusted proxy", () => {
     assert.strictEqual(named(peers, "a", clients(100)), 0)
   })
 
-  it("uses bounded memory: at most 64 peers are kept, and the oldest peer without a report is dropped first", () => {
+  it("is remembered among at most 64 peers, and the oldest peer that was not reported is dropped first", () => {
     const peers = new ForwardingPeers()
     assert.strictEqual(named(peers, "first", clients(15)), 0)
     for (let at = 0; at < 64; at++) peers.note(`other-${at}`, "192.0.2.1")

@@ -9,17 +9,17 @@ import { useTests } from "../../support/UseTests.ts"
 
 const { test } = useTests({})
 
-/* Tests how answers are handed to a real socket. */
+/* Tests how answers are written to a real socket. */
 
 describe("a streamed body", () => {
-  test("continues even if the socket takes a chunk before the writer begins to wait for that", () =>
+  test("continues even if the socket has taken a chunk before the writer begins to wait for that", () =>
     Effect.gen(function*() {
       const fork = Effect.runForkWith(yield* Effect.context<never>())
       const chunk = Buffer.alloc(1024 * 1024, "x")
       const server = yield* Effect.acquireRelease(
         Effect.callback<Server>((resume) => {
           const made = createServer((_, response) => {
-            // The longest time that a fiber may rest in the worst case.
+            // This rests as long as a fiber can rest in the worst case.
             const rests = Effect.callback<void>((go) =>
               response.writableNeedDrain ? void response.once("drain", () => go(Effect.void)) : go(Effect.void)
             )

@@ -8,14 +8,14 @@ import { handedOver, RequestsInFlight } from "../../../src/engine/http/InFlight.
 import { talk } from "../../support/Talk.ts"
 import { useTests } from "../../support/UseTests.ts"
 
-/* Tests the requests in progress of a real server. The tests set the times. */
+/* Tests the requests in progress on a real server. The tests set the times themselves. */
 
 const { test } = useTests({})
 
 const size = 12 * 1024 * 1024
 const timeout = 1000
 
-/** A server whose handlers end as soon as they have passed on an answer, which is large or has one octet, at time 0. */
+/** A server whose handlers end when they have passed on an answer at time 0. The answer is large or has one octet. */
 const serving = Effect.gen(function*() {
   const requests = new RequestsInFlight()
   const fork = Effect.runForkWith(yield* Effect.context<never>())
@@ -66,16 +66,16 @@ const mute = (port: number) => Effect.tap(talk(port), ({ socket }) => Effect.syn
 const patience = timeout + size / 8.192
 
 describe("a peer that reads nothing of its answer", () => {
-  test("has the time of a request, and one more second for each 8 KiB", () =>
+  test("has as much time as a request may take, and one more second for each 8 KiB of the answer", () =>
     Effect.gen(function*() {
       const { first, port } = yield* serving
       yield* (yield* mute(port)).send(large)
       const [one] = yield* first(1)
-      // The header fields of the answer add a few octets.
+      // The header fields of the answer add some octets.
       assert.approximately(one?.endsAt ?? 0, patience + 15, 15)
     }))
 
-  test("is disconnected when its time is over, and not before", () =>
+  test("is disconnected exactly when its time is over", () =>
     Effect.gen(function*() {
       const { first, port, requests } = yield* serving
       const client = yield* mute(port)
@@ -90,7 +90,7 @@ describe("a peer that reads nothing of its answer", () => {
       assert.isBelow((yield* client.ended).length, size)
     }))
 
-  test("gets no further answer prepared for its other requests until it reads the first", () =>
+  test("gets no further answer until it reads the first one", () =>
     Effect.gen(function*() {
       const { first, port, requests } = yield* serving
       const client = yield* mute(port)
@@ -109,7 +109,7 @@ describe("a peer that reads nothing of its answer", () => {
 })
 
 describe("a request", () => {
-  test("with a small answer is over as soon as that answer has been passed on", () =>
+  test("is over as soon as its answer has been passed on, if the answer is small", () =>
     Effect.gen(function*() {
       const { first, port, requests } = yield* serving
       const client = yield* talk(port)
@@ -131,14 +131,14 @@ describe("a request", () => {
       assert.strictEqual(requests.size, 0)
     })
 
-  test("that waits behind another is over when its connection is reset", () => endsWith("", true))
+  test("is over when its connection is reset while the request waits behind another one", () => endsWith("", true))
 
-  test("that waits behind another one is no longer counted when the last request of the connection is CONNECT", () =>
+  test("is no longer counted if it waits behind another one and the last request of the connection is CONNECT", () =>
     endsWith(connectTo, false))
 })
 
 describe("closing the idle connections", () => {
-  test("spares a connection on which an answer is being sent, until the peer has read it", () =>
+  test("spares a connection that sends an answer, until the peer has read the answer", () =>
     Effect.gen(function*() {
       const { first, port, requests } = yield* serving
       const client = yield* mute(port)
@@ -153,7 +153,7 @@ describe("closing the idle connections", () => {
       assert.strictEqual((yield* client.ended).split("\r\n\r\n")[1]?.length, size)
     }))
 
-  test("leaves a connection that was ended to its peer, which may still be sending", () =>
+  test("does not cut off a connection that was ended, because its peer may still be sending", () =>
     Effect.gen(function*() {
       const { first, port, requests } = yield* serving
       const client = yield* mute(port)

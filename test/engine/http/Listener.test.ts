@@ -19,8 +19,8 @@ import { talk } from "../../support/Talk.ts"
 import { onSystemClock, useTests } from "../../support/UseTests.ts"
 
 /*
- * Tests the listener on real loopback sockets, with an app for each test. The test controls the clock, so ten seconds
- * pass when the test says so.
+ * Tests the listener on real loopback sockets, with a separate app for each test. The tests control the clock, so ten
+ * seconds pass only when a test says so.
  */
 
 const options: SocketOptions = { name: "acme", host: "127.0.0.1", port: 0, isShared: false, maxConnections: 10 }
@@ -42,7 +42,7 @@ const sweep = "250 millis"
 
 type Handle = Routed<never>["handle"]
 
-/** An app that handles all requests alike. `more` has its other members. */
+/** An app that handles all requests in the same way. `more` contains the other members of the routed request. */
 const appOf = (
   handle: Handle,
   more: (received: Request) => Partial<Routed<never>> = () => ({})
@@ -82,7 +82,7 @@ const get = (path: string, headers = ""): string => `GET ${path} HTTP/1.1\r\nHos
 const post = (headers: string, body = ""): string => `POST / HTTP/1.1\r\nHost: x\r\n${headers}\r\n${body}`
 const once = "Connection: close\r\n"
 
-/** The head of the last answer received, by lower-case header name. */
+/** The status and the headers of the last answer received, by lower-case header name. */
 const headOf = (said: string): { readonly status: number; readonly headers: ReadonlyMap<string, string> } => {
   const [line = "", ...fields] = said.slice(said.lastIndexOf("HTTP/1.1 ")).split("\r\n\r\n")[0]?.split("\r\n") ?? []
   const headers = fields.map((field) =>
@@ -91,7 +91,7 @@ const headOf = (said: string): { readonly status: number; readonly headers: Read
   return { status: Number(line.split(" ")[1]), headers: new Map(headers) }
 }
 
-/** Every log record outside of spans, or all records, and a way to wait for one. */
+/** Collects log records, with those of spans only if a test wants them, and lets a test wait for a record. */
 const makeRecords = () => {
   const wanted = { spans: false }
   const records: Array<Record> = []
@@ -103,7 +103,7 @@ const makeRecords = () => {
       waiting.forEach((look) => look())
     }
   })
-  /** The records of an event, once there are `count` of them. */
+  /** Returns the records of an event as soon as there are `count` of them. */
   const of = (event: Record["event"], count = 1): Effect.Effect<ReadonlyArray<Record>> =>
     Effect.callback((resume) => {
       const look = () => {
@@ -142,11 +142,11 @@ const serving = (
     return { ...listener, port: portOf(listener.address) }
   })
 
-/** Everything that a peer receives until the server closes. The peer never closes its own side. */
+/** Returns everything that a peer receives until the server closes the connection. The peer never closes its side. */
 const heardUntilCutOff = (port: number, request: string) =>
   Effect.callback<string>((resume) => {
-    // This waits for the end of the connection at the server, because a peer that has sent nothing does not notice that
-    // it was cut off.
+    // The function waits for the end of the connection at the server, because a peer that has sent nothing does not
+    // notice that it was cut off.
     const accepted = (message: unknown) =>
       (message as { readonly socket: Socket }).socket.once("close", () => {
         unsubscribe("net.server.socket", accepted)
@@ -160,7 +160,7 @@ const heardUntilCutOff = (port: number, request: string) =>
     client.write(request)
   })
 
-/** One request on a separate connection; everything received. */
+/** Sends one request on a separate connection, and returns everything that is received. */
 const exchange = (port: number, request: string) =>
   Effect.gen(function*() {
     const client = yield* talk(port)
@@ -183,7 +183,7 @@ const isHardened = (said: string) => {
 }
 
 describe("the access record", () => {
-  test("is written once for each request, inside the span with its facts", () =>
+  test("is written once for each request, with the facts of its span", () =>
     Effect.gen(function*() {
       const app = appOf(() => Effect.succeed({ status: 404, headers: {} }), () => ({ facts: { profile: "default" } }))
       const { port } = yield* serving(app)
@@ -212,7 +212,7 @@ describe("the access record", () => {
       assert.deepStrictEqual(eventsOf(log.records), ["request_completed", "request_completed"])
     }))
 
-  test("comes with one count, labelled by the facts of the route, even if the request cannot be read", () =>
+  test("comes with one count, which is labelled by the facts of the route, even if the request cannot be read", () =>
     Effect.gen(function*() {
       const counted: Array<Parameters<Watch["answered"]>[1]> = []
       const app = appOf(() => Effect.succeed({ status: 404, headers: {} }), () => ({ facts: { room: "hall" } }))
@@ -266,7 +266,7 @@ describe("the access record", () => {
       ])
     }))
 
-  test("and the handlers name the client that the app determines, and the app is asked once", () =>
+  test("names the same client as the handler gets, which the app determines once", () =>
     Effect.gen(function*() {
       let asked = 0
       const app = appOf(
@@ -285,7 +285,7 @@ describe("the access record", () => {
       assert.strictEqual(asked, 1)
     }))
 
-  test("records a failure of the service as an error, and a probe at a low level", () =>
+  test("reports a failure of the service as a warning, and a successful probe at the level debug", () =>
     Effect.gen(function*() {
       const status = (path: string) => path.startsWith("/5") ? 503 : 200
       const { port } = yield* serving(appOf(({ path }) => Effect.succeed({ status: status(path), headers: {} })))
@@ -307,7 +307,7 @@ describe("the access record", () => {
       ])
     }))
 
-  test("says how long the request took, and every record written meanwhile has the same span", () =>
+  test("says how long the request took", () =>
     Effect.gen(function*() {
       const { answer, app, begun } = yield* held
       const { port } = yield* serving(app)
@@ -320,7 +320,7 @@ describe("the access record", () => {
       assert.deepStrictEqual((yield* log.of("request_completed"))[0]?.fields, { status: 200, latency_ms: 70 })
     }))
 
-  test("has status 499 if the client disconnected, and the handler is interrupted", () =>
+  test("has status 499 if the client disconnected, which also interrupts the handler", () =>
     Effect.gen(function*() {
       const { app, begun, ended } = yield* held
       const { port } = yield* serving(app)
@@ -335,7 +335,7 @@ describe("the access record", () => {
       assert.deepStrictEqual(eventsOf(log.records), ["request_completed"])
     }))
 
-  test("of a download ends when the client disconnects, and no more of the file is produced", () =>
+  test("is written for a download when the client disconnects, which also ends the stream of the file", () =>
     Effect.gen(function*() {
       const ended = yield* Deferred.make<void>()
       const chunk = Buffer.alloc(1000, "x")
@@ -352,7 +352,7 @@ describe("the access record", () => {
       yield* log.of("request_completed")
     }))
 
-  test("has status 499 if the client disconnected before its body arrived", () =>
+  test("has status 499 if the client disconnected before its whole body had arrived", () =>
     Effect.gen(function*() {
       const begun = yield* Deferred.make<void>()
       const app = appOf((request) => Effect.andThen(Deferred.succeed(begun, undefined), reads.handle(request)))
@@ -364,20 +364,22 @@ describe("the access record", () => {
       assert.strictEqual((yield* log.of("request_completed"))[0]?.fields["status"], 499)
     }))
 
-  test("a client that disconnects does not interrupt work that must finish", () =>
+  test("is written only after work that must not be interrupted has ended, even if the client disconnected earlier", () =>
     Effect.gen(function*() {
       const begun = yield* Deferred.make<void>()
       const seen = yield* Deferred.make<void>()
       const answer = yield* Deferred.make<Answer>()
-      const { port } = yield* serving(appOf(() =>
-        Effect.uninterruptibleMask((restore) =>
-          Deferred.succeed(begun, undefined).pipe(
-            Effect.andThen(Effect.exit(restore(Effect.never))),
-            Effect.andThen(Deferred.succeed(seen, undefined)),
-            Effect.andThen(Deferred.await(answer))
+      const { port } = yield* serving(
+        appOf(() =>
+          Effect.uninterruptibleMask((restore) =>
+            Deferred.succeed(begun, undefined).pipe(
+              Effect.andThen(Effect.exit(restore(Effect.never))),
+              Effect.andThen(Deferred.succeed(seen, undefined)),
+              Effect.andThen(Deferred.await(answer))
+            )
           )
         )
-      ))
+      )
       const client = yield* talk(port)
       yield* client.send(get("/"))
       yield* Deferred.await(begun)
@@ -390,7 +392,7 @@ describe("the access record", () => {
 })
 
 describe("the answer", () => {
-  test("is 500 if a handler panics, and the log has the reason", () =>
+  test("is 500 if a handler panics, and the log contains the reason", () =>
     Effect.gen(function*() {
       const { port } = yield* serving(appOf(() => Effect.die(new Error("planted"))))
       const said = yield* exchange(port, get("/", `X-Request-Id: one\r\n${once}`))
@@ -403,7 +405,7 @@ describe("the answer", () => {
       assert.deepStrictEqual([panicked?.span["request_id"], log.records.length], ["one", 2])
     }))
 
-  test("always has the security headers and those of the app, with a repeated header on separate lines", () =>
+  test("always has the security headers and the headers of the app, and puts a repeated header on separate lines", () =>
     Effect.gen(function*() {
       const given: Answer = { status: 201, headers: { link: ["<a>", "<b>"], location: "/x" }, body: "é" }
       const { port } = yield* serving(appOf(({ path }) => path === "/" ? Effect.succeed(given) : Effect.die("no")))
@@ -419,7 +421,7 @@ describe("the answer", () => {
       assert.strictEqual(headOf(said).headers.get("location"), "/x")
     }))
 
-  test("has no body for 204, 304 and HEAD", () =>
+  test("has no body for the statuses 204 and 304 and for the method HEAD", () =>
     Effect.gen(function*() {
       const { port } = yield* serving(appOf(({ method, path }) =>
         Effect.succeed(
@@ -438,7 +440,7 @@ describe("the answer", () => {
       assert.match(head, /\r\n\r\n$/)
     }))
 
-  test("repeats the request id of the client, if that id is usable", () =>
+  test("repeats the client's request id if it is usable", () =>
     Effect.gen(function*() {
       const { port } = yield* serving(appOf(({ id }) => Effect.succeed({ status: 200, headers: {}, body: id })))
       const idOf = (line: string) =>
@@ -470,7 +472,7 @@ describe("the answer", () => {
       assert.strictEqual(refused.length, unusable.length, "one that is absent is not invalid")
     }))
 
-  test("replaces an x-request-id with CRLF or 10 KB, or ends the connection, and never copies it into a header", () =>
+  test("never copies an x-request-id with CRLF or 10 KB into a header, but replaces it or ends the connection", () =>
     Effect.gen(function*() {
       const { port } = yield* serving(says("x"))
       const idOf = (said: string) => headOf(said).headers.get("x-request-id") ?? ""
@@ -490,7 +492,7 @@ describe("the answer", () => {
       assert.isFalse(headOf(two).headers.has("x-planted"))
     }))
 
-  test("the app receives the target unchanged, the peer and a bounded User-Agent", () =>
+  test("is made by an app that receives the unchanged target, the peer, and a User-Agent of limited length", () =>
     Effect.gen(function*() {
       const seen: Array<Request> = []
       const { port } = yield* serving(appOf((request) => {
@@ -504,7 +506,7 @@ describe("the answer", () => {
       assert.strictEqual(request?.userAgent, "u".repeat(256))
     }))
 
-  test("a User-Agent is decoded as UTF-8 if it is valid, and a blank one counts as absent", () =>
+  test("is made by an app that receives the User-Agent decoded as UTF-8 if it is valid, and none if it is blank", () =>
     Effect.gen(function*() {
       const seen: Array<string | undefined> = []
       const { port } = yield* serving(appOf(({ userAgent }) => {
@@ -517,7 +519,7 @@ describe("the answer", () => {
       assert.deepStrictEqual(seen, ["caf\u00e9/1", "caf\u00e9/2", undefined, undefined])
     }))
 
-  test("an absolute target means the same to the app as its path and query, and its host is the one that counts", () =>
+  test("is the same for an absolute target as for its path and query, with the host that the target names", () =>
     Effect.gen(function*() {
       const seen: Array<Request> = []
       const { port } = yield* serving(appOf((request) => {
@@ -536,12 +538,12 @@ describe("the answer", () => {
         assert.strictEqual(headOf(yield* exchange(port, get(sent, once))).status, 200, sent)
         const request = seen.at(-1)
         assert.deepStrictEqual([request?.target, request?.path, request?.headers["host"]], [target, path, host], sent)
-        // Only the names of a query's parameters are in the log.
+        // The log contains only the names of the query's parameters.
         assert.isTrue((yield* log.of("request_completed", seen.length)).at(-1)?.span["uri"]?.startsWith(path))
       }
     }))
 
-  test("the app receives every line of a single-valued header that was sent more than once", () =>
+  test("is made by an app that receives every line of a header that should be sent only once", () =>
     Effect.gen(function*() {
       const seen: Array<Request["headers"]> = []
       const { port } = yield* serving(appOf(({ headers }) => {
@@ -561,7 +563,7 @@ describe("the answer", () => {
       assert.strictEqual(twice?.["x-forwarded-for"], "192.0.2.7, 192.0.2.8")
     }))
 
-  test("is the one for a timeout when the deadline has passed, and the handler is interrupted", () =>
+  test("is the one for a timeout when the deadline has passed, which also interrupts the handler", () =>
     Effect.gen(function*() {
       const { app, begun, ended } = yield* held
       const { port } = yield* serving(app, { requestTimeoutMillis: 1000 })
@@ -580,7 +582,7 @@ describe("the answer", () => {
     }))
 })
 
-describe("the body", () => {
+describe("the body of a request", () => {
   test("is read up to its limit, whether its length is announced or not", () =>
     Effect.gen(function*() {
       const { port } = yield* serving(reads)
@@ -596,7 +598,7 @@ describe("the body", () => {
       }
     }))
 
-  test("is refused before it is sent if its announced length is too large, and at the limit if it has no end", () =>
+  test("is refused before it is sent if its announced length is too large, and at the limit if it has no announced length", () =>
     Effect.gen(function*() {
       const { port } = yield* serving(reads)
       const announced = yield* talk(port)
@@ -625,7 +627,7 @@ describe("the body", () => {
       assert.match(yield* client.ended, /HTTP\/1\.1 200 .*\r\n\r\n2$/s)
     }))
 
-  test("that does not arrive in time causes a 408 and the end of the connection", () =>
+  test("causes a 408 and the end of the connection if it does not arrive in time", () =>
     Effect.gen(function*() {
       const begun = yield* Deferred.make<void>()
       const { port } = yield* serving(
@@ -645,7 +647,7 @@ describe("the body", () => {
       assert.strictEqual((yield* log.of("request_completed"))[0]?.fields["status"], 408)
     }))
 
-  test("is refused while the maximum number of bodies is being read, and accepted again when one is finished or gone", () =>
+  test("is refused while as many bodies as permitted are being read, and accepted again when one of these has ended", () =>
     Effect.gen(function*() {
       const begun = yield* Queue.unbounded<void>()
       const { port } = yield* serving(
@@ -691,7 +693,7 @@ describe("a peer that names many clients", () => {
     }))
 })
 
-describe("the bodies of many", () => {
+describe("the bodies of many requests", () => {
   const stuckBodies = (headers: string, openFrom: string) =>
     Effect.gen(function*() {
       const begun = yield* Queue.unbounded<void>()
@@ -715,7 +717,7 @@ describe("the bodies of many", () => {
       return { port, stuck, open }
     })
 
-  test("that never end do not block another body: one of the client that has most is refused", () =>
+  test("do not block another body if they never end, because one of the client with the most bodies is refused", () =>
     Effect.gen(function*() {
       const { port, stuck } = yield* stuckBodies("", "127.0.0.1")
       const newcomer = yield* talk(port, () => connect({ port, host: "127.0.0.1", localAddress: "127.0.1.1" }))
@@ -730,7 +732,7 @@ describe("the bodies of many", () => {
       }
     }))
 
-  test("that arrive through one proxy are distinguished by the forwarded address", () =>
+  test("are counted by the forwarded address if they arrive through one proxy", () =>
     Effect.gen(function*() {
       const { open, stuck } = yield* stuckBodies("X-Forwarded-For: 192.0.2.1\r\n", "127.0.0.9")
       const newcomer = yield* open()
@@ -741,8 +743,8 @@ describe("the bodies of many", () => {
     }))
 })
 
-describe("connections", () => {
-  test("that do not speak HTTP/1.1 get a 400 and are closed, and the app does not see them", () =>
+describe("the connections of a listener", () => {
+  test("get a 400 and are closed without reaching the app if they do not speak HTTP/1.1", () =>
     Effect.gen(function*() {
       const { port } = yield* serving(appOf(() => Effect.die("reached")))
       const odd = [
@@ -777,7 +779,7 @@ describe("connections", () => {
       assert.match(yield* exchange(port, get("/", `X-Large: ${"x".repeat(17_000)}\r\n`)), /^HTTP\/1\.1 4(?:00|31) /)
     }))
 
-  test("that were refused are reset if the peer never closes its side", () =>
+  test("are reset if they were refused and the peer never closes its side", () =>
     Effect.gen(function*() {
       const { port } = yield* serving(appOf(() => Effect.die("reached")))
       for (const request of ["GET / HTTP/1.1\r\n\r\n", get("/", "X-Many: 1\r\n".repeat(100))]) {
@@ -785,7 +787,7 @@ describe("connections", () => {
       }
     }))
 
-  test("whose header section has more than a hundred fields get a 431 and are closed", () =>
+  test("get a 431 and are closed if a request has more than a hundred header fields", () =>
     Effect.gen(function*() {
       const { port } = yield* serving(says("taken"))
       const fields = (count: number) => "X-Many: 1\r\n".repeat(count)
@@ -796,7 +798,7 @@ describe("connections", () => {
       assert.strictEqual((yield* log.of("request_completed", 2))[1]?.fields["status"], 431)
     }))
 
-  test("without complete header fields in time are closed, and others are not", () =>
+  test("are closed if a request's header fields are not complete in time, while other connections stay open", () =>
     Effect.gen(function*() {
       const { port } = yield* serving(says("here"))
       const silent = yield* talk(port)
@@ -813,7 +815,7 @@ describe("connections", () => {
       assert.match(yield* idle.ended, /here$/)
     }))
 
-  test("beyond the maximum are closed at once, logged once a second, and accepted again when others have closed", () =>
+  test("are closed at once beyond the maximum, logged once a second, and accepted again when others have closed", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(5000)
       const { port } = yield* serving(says("here"), { maxConnections: 2 })
@@ -832,20 +834,20 @@ describe("connections", () => {
       assert.strictEqual((yield* log.of("server_connection_refused", 2)).length, 2)
       yield* first.send(get("/", once))
       yield* first.ended
-      // The server may notice that end later than the client.
+      // The server may notice the end of that connection later than the client.
       yield* Effect.repeat(exchange(port, get("/", once)), { until: (said) => said.endsWith("here") })
     }))
 
   const from = (localAddress: string) => (port: number) =>
     talk(port, () => connect({ port, host: "127.0.0.1", localAddress }))
-  /** Opens this many connections that send nothing, or only as far as `said`. */
+  /** Opens this many connections, each of which sends `said`, or one octet if that is empty. */
   const crowd = (count: number, port: number, said = "", open = from("127.0.0.1")) =>
     Effect.forEach(
       Array.from({ length: count }),
       () => Effect.tap(open(port), ({ send }) => send(said === "" ? "G" : said))
     )
 
-  test("that send nothing, 256 of one host, keep nobody out: the newest one of the host that has most is closed", () =>
+  test("do not keep other hosts out if one host opens 256 that send no request, because its newest one is closed", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(5000)
       const { port } = yield* serving(says("here"), { maxConnections: 1000 })
@@ -863,7 +865,7 @@ describe("connections", () => {
       ])
     }))
 
-  test("keep nobody out if one host holds the maximum and sends data on one of them only", () =>
+  test("do not keep other hosts out if one host holds the maximum", () =>
     Effect.gen(function*() {
       const { port } = yield* serving(says("here"), { maxConnections: 20 })
       for (const one of yield* crowd(20, port, get("/"))) yield* one.heard(/here$/)
@@ -875,7 +877,7 @@ describe("connections", () => {
       assert.match(yield* newcomer.ended, /here$/)
     }))
 
-  test("of a proxy belong to no share, and none of them is closed in favour of another", () =>
+  test("are not limited by shares if they come from a proxy, and none of them is closed in favour of another", () =>
     Effect.gen(function*() {
       const { port } = yield* serving(says("here"), {
         maxConnections: 3,
@@ -895,7 +897,7 @@ describe("connections", () => {
       }
     }))
 
-  test("over TLS get answers, and a failed handshake is logged", () =>
+  test("are served over TLS, and a failed handshake is logged", () =>
     Effect.gen(function*() {
       const tls = yield* tlsPair
       const { port } = yield* serving(says("here"), { tls })
@@ -914,8 +916,8 @@ describe("connections", () => {
     }))
 
   /**
-   * A sweep examines the connections that exist. The answer to a new connection shows that earlier ones have been
-   * accepted.
+   * Moves the clock to the next sweep. The answer to a new connection shows that the server has accepted the earlier
+   * connections, so the sweep examines them.
    */
   const lookedAt = (port: number) =>
     Effect.gen(function*() {
@@ -925,7 +927,7 @@ describe("connections", () => {
       yield* TestClock.adjust(sweep)
     })
 
-  /** Begins the handshake on a connection that has waited; says whether the server still accepts it. */
+  /** Begins the handshake on a connection that has waited, and says whether the server still accepts it. */
   const handshakes = (socket: Socket) => {
     const secure = connectTls({ socket, rejectUnauthorized: false })
     const met = Effect.callback<"secure" | "closed">((resume) => {
@@ -937,7 +939,7 @@ describe("connections", () => {
     return { secure, met }
   }
 
-  test("over TLS that do not finish the handshake in time are closed at once, and this is logged", () =>
+  test("are closed at once and logged if the TLS handshake does not finish in time", () =>
     Effect.gen(function*() {
       const tls = { ...yield* tlsPair, handshakeTimeoutMillis: 1500 }
       const { port } = yield* serving(says("here"), { tls })
@@ -956,7 +958,7 @@ describe("connections", () => {
       assert.deepStrictEqual(eventsOf(log.records), ["request_completed", "tls_handshake_timeout"])
     }))
 
-  test("over TLS are not ended by a timer of Node.js before the configured time", () =>
+  test("are not ended by a timer of Node.js before the configured time of the TLS handshake", () =>
     Effect.gen(function*() {
       const tls = { ...yield* tlsPair, handshakeTimeoutMillis: 3_600_000 }
       const { port } = yield* serving(says("served"), { tls })
@@ -974,7 +976,7 @@ describe("connections", () => {
       assert.deepStrictEqual(timers.filter((millis) => millis < tls.handshakeTimeoutMillis), [])
     }))
 
-  test("over TLS have the configured time for the handshake, and then ten seconds for the header fields", () =>
+  test("have the configured time for the TLS handshake, and then ten seconds for the header fields", () =>
     Effect.gen(function*() {
       const tls = { ...yield* tlsPair, handshakeTimeoutMillis: 3_600_000 }
       const { port } = yield* serving(says("here"), { tls })
@@ -994,7 +996,7 @@ describe("connections", () => {
       assert.notInclude(eventsOf(log.records), "tls_handshake_timeout")
     }))
 
-  test("over TLS that come after a change of the handshake time have the new time", () =>
+  test("have the new time for the TLS handshake if they were opened after that time was changed", () =>
     Effect.gen(function*() {
       const tls = { ...yield* tlsPair, handshakeTimeoutMillis: 1500 }
       const { port, serve } = yield* serving(says("before"), { tls })
@@ -1010,8 +1012,8 @@ describe("connections", () => {
     }))
 })
 
-describe("serving another app", () => {
-  test("paths of the listener itself are answered before the app is asked, and only those", () =>
+describe("a listener that serves an app", () => {
+  test("answers its own paths, and no others, before it asks the app", () =>
     Effect.gen(function*() {
       const answer = Effect.succeed({ status: 200, headers: {}, body: "own" })
       const own = new Map([["/own", { handle: () => answer, late: () => answer }]])
@@ -1032,7 +1034,7 @@ describe("serving another app", () => {
       assert.deepStrictEqual(patterns, ["/own", ...Array.from({ length: 4 }, () => "of the app")])
     }))
 
-  test("a request that waits for an earlier one is handled by the app that is served by then", () =>
+  test("gives a request that waited for an earlier one to the app that is served by then", () =>
     Effect.gen(function*() {
       const { answer, app, begun } = yield* held
       const uses: Array<string> = []
@@ -1047,7 +1049,7 @@ describe("serving another app", () => {
       assert.deepStrictEqual(uses, ["old", "new"])
     }))
 
-  test("an observer sees each request in its fiber, and its answer before that fiber ends", () =>
+  test("shows each request to an observer in the fiber of the request, and its answer before that fiber ends", () =>
     Effect.gen(function*() {
       const told: Array<string> = []
       const { answer, app, begun, ended } = yield* held
@@ -1072,7 +1074,7 @@ describe("serving another app", () => {
       assert.deepStrictEqual(told.slice(3), ["400 <unmatched>"])
     }))
 
-  test("a request in progress finishes on its app, and the next one of the connection goes to the new app", () =>
+  test("lets a request in progress finish on its app, and gives the next one on the connection to the new app", () =>
     Effect.gen(function*() {
       const { answer, app, begun } = yield* held
       const listener = yield* serving(app)
@@ -1087,8 +1089,8 @@ describe("serving another app", () => {
     }))
 })
 
-describe("serving with another TLS certificate", () => {
-  /** The certificate that a new connection gets. */
+describe("a listener with another TLS certificate", () => {
+  /** The certificate that a new connection is shown. */
   const shown = (port: number) =>
     Effect.callback<string | undefined>((resume) => {
       const socket = connectTls({ port, host: "127.0.0.1", rejectUnauthorized: false }, () => {
@@ -1097,7 +1099,7 @@ describe("serving with another TLS certificate", () => {
       })
     })
 
-  test("a new pair is shown from now on, unless the pair that it replaces is no longer in use", () =>
+  test("shows a new pair from now on, unless the pair that it replaces is no longer in use", () =>
     Effect.gen(function*() {
       const [first, second, third] = [yield* tlsPair, yield* tlsPair, yield* tlsPair]
       const listener = yield* serving(says("here"), { tls: first })
@@ -1118,7 +1120,7 @@ describe("serving with another TLS certificate", () => {
       assert.match(yield* exchange(listener.port, get("/", once)), /plain$/)
     }))
 
-  test("when TLS is turned on or off, an open connection gets one more answer in its old protocol, and a new one uses the new protocol", () =>
+  test("answers once more in the old protocol on an open connection when TLS is turned on or off, and uses the new protocol on new ones", () =>
     Effect.gen(function*() {
       const tls = yield* tlsPair
       const listener = yield* serving(says("plain"))
@@ -1143,7 +1145,7 @@ describe("serving with another TLS certificate", () => {
       assert.strictEqual(yield* listener.drain, 0)
     }))
 
-  test("a connection that comes before an app is served waits for one", () =>
+  test("lets a connection that comes before the first app wait for that app", () =>
     Effect.gen(function*() {
       const listener = yield* bind(options)
       const client = yield* talk(portOf(listener.address))
@@ -1158,7 +1160,7 @@ describe("serving with another TLS certificate", () => {
 })
 
 describe("bind", () => {
-  test("returns the address that it has", () =>
+  test("returns the address that the socket has", () =>
     Effect.gen(function*() {
       assert.match((yield* bind(options)).address, /^127\.0\.0\.1:[1-9]\d*$/)
     }))
@@ -1184,7 +1186,7 @@ describe("bind", () => {
       assert.include((yield* Effect.flip(bind({ ...shared, port: alone }))).message, "EADDRINUSE")
     }))
 
-  test("closes its socket with the scope, and the address is free again", () =>
+  test("closes its socket with the scope, which frees the address", () =>
     Effect.gen(function*() {
       const scope = yield* Scope.make()
       const listener = yield* Scope.provide(serving(says("here")), scope)
@@ -1197,7 +1199,9 @@ describe("bind", () => {
     }))
 })
 
-/** A client that has not begun to read its answer. The answer is far larger than the kernel's buffer of a socket. */
+/**
+ * A client that has not yet begun to read its answer. The answer is far larger than a socket's buffer in the kernel.
+ */
 const slowTaker = (port: number, open?: () => Socket, requests = get("/large")) =>
   Effect.gen(function*() {
     const client = yield* talk(port, open)
@@ -1217,7 +1221,7 @@ const gives = appOf(({ path }) =>
   Effect.succeed({ status: 200, headers: {}, body: path === "/large" ? large : "small" })
 )
 
-describe("an answer that was passed on and not yet read", () => {
+describe("an answer that was passed on but not yet read", () => {
   const bySocket = (port: number) => [
     undefined,
     () => connectTls({ port, host: "127.0.0.1", rejectUnauthorized: false })
@@ -1257,7 +1261,7 @@ describe("an answer that was passed on and not yet read", () => {
       assert.isBelow((yield* client.ended).length, large.length)
     }))
 
-  test("may take longer than a request", () =>
+  test("may take longer than a request may", () =>
     Effect.gen(function*() {
       const listener = yield* serving(gives, { requestTimeoutMillis: 1000 })
       const client = yield* slowTaker(listener.port, undefined, get("/large", once))
@@ -1274,14 +1278,14 @@ describe("an answer that was passed on and not yet read", () => {
       yield* idle.send(get("/"))
       yield* idle.heard(/small$/)
       const draining = yield* Effect.forkChild(listener.drain)
-      // Node.js itself ends an idle connection after 65 s.
+      // Node.js itself would end an idle connection after 65 s.
       yield* Effect.timeout(idle.ended, "40 seconds").pipe(onSystemClock)
       assert.isUndefined(draining.pollUnsafe())
       yield* client.take
       assert.strictEqual(yield* Fiber.join(draining), 0)
     }))
 
-  test("is forgotten with its connection, and so is one that waits behind another", () =>
+  test("is forgotten with its connection, together with the answers that wait behind it", () =>
     Effect.gen(function*() {
       const listener = yield* serving(gives)
       const client = yield* slowTaker(listener.port, undefined, get("/large") + get("/large"))
@@ -1295,7 +1299,7 @@ describe("an answer that was passed on and not yet read", () => {
 })
 
 describe("new connections", () => {
-  test("are accepted before requests begin: no request begins in a turn of the event loop that accepted one", () =>
+  test("are accepted before requests begin, so no request begins in a turn of the event loop that accepts a connection", () =>
     Effect.gen(function*() {
       let turn = 0
       let acceptedIn = 0
@@ -1311,7 +1315,7 @@ describe("new connections", () => {
       for (const { heard } of busy) yield* heard(/begun$/)
       const accepted = () => void (acceptedIn = turn)
       let isOver = false
-      // This was requested first, so it runs before the listener's own turn in each iteration.
+      // This callback was registered first, so it runs before the listener's own callback in each turn.
       const count = () => {
         turn++
         if (!isOver) setImmediate(count)
@@ -1359,20 +1363,20 @@ describe("requests that are sent before the answer to an earlier one", () => {
 
   const unread = "POST /unread HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc"
 
-  test("do not cut that answer off: the listener waits for unread data from the end of the answer itself", () =>
+  test("do not cut that answer off, because the listener waits for unread data only from the end of that answer", () =>
     Effect.gen(function*() {
       const { answerHeld, begun, client, port } = yield* behindHeld(() =>
         Effect.succeed({ status: 404, headers: {}, body: "none" })
       )
       yield* client.send(get("/held") + unread)
       yield* begun
-      // This answer is left unread after the other one, and the test waits just as long for its end.
+      // The data after this other answer is also left unread, so the test waits for its end just as long.
       yield* heardUntilCutOff(port, unread)
       yield* answerHeld
       assert.match(yield* client.ended, /held[^]* 404 [^]*none$/)
     }))
 
-  test("and whose stream fails end the connection, after the answer", () =>
+  test("end the connection after that answer if a stream of theirs fails", () =>
     Effect.gen(function*() {
       const { answerHeld, client } = yield* behindHeld(() =>
         Effect.succeed({
@@ -1388,7 +1392,7 @@ describe("requests that are sent before the answer to an earlier one", () => {
       assert.notMatch(said, /0\r\n\r\n$/, "the end of the stream")
     }))
 
-  test("get their 100 Continue after the answer before theirs", () =>
+  test("get their 100 Continue after the answer to the earlier request", () =>
     Effect.gen(function*() {
       const { answerHeld, begun, client } = yield* behindHeld(({ body }) =>
         Effect.map(
@@ -1404,7 +1408,7 @@ describe("requests that are sent before the answer to an earlier one", () => {
       assert.match(yield* client.ended, /got 3$/)
     }))
 
-  test("are handled in turn when the earlier answer has been read, and not before", () =>
+  test("are handled in order, each when the earlier answer has been read", () =>
     Effect.gen(function*() {
       const asked: Array<string> = []
       const { answerHeld, begun, client, port } = yield* behindHeld(({ path }) => {
@@ -1420,7 +1424,7 @@ describe("requests that are sent before the answer to an earlier one", () => {
       assert.deepStrictEqual(asked, ["/other", "/one", "/two"])
     }))
 
-  test("are not handled when the client has disconnected, and each has a log record", () =>
+  test("are not handled after the client has disconnected, and each of them has a log record", () =>
     Effect.gen(function*() {
       const asked: Array<string> = []
       const { begun, client } = yield* behindHeld(({ path }) => {
@@ -1439,7 +1443,7 @@ describe("requests that are sent before the answer to an earlier one", () => {
       assert.deepStrictEqual(asked, [])
     }))
 
-  test("are sixteen at most: one more ends the connection, and this is logged once a second", () =>
+  test("may be sixteen, and one more ends the connection, which is logged once a second", () =>
     Effect.gen(function*() {
       const asked: Array<string> = []
       const { answerHeld, begun, client, port } = yield* behindHeld(({ path }) => {
@@ -1460,7 +1464,7 @@ describe("requests that are sent before the answer to an earlier one", () => {
       yield* client.heard(/\/14$/)
     }))
 
-  test("do not get an answer that belongs to malformed data", () =>
+  test("are answered before malformed data that follows them", () =>
     Effect.gen(function*() {
       for (const bad of ["no request\r\n\r\n", "GET / HTTP/1.1\r\n\r\n", get("/", "x: y\r\n".repeat(100))]) {
         const { answerHeld, begun, client } = yield* behindHeld(() =>
@@ -1474,7 +1478,7 @@ describe("requests that are sent before the answer to an earlier one", () => {
       }
     }))
 
-  test("do not wait for one whose body is wrong, because it is answered in its turn", () =>
+  test("are answered in order even if the body of one of them is malformed", () =>
     Effect.gen(function*() {
       const { answerHeld, begun, client } = yield* behindHeld(reads.handle)
       yield* client.send(get("/held") + "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")
@@ -1485,8 +1489,8 @@ describe("requests that are sent before the answer to an earlier one", () => {
     }))
 })
 
-describe("drain", () => {
-  test("lets a request in progress finish, with connection: close, and accepts no further connection", () =>
+describe("draining a listener", () => {
+  test("lets a request in progress finish with connection: close, and accepts no further connection", () =>
     Effect.gen(function*() {
       const { answer, app, begun } = yield* held
       const listener = yield* serving(
@@ -1541,7 +1545,7 @@ describe("drain", () => {
       const draining = yield* Effect.forkChild(listener.drain)
       yield* Effect.yieldNow
       yield* TestClock.adjust("500 millis")
-      yield* Deferred.await(clearing) // its own deadline
+      yield* Deferred.await(clearing) // at the request's own deadline
       yield* TestClock.adjust("500 millis")
       yield* client.ended
       assert.isUndefined(draining.pollUnsafe(), "the handler is still clearing up")

@@ -3,8 +3,8 @@ import { setImmediate } from "node:timers/promises"
 import { Pace } from "../../../src/engine/http/InFlight.ts"
 
 /**
- * Lets this many requests arrive, and lets an iteration of the event loop accept a connection for each `true`. Returns
- * the requests that began in each iteration.
+ * Lets this many requests arrive. Each entry of `accepts` is one turn of the event loop, which accepts a connection if
+ * the entry is true. Returns the number of requests that began in each turn.
  */
 const begunIn = async (requests: number, accepts: ReadonlyArray<boolean>): Promise<ReadonlyArray<number>> => {
   const pace = new Pace()
@@ -25,11 +25,11 @@ const begunIn = async (requests: number, accepts: ReadonlyArray<boolean>): Promi
 }
 
 describe("the pace of requests", () => {
-  it("begins all waiting requests together while no connection comes", async () => {
+  it("begins all waiting requests together if no connection comes", async () => {
     assert.deepStrictEqual(await begunIn(10, [false, false]), [10, 0])
   })
 
-  it("accepts connections first", async () => {
+  it("lets the event loop accept connections first", async () => {
     assert.deepStrictEqual(await begunIn(10, [true, true, false]), [0, 0, 10])
   })
 
@@ -42,7 +42,7 @@ describe("the pace of requests", () => {
     assert.deepStrictEqual(await begunIn(100, [false, true, false]), [64, 0, 36])
   })
 
-  it("begins requests that arrive while others begin after those", async () => {
+  it("begins a request that arrives while others begin in a later turn", async () => {
     const pace = new Pace()
     const begun: Array<string> = []
     pace.run(() => {

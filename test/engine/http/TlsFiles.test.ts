@@ -33,12 +33,12 @@ const at = (days: number) => new Date(start + days * daySeconds * 1000)
 const filesIn = (directory: string) => readdirSync(directory).sort()
 const countOf = (event: Record["event"]) => records.filter((record) => record.event === event).length
 
-/** Files are written between a step of the clock and its effect. */
+/** Files are written some time after the clock was moved, so the test waits for them. */
 const eventually = (holds: () => boolean): Effect.Effect<void> =>
   Effect.suspend(() => holds() ? Effect.void : Effect.andThen(Effect.promise(nextTurn), eventually(holds)))
 const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-/** The records of an event, once there are `count` of them. */
+/** Returns the records of an event as soon as there are `count` of them. */
 const recorded = (event: Record["event"], count: number) =>
   Effect.map(
     eventually(() => countOf(event) >= count),
@@ -47,7 +47,7 @@ const recorded = (event: Record["event"], count: number) =>
 
 const until = (time: string) => TestClock.setTime(Date.parse(time))
 
-/** The renewals of a watched pair: the former and the new certificate of each. */
+/** Collects the renewals of a watched pair, each with the old and the new pair. */
 const watched = (settings: TlsFiles.TlsFileSettings, pair: TlsFiles.TlsPair) =>
   Effect.gen(function*() {
     const renewals: Array<readonly [former: TlsFiles.TlsPair, next: TlsFiles.TlsPair]> = []
@@ -55,7 +55,7 @@ const watched = (settings: TlsFiles.TlsFileSettings, pair: TlsFiles.TlsPair) =>
     return renewals
   })
 
-/** The pair on the day of its renewal, watched and announced. */
+/** Returns a pair that is watched and announced, on the day of its renewal. */
 const announced = (settings: TlsFiles.TlsFileSettings) =>
   Effect.gen(function*() {
     const pair = yield* TlsFiles.load(settings)
@@ -66,7 +66,7 @@ const announced = (settings: TlsFiles.TlsFileSettings) =>
   })
 const renewal = until("2027-01-31T23:00:00Z")
 
-/** A pair that the operator made. Like the pairs of earlier versions, it lacks the mark of the service. */
+/** A pair that the operator made. It lacks the mark of the service, as pairs of earlier versions also do. */
 const operatorsPair = generateSelfSigned({
   keyType: "ecdsa-p256",
   name: encodeSubject({ commonName: "acme.example" }),
@@ -77,7 +77,7 @@ const operatorsPair = generateSelfSigned({
 })
 
 describe("the TLS files of a listener", () => {
-  test("are created when neither exists: only the owner may read the key, and the host is the only name", (directory) =>
+  test("are created if neither exists, with a key that only the owner may read and the host as the only name", (directory) =>
     Effect.gen(function*() {
       const settings = settingsIn(directory)
       const pair = yield* TlsFiles.load(settings)
@@ -98,7 +98,7 @@ describe("the TLS files of a listener", () => {
     }))
 
   for (const lone of ["server.pem", "server.key"]) {
-    test(`${lone} alone is moved away, and not overwritten`, (directory) =>
+    test(`are created anew if only ${lone} exists, which is moved away and not overwritten`, (directory) =>
       Effect.gen(function*() {
         writeFileSync(join(directory, lone), "somebody's own\n")
         yield* TlsFiles.load(settingsIn(directory))
@@ -108,7 +108,7 @@ describe("the TLS files of a listener", () => {
       }))
   }
 
-  test("are refused when the key does not belong to the certificate, and when they are not PEM", (directory) =>
+  test("are refused if the key does not belong to the certificate, or if they are not PEM", (directory) =>
     Effect.gen(function*() {
       const settings = settingsIn(directory)
       yield* TlsFiles.load(settings)
@@ -132,7 +132,7 @@ describe("the TLS files of a listener", () => {
       assert.include(refused.message, `.tls.cert_path: ${settings.cert_path} holds no certificate in PEM`)
     }))
 
-  test("cause a warning when others may read or change the key", (directory) =>
+  test("cause a warning if others may read or change the key", (directory) =>
     Effect.gen(function*() {
       const settings = settingsIn(directory)
       yield* TlsFiles.load(settings)
@@ -142,7 +142,7 @@ describe("the TLS files of a listener", () => {
       assert.include(eventsOf(records), "tls_key_permissive")
     }))
 
-  test("end with the certificate of their chain that ends first", (directory) =>
+  test("expire with the certificate of their chain that expires first", (directory) =>
     Effect.gen(function*() {
       const settings = settingsIn(directory)
       const { cert } = yield* TlsFiles.load(settings)
@@ -155,7 +155,7 @@ describe("the TLS files of a listener", () => {
       assert.strictEqual(records.at(-1)?.fields["not_after"], notAfter.toISOString())
     }))
 
-  test("that cannot be written are named in the message, as a problem of the host", (directory) =>
+  test("are named in the message if they cannot be written, which is reported as a problem of the host", (directory) =>
     Effect.gen(function*() {
       const settings = { ...settingsIn(directory), key_path: join(directory, "absent/server.key") }
       const failed = yield* Effect.flip(TlsFiles.load(settings))
@@ -164,7 +164,7 @@ describe("the TLS files of a listener", () => {
       assert.isEmpty(readdirSync(directory))
     }))
 
-  test("that the service did not make cause a warning once a day during their last fourteen days", (directory) =>
+  test("cause a warning each day of their last fourteen days if the service did not make them", (directory) =>
     Effect.gen(function*() {
       const settings = settingsIn(directory)
       const pair = { ...yield* TlsFiles.load(settings), notAfter: at(16), isOwn: false }
@@ -181,7 +181,7 @@ describe("the TLS files of a listener", () => {
 })
 
 describe("a pair that the service made", () => {
-  test("is announced each day for thirty days, with the next certificate, and then renewed", (directory) =>
+  test("is announced with the next certificate on each of thirty days, and then renewed", (directory) =>
     Effect.gen(function*() {
       const settings = settingsIn(directory)
       const pair = yield* TlsFiles.load(settings)
@@ -225,7 +225,7 @@ describe("a pair that the service made", () => {
       assert.strictEqual(countOf("tls_certificate_expiring"), 0)
     }))
 
-  test("that has expired is renewed at the start", (directory) =>
+  test("is renewed at startup if it has expired", (directory) =>
     Effect.gen(function*() {
       const settings = settingsIn(directory)
       const pair = yield* TlsFiles.load(settings)
@@ -236,7 +236,7 @@ describe("a pair that the service made", () => {
       assert.deepStrictEqual(eventsOf(records).slice(-2), ["tls_pair_renewed", "tls_certificate_loaded"])
     }))
 
-  test("that several processes share is renewed by one of them", (directory) =>
+  test("is renewed by only one of the processes that share it", (directory) =>
     Effect.gen(function*() {
       const settings = settingsIn(directory)
       const { pair, renewals } = yield* announced(settings)
@@ -257,7 +257,7 @@ describe("a pair that the service made", () => {
       assert.strictEqual(countOf("tls_pair_renewed"), 1)
     }))
 
-  test("that its operator replaced is left alone, and the new one is served", (directory) =>
+  test("is left alone after its operator has replaced it, and the new pair is served", (directory) =>
     Effect.gen(function*() {
       const settings = settingsIn(directory)
       const { renewals } = yield* announced(settings)
@@ -273,7 +273,7 @@ describe("a pair that the service made", () => {
       assert.strictEqual(readFileSync(settings.cert_path, "utf8"), theirs.certificatePem)
     }))
 
-  test("is still served while a foreign file is in the way, which is logged, and renewed when that file is gone", (directory) =>
+  test("is served while a foreign file prevents its renewal, which is logged, and is renewed when that file is gone", (directory) =>
     Effect.gen(function*() {
       const settings = settingsIn(directory)
       const { renewals } = yield* announced(settings)
@@ -289,7 +289,7 @@ describe("a pair that the service made", () => {
       yield* recorded("tls_pair_renewed", 1)
     }))
 
-  test("that was made again after the announcement is followed by one for its own key", (directory) =>
+  test("is followed by a certificate for its own key, even if the announced one is for another key", (directory) =>
     Effect.gen(function*() {
       const settings = settingsIn(directory)
       const pair = yield* TlsFiles.load(settings)
