@@ -37,7 +37,7 @@ describe("parseAddress", () => {
       ["::FFFF:a00:1", "::ffff:10.0.0.1"],
       ["64:ff9b::10.0.0.1", "64:ff9b::a00:1"]
     ] as const
-  ) it(`${text} reads as ${canonical}`, () => assert.strictEqual<string>(ip(text), canonical))
+  ) it(`reads ${text} as ${canonical}`, () => assert.strictEqual<string>(ip(text), canonical))
 
   for (
     const text of [
@@ -64,30 +64,30 @@ describe("parseAddress", () => {
       "::g",
       "localhost"
     ]
-  ) it(`${JSON.stringify(text)} is not an address`, () => assert.isTrue(Option.isNone(parseAddress(text))))
+  ) it(`refuses ${JSON.stringify(text)}`, () => assert.isTrue(Option.isNone(parseAddress(text))))
 })
 
 prop(
-  "a text is read as the runtime reads it, and has one spelling",
+  "a text is an address exactly if Node.js reads it as one, and each address has one spelling",
   [fc.oneof(fc.ipV4(), fc.ipV6(), fc.stringMatching(/^[0-9a-f:.]{0,20}$/))],
   ([text]) => {
     const parsed = Option.getOrUndefined(parseAddress(text))
     if (parsed === undefined || isIP(text) === 0) return parsed === undefined && isIP(text) === 0
     return familyOf(parsed) === isIP(text) && Option.getOrUndefined(parseAddress(parsed)) === parsed &&
-      // The runtime's URL writes the form of RFC 5952, and mapped addresses in hexadecimal.
+      // The URL class of Node.js writes the form of RFC 5952, but writes mapped addresses in hexadecimal.
       (familyOf(parsed) === 4 || parsed.includes(".") || new URL(`http://[${text}]/`).hostname === `[${parsed}]`)
   }
 )
 
-describe("ranges", () => {
+describe("a range of addresses", () => {
   for (
     const text of ["10.0.0.0/33", "::/129", "10.0.0.0/08", "10.0.0.0/", "10.0.0.0/8/8", "a/8", "/8", "10.0.0.0/-1"]
   ) {
-    it(`${text} is not a range`, () => assert.isTrue(Option.isNone(parseCidr(text))))
+    it(`is not read from ${text}`, () => assert.isTrue(Option.isNone(parseCidr(text))))
   }
   const holds = (range: string, address: string) =>
     contains(Option.getOrElse(parseCidr(range), () => assert.fail(range)), ip(address))
-  it("a range ends where its prefix says", () => {
+  it("ends where its prefix says", () => {
     assert.isTrue(holds("10.0.0.0/8", "10.255.255.255"))
     assert.isFalse(holds("10.0.0.0/8", "11.0.0.0"))
     assert.isTrue(holds("10.9.9.9/8", "10.0.0.1"))
@@ -98,17 +98,17 @@ describe("ranges", () => {
     assert.isTrue(holds("192.0.2.1", "192.0.2.1"))
     assert.isFalse(holds("192.0.2.1", "192.0.2.2"))
   })
-  it("ranges of one family never contain addresses of the other", () => {
+  it("contains only addresses of its own family", () => {
     assert.isFalse(holds("::/0", "10.0.0.1"))
     assert.isFalse(holds("0.0.0.0/0", "::ffff:10.0.0.1"))
   })
 })
 
-describe("policy", () => {
+describe("the policy of addresses", () => {
   const check = (address: string, options: { denied?: Array<string>; allowed?: Array<string> } = {}) =>
     makeAddressPolicy({ denied: options.denied ?? deniedByDefault, allowed: options.allowed ?? [] }).check(ip(address))
 
-  it("denies each default range by its own entry", () => {
+  it("denies each default range by a separate entry", () => {
     const samples = [
       "0.1.2.3",
       "169.254.169.254",
@@ -121,7 +121,7 @@ describe("policy", () => {
     ]
     assert.deepStrictEqual(samples.map((sample) => check(sample)), [...deniedByDefault])
   })
-  it("denies the mapped, translated, NAT64 and 6to4 forms of it", () => {
+  it("denies the mapped, translated, NAT64 and 6to4 forms of a denied address", () => {
     const forms = [
       "::ffff:169.254.169.254",
       "::ffff:0:169.254.169.254",
@@ -137,7 +137,7 @@ describe("policy", () => {
       assert.isUndefined(check(address), address)
     }
   })
-  it("allows only allowed_addresses where they are set, and a denied range wins", () => {
+  it("allows only allowed_addresses if they are set, and a denied range takes precedence", () => {
     const allowed = ["10.0.0.0/8", "2002::/16"]
     assert.isUndefined(check("10.0.0.1", { allowed }))
     assert.strictEqual(check("192.0.2.1", { allowed }), "not in allowed_addresses")
@@ -146,11 +146,11 @@ describe("policy", () => {
     assert.strictEqual(check("2002:c000:201::1", { allowed }), "not in allowed_addresses")
     assert.strictEqual(check("64:ff9b::a00:1", { allowed }), "not in allowed_addresses")
   })
-  it("allows nothing more because of an entry that cannot be read", () => {
+  it("allows no further address because of an entry that cannot be read", () => {
     assert.strictEqual(check("192.0.2.1", { denied: ["10.0.0.0/8", "junk"] }), "junk")
     assert.strictEqual(check("192.0.2.1", { allowed: ["junk"] }), "not in allowed_addresses")
   })
-  it("embedded addresses", () => {
+  it("finds the IPv4 addresses that an IPv6 address embeds", () => {
     const inner = (text: string) => embedded(ip(text)).join(" ")
     assert.strictEqual(inner("::ffff:1.2.3.4"), "1.2.3.4")
     assert.strictEqual(inner("::ffff:0:1.2.3.4"), "1.2.3.4")
@@ -158,7 +158,7 @@ describe("policy", () => {
     assert.strictEqual(inner("64:ff9b::1.2.3.4"), "1.2.3.4")
     assert.strictEqual(inner("64:ff9b:1::1.2.3.4"), "1.2.3.4")
     assert.strictEqual(inner("64:ff9b:1:ffff:ff:ffff:1.2.3.4"), "1.2.3.4")
-    // The forms of RFC 6052 section 2.2, for prefixes of 48, 56 and 64 bits.
+    // The forms of RFC 6052 section 2.2 for prefixes of 48, 56 and 64 bits.
     assert.include(inner("64:ff9b:1:c000:2:2100::"), "192.0.2.33")
     assert.include(inner("64:ff9b:1:1c0:0:221::"), "192.0.2.33")
     assert.include(inner("64:ff9b:1:122:c0:2:2100::"), "192.0.2.33")
@@ -183,25 +183,25 @@ describe("policy", () => {
     "2001:0:7f00:1::",
     "2001::80ff:fffe",
     "2001:db8::5efe:7f00:1"
-  ])("no notation of a denied address is allowed: %s", (spelling) => {
+  ])("denies the notation %s of a denied address", (spelling) => {
     assert.strictEqual(check(spelling, { denied: ["127.0.0.0/8"] }), "127.0.0.0/8")
   })
 })
 
-describe("addresses to try", () => {
+describe("the addresses that are tried", () => {
   const [six, four] = [Array.makeBy(6, (n) => ip(`2001:db8::${n}`)), Array.makeBy(6, (n) => ip(`192.0.2.${n}`))]
-  it("are IPv6 first, then IPv4", () => {
+  it("are first those of IPv6 and then those of IPv4", () => {
     assert.deepStrictEqual(candidates(ips("192.0.2.1", "2001:db8::1")), ips("2001:db8::1", "192.0.2.1"))
   })
-  it("are at most 4, and the last place is kept for IPv4", () => {
+  it("are at most four, and the last place is reserved for IPv4", () => {
     assert.deepStrictEqual(candidates([...six, ...four]), [...six.slice(0, 3), ...four.slice(0, 1)])
     assert.deepStrictEqual(candidates([...six.slice(0, 1), ...four]), [...six.slice(0, 1), ...four.slice(0, 3)])
   })
-  it("use all four places if there is only one address family", () => {
+  it("use all four places if there is only one family", () => {
     assert.deepStrictEqual(candidates(six), six.slice(0, 4))
     assert.deepStrictEqual(candidates(four), four.slice(0, 4))
   })
-  it("contain an address that was given twice only once", () => {
+  it("contain an address only once even if it was given twice", () => {
     assert.deepStrictEqual(candidates(ips("192.0.2.1", "192.0.2.1")), ips("192.0.2.1"))
     assert.deepStrictEqual(candidates([]), [])
   })
@@ -231,6 +231,6 @@ describe("parseNameserver", () => {
       "192.0.2.1:"
     ]
   ) {
-    it(`${JSON.stringify(text)} is not a name server`, () => assert.isTrue(Option.isNone(parseNameserver(text))))
+    it(`refuses ${JSON.stringify(text)}`, () => assert.isTrue(Option.isNone(parseNameserver(text))))
   }
 })

@@ -16,7 +16,7 @@ import { alpnResponder, validationCertificate } from "../../support/AlpnResponde
 import { rawServer } from "../../support/RawServer.ts"
 
 const loopback = Option.getOrThrow(parseAddress("127.0.0.1"))
-/** The extension by which a TLS 1.3 client resumes (RFC 8446 section 4.2). */
+/** The TLS 1.3 extension with which a client resumes a session (RFC 8446 section 4.2). */
 const preSharedKey = 41
 const keyAuthorization = "token.thumbprint"
 
@@ -34,7 +34,7 @@ const meet = (port: number, request: Partial<AlpnPeerRequest> = {}) =>
     })).pipe(Effect.provide(AlpnPeer.layer()))
 
 describe("the handshake", () => {
-  it.live("does not use a group that the server made, because computing in it may take a second", () =>
+  it.live("fails with a group that the server generated, because computing in it may take a second", () =>
     Effect.gen(function*() {
       const der = validationCertificate({ name: "a.example", keyAuthorization, key: rsaKey })
       const responder = yield* alpnResponder({ "a.example": { key: rsaKey, der } }, {
@@ -46,7 +46,7 @@ describe("the handshake", () => {
     }))
 
   for (const version of ["TLSv1.2", "TLSv1.3"] as const) {
-    it.live(`${version}: server name and one protocol are sent, and the certificate is returned`, () =>
+    it.live(`sends the server name and one protocol, and returns the certificate (${version})`, () =>
       Effect.gen(function*() {
         const shown = shownFor("a.example")
         const responder = yield* alpnResponder({ "a.example": shown }, { minVersion: version, maxVersion: version })
@@ -55,7 +55,7 @@ describe("the handshake", () => {
         assert.deepStrictEqual(Buffer.from(answer.certificate ?? []), Buffer.from(shown.der))
       }))
 
-    it.live(`${version}: the server sees the end of the connection too, and no data`, () =>
+    it.live(`ends the connection without sending any data (${version})`, () =>
       Effect.gen(function*() {
         const responder = yield* alpnResponder({ "a.example": shownFor("a.example") }, {
           minVersion: version,
@@ -70,7 +70,7 @@ describe("the handshake", () => {
         assert.deepStrictEqual(responder.received, [0])
       }))
 
-    it.live(`${version}: the client never resumes a session that the server offers`, () =>
+    it.live(`never resumes a session that the server offers (${version})`, () =>
       Effect.gen(function*() {
         const responder = yield* alpnResponder({ "a.example": shownFor("a.example") }, {
           minVersion: version,
@@ -83,7 +83,7 @@ describe("the handshake", () => {
       }))
   }
 
-  it.live("the test server would resume a session that it gave", () =>
+  it.live("would be a resumption if the client offered a session that the test server gave", () =>
     Effect.gen(function*() {
       const responder = yield* alpnResponder({ "a.example": shownFor("a.example") }, { maxVersion: "TLSv1.2" })
       const shake = (session?: Buffer) =>
@@ -104,7 +104,7 @@ describe("the handshake", () => {
       second.destroy()
     }))
 
-  it.live("the certificate is the one for the requested name", () =>
+  it.live("returns the certificate for the requested name", () =>
     Effect.gen(function*() {
       const responder = yield* alpnResponder({
         "a.example": shownFor("a.example"),
@@ -116,7 +116,7 @@ describe("the handshake", () => {
       }
     }))
 
-  it.live("a server without ALPN chose no protocol", () =>
+  it.live("returns no protocol if the server does not use ALPN", () =>
     Effect.gen(function*() {
       const responder = yield* alpnResponder({ "a.example": shownFor("a.example") }, { protocols: [] })
       assert.isUndefined((yield* meet(responder.port)).protocol)
@@ -137,7 +137,7 @@ describe("the handshake", () => {
       const failure = yield* Effect.flip(meet(responder.port))
       assert.strictEqual(failure._tag, "TlsFailed")
       assert.match(failure.detail, /alert protocol version/)
-      // The test server does speak TLS 1.1, with clients that want it.
+      // The test server does speak TLS 1.1 with clients that want it.
       const spoken = yield* Effect.callback<string | null>((resume) => {
         const socket = Tls.connect({
           ...old,
@@ -160,13 +160,13 @@ describe("the handshake", () => {
       assert.strictEqual((yield* Effect.flip(meet(responder.port)))._tag, "TlsFailed")
     }))
 
-  /** A validation certificate with an extension of `octets` octets. */
+  /** Returns a validation certificate with an extension of `octets` octets. */
   const large = (octets: number): Shown => {
     const extensions = [ext("1.3.6.1.4.1.99999.1", Buffer.alloc(octets))]
     return { key: ecKey, der: validationCertificate({ name: "a.example", keyAuthorization, extensions }) }
   }
 
-  it.live("a certificate of 12 KB is accepted, and one of 17 KB or 1 MB is a failure before it is read", () =>
+  it.live("accepts a certificate of 12 KB, and fails before it has read one of 17 KB or 1 MB", () =>
     Effect.gen(function*() {
       const small = yield* alpnResponder({ "a.example": large(12_000) })
       assert.isAbove((yield* meet(small.port)).certificate?.length ?? 0, 12_000)
@@ -193,7 +193,7 @@ describe("the handshake", () => {
       }))
   }
 
-  it.live("the socket of a stalled handshake is destroyed by interruption", () =>
+  it.live("is ended by an interruption, which destroys its socket", () =>
     Effect.gen(function*() {
       const responder = yield* alpnResponder({}, { hold: new Promise(() => {}) })
       const fiber = yield* Effect.forkChild(meet(responder.port))
@@ -204,13 +204,13 @@ describe("the handshake", () => {
 })
 
 describe("the connection", () => {
-  it.live("a closed port is ConnectFailed", () =>
+  it.live("fails with ConnectFailed at a closed port", () =>
     Effect.gen(function*() {
       const { port } = yield* Effect.scoped(alpnResponder({}))
       assert.strictEqual((yield* Effect.flip(meet(port)))._tag, "ConnectFailed")
     }))
 
-  it.effect("its time limit is not that of the handshake", () =>
+  it.effect("has a time limit that does not apply to the handshake", () =>
     Effect.gen(function*() {
       let release = () => {}
       const hold = new Promise<void>((resolve) => {
@@ -225,7 +225,7 @@ describe("the connection", () => {
     }))
 })
 
-it.effect("the test double answers from its script", () =>
+it.effect("a scripted AlpnPeer answers from its script", () =>
   Effect.gen(function*() {
     const peer = yield* AlpnPeer
     const request = { address: loopback, connectMillis: undefined, name: "a.example", protocol: "acme-tls/1" }
@@ -237,7 +237,7 @@ it.effect("the test double answers from its script", () =>
       : new ConnectFailed({ detail: "refused" })
   ))))
 
-/** A port whose connections end without sending anything. */
+/** A port whose connections end before anything is sent. */
 const droppingPort = (way: "end" | "resetAndDestroy") =>
   Effect.map(
     Effect.acquireRelease(

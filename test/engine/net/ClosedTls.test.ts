@@ -9,15 +9,15 @@ import { exchange } from "../../../src/engine/net/Exchange.ts"
 import { expired } from "../../support/RawServer.ts"
 
 /*
- * Peers that close a TLS connection over a socket. Then node closes the stream at once and within its client's own
- * event.
+ * Peers that close a TLS connection over a socket. Node.js then closes the stream at once, inside an event of its own
+ * client.
  */
 
 describe("requests while connections of other requests are closed", () => {
   let turn = 0
-  /** The number of streams were closed while the end of the client's stream was being handled. */
+  /** The number of streams that were closed while the end of the client's stream was being handled. */
   let within = 0
-  // A quarter of the requests never gets an answer, and a quarter of the answers is cut off.
+  // A quarter of the requests never get an answer, and a quarter of the answers are cut off.
   const server = createServer(expired, (incoming, response) => {
     incoming.resume().once("end", () => {
       const part = turn++ % 4
@@ -56,7 +56,7 @@ describe("requests while connections of other requests are closed", () => {
       return Effect.ensuring(Effect.result(asked), Effect.sync(() => socket.destroy()))
     })
 
-  it.live("get their own answers and no others", () =>
+  it.live("get only their own answers", () =>
     Effect.gen(function*() {
       const methods = Array.from({ length: 80 }, (_, index) => index % 2 === 0 ? "POST" : "HEAD")
       const ended = yield* Effect.forEach(methods, ask, { concurrency: 8 })

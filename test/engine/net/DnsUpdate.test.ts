@@ -11,7 +11,8 @@ import type { DnsUpdateServer, UpdateFault } from "../../support/DnsUpdateServer
 import { startDnsUpdateServer } from "../../support/DnsUpdateServer.ts"
 
 /*
- * Signed updates against a DNS server that was written separately from the client and checks it (RFC 2136, RFC 8945).
+ * Sends signed updates to a DNS server that was written separately from the client and checks them (RFC 2136, RFC
+ * 8945).
  */
 
 const secret = Buffer.from("0123456789abcdef0123456789abcdef").toString("base64")
@@ -60,7 +61,7 @@ const detailOf = (...parameters: Parameters<typeof update>) =>
 
 describe("a signed update", () => {
   for (const algorithm of algorithms) {
-    it.live(`is made and accepted with ${algorithm}`, () =>
+    it.live(`is accepted by the server with ${algorithm}`, () =>
       Effect.gen(function*() {
         const server = yield* zoneServer
         yield* update({ port: server.port, key: keyOf(algorithm) })
@@ -70,7 +71,7 @@ describe("a signed update", () => {
       }))
   }
 
-  it.live("adds and deletes by value, and keeps all other records of the name", () =>
+  it.live("adds and deletes single values, and keeps all other records of the name", () =>
     Effect.gen(function*() {
       const server = yield* zoneServer
       const name = "_acme-challenge.a.example.org"
@@ -83,7 +84,7 @@ describe("a signed update", () => {
       assert.deepStrictEqual(server.texts.get(name), ["somebody's", "two"])
     }))
 
-  it.live("takes a name for the server, a key name without its final dot in any case, and a long value", () =>
+  it.live("may have a server that is given by its name, a key name in any case and without its final dot, and a long value", () =>
     Effect.gen(function*() {
       const server = yield* zoneServer
       const value = "x".repeat(600)
@@ -98,14 +99,14 @@ describe("a signed update", () => {
       )
     }))
 
-  it.live("is sent to the next address of its server when one does not answer", () =>
+  it.live("is sent to the next address of the server if one address does not answer", () =>
     Effect.gen(function*() {
       const server = yield* zoneServer
       yield* update({ port: server.port, host: "two.example", key: keyOf() })
       assert.lengthOf(server.made, 1)
     }))
 
-  it.live("is sent again over TCP when the answer is truncated", () =>
+  it.live("is sent again over TCP if the answer is truncated", () =>
     Effect.gen(function*() {
       const server = yield* zoneServer
       server.truncate = true
@@ -119,7 +120,7 @@ describe("a signed update", () => {
       "RCODE 15"
     ]] as const
   ) {
-    it.live(`that is refused with ${name} fails with this code`, () =>
+    it.live(`fails with the code ${name} if the server refuses the update with it`, () =>
       Effect.gen(function*() {
         const server = yield* zoneServer
         server.refuse = rcode
@@ -143,7 +144,7 @@ describe("a signed update", () => {
     }))
 })
 
-/** The message about an answer that cannot be trusted. */
+/** The messages about answers that cannot be trusted. */
 const disbelieved: ReadonlyArray<readonly [fault: UpdateFault, says: RegExp]> = [
   ["unsigned", /^the answer is not signed$/],
   ["badkey", /^BADKEY: the server does not know the key acme-key\. with hmac-sha256$/],
@@ -162,7 +163,7 @@ const disbelieved: ReadonlyArray<readonly [fault: UpdateFault, says: RegExp]> = 
 describe("an answer", () => {
   for (const transport of ["UDP", "TCP"]) {
     for (const [fault, says] of disbelieved) {
-      it.live(`that is ${fault}, over ${transport}, is rejected, and the message says why`, () =>
+      it.live(`is rejected with a message that says why if it is ${fault} over ${transport}`, () =>
         Effect.gen(function*() {
           const server = yield* zoneServer
           server.truncate = transport === "TCP"
@@ -174,7 +175,7 @@ describe("an answer", () => {
   }
 
   for (const fault of ["other-sender", "other-id", "silent"] as const) {
-    it.live(`that is ${fault} is ignored, and the client waits for another one until the time is up`, () =>
+    it.live(`is ignored if it is ${fault}, and the client waits for another one until its time is over`, () =>
       Effect.gen(function*() {
         const server = yield* zoneServer
         server.fault = fault
@@ -183,7 +184,7 @@ describe("an answer", () => {
       }))
   }
 
-  it.live("about a key that the server does not know is explained", () =>
+  it.live("explains that the server does not know the key, or has another secret for it", () =>
     Effect.gen(function*() {
       const server = yield* zoneServer
       assert.match(yield* detailOf({ port: server.port, key: keyOf("hmac-sha256", { name: "other." }) }), /^BADKEY/)
@@ -192,7 +193,7 @@ describe("an answer", () => {
       assert.notInclude(yield* detailOf({ port: server.port, key: wrong }), "swordfish")
     }))
 
-  it.live("about a wrong clock is explained, with the difference", () =>
+  it.live("explains by how much a clock is wrong", () =>
     Effect.gen(function*() {
       const server: DnsUpdateServer = yield* zoneServer
       const clock = yield* Clock.Clock
@@ -206,7 +207,7 @@ describe("an answer", () => {
       )
     }))
 
-  it.live("that never comes, because no server is there, is an error", () =>
+  it.live("is an error if it never comes because there is no server", () =>
     Effect.gen(function*() {
       const { port, stop } = yield* Effect.promise(() => startDnsUpdateServer("example.org.", []))
       yield* Effect.promise(stop)

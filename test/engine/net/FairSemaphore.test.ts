@@ -6,7 +6,7 @@ import { currentPeer, makeFairSemaphore } from "../../../src/engine/net/FairSema
 import type { Peer } from "../../../src/engine/net/Peer.ts"
 import { peerOf } from "../../../src/engine/net/Peer.ts"
 
-/** A peer at an address, or an anonymous one, that holds a turn until the test releases it. */
+/** A peer at an address, or an anonymous peer, that keeps its turn until the test releases it. */
 const visitor = (turns: FairSemaphore, address: string | undefined) =>
   Effect.gen(function*() {
     const inside = yield* Deferred.make<void>()
@@ -29,8 +29,8 @@ const crowd = (turns: FairSemaphore, count: number, address: (at: number) => str
 const inside = (visitors: ReadonlyArray<{ readonly isInside: Effect.Effect<boolean> }>) =>
   Effect.map(Effect.all(visitors.map(({ isInside }) => isInside)), (all) => all.filter(Boolean).length)
 
-describe("turns", () => {
-  it.effect("a host that asks for all turns leaves some for others, and so does a network of such hosts", () =>
+describe("the turns of a fair semaphore", () => {
+  it.effect("are left for others if one host asks for all of them, or a network of such hosts does", () =>
     Effect.gen(function*() {
       const turns = makeFairSemaphore(100)
       const greedy = yield* crowd(turns, 200, () => "192.0.2.1")
@@ -40,7 +40,7 @@ describe("turns", () => {
       assert.isTrue(yield* (yield* visitor(turns, "198.51.100.1")).isInside, "at once")
     }))
 
-  it.effect("turns may be shared so that a host gets no more than are left, in shares apart from those of peers", () =>
+  it.effect("can be limited so that a host has no more of them than remain free, in shares that do not depend on the peers", () =>
     Effect.gen(function*() {
       const shares = Context.Reference<Peer | undefined>("test/shares", { defaultValue: () => undefined })
       for (const [count, most] of [[1, 1], [2, 1], [3, 2], [10, 5]] as const) {
@@ -54,7 +54,7 @@ describe("turns", () => {
       }
     }))
 
-  it.effect("the waiting peer with the fewest turns is next, and then each in order", () =>
+  it.effect("are given to the waiting peer with the fewest turns first, and then in order", () =>
     Effect.gen(function*() {
       const turns = makeFairSemaphore(4)
       const [first, second, ...rest] = yield* crowd(turns, 4, (at) => `203.0.${at}.1`)
@@ -70,12 +70,12 @@ describe("turns", () => {
       assert.strictEqual(yield* inside(greedy), 1)
     }))
 
-  it.effect("a peer that stands for many clients gets all turns", () =>
+  it.effect("can all be taken by a peer that stands for many clients", () =>
     Effect.gen(function*() {
       assert.strictEqual(yield* inside(yield* crowd(makeFairSemaphore(10), 20, () => undefined)), 10)
     }))
 
-  it.effect("a caller that does not want to wait does not wait", () =>
+  it.effect("are not awaited by a caller that does not want to wait", () =>
     Effect.gen(function*() {
       const turns = makeFairSemaphore(1)
       const asked = turns.takeIfFree(Effect.succeed("turn"), Effect.succeed("none"))

@@ -2,7 +2,7 @@ import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import { Holdings, peerOf } from "../../../src/engine/net/Peer.ts"
 
-/** Holdings whose entries are named by address and number, held by `[address, how many]`. */
+/** Holdings with `count` entries for each address. An entry is named by its address and number. */
 const sharesOf = (...held: ReadonlyArray<readonly [address: string, count: number]>) => {
   const shares = new Holdings<string>()
   for (const [address, count] of held) {
@@ -11,8 +11,8 @@ const sharesOf = (...held: ReadonlyArray<readonly [address: string, count: numbe
   return shares
 }
 
-describe("shares", () => {
-  it("the newest entry of the host that has most is dropped, and the host that has most is refused", () => {
+describe("the shares of hosts", () => {
+  it("give up the newest entry of the host with the most entries, and refuse that host itself a further one", () => {
     const shares = sharesOf(["192.0.2.1", 3], ["198.51.100.1", 5])
     assert.strictEqual(shares.victimOf(peerOf("203.0.113.1")), "198.51.100.1 5")
     assert.strictEqual(shares.victimOf(peerOf("192.0.2.1")), "198.51.100.1 5")
@@ -20,7 +20,7 @@ describe("shares", () => {
     assert.strictEqual(shares.victimOf(peerOf("198.51.100.2")), "198.51.100.1 5", "a neighbour is not refused for it")
   })
 
-  it("many hosts of one network count as one host that has much, and so do many IPv6 networks of one holder", () => {
+  it("count many hosts of one network as one host with many entries, and count many IPv6 networks of one holder in the same way", () => {
     const many = Array.from({ length: 100 }, (_, at) => [`192.0.2.${at}`, 1] as const)
     assert.match(sharesOf(["198.51.100.1", 50], ...many).victimOf(peerOf("203.0.113.1")) ?? "", /^192\.0\.2\./)
     const wide = Array.from({ length: 100 }, (_, at) => [`2001:db8:0:${at.toString(16)}::1`, 1] as const)
@@ -29,12 +29,12 @@ describe("shares", () => {
     assert.isUndefined(sharesOf(...narrow, ["2001:db8:0:1::1", 5]).victimOf(peerOf("2001:db8::ffff")), "one host")
   })
 
-  it("if every host has one entry, the entry that is held longest is dropped", () => {
+  it("give up the entry that was held longest if every host has one entry", () => {
     const shares = sharesOf(["192.0.2.1", 1], ["198.51.100.1", 1])
     assert.strictEqual(shares.victimOf(peerOf("203.0.113.1")), "192.0.2.1 1")
   })
 
-  it("an entry that belongs to no share stays, whichever host comes", () => {
+  it("never give up an entry that belongs to no share", () => {
     const shares = new Holdings<string>()
     shares.add(undefined, "proxied")
     assert.isUndefined(shares.victimOf(peerOf("192.0.2.1")))
@@ -46,7 +46,7 @@ describe("shares", () => {
     assert.strictEqual(shares.size, 1)
   })
 
-  it("in every order of events, a host without an entry always gets one, and in the end none is left", () => {
+  it("always give an entry to a host that has none, whatever the order of the events", () => {
     const hosts = ["192.0.2.1", "192.0.2.2", "198.51.100.1", "2001:db8::1", "2001:db8:0:1::1"]
     const act = fc.record({ host: fc.constantFrom(...hosts), comes: fc.boolean() })
     fc.assert(

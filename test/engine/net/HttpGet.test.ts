@@ -27,7 +27,7 @@ const get = (port: number, request: Partial<HttpGetRequest> = {}) =>
     })).pipe(Effect.provide(HttpGet.layer("1.2.3")))
 
 const answering = (text: string | Buffer) => rawServer((socket) => socket.end(text))
-/** The tag of the failure of a GET that gets these bytes as its answer. */
+/** The tag of the failure of a GET whose answer is this text. */
 const failureOf = (text: string) =>
   Effect.gen(function*() {
     const server = yield* answering(text)
@@ -36,7 +36,7 @@ const failureOf = (text: string) =>
 const ok = (body: string, headers = "") => `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n${headers}\r\n${body}`
 
 describe("the request", () => {
-  it.live("is one plain GET, and nothing else", () =>
+  it.live("is one plain GET", () =>
     Effect.gen(function*() {
       const server = yield* answering(ok("hello", "Set-Cookie: a=b\r\n"))
       const answer = yield* get(server.port)
@@ -60,7 +60,7 @@ describe("the request", () => {
       assert.deepStrictEqual(server.received, [head, head])
     }))
 
-  it.live("keeps the brackets of an IPv6 literal in Host", () =>
+  it.live("keeps the brackets of an IPv6 literal in the Host field", () =>
     Effect.gen(function*() {
       const server = yield* answering(ok(""))
       yield* get(server.port, { host: "[::1]:5002" })
@@ -90,7 +90,7 @@ describe("the request", () => {
 })
 
 describe("the answer", () => {
-  it.live("has its whole body up to the limit, and one byte more is a failure", () =>
+  it.live("has its whole body up to the limit, and is marked as truncated beyond it", () =>
     Effect.gen(function*() {
       const server = yield* answering(ok("a".repeat(64)))
       const whole = yield* get(server.port)
@@ -99,7 +99,7 @@ describe("the answer", () => {
       assert.deepStrictEqual([cut.body.length, cut.truncated], [63, true])
     }))
 
-  it.live("is read up to the limit if its chunks never end", () =>
+  it.live("is read only up to the limit if its chunks never end", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) => {
         socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -114,7 +114,7 @@ describe("the answer", () => {
       yield* Effect.promise(() => server.closed)
     }))
 
-  it.live("has a compressed body unchanged", () =>
+  it.live("keeps a compressed body as it is", () =>
     Effect.gen(function*() {
       const server = yield* answering(Buffer.concat([
         Buffer.from("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n"),
@@ -123,7 +123,7 @@ describe("the answer", () => {
       assert.deepStrictEqual(Array.from((yield* get(server.port)).body), [0x1f, 0x8b, 0x08])
     }))
 
-  it.live("is complete for a redirect before its body arrives", () =>
+  it.live("is complete before the body arrives if it is a redirect", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) =>
         socket.write("HTTP/1.1 302 Found\r\nLocation: /next\r\nContent-Length: 10\r\n\r\n")
@@ -133,7 +133,7 @@ describe("the answer", () => {
       assert.lengthOf(server.received, 1)
     }))
 
-  it.live("of HTTP/1.0 without a length ends with the connection", () =>
+  it.live("ends with the connection if it is an answer of HTTP/1.0 without a length", () =>
     Effect.gen(function*() {
       const server = yield* answering("HTTP/1.0 200 OK\r\n\r\nhello")
       assert.strictEqual((yield* get(server.port)).body.toString(), "hello")
@@ -153,17 +153,17 @@ describe("the answer", () => {
     "a preface of HTTP/2": "\0\0\u0012\u0004\0\0\0\0\0"
   }
   for (const [row, text] of Object.entries(broken)) {
-    it.live(`with ${row} is a failure`, () =>
+    it.live(`is a failure if it has ${row}`, () =>
       Effect.map(failureOf(text), (tag) => assert.strictEqual(tag, "ExchangeFailed")))
   }
 
-  it.live("that ends with a reset is a failure", () =>
+  it.live("is a failure if it ends with a reset", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) => socket.resetAndDestroy())
       assert.strictEqual((yield* Effect.flip(get(server.port)))._tag, "ExchangeFailed")
     }))
 
-  it.live("may come after a few interim answers", () =>
+  it.live("may follow a few interim answers", () =>
     Effect.gen(function*() {
       const server = yield* answering(`HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n${ok("hello")}`)
       assert.strictEqual((yield* get(server.port)).body.toString(), "hello")
@@ -171,24 +171,24 @@ describe("the answer", () => {
 })
 
 describe("the connection", () => {
-  it.live("to a closed port is ConnectFailed", () =>
+  it.live("fails with ConnectFailed at a closed port", () =>
     Effect.gen(function*() {
       const { port } = yield* Effect.scoped(answering(""))
       assert.strictEqual((yield* Effect.flip(get(port)))._tag, "ConnectFailed")
     }))
 
-  it.live("to a host that accepts none fails after connectMillis", () =>
+  it.live("fails after connectMillis if the host accepts no connection", () =>
     Effect.gen(function*() {
       const port = yield* deafPort
       const before = sockets()
       const failure = yield* Effect.flip(get(port, { connectMillis: 20 }))
       assert.deepStrictEqual([failure._tag, failure.detail], ["ConnectFailed", "no connection within 20 ms"])
-      // Closed handles are gone after the close phase of the next turn of the event loop.
+      // Closed handles disappear after the close phase of the next turn of the event loop.
       yield* Effect.promise(() => turn().then(() => turn()))
       assert.isAtMost(sockets(), before)
     }))
 
-  it.live("that receives one byte a second is destroyed by interruption", () =>
+  it.live("is destroyed by an interruption even if it receives an octet each second", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\na"))
       const fiber = yield* Effect.forkChild(get(server.port))
@@ -198,8 +198,8 @@ describe("the connection", () => {
     }))
 })
 
-describe("TLS", () => {
-  it.live("https accepts an expired certificate of another name", () =>
+describe("a GET over TLS", () => {
+  it.live("accepts an expired certificate for another name", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) => socket.end(ok("hello")), { tls: expired })
       const bodyFor = (host: string) =>
@@ -210,7 +210,7 @@ describe("TLS", () => {
       assert.deepStrictEqual(server.serverNames, ["a.example", "b.example", false, false])
     }))
 
-  it.live("a second handshake on the same connection is a failure", () =>
+  it.live("fails at a second handshake on the same connection", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) => {
         if (!(socket instanceof TLSSocket)) return
@@ -219,24 +219,24 @@ describe("TLS", () => {
       assert.match((yield* Effect.flip(get(server.port, { secure: true }))).detail, /SSL/)
     }))
 
-  it.live("TLS 1.0 is a failure", () =>
+  it.live("fails with a server that only speaks TLS 1.0", () =>
     Effect.gen(function*() {
       const old = { minVersion: "TLSv1", maxVersion: "TLSv1", ciphers: "DEFAULT@SECLEVEL=0" } as const
       const server = yield* rawServer(() => {}, { tls: { ...expired, ...old } })
       assert.strictEqual((yield* Effect.flip(get(server.port, { secure: true })))._tag, "TlsFailed")
     }))
 
-  it.live("a server without TLS is a failure", () =>
+  it.live("fails with a server that does not speak TLS", () =>
     Effect.gen(function*() {
       const server = yield* rawServer(() => {}, { greeting: ok("hello") })
       assert.strictEqual((yield* Effect.flip(get(server.port, { secure: true })))._tag, "TlsFailed")
     }))
 })
 
-/** Sockets this process holds, connected or not. */
+/** The number of sockets that this process has, connected or not. */
 const sockets = () => process.getActiveResourcesInfo().filter((name) => name === "TCPSocketWrap").length
 
-/** A port whose backlog is full and whose owner never accepts, so that a further SYN gets no reply. */
+/** A port whose backlog is full and whose owner never accepts, so that another SYN gets no reply. */
 const deafPort = Effect.gen(function*() {
   const gate = new Int32Array(new SharedArrayBuffer(4))
   const worker = yield* Effect.acquireRelease(

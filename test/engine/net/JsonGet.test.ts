@@ -35,7 +35,7 @@ const detailOf = (...parameters: Parameters<typeof get>) =>
   Effect.map(Effect.flip(get(...parameters)), ({ detail }) => detail)
 
 describe("a request for JSON", () => {
-  it.live("goes to the address of a name with the given headers, and returns the parsed answer", () =>
+  it.live("is sent to the address of a name with the given headers, and returns the parsed answer", () =>
     Effect.gen(function*() {
       const port = yield* plain(({ headers, url }, response) => response.end(JSON.stringify({ headers, url })))
       const { json, status } = yield* get(`http://ipam.example:${port}/api/x/?a=b`, {
@@ -53,7 +53,7 @@ describe("a request for JSON", () => {
       })
     }))
 
-  it.live("follows no redirect, and fails with the beginning of a refusal's body", () =>
+  it.live("follows no redirect, and fails with the beginning of the body if the answer is not JSON", () =>
     Effect.gen(function*() {
       const port = yield* plain(({ url }, response) => {
         response.writeHead(url === "/" ? 302 : 200, { location: "/elsewhere" }).end(`a\n\u001b[31m${"b".repeat(500)}`)
@@ -70,14 +70,14 @@ describe("a request for JSON", () => {
       assert.deepInclude({ ...unread }, { detail: "answers with something that is not JSON", excerpt })
     }))
 
-  it.live("accepts an answer up to its limit, and no longer one", () =>
+  it.live("accepts an answer up to its limit, and no longer answer", () =>
     Effect.gen(function*() {
       const port = yield* plain(({ url }, response) => response.end(JSON.stringify("x".repeat(Number(url?.slice(1))))))
       assert.strictEqual((yield* get(`http://127.0.0.1:${port}/998`)).status, 200)
       assert.include(yield* detailOf(`http://127.0.0.1:${port}/999`), "more than 1000 bytes")
     }))
 
-  it.live("quotes no answer, no header and no URL in its failure", () =>
+  it.live("quotes neither the answer nor a header nor the URL in its failure", () =>
     Effect.gen(function*() {
       const port = yield* plain(({ url }, response) => {
         if (url === "/cut") {
@@ -101,7 +101,7 @@ describe("a request for JSON", () => {
       }
     }))
 
-  it.live("trusts the given roots beside the public ones and checks the name, or trusts anything when told to", () =>
+  it.live("trusts the given roots as well as the public ones and checks the name, or accepts any certificate if told to", () =>
     Effect.gen(function*() {
       const directory = freshDirectory()
       const files = { cert_path: join(directory, "cert.pem"), key_path: join(directory, "key.pem") }
@@ -115,7 +115,7 @@ describe("a request for JSON", () => {
       assert.isString(yield* detailOf(url))
       assert.deepStrictEqual((yield* get(url, { roots: [cert] })).json, [])
       assert.deepStrictEqual((yield* get(url, { anyCertificate: true })).json, [])
-      // The certificate is not for the address.
+      // The certificate does not have this address as a name.
       assert.isString(yield* detailOf(`https://127.0.0.1:${port}/`, { roots: [cert] }))
     }))
 

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "vitest"
 import { peerOf } from "../../../src/engine/net/Peer.ts"
 
-describe("peers", () => {
-  it("are an IPv4 address in its /24, or the /64 of an IPv6 address in its /48", () => {
+describe("a peer", () => {
+  it("is an IPv4 address in its /24, or the /64 of an IPv6 address in its /48", () => {
     assert.deepStrictEqual(peerOf("192.0.2.7"), { host: "192.0.2.7", network: "192.0.2" })
     assert.deepStrictEqual(peerOf("::ffff:192.0.2.7"), peerOf("192.0.2.7"))
     assert.deepStrictEqual(peerOf("2001:db8:1:2::7"), peerOf("2001:db8:1:2:ffff::1"))
@@ -12,7 +12,7 @@ describe("peers", () => {
     assert.deepStrictEqual(peerOf("no:address"), { host: "no:address", network: "no:address" })
   })
 
-  it("are the IPv4 host to which an IPv6 address is routed, however many networks that host has or shares", () => {
+  it("is the IPv4 host to which an IPv6 address is routed, however many networks that host has or shares", () => {
     const host = peerOf("192.0.2.7")
     const addresses = [
       "2002:c000:207::1", // 6to4
@@ -23,7 +23,7 @@ describe("peers", () => {
     for (const address of addresses) assert.deepStrictEqual(peerOf(address), host, address)
   })
 
-  it("behind a local NAT64 are one address each, in the network of addresses that differ in the last octet", () => {
+  it("is a single address behind a local NAT64, in a network of addresses that differ only in the last octet", () => {
     for (
       const [one, neighbour, stranger] of [
         ["64:ff9b:1::192.0.2.7", "64:ff9b:1::192.0.2.8", "64:ff9b:1::198.51.100.7"],
@@ -36,7 +36,7 @@ describe("peers", () => {
     }
   })
 
-  it("cannot be changed by a client that chooses the last bits of its address", () => {
+  it("stays the same whatever last bits a client chooses for its address", () => {
     assert.strictEqual(peerOf("2001:db8::5efe:192.0.2.7").host, peerOf("2001:db8::1").host, "ISATAP")
   })
 })

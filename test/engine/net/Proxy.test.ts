@@ -11,7 +11,7 @@ const at = (host: string): ProxySource => ({
 })
 
 describe("the URL of a forward proxy", () => {
-  it("has a host, a port that is 80 by default, and perhaps a user", () => {
+  it("has a host, a port, which is 80 by default, and optionally a user", () => {
     assert.deepInclude(parseProxy("http://proxy.example:3128"), { host: "proxy.example", port: 3128 })
     assert.deepInclude(parseProxy("HTTP://[2001:db8::1]/"), { host: "2001:db8::1", port: 80 })
     const { authorization } = parseProxy("http://me:p%40ss%3A@proxy.example") ?? {}
@@ -19,7 +19,7 @@ describe("the URL of a forward proxy", () => {
     assert.notInclude(JSON.stringify(parseProxy("http://me:secret@proxy.example")), "secret")
   })
 
-  it("allows nothing else", () => {
+  it("may contain nothing else", () => {
     for (
       const text of [
         "",
@@ -44,7 +44,7 @@ describe("the URL of a forward proxy", () => {
   })
 })
 
-describe("what is reached directly", () => {
+describe("the list of hosts that are reached directly", () => {
   const isExempt = makeExempt([
     "example.org",
     ".lab.example",
@@ -70,11 +70,11 @@ describe("what is reached directly", () => {
     ["[2001:db8::1]", true],
     ["2001:db9::1", false],
     ["10.1.2.3.example", false]
-  ])("%s: %s", (host, expected) => {
+  ])("is asked about %s and answers %s", (host, expected) => {
     assert.strictEqual(isExempt(host), expected)
   })
 
-  it("is always the loopback interface, and everything with *", () => {
+  it("always contains the loopback interface, and contains everything if it has *", () => {
     for (const host of ["localhost", "a.localhost", "LOCALHOST.", "127.0.0.1", "127.255.0.1", "[::1]", "::1"]) {
       assert.isTrue(makeExempt([])(host), host)
     }
@@ -82,7 +82,7 @@ describe("what is reached directly", () => {
     for (const host of ["example.org", "192.0.2.1"]) assert.isTrue(makeExempt(["*"])(host), host)
   })
 
-  it("is listed without ports", () => {
+  it("may not contain ports", () => {
     for (const entry of ["*", "a", "example.org", ".example.org", "10.0.0.1", "10.0.0.0/8", "::1"]) {
       assert.isTrue(isExemption(entry), entry)
     }
@@ -110,7 +110,7 @@ describe("the proxies in use", () => {
     assert.isUndefined(hostOf(shared, "configured", "http"))
   })
 
-  it("are logged with their source and without their users, and nothing is logged if there are none", () => {
+  it("are logged with their source and without their users, and are not logged if there are none", () => {
     assert.isUndefined(makeProxies(none, none).shown)
     assert.isUndefined(makeProxies(none, { ...none, no_proxy: ["a"] }).shown)
     assert.deepStrictEqual(
@@ -126,7 +126,7 @@ describe("the proxies in use", () => {
     assert.strictEqual(makeProxies(none, at("p")).shown?.source, "environment")
   })
 
-  it("exclude what is reached directly, by the list in use", () => {
+  it("are not used for hosts that the list in use exempts", () => {
     const { outbound } = makeProxies({ ...at("p"), no_proxy: ["example.org"] }, { ...none, no_proxy: ["example.net"] })
     assert.isUndefined(outbound("https", "a.example.org"))
     assert.isDefined(outbound("https", "a.example.net"))

@@ -58,7 +58,7 @@ const get = (source: ProxySource, url: string, roots: ReadonlyArray<string> = []
   )
 
 describe("a request through a proxy", () => {
-  it.live("for http sends the whole URL, and the proxy looks up the name", () =>
+  it.live("sends the whole URL for http, and the proxy looks up the name", () =>
     Effect.gen(function*() {
       const [proxy, port] = [yield* proxyWith(), yield* inventory]
       const url = `http://inside.example:${port}/api/?q=1`
@@ -70,7 +70,7 @@ describe("a request through a proxy", () => {
       assert.deepStrictEqual(proxy.seen, [{ method: "GET", target: url, authorization: `Basic ${btoa("me:pass")}` }])
     }))
 
-  it.live("for https uses a tunnel, with TLS to the target that the proxy cannot read", () =>
+  it.live("uses a tunnel for https, in which the proxy cannot read the TLS connection to the target", () =>
     Effect.gen(function*() {
       const [proxy, { port, root }] = [yield* proxyWith(), yield* secured]
       const source = { ...none, https_url: proxy.url.replace("//", "//me:pass@") }
@@ -82,7 +82,7 @@ describe("a request through a proxy", () => {
       assert.match(untrusted.detail, /self-signed/)
     }))
 
-  it.live("never goes directly instead, and its failure names the proxy", () =>
+  it.live("never goes directly if the proxy fails, and the failure names the proxy", () =>
     Effect.gen(function*() {
       const port = yield* inventory
       for (const scheme of ["http", "https"]) {
@@ -117,7 +117,8 @@ describe("a request through a proxy", () => {
 })
 
 describe("a validation through a proxy", () => {
-  // This address is not loopback, which is always reached directly. The proxy connects every address to itself.
+  // This address is not loopback, which would be reached directly. The proxy connects to itself whatever address is
+  // asked for.
   const address = "192.0.2.7" as IpAddress
   const fetched = (source: ProxySource, port: number, secure: boolean) =>
     Effect.gen(function*() {
@@ -137,7 +138,7 @@ describe("a validation through a proxy", () => {
       return yield* Effect.provide(Effect.flatMap(HttpGet, (client) => client.get(request)), HttpGet.layer("1", dialer))
     })
 
-  it.live("asks for a tunnel to the checked address, also for plain http", () =>
+  it.live("asks for a tunnel to the checked address, even for plain http", () =>
     Effect.gen(function*() {
       const [proxy, port, { port: securePort }] = [yield* proxyWith(), yield* inventory, yield* secured]
       const source = { http_url: proxy.url, https_url: proxy.url.replace("//", "//me:pass@"), no_proxy: [] }
@@ -150,7 +151,7 @@ describe("a validation through a proxy", () => {
       ])
     }))
 
-  it.live("of tls-alpn-01 also asks for a tunnel", () =>
+  it.live("asks for a tunnel for tls-alpn-01 too", () =>
     Effect.gen(function*() {
       const [proxy, { port }] = [yield* proxyWith(), yield* secured]
       const dialer = yield* Effect.provide(
@@ -164,7 +165,7 @@ describe("a validation through a proxy", () => {
       assert.deepStrictEqual(proxy.seen.map(({ target }) => target), [`192.0.2.7:${port}`])
     }))
 
-  it.live("fails as a connection that could not be made, if the proxy fails so", () =>
+  it.live("fails like a connection that cannot be made if the proxy refuses", () =>
     Effect.gen(function*() {
       const proxy = yield* proxyWith({ refuse: 403 })
       const failure = yield* Effect.flip(fetched({ ...none, http_url: proxy.url }, 80, false))

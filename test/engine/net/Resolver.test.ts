@@ -5,7 +5,7 @@ import { ResolveFailed, Resolver } from "../../../src/engine/net/Resolver.ts"
 import type { Entry } from "../../support/DnsAnswerer.ts"
 import { dnsAnswerer } from "../../support/DnsAnswerer.ts"
 
-/** A DNS server with this zone and a resolver that asks it. */
+/** Starts a DNS server with this zone and a resolver that queries it. */
 const dns = (zone: Record<string, Entry>, fallback?: Entry) =>
   Effect.gen(function*() {
     const answerer = yield* dnsAnswerer({ zone, ...fallback === undefined ? {} : { fallback } })
@@ -16,8 +16,8 @@ const dns = (zone: Record<string, Entry>, fallback?: Entry) =>
     return { ...answerer, addresses }
   })
 
-describe("addresses", () => {
-  it.live("are found by A and AAAA queries together", () =>
+describe("the addresses of a name", () => {
+  it.live("are found by A and AAAA queries that are sent together", () =>
     Effect.gen(function*() {
       const { addresses, queries } = yield* dns({
         "a.example": { A: ["192.0.2.1", "192.0.2.2"], AAAA: ["2001:db8::1"] }
@@ -28,7 +28,7 @@ describe("addresses", () => {
       assert.sameMembers(queries.map(({ type }) => type), ["A", "AAAA"])
     }))
 
-  it.live("of one family alone are enough", () =>
+  it.live("are found if they are of one family only", () =>
     Effect.gen(function*() {
       const { addresses } = yield* dns({
         "four.example": { A: ["192.0.2.1"] },
@@ -54,13 +54,13 @@ describe("addresses", () => {
       }))
   }
 
-  it.live("cannot be resolved if the name server does not exist", () =>
+  it.live("cannot be resolved if there is no name server", () =>
     Effect.gen(function*() {
       const { addresses } = yield* Effect.scoped(dns({}))
       assert.instanceOf(yield* Effect.flip(addresses("a.example")), ResolveFailed)
     }))
 
-  it.live("of one family are returned if the other family is never answered", () =>
+  it.live("are returned for one family if the query for the other is never answered", () =>
     Effect.gen(function*() {
       const { addresses } = yield* dns({ "a.example": { A: ["192.0.2.1"], drop: ["AAAA"] } })
       assert.deepStrictEqual<ReadonlyArray<string>>(yield* addresses("a.example"), ["192.0.2.1"])
@@ -78,7 +78,7 @@ describe("addresses", () => {
       assert.isTrue(queries.some(({ name, transport }) => name === "long.example" && transport === "tcp"))
     }))
 
-  it.live("are found through an alias in the reply", () =>
+  it.live("are found through an alias in the same reply", () =>
     Effect.gen(function*() {
       const { addresses } = yield* dns({ "alias.example": { CNAME: "a.example" }, "a.example": { A: ["192.0.2.1"] } })
       assert.deepStrictEqual<ReadonlyArray<string>>(yield* addresses("alias.example"), ["192.0.2.1"])
@@ -106,7 +106,7 @@ describe("addresses", () => {
       assert.deepStrictEqual<ReadonlyArray<string>>(yield* addresses("a.example"), ["192.0.2.2"])
     }))
 
-  it.live("of localhost are the loopback interface, without a query", () =>
+  it.live("are those of the loopback interface for localhost, without a query", () =>
     Effect.gen(function*() {
       const { addresses, queries } = yield* dns({}, { A: ["192.0.2.1"] })
       for (const name of ["localhost", "LOCALHOST.", "a.b.localhost"]) {
@@ -116,14 +116,14 @@ describe("addresses", () => {
       assert.deepStrictEqual<ReadonlyArray<string>>(yield* addresses("notlocalhost"), ["192.0.2.1"])
     }))
 
-  it.live("that no server answers are given up on interruption", () =>
+  it.live("are no longer queried after an interruption if no server answers", () =>
     Effect.gen(function*() {
       const { addresses, queried, queries } = yield* dns({}, { drop: true })
       const fiber = yield* Effect.forkChild(addresses("a.example"))
       yield* Effect.promise(() => queried("a.example", 2))
       yield* Fiber.interrupt(fiber)
       assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(fiber)))
-      // When a later look-up is sent again, this one would have been sent again too.
+      // By the time a later look-up is sent again, this one would also have been sent again.
       const other = yield* Effect.forkChild(addresses("b.example"))
       yield* Effect.promise(() => queried("b.example", 3))
       yield* Fiber.interrupt(other)
@@ -131,13 +131,13 @@ describe("addresses", () => {
     }))
 })
 
-it.effect("are not requested from a resolver that is not an address", () =>
+it.effect("a resolver cannot be made with a name instead of an address", () =>
   Effect.gen(function*() {
     const exit = yield* Effect.exit(Effect.provide(Resolver, Resolver.layer("dns.example")))
     assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause))
   }))
 
-it.effect("of the test double come from its table", () =>
+it.effect("a static resolver answers from its table of addresses", () =>
   Effect.gen(function*() {
     const resolver = yield* Resolver
     assert.deepStrictEqual<ReadonlyArray<string>>(yield* resolver.addresses("a.example"), ["192.0.2.1"])
@@ -148,7 +148,7 @@ it.effect("of the test double come from its table", () =>
     "c.example": new ResolveFailed({ name: "c.example", code: "ESERVFAIL" })
   }))))
 
-describe("texts of TXT records", () => {
+describe("the texts of TXT records", () => {
   const asking = (zone: Record<string, Entry>, fallback?: Entry) =>
     Effect.map(dns(zone, fallback), (server) => ({
       ...server,
@@ -158,7 +158,7 @@ describe("texts of TXT records", () => {
         )
     }))
 
-  it.live("are joined within one record, and not across records", () =>
+  it.live("are joined within one record, but not across records", () =>
     Effect.gen(function*() {
       const { queries, texts } = yield* asking({
         "a.example": { TXT: [["v=spf1 ", "", "-all"], "one", [""], "a".repeat(255), ["b".repeat(255), "c"]] }
@@ -168,7 +168,7 @@ describe("texts of TXT records", () => {
       assert.deepStrictEqual([...new Set(queries.map(({ type }) => type))], ["TXT"])
     }))
 
-  it.live("keep the octets of a record", () =>
+  it.live("keep their octets", () =>
     Effect.gen(function*() {
       const { texts } = yield* asking({ "a.example": { TXT: ["\"quoted\" ", "Case", "line\n", "nul\0"] } })
       assert.sameMembers([...yield* texts("a.example")], ["\"quoted\" ", "Case", "line\n", "nul\0"])
@@ -199,14 +199,14 @@ describe("texts of TXT records", () => {
       ])
     }))
 
-  it.live("are absent if there is no data, also at the end of an alias", () =>
+  it.live("are absent if there is no data, even at the end of an alias", () =>
     Effect.gen(function*() {
       const { texts } = yield* asking({ "a.example": { A: ["192.0.2.1"] }, "alias.example": { CNAME: "a.example" } })
       assert.deepStrictEqual(yield* texts("a.example"), [])
       assert.deepStrictEqual(yield* texts("alias.example"), [])
     }))
 
-  it.live("fail with NXDOMAIN, also at the end of an alias", () =>
+  it.live("fail with NXDOMAIN, even at the end of an alias", () =>
     Effect.gen(function*() {
       const { texts } = yield* asking({ "alias.example": { CNAME: "absent.example" } })
       for (const name of ["absent.example", "alias.example"]) {
@@ -238,13 +238,13 @@ describe("texts of TXT records", () => {
       }
     }))
 
-  it.live("cannot be resolved if the name server does not exist", () =>
+  it.live("cannot be resolved if there is no name server", () =>
     Effect.gen(function*() {
       const { texts } = yield* Effect.scoped(asking({}))
       assert.instanceOf(yield* Effect.flip(texts("a.example")), ResolveFailed)
     }))
 
-  it.live("are queried by exactly the given name, and not cached", () =>
+  it.live("are queried by exactly the given name, and are not cached", () =>
     Effect.gen(function*() {
       const { queries, texts, zone } = yield* asking({ "_acme-challenge.a.example": { TXT: ["one"] } })
       assert.deepStrictEqual(yield* texts("_acme-challenge.a.example"), ["one"])
@@ -264,21 +264,21 @@ describe("texts of TXT records", () => {
       }))
   }
 
-  it.live("that no server answers are given up on interruption", () =>
+  it.live("are no longer queried after an interruption if no server answers", () =>
     Effect.gen(function*() {
       const { queried, queries, texts } = yield* asking({}, { drop: true })
       const fiber = yield* Effect.forkChild(texts("a.example"))
       yield* Effect.promise(() => queried("a.example"))
       yield* Fiber.interrupt(fiber)
       assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(fiber)))
-      // When a later look-up is sent again, this one would have been sent again too.
+      // By the time a later look-up is sent again, this one would also have been sent again.
       const other = yield* Effect.forkChild(texts("b.example"))
       yield* Effect.promise(() => queried("b.example", 2))
       yield* Fiber.interrupt(other)
       assert.lengthOf(queries.filter(({ name }) => name === "a.example"), 1)
     }))
 
-  it.effect("of the test double come from its second table", () =>
+  it.effect("come from the second table of a static resolver", () =>
     Effect.gen(function*() {
       const resolver = yield* Resolver
       assert.deepStrictEqual(yield* resolver.texts("a.example"), ["one", "two"])

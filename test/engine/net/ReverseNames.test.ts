@@ -7,7 +7,7 @@ import { ReverseNames } from "../../../src/engine/net/ReverseNames.ts"
 
 const failed = new ResolveFailed({ name: "9.2.0.192.in-addr.arpa", code: "ESERVFAIL" })
 
-/** The names that a resolver knows. `unanswered` lists the look-ups that it did not answer. */
+/** The reverse names that a resolver finds. `unanswered` collects the look-ups that it did not answer. */
 const namesOf = (resolver: Layer.Layer<Resolver>, unanswered: Array<string> = []) =>
   Layer.provide(
     ReverseNames.layer({
@@ -22,7 +22,7 @@ const of = (ip: string | undefined) => Effect.flatMap(ReverseNames, (names) => n
 const look = (ip: string) => Effect.flatMap(ReverseNames, (names) => names.look(ip))
 const found = (ip: string) => Effect.andThen(look(ip), of(ip))
 
-/** A resolver whose server never answers, and the number of its queries. */
+/** A resolver whose server never answers, and the number of queries. */
 const silent = () => {
   const asked = { times: 0 }
   const layer = Layer.succeed(Resolver, {
@@ -38,7 +38,7 @@ const silent = () => {
 }
 
 describe("the reverse name of a client", () => {
-  it.effect("is the first of its names, and absent if it has none or if the look-up fails", () => {
+  it.effect("is the first of its names, and is absent if it has none or if the look-up fails", () => {
     const unanswered: Array<string> = []
     const zone = { "192.0.2.7": ["web.example", "other.example"], "2001:db8::7": ["six.example"], "192.0.2.9": failed }
     return Effect.gen(function*() {
@@ -55,12 +55,12 @@ describe("the reverse name of a client", () => {
     }).pipe(Effect.provide(namesOf(Resolver.layerStatic({}, {}, zone), unanswered)))
   })
 
-  it.effect("is cut to the length of the column", () =>
+  it.effect("is cut to the length of the database column", () =>
     Effect.gen(function*() {
       assert.strictEqual((yield* found("192.0.2.7"))?.length, 253)
     }).pipe(Effect.provide(namesOf(Resolver.layerStatic({}, {}, { "192.0.2.7": ["a".repeat(400)] })))))
 
-  it.effect("is not looked up for the machine itself, nor if the look-up is turned off", () => {
+  it.effect("is not looked up for this machine itself, and not if look-ups are turned off", () => {
     const { asked, layer } = silent()
     return Effect.gen(function*() {
       assert.isUndefined(yield* found("127.0.0.1"))
@@ -71,7 +71,7 @@ describe("the reverse name of a client", () => {
     }).pipe(Effect.provide(namesOf(layer)))
   })
 
-  it.effect("is awaited no longer than the timeout, and then not looked up again for a minute", () => {
+  it.effect("is awaited no longer than the timeout, and is then not looked up again for a minute", () => {
     const { asked, layer } = silent()
     const unanswered: Array<string> = []
     return Effect.gen(function*() {
@@ -93,7 +93,7 @@ describe("the reverse name of a client", () => {
     }).pipe(Effect.provide(namesOf(layer, unanswered)))
   })
 
-  it.effect("is remembered for some minutes, and looked up once for all requests that want it", () => {
+  it.effect("is remembered for some minutes, and is looked up once for all requests that need it", () => {
     let asked = 0
     const pointers = () => Effect.as(Effect.delay(Effect.sync(() => asked++), "1 second"), ["web.example"])
     const { layer } = silent()
@@ -118,7 +118,7 @@ describe("the reverse name of a client", () => {
     }).pipe(Effect.provide(namesOf(slow)))
   })
 
-  it.effect("is not awaited while the maximum number of look-ups is in progress", () => {
+  it.effect("is not awaited while as many look-ups as permitted are in progress", () => {
     const { asked, layer } = silent()
     return Effect.gen(function*() {
       yield* Effect.forEach(Array.from({ length: 64 }), (_, at) => Effect.forkChild(look(`192.0.2.${at}`)))

@@ -9,7 +9,10 @@ import { freePort } from "../../support/Ports.ts"
 import { fine, receiver } from "../../support/Receiver.ts"
 import { selfSigned } from "../../support/Shown.ts"
 
-/* Requests to services that the operator has named. The failure of a request says what is known about it. */
+/*
+ * Requests to services that the operator has named. The failure of a request says whether the request may have been
+ * sent.
+ */
 
 const failureOf = (url: string) =>
   Effect.flatMap(
@@ -25,7 +28,7 @@ describe("a request that fails", () => {
       const port = yield* Effect.promise(freePort)
       assert.isTrue((yield* failureOf(`http://127.0.0.1:${port}/`)).unsent)
       assert.isTrue((yield* failureOf("http://nobody.example/")).unsent)
-      // This server speaks only plain HTTP.
+      // This server only speaks plain HTTP.
       const raw = yield* listening(createServer((_, response) => response.end()))
       assert.isTrue((yield* failureOf(`https://127.0.0.1:${raw}/`)).unsent)
     }))
@@ -54,12 +57,12 @@ describe("a connection without a request", () => {
       Effect.provide(Layer.provide(Web.layer("1"), Resolver.layerStatic({ "localhost": ["127.0.0.1"] })))
     )
 
-  it.live("shows over TLS what a request would meet, and sends no request", () =>
+  it.live("shows what a request over TLS would encounter, and sends no request", () =>
     Effect.gen(function*() {
       const pair = yield* selfSigned("localhost")
       const { asked, port } = yield* receiver(fine, pair)
       const url = new URL(`https://localhost:${port}/hook`)
-      // Node's own message ends with advice about options of Node.
+      // The message of Node.js itself ends with advice about options of Node.js.
       const untrusted = "self-signed certificate; "
       assert.strictEqual(
         yield* reaching({ url }),
@@ -77,7 +80,7 @@ describe("a connection without a request", () => {
       assert.deepStrictEqual(asked, [])
     }))
 
-  it.live("shows what prevents it: no server at the port, or a server without TLS", () =>
+  it.live("shows whether there is no server at the port or the server does not speak TLS", () =>
     Effect.gen(function*() {
       const { asked, port } = yield* receiver(fine)
       assert.strictEqual(yield* reaching({ url: new URL(`http://localhost:${port}/`) }), "reached")

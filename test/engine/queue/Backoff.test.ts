@@ -6,11 +6,15 @@ import { prop } from "../../support/Property.ts"
 const policy = fc.tuple(fc.integer({ min: 1, max: 3600 }), fc.integer({ min: 1, max: 86_400 }))
   .map(([base, more]) => ({ retry_base_seconds: base, retry_max_seconds: base + more - 1 }))
 const attempts = fc.oneof(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 1, max: 2 ** 31 }))
-/** A random value, uniform in [0, 1). */
+/** A random number, uniform in [0, 1). */
 const chance = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
 
 describe("the wait before the next attempt", () => {
-  prop("is never under a second nor over the ceiling, however many there were", [attempts, policy, chance], (
+  prop("is never shorter than a second or longer than the maximum, however many attempts there were", [
+    attempts,
+    policy,
+    chance
+  ], (
     [count, given, random]
   ) => {
     const wait = backoffSeconds(count, given, random)
@@ -19,7 +23,7 @@ describe("the wait before the next attempt", () => {
     assert.isAtMost(wait, given.retry_max_seconds)
   })
 
-  prop("doubles from the base up to the ceiling", [attempts, policy], ([count, given]) => {
+  prop("doubles from the base up to the maximum", [attempts, policy], ([count, given]) => {
     assert.strictEqual(backoffSeconds(1, given, 0), given.retry_base_seconds)
     assert.strictEqual(
       backoffSeconds(count + 1, given, 0),
@@ -27,13 +31,13 @@ describe("the wait before the next attempt", () => {
     )
   })
 
-  prop("is shortened by chance, by a quarter at most", [attempts, policy, chance], ([count, given, random]) => {
+  prop("is shortened at random by at most a quarter", [attempts, policy, chance], ([count, given, random]) => {
     const [full, wait] = [backoffSeconds(count, given, 0), backoffSeconds(count, given, random)]
     assert.isAtMost(wait, full)
     assert.isAtLeast(wait, Math.floor(full * 0.75))
   })
 
-  prop("uses the whole quarter, so that those who failed together come back apart", [
+  prop("may be shortened by any part of the quarter, so that jobs that failed together are tried at different times", [
     fc.integer({ min: 40, max: 3600 })
   ], ([base]) => {
     const given = { retry_base_seconds: base, retry_max_seconds: base }
@@ -42,7 +46,7 @@ describe("the wait before the next attempt", () => {
     assert.isAtMost(Math.min(...waits), Math.ceil(base * 0.76))
   })
 
-  prop("never shrinks from one attempt to the next below the ceiling, whatever chance does", [
+  prop("is never shorter than the wait before it while it is below the maximum, whatever the random numbers are", [
     fc.integer({ min: 1, max: 6 }),
     policy,
     chance,

@@ -7,8 +7,8 @@ const subject = { kind: "signer_issue", dedupKey: "one" } as const
 const other = { kind: "signer_issue", dedupKey: "two" } as const
 const isWaiting = <A>(fiber: Fiber.Fiber<A>) => fiber.pollUnsafe() === undefined
 
-describe("the ends of jobs that a process learns", () => {
-  it.effect("include an end between a read and the wait for it", () =>
+describe("the ends of jobs that a process is told", () => {
+  it.effect("include an end between the moment of a read and the wait that follows", () =>
     Effect.gen(function*() {
       const ends = makeEnds()
       const before = ends.moment()
@@ -16,7 +16,7 @@ describe("the ends of jobs that a process learns", () => {
       yield* ends.after(before, subject)
     }))
 
-  it.effect("exclude an end before the given moment, and an end of another subject", () =>
+  it.effect("exclude an end before the given moment, and the end of another subject", () =>
     Effect.gen(function*() {
       const ends = makeEnds()
       ends.tell(subject)
@@ -29,7 +29,7 @@ describe("the ends of jobs that a process learns", () => {
       yield* Fiber.join(waiting)
     }))
 
-  it.effect("are told to everybody who waits, and a caller that gave up is forgotten", () =>
+  it.effect("are told to all callers that wait, and a caller that has given up is forgotten", () =>
     Effect.gen(function*() {
       const ends = makeEnds()
       const [first, second, third] = yield* Effect.all(
@@ -43,7 +43,7 @@ describe("the ends of jobs that a process learns", () => {
       yield* Fiber.join(third)
     }))
 
-  it.effect("cover a job that runs here until its end or the end of its attempt, in its share alone", () =>
+  it.effect("show a job as running here until its end or the end of its attempt, and only in its share", () =>
     Effect.sync(() => {
       const ends = makeEnds()
       const [job, others] = [{ ...subject, share: "p/one" }, { ...subject, share: "p/two" }]
@@ -51,7 +51,7 @@ describe("the ends of jobs that a process learns", () => {
       assert.deepStrictEqual(shown(), [false, false])
       ends.begun(job)
       assert.deepStrictEqual(shown(), [true, false])
-      // A caller that waits for an end after this one would wait for ever.
+      // A caller that began to wait after this end would wait for ever.
       ends.tell(job)
       assert.deepStrictEqual(shown(), [false, false])
       ends.left(job)

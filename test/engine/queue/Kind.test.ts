@@ -11,7 +11,7 @@ import { databases } from "../../support/Databases.ts"
 import { sql } from "../../support/Graph.ts"
 import { useStore } from "../../support/UseTests.ts"
 
-/* The queue of a service other than this one. */
+/* The queue of an invented service. */
 
 const { decodePayload, enqueue, handler, known, names } = makeJobs({
   parcel_pack: kind({
@@ -33,7 +33,7 @@ const options = {
 describe.each(databases)("a queue of other kinds, on $name", (backend) => {
   const { records, test } = useStore(backend, { layer: () => Queue.layer({ kinds: known, maxAttempts: () => 3 }) })
 
-  test("runs their jobs, each with its payload, and their periodic work", () =>
+  test("runs its jobs, each with its payload, and its periodic work", () =>
     Effect.gen(function*() {
       const packed: Array<string> = []
       const runner = yield* Runner.make(options, [
@@ -67,7 +67,7 @@ describe.each(databases)("a queue of other kinds, on $name", (backend) => {
       })
     }))
 
-  test("has a share for each kind, and rejects a kind or a payload that is not declared", () =>
+  test("has slots for each kind, and rejects a kind or a payload that is not declared", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(names, ["parcel_pack", "shelf_tidy"])
       assert.deepStrictEqual(known.roomOf("parcel_pack", 4), { slots: 8, firstCome: 2, group: 6, memberPart: 1 / 2 })
@@ -75,7 +75,7 @@ describe.each(databases)("a queue of other kinds, on $name", (backend) => {
       assert.isUndefined(known.roomOf("of another version", 4))
       assert.deepStrictEqual(decodePayload("parcel_pack", `{"parcel":"one"}`), { parcel: "one" })
       assert.isUndefined(decodePayload("parcel_pack", "{}"))
-      // @ts-expect-error the payload is that of another kind
+      // @ts-expect-error the payload lacks a member of its kind
       const wrong = enqueue({ kind: "parcel_pack", dedupKey: "two", payload: {} })
       assert.isTrue(Exit.isFailure(yield* Effect.exit(wrong)))
       // @ts-expect-error there is no such kind

@@ -29,7 +29,7 @@ const tuning = {
   retry_max_seconds: 3600
 }
 
-// Owners as this version makes them, of two machines.
+// Owners on two machines, in the form that this version gives them.
 const [here, there] = ["one:1:a:boot-1.5", "two:1:b:boot-2.5"]
 
 const validation = (run: Effect.Effect<Outcome<Database>>, budgetMillis = 600_000): AnyHandler<Database> =>
@@ -63,7 +63,7 @@ const lockStatement = statement({
   sql: () => "SELECT 1 FROM jobs WHERE dedup_key = :key FOR UPDATE"
 })
 
-/** A clock whose time of day disagrees with the durations that it measures. */
+/** A clock whose time of day is wrong, while it measures durations correctly. */
 const wrong = (seconds: () => number) => <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.clockWith((clock) => {
     const lead = () => seconds() * 1000
@@ -90,8 +90,8 @@ describe.each(databases)("leases on $name", (backend) => {
   const statuses = column("SELECT status FROM jobs ORDER BY dedup_key")
 
   /**
-   * A runner whose attempts at `key` never end, a signal that an attempt has begun, and the number of interrupted
-   * attempts.
+   * Makes a runner whose attempts never end, an effect that waits until an attempt has begun, and the number of
+   * interrupted attempts.
    */
   const holding = Effect.fnUntraced(function*(owner: string, driver?: Driver) {
     const begun = yield* Deferred.make<void>()
@@ -107,7 +107,7 @@ describe.each(databases)("leases on $name", (backend) => {
   const finishing = (owner: string, isGone?: (owner: string) => boolean) =>
     Runner.make({ ...tuning, owner, ...(isGone === undefined ? {} : { isGone }) }, [validation(Effect.succeed(done))])
 
-  test("an attempt that goes on keeps its row, and a dead worker loses it within about ten seconds", () =>
+  test("keep the row of an attempt that goes on, and free the row of a dead worker within about ten seconds", () =>
     Effect.gen(function*() {
       yield* enqueue("k")
       const { begun, runner, seen } = yield* holding(there)
@@ -120,7 +120,7 @@ describe.each(databases)("leases on $name", (backend) => {
       }
       assert.deepStrictEqual(yield* statuses, ["running"])
       assert.deepStrictEqual(yield* column("SELECT attempts FROM jobs"), ["1"])
-      // This worker is dead and no longer renews anything.
+      // This worker is dead, so it renews nothing.
       let waited = 0
       for (; waited < 60 && (yield* statuses)[0] === "running"; waited++) {
         yield* TestClock.adjust("1 second")
@@ -132,8 +132,7 @@ describe.each(databases)("leases on $name", (backend) => {
       assert.deepStrictEqual(yield* statuses, ["done"])
       assert.deepStrictEqual(yield* column("SELECT attempts FROM jobs"), ["2"])
       assert.include(eventsOf(records), "db_job_leases_reclaimed")
-      // The first worker is still alive. It learns that the row now belongs to another worker, and ends its work on the
-      // row.
+      // In fact the first worker is alive. It learns that the row now belongs to another worker, and ends its attempt.
       assert.strictEqual(seen.interrupted, 0)
       yield* runner.renew
       yield* runner.idle
@@ -142,7 +141,7 @@ describe.each(databases)("leases on $name", (backend) => {
       assert.deepStrictEqual(yield* statuses, ["done"])
     }))
 
-  test("a worker that is known to be gone loses its rows at once", () =>
+  test("end at once if their worker is known to be dead", () =>
     Effect.gen(function*() {
       yield* enqueue("k")
       const { begun, runner } = yield* holding(there)
@@ -154,7 +153,7 @@ describe.each(databases)("leases on $name", (backend) => {
       assert.deepStrictEqual(yield* statuses, ["done"])
     }))
 
-  test("a worker that was suspended itself does not take the others for dead", () =>
+  test("are not taken from other workers by a worker that was itself suspended", () =>
     Effect.gen(function*() {
       yield* enqueue("k")
       const { begun, runner } = yield* holding(there)
@@ -162,7 +161,8 @@ describe.each(databases)("leases on $name", (backend) => {
       yield* begun
       const other = yield* finishing(here)
       yield* other.pass
-      // Both workers were suspended, as on a machine that slept. The one that holds the row resumes second.
+      // Both workers were suspended, like processes on a machine that sleeps. The one that holds the row resumes
+      // second.
       yield* TestClock.adjust("5 minutes")
       yield* other.pass
       assert.deepStrictEqual(yield* statuses, ["running"])
@@ -171,7 +171,7 @@ describe.each(databases)("leases on $name", (backend) => {
       assert.deepStrictEqual(yield* statuses, ["running"])
     }))
 
-  test("a wrong or changed clock affects no lease", () =>
+  test("are not affected by a wrong clock or by a change of the clock", () =>
     Effect.gen(function*() {
       yield* enqueue("k")
       let lead = 0
@@ -188,7 +188,7 @@ describe.each(databases)("leases on $name", (backend) => {
         }
       }
       assert.deepStrictEqual(yield* statuses, ["running"])
-      // This worker is dead, and its lease ends tomorrow.
+      // This worker is dead, and the end of its lease is tomorrow.
       lead = day
       for (let passed = 0; passed < 4; passed++) yield* set(second(runner))
       for (let passed = 0; passed < 12; passed++) {
@@ -199,7 +199,7 @@ describe.each(databases)("leases on $name", (backend) => {
       assert.deepStrictEqual(yield* statuses, ["done"])
     }))
 
-  test("a worker that cannot renew ends attempts that others may have begun, and later hands them back uncounted", () =>
+  test("end together with their attempts if the worker cannot renew them, and the rows are later handed back uncounted", () =>
     Effect.gen(function*() {
       yield* enqueue("k")
       const real = database.driver()
@@ -226,7 +226,7 @@ describe.each(databases)("leases on $name", (backend) => {
       assert.strictEqual(yield* reached(runner.drain), 0, "a shutdown released none")
     }))
 
-  test("a worker that gets no answer to any statement ends its attempts too, whichever statement it waits for", () =>
+  test("end together with their attempts if the worker gets no answer, whichever statement it waits for", () =>
     Effect.gen(function*() {
       yield* enqueue("k")
       const real = database.driver()
@@ -249,7 +249,7 @@ describe.each(databases)("leases on $name", (backend) => {
       )
       yield* Effect.provideService(Runner.start({ ...tuning, owner: here }, [validation(run)]), Database, silent)
       yield* Deferred.await(begun)
-      // By now the renewing, tending and polling loops have their answers.
+      // By now the renewing, tending and polling loops have got their answers.
       const next = (yield* Clock.currentTimeMillis) + 1000
       yield* Effect.repeat(Effect.andThen(Effect.yieldNow, sleeps), {
         until: (ends) => ends.filter((at) => at === next).length === 3
@@ -263,7 +263,7 @@ describe.each(databases)("leases on $name", (backend) => {
     }).pipe(watched))
 
   if (backend.dialect === "postgres") {
-    test("a row that somebody has locked does not prevent the renewal of the others, and is not lost", () =>
+    test("are renewed even if the row of another lease is locked, and the lease of the locked row is not lost", () =>
       Effect.gen(function*() {
         for (const key of ["free", "locked"]) yield* enqueue(key)
         const { begun, runner, seen } = yield* holding(here)
@@ -301,7 +301,7 @@ describe.each(databases)("leases on $name", (backend) => {
       }))
   }
 
-  test("a row of a version that did not renew leases belongs to its owner until the stored time", () =>
+  test("last until the stored time if an earlier version made them, because it did not renew them", () =>
     Effect.gen(function*() {
       yield* enqueue("k")
       const now = 100 * day
@@ -318,7 +318,7 @@ describe.each(databases)("leases on $name", (backend) => {
       assert.deepStrictEqual(yield* statuses, ["done"])
     }))
 
-  test("a row whose claim was never answered has no owner", () =>
+  test("have no owner if the claim was never answered", () =>
     Effect.gen(function*() {
       yield* enqueue("k")
       const now = 100 * day
@@ -332,7 +332,7 @@ describe.each(databases)("leases on $name", (backend) => {
       assert.deepStrictEqual(yield* statuses, ["done"])
     }))
 
-  test("a job counts the time of an attempt until its process dies, and the wait that the attempt asks for, and no other", () =>
+  test("let a job count the time of its attempts until their process dies and the waits that they ask for, and no other time", () =>
     Effect.gen(function*() {
       yield* enqueue("k")
       const spent = Effect.map(sql("SELECT spent_seconds AS s FROM jobs"), ([row]) => Number(row?.["s"]))
@@ -342,7 +342,7 @@ describe.each(databases)("leases on $name", (backend) => {
       yield* begun
       for (let passed = 0; passed < 31; passed++) yield* second(runner)
       assert.strictEqual(yield* spent, 30)
-      // This worker had been dead for an hour, so its rows are taken at once.
+      // This worker has been dead for an hour, so its rows are taken at once.
       yield* TestClock.adjust("1 hour")
       let taken = 0
       const next = yield* Runner.make({ ...tuning, owner: here, isGone: () => true }, [
@@ -363,15 +363,15 @@ describe.each(databases)("leases on $name", (backend) => {
       assert.strictEqual(yield* spent, 37)
     }))
 
-  describe("clocks", () => {
-    /** Runs due jobs for `many` seconds. */
+  describe("a wrong clock", () => {
+    /** Runs the jobs that are due for `many` seconds. */
     const seconds = (many: number, runner: Steps & { readonly idle: Effect.Effect<void, unknown> }) =>
       Effect.repeat(
         Effect.all([TestClock.adjust("1 second"), runner.pass, Effect.orDie(runner.idle)], { discard: true }),
         { times: many - 1 }
       )
 
-    test("jobs that were written while the clock was ahead are done within seconds after its correction", () =>
+    test("delays the jobs that it has written only until a few seconds after its correction", () =>
       Effect.gen(function*() {
         let ran = 0
         let swept = 0
@@ -399,7 +399,7 @@ describe.each(databases)("leases on $name", (backend) => {
         assert.deepStrictEqual([ran, swept], [3, 2], "what is to wait waits no longer than it would have")
       }))
 
-    test("a clock that is set an hour forward or back loses no job and runs none again and again", () =>
+    test("loses no job and runs none again and again if it is set an hour forward or back", () =>
       Effect.gen(function*() {
         let [ran, lead] = [0, 0]
         const set = wrong(() => lead)
@@ -423,7 +423,7 @@ describe.each(databases)("leases on $name", (backend) => {
         assert.strictEqual(ran, 2)
       }))
 
-    test("a due time that no kind can have asked for counts as now, whoever wrote it", () =>
+    test("makes a job due now if it has written a due time that no kind can have asked for", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         yield* sql(`UPDATE jobs SET run_at = run_at + ${day}`)
@@ -432,7 +432,7 @@ describe.each(databases)("leases on $name", (backend) => {
         assert.deepStrictEqual(yield* statuses, ["done"])
       }))
 
-    test("a job that is enqueued by a clock that is ahead does not wait", () =>
+    test("does not delay a job that is enqueued while it is ahead", () =>
       Effect.gen(function*() {
         const runner = yield* finishing(here)
         yield* runner.pass
@@ -441,7 +441,7 @@ describe.each(databases)("leases on $name", (backend) => {
         assert.deepStrictEqual(yield* statuses, ["done"])
       }))
 
-    test("a budget is measured as a duration, and not read from the clock", () =>
+    test("does not affect a budget, which is measured as a duration", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         let lead = 0
@@ -463,7 +463,7 @@ describe.each(databases)("leases on $name", (backend) => {
         ])
       }))
 
-    test("a presence with a time of tomorrow counts as absent, and is deleted", () =>
+    test("makes a presence with a time of tomorrow count as absent, and the presence is deleted", () =>
       Effect.gen(function*() {
         const row = { owner: there, roles: "worker", version: "1", startedAt: 0 }
         const now = 100 * day

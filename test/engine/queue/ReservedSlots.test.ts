@@ -13,7 +13,7 @@ import { databases } from "../../support/Databases.ts"
 import { column, eventsOf, sql } from "../../support/Graph.ts"
 import { useQueue } from "../../support/UseQueue.ts"
 
-/** There are 16 slots for validations, of which the first four are given in order of arrival. */
+/** There are 16 slots for validations. The first four are given in order of arrival. */
 const firstCome = 4
 const options = {
   poll_interval_ms: 1000,
@@ -54,7 +54,7 @@ const waiting = ["ready", 0, undefined]
 describe.each(databases)("a job that is enqueued in the process of a runner, on $name", (backend) => {
   const { records, test } = useQueue(backend)
 
-  /** A runner that has looked at the queue once; its attempts wait for the gate. */
+  /** A runner that has queried the queue once. Its attempts wait until the test opens the gate. */
   const runner = Effect.gen(function*() {
     const queue = yield* Queue
     const gate = yield* Deferred.make<void>()
@@ -70,7 +70,7 @@ describe.each(databases)("a job that is enqueued in the process of a runner, on 
   const begins = (begun: ReadonlyArray<string>, count: number) =>
     Effect.repeat(Effect.yieldNow, { until: () => begun.length >= count })
 
-  test("is written as claimed, and begins at the commit without a query", () =>
+  test("is written as claimed, and begins at the commit without a further query", () =>
     Effect.gen(function*() {
       const { begun, idle, open } = yield* runner
       yield* transaction(enqueue("a"))
@@ -85,7 +85,7 @@ describe.each(databases)("a job that is enqueued in the process of a runner, on 
       ])
     }))
 
-  test("is only written if it is for later, or outside of a transaction, or of a kind that the runner does not run", () =>
+  test("is written as ready if it is due later, is enqueued outside of a transaction, or is of a kind that the runner does not run", () =>
     Effect.gen(function*() {
       yield* runner
       yield* transaction(enqueue("later", { runAt: 1000 }))
@@ -95,7 +95,7 @@ describe.each(databases)("a job that is enqueued in the process of a runner, on 
       for (const key of ["later", "alone", "other"]) assert.deepStrictEqual(yield* statesBy(key), waiting, key)
     }))
 
-  test("is only written before the runner's first query, and during a query", () =>
+  test("is written as ready before the runner's first query", () =>
     Effect.gen(function*() {
       const queue = yield* Queue
       const made = yield* Runner.make(options, [validation(() => Effect.void)])
@@ -114,19 +114,19 @@ describe.each(databases)("a job that is enqueued in the process of a runner, on 
       yield* begins(begun, firstCome)
       yield* open
       yield* idle
-      // There are free slots again, but one row has to wait.
+      // There are free slots again, but one row still waits.
       yield* transaction(enqueue("next", { share }))
       assert.deepStrictEqual(yield* statesBy("next"), waiting)
       yield* Effect.repeat(Effect.andThen(pass, idle), { until: () => begun.includes("next") })
       assert.isBelow(begun.indexOf(`${firstCome}`), begun.indexOf("next"))
       yield* pass
       yield* transaction(enqueue("last", { share }))
-      // The last job begins without a query of the queue.
+      // The last job begins without a query.
       yield* begins(begun, firstCome + 3)
       yield* idle
     }))
 
-  test("keeps no slot after a rollback, also when the body of the transaction runs twice", () =>
+  test("keeps no slot after a rollback, even if the body of the transaction runs twice", () =>
     Effect.gen(function*() {
       const { begun, idle, open } = yield* runner
       for (let i = 0; i < firstCome; i++) {
@@ -134,7 +134,7 @@ describe.each(databases)("a job that is enqueued in the process of a runner, on 
           Exit.isFailure(yield* Effect.exit(transaction(Effect.andThen(enqueue("undone"), Effect.fail("no")))))
         )
       }
-      // On SQLite, the failure of the other transaction makes the first body run again.
+      // On SQLite, the failure of the other transaction causes the first body to run again.
       for (let i = 0; i < firstCome - 1; i++) {
         yield* Effect.all([transaction(enqueue(`${i}`)), Effect.exit(transaction(Effect.fail("no")))], {
           concurrency: "unbounded"
@@ -154,7 +154,7 @@ describe.each(databases)("a job that is enqueued in the process of a runner, on 
       assert.deepStrictEqual(begun.toSorted(), ["0", "1", "2", "last"])
     }))
 
-  test("joins the live job of its key, and keeps no slot", () =>
+  test("joins the live job of its key, and then keeps no slot", () =>
     Effect.gen(function*() {
       const { begun, idle, open } = yield* runner
       const id = yield* transaction(enqueue("a"))

@@ -12,7 +12,7 @@ import { breakWrites, mend } from "../../support/Faults.ts"
 import { column, count, eventsOf } from "../../support/Graph.ts"
 import { useQueue } from "../../support/UseQueue.ts"
 
-/* A reload while the database accepts nothing: the periodic rows of the new configuration are written later. */
+/* A reload while the database accepts no new jobs. The periodic rows of the new configuration are written later. */
 
 const options = {
   poll_interval_ms: 1000,
@@ -23,7 +23,9 @@ const options = {
   owner: "host:1:a"
 }
 
-/** A handler of a periodic job with one row for each profile. A row ends if its profile no longer exists. */
+/**
+ * Returns a handler of a periodic job that has one row for each profile. A row ends if its profile no longer exists.
+ */
 const digests = (ran: (profile: string) => Effect.Effect<unknown>, ...profiles: ReadonlyArray<string>) =>
   handler<"notify_expiry_digest", Database>({
     kind: "notify_expiry_digest",
@@ -34,7 +36,7 @@ const digests = (ran: (profile: string) => Effect.Effect<unknown>, ...profiles: 
     abandon: () => Effect.void
   })
 
-/** Takes no new job until `mend`. */
+/** Prevents new jobs until `mend`. */
 const breakDown = Effect.gen(function*() {
   const { dialect } = yield* Database
   yield* Effect.acquireRelease(breakWrites(dialect, { table: "jobs", operation: "INSERT" }), () => mend(dialect))
@@ -47,7 +49,7 @@ describe.each(databases)("a runner with changed settings on $name", (backend) =>
   const { records, test } = useQueue(backend)
   const delays = () => eventsOf(records).filter((event) => event === "job_periodic_delayed").length
 
-  test("enqueues new jobs as soon as it can, if the database takes no job at first", () =>
+  test("enqueues new jobs as soon as it can if the database does not accept them at first", () =>
     Effect.gen(function*() {
       const [first, second] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const handlers = (...profiles: ReadonlyArray<string>): ReadonlyArray<AnyHandler<Database>> => [
@@ -59,7 +61,7 @@ describe.each(databases)("a runner with changed settings on $name", (backend) =>
       yield* retune(options, handlers("a", "b"))
       assert.strictEqual(delays(), 1, "the log says that it has to wait")
       assert.include(eventsOf(records), "job_runner_retuned")
-      // The database is still unavailable when the runner first tries to write the missing rows.
+      // The runner tries to write the missing rows while the database is still unavailable.
       yield* TestClock.adjust("1 second")
       yield* TestClock.adjust("1 second")
       yield* mend
@@ -68,7 +70,7 @@ describe.each(databases)("a runner with changed settings on $name", (backend) =>
       assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE dedup_key = 'b'"), 1)
     }))
 
-  test("that change again in the meantime enqueues jobs for the last configuration alone", () =>
+  test("enqueues only the jobs of the last configuration if its settings change again in the meantime", () =>
     Effect.gen(function*() {
       const seen = new Set<string>()
       const [first, third] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
@@ -90,7 +92,7 @@ describe.each(databases)("a runner with changed settings on $name", (backend) =>
       assert.deepStrictEqual(yield* live, ["a", "c"])
     }))
 
-  test("logs nothing about it while everything works", () =>
+  test("does not log a delay while the database works", () =>
     Effect.gen(function*() {
       const ran = yield* Deferred.make<void>()
       const { retune } = yield* start<Database, Failure>(options, [])

@@ -25,7 +25,7 @@ type Validate = Handler<"challenge_validate", PayloadOf<"challenge_validate">, D
 
 const done: Outcome<Database> = Done()
 
-/** A failure of a handler whose row stores a text that differs from the log. */
+/** A failure whose text in the row differs from its text in the log. */
 const failing = (text: string): Failure => ({ text, row: `row of ${text}` })
 
 const validation = (run: Validate["run"], more: Partial<Validate> = {}): AnyHandler<Database> =>
@@ -45,7 +45,7 @@ const sweep = (run: Handler<"nonce_sweep", object, Database>["run"]): AnyHandler
     abandon: () => mark("abandoned a sweep")
   })
 
-/** A write that is part of an outcome's transaction, so that the test can look for it. */
+/** A write inside the transaction of an outcome, which the test can look for. */
 const mark = (owner: string) => workers.present({ owner, roles: "", version: "", startedAt: 0, now: 0 })
 
 const marks = column("SELECT owner FROM workers ORDER BY owner")
@@ -86,8 +86,8 @@ describe.each(databases)("the queue on $name", (backend) => {
     runner: { readonly pass: Effect.Effect<void, never, Database>; readonly idle: Effect.Effect<void, unknown> }
   ) => Effect.andThen(runner.pass, Effect.orDie(runner.idle))
 
-  describe("enqueue", () => {
-    test("a live key has one job, and a second enqueue returns the id of that job", () =>
+  describe("enqueuing", () => {
+    test("makes one job for a live key, and returns the id of that job to a second caller", () =>
       Effect.gen(function*() {
         const id = yield* enqueue("k")
         assert.strictEqual(yield* enqueue("k"), id)
@@ -101,7 +101,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE dedup_key = 'k'"), 4)
       }))
 
-    test("an unreadable row counts as live: it stays the one job of its key, and an enqueue finds it", () =>
+    test("finds an unreadable row, which counts as the live job of its key", () =>
       Effect.gen(function*() {
         const id = yield* enqueue("k")
         for (const column of ["created_at", "run_at", "deadline"]) {
@@ -111,14 +111,14 @@ describe.each(databases)("the queue on $name", (backend) => {
         }
       }))
 
-    test("50 concurrent calls make one row and return one id", () =>
+    test("makes one row and returns one id for 50 calls at the same time", () =>
       Effect.gen(function*() {
         const ids = yield* Effect.all(Array.from({ length: 50 }, () => enqueue("k")), { concurrency: "unbounded" })
         assert.strictEqual(new Set(ids).size, 1)
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 1)
       }))
 
-    test("a rolled-back transaction leaves no row and wakes no runner", () =>
+    test("leaves no row and wakes no runner if the transaction is rolled back", () =>
       Effect.gen(function*() {
         const queue = yield* Queue
         const waiter = yield* Effect.forkChild(queue.awakened)
@@ -131,7 +131,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         yield* Fiber.join(waiter)
       }))
 
-    test("a runner is woken after the commit, never before", () =>
+    test("wakes a runner only after the commit", () =>
       Effect.gen(function*() {
         const queue = yield* Queue
         const woken = yield* Effect.forkChild(queue.awakened)
@@ -148,7 +148,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         yield* Fiber.interrupt(second)
       }))
 
-    test("a row has the deadline, the time, the number of attempts, and a payload without absent members", () =>
+    test("writes the deadline, the times, the number of attempts, and a payload without absent members", () =>
       Effect.gen(function*() {
         yield* TestClock.setTime(1_000_500)
         yield* enqueue("k", { deadline: 5000, runAt: 2000 })
@@ -179,7 +179,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.deepStrictEqual(yield* claim(9), [], "none twice, none early")
       }))
 
-    test("ignores kinds that the runner does not know", () =>
+    test("ignores jobs of kinds that the runner does not know", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         yield* sql("UPDATE jobs SET kind = 'signer_relay_issue'")
@@ -210,8 +210,8 @@ describe.each(databases)("the queue on $name", (backend) => {
       }))
   })
 
-  describe("outcomes", () => {
-    test("a handler sees the fiber of its attempt, which ends when the job is settled", () =>
+  describe("a runner that ends attempts", () => {
+    test("lets a handler see the fiber of its attempt, which ends when the job is settled", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         const told: Array<string> = []
@@ -232,7 +232,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.deepStrictEqual(told, ["begun", "runs", "settles", "over"])
       }))
 
-    test("done settles the job together with its writes", () =>
+    test("settles a job that is done together with its writes", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         const runner = yield* Runner.make(options, [
@@ -246,7 +246,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT attempts FROM jobs"), 1)
       }))
 
-    test("retry runs the job again after the backoff, and gives it up with its abandon step after the last attempt", () =>
+    test("runs a job again after the backoff, and abandons it after the last attempt", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         const runner = yield* Runner.make(options, [
@@ -275,7 +275,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.strictEqual(eventsOf(records).filter((event) => event === "job_run_abandoned").length, 1)
       }))
 
-    test("failed gives the job up at once", () =>
+    test("abandons a job at once if its outcome is a failure", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         const runner = yield* Runner.make(options, [
@@ -286,7 +286,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.deepStrictEqual(yield* marks, ["abandoned never"])
       }))
 
-    test("an abandon step that fails undoes the settlement, and the row returns when its lease ends", () =>
+    test("undoes a settlement whose abandon step fails, and the row is free again when its lease ends", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         const runner = yield* Runner.make(options, [
@@ -301,7 +301,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "running", leased: true })
       }).pipe(watched))
 
-    test("an unreadable payload fails the job at the first attempt", () =>
+    test("gives up a job with an unreadable payload at the first attempt", () =>
       Effect.gen(function*() {
         for (const payload of ["nothing", "{}", `{"challenge_id":1,"profile":"p","thumbprint":"t"}`, "[]"]) {
           yield* sql("DELETE FROM jobs")
@@ -317,7 +317,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         }
       }))
 
-    test("an unreadable row is given up without a run, with its abandon step, and the other jobs run", () =>
+    test("gives up an unreadable row without an attempt, and runs the other jobs", () =>
       Effect.gen(function*() {
         yield* enqueue("spoilt")
         yield* enqueue("good")
@@ -340,7 +340,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.match((yield* marks).join(), /^abandoned the row of the job cannot be read: deadline: holds [^,]*$/)
       }))
 
-    test("an unreadable row of periodic work runs all the same", () =>
+    test("runs periodic work even if its row is unreadable", () =>
       Effect.gen(function*() {
         let runs = 0
         const runner = yield* Runner.make(options, [sweep(() => Effect.as(Effect.sync(() => void runs++), done))])
@@ -351,7 +351,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.deepStrictEqual(yield* marks, [])
       }))
 
-    test("a deadline that has passed ends the job without a run, with its abandon step", () =>
+    test("gives up a job without an attempt if its deadline has passed", () =>
       Effect.gen(function*() {
         yield* enqueue("k", { deadline: 50 })
         yield* TestClock.setTime(50_000)
@@ -362,7 +362,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.include(eventsOf(records), "job_deadline_passed")
       }))
 
-    test("a panic is retried at once with its attempts counted, and the runner continues", () =>
+    test("retries a job at once after a panic, counts the attempt, and continues", () =>
       Effect.gen(function*() {
         yield* enqueue("bad")
         yield* enqueue("good")
@@ -383,7 +383,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE status = 'done'"), 2)
       }))
 
-    test("a panic together with interruptions is also a panic, and does not end the process", () =>
+    test("treats a panic together with interruptions as a panic, which does not end the process", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         const runner = yield* Runner.make(options, [
@@ -399,7 +399,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.strictEqual(eventsOf(records).filter((event) => event === "job_run_panicked").length, 3)
       }))
 
-    test("a defect in the writes of an outcome counts as a panic, and the outcome learns that it was discarded", () =>
+    test("treats a defect in the writes of an outcome as a panic, and tells the outcome that it was discarded", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         const discarded: Array<string> = []
@@ -418,7 +418,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "done", attempts: 2 })
       }))
 
-    test("a defect in an abandon step is logged, and the row is free when its lease ends", () =>
+    test("logs a defect in an abandon step, and the row is free when its lease ends", () =>
       Effect.gen(function*() {
         yield* enqueue("k", { deadline: 0 })
         const runner = yield* Runner.make(options, [
@@ -429,7 +429,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "running", leased: true })
       }))
 
-    test("a failure of the database inside a handler causes a retry", () =>
+    test("retries a job if the database fails inside the handler", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         const runner = yield* Runner.make(options, [
@@ -445,7 +445,7 @@ describe.each(databases)("the queue on $name", (backend) => {
       }))
 
     test(
-      "reschedule starts with zero attempts and without an error, however often",
+      "reschedules a job with zero attempts and without an error, however often",
       () =>
         Effect.gen(function*() {
           let at = 0
@@ -474,7 +474,7 @@ describe.each(databases)("the queue on $name", (backend) => {
     )
 
     test(
-      "writes that belong to a rescheduling are in one transaction with it, and are undone if the lease was lost",
+      "makes the writes of a rescheduling in the same transaction, and undoes them if the lease was lost",
       () =>
         Effect.gen(function*() {
           const begun = yield* Deferred.make<void>()
@@ -503,7 +503,7 @@ describe.each(databases)("the queue on $name", (backend) => {
     )
 
     test(
-      "a kind with subjects has a row for each, and all of its rows run at a start and at a reload",
+      "keeps a row for each subject of a kind, and runs all of these rows at startup and at a reload",
       () =>
         Effect.gen(function*() {
           const seen: Array<string> = []
@@ -535,7 +535,7 @@ describe.each(databases)("the queue on $name", (backend) => {
       2
     )
 
-    test("a periodic kind is never given up, whether it panics or fails", () =>
+    test("never gives up a periodic job, whether it panics or fails", () =>
       Effect.gen(function*() {
         let turn = 0
         const runner = yield* Runner.make(options, [
@@ -559,8 +559,8 @@ describe.each(databases)("the queue on $name", (backend) => {
       }), 2)
   })
 
-  describe("time and leases", () => {
-    test("an attempt that exceeds its budget is interrupted, cleaned up and retried", () =>
+  describe("a runner with budgets and leases", () => {
+    test("interrupts, cleans up and retries an attempt that exceeds its budget", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         const started = yield* Deferred.make<void>()
@@ -589,7 +589,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.isAbove((yield* jobRow)[0]?.run_at ?? 0, 10)
       }))
 
-    test("a budget never extends past the deadline", () =>
+    test("never gives an attempt a budget beyond the deadline of its job", () =>
       Effect.gen(function*() {
         yield* enqueue("k", { deadline: 4 })
         const started = yield* Deferred.make<void>()
@@ -606,7 +606,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "failed", last_error: "{\"_tag\":\"DeadlinePassed\"}" })
       }))
 
-    test("a claim among 100 000 jobs uses an index, and takes the oldest", () =>
+    test("claims the oldest of 100 000 jobs by an index", () =>
       Effect.gen(function*() {
         const isSqlite = backend.dialect === "sqlite"
         yield* TestClock.setTime(1_000_000_000)
@@ -654,7 +654,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         )
       }))
 
-    test("the row of a dead runner is claimed again after its lease, due now, with its attempt counted", () =>
+    test("claims the row of a dead runner again after its lease, due now, with its attempt counted", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         yield* knownKinds.claim({ now: 0, owner: "dead", until: 0 + 40, limit: 1, kinds: ["challenge_validate"] })
@@ -668,7 +668,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.include(eventsOf(records), "db_job_leases_reclaimed")
       }))
 
-    test("a row whose attempts are used up is given up and not run", () =>
+    test("gives up a row whose attempts are used up without another attempt", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         yield* sql("UPDATE jobs SET attempts = 3")
@@ -678,7 +678,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.deepStrictEqual(yield* marks, ["abandoned the attempts are used up"])
       }))
 
-    test("a result whose lease was lost is discarded together with its writes", () =>
+    test("discards a result together with its writes if its lease was lost", () =>
       Effect.gen(function*() {
         for (
           const stolen of [
@@ -704,7 +704,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         }
       }))
 
-    test("no more attempts than max_concurrent run at once, and a free slot is used at the next signal", () =>
+    test("runs no more than max_concurrent attempts at once, and uses a free slot at the next signal", () =>
       Effect.gen(function*() {
         const payload = { order_id: "o", profile: "p", csr: "", client: {} }
         const queue = yield* Queue
@@ -733,7 +733,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         yield* runner.pass
         yield* Deferred.await(full)
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE status = 'running'"), 3)
-        yield* queue.awakened // This takes the signal that the enqueue has left.
+        yield* queue.awakened // takes the signal of the jobs that were enqueued before
         const signal = yield* Effect.forkChild(queue.awakened)
         yield* Deferred.succeed(go, undefined)
         yield* runner.idle
@@ -744,7 +744,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE status = 'done'"), 7)
       }))
 
-    test("a failure of the database during a claim ends nothing, and the next pass tries again", () =>
+    test("continues after a failure of the database during a claim, and tries again in the next pass", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         const driver = database.driver()
@@ -768,8 +768,8 @@ describe.each(databases)("the queue on $name", (backend) => {
       }))
   })
 
-  describe("stopping", () => {
-    test("a drain lets attempts finish", () =>
+  describe("a runner from its start to its end", () => {
+    test("lets attempts finish while it drains", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         const [started, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
@@ -785,7 +785,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.deepInclude((yield* jobRow)[0] ?? {}, { status: "done" })
       }))
 
-    test("a drain hands back what still runs after five seconds, due now, without counting the attempt", () =>
+    test("hands back what still runs after five seconds of a drain, due now, without counting the attempt", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         yield* sql("UPDATE jobs SET attempts = 1")
@@ -804,7 +804,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.isAtMost(row?.run_at ?? 99, 5)
       }))
 
-    test("rows whose claim was in progress at the stop are run or handed back, and do not wait for their lease", () =>
+    test("runs or hands back the rows whose claim was in progress when it stopped, without waiting for their lease", () =>
       Effect.gen(function*() {
         yield* enqueue("k")
         const driver = database.driver()
@@ -832,12 +832,12 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.include(["done", "ready"], (yield* jobRow)[0]?.status)
       }))
 
-    test("due work of kinds that the runner does not know is left alone, and logged", () =>
+    test("leaves due jobs of unknown kinds alone, and logs them", () =>
       Effect.gen(function*() {
         const ids = [yield* enqueue("one"), yield* enqueue("two")]
         const { stop } = yield* start(options, [sweep(() => Effect.succeed(Reschedule(60)))])
         const unknown = records.filter(({ event }) => event === "job_kind_unknown").map(({ fields }) => fields)
-        // The record names any one of these jobs.
+        // The record names one of these jobs, it does not matter which.
         const named = unknown[0]?.["job_id"]
         assert.deepStrictEqual(unknown, [{ kind: "challenge_validate", job_id: named, count: 2 }])
         assert.include(ids, named)
@@ -850,7 +850,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         )
       }))
 
-    test("a started runner claims later jobs, and stops for good", () =>
+    test("claims later jobs after its start, and none after its end", () =>
       Effect.gen(function*() {
         const ran = yield* Deferred.make<void>()
         const { stop } = yield* start(options, [validation(() => Effect.as(Deferred.succeed(ran, undefined), done))])
@@ -865,7 +865,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         assert.includeMembers([...eventsOf(records)], ["job_runner_started", "job_runner_stopped"])
       }))
 
-    test("a started runner finds due work when it polls, without a signal", () =>
+    test("finds due work when it polls, even without a signal", () =>
       Effect.gen(function*() {
         const ran = yield* Deferred.make<void>()
         yield* start(options, [validation(() => Effect.as(Deferred.succeed(ran, undefined), done))])
@@ -877,7 +877,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         yield* Fiber.join(fiber)
       }))
 
-    test("after a poll that finds work, further polls follow after growing pauses", () =>
+    test("polls again after growing pauses when a poll has found work", () =>
       Effect.gen(function*() {
         const runner = yield* Runner.make(options, [validation(() => Effect.succeed(done))])
         assert.strictEqual(runner.pollMillis(), 1000)
@@ -890,13 +890,13 @@ describe.each(databases)("the queue on $name", (backend) => {
         yield* runner.idle
       }))
 
-    test("a started runner checks budgets while an attempt runs, and otherwise wakes at most once a second", () =>
+    test("checks budgets while an attempt runs, and otherwise wakes at most once a second", () =>
       Effect.gen(function*() {
-        // These are the lengths of the sleeps and not the remaining times, because a loop that woke between two seconds
-        // stays between them.
+        // The test takes the lengths of the sleeps and not the remaining times, because a loop that woke between two
+        // seconds stays between them.
         const shortest = Effect.gen(function*() {
           yield* TestClock.adjust(1000)
-          // The renewing, tending and polling loops read the database first.
+          // The renewing, tending and polling loops first read the database.
           return yield* Effect.map(
             Effect.repeat(Effect.andThen(Effect.yieldNow, sleepLengths), { until: (lengths) => lengths.length >= 3 }),
             (lengths) => Math.min(...lengths)
@@ -911,7 +911,7 @@ describe.each(databases)("the queue on $name", (backend) => {
         yield* Deferred.await(begun)
         assert.isAtMost(yield* shortest, 100)
         yield* Deferred.succeed(over, undefined)
-        // The poll that found the job is followed by others after growing pauses.
+        // After the poll that found the job, further polls follow after growing pauses.
         yield* Effect.repeat(shortest, { until: (millis) => millis === 1000 })
       }).pipe(watched))
   })

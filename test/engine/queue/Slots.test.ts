@@ -47,7 +47,7 @@ const jobsOf = (kind: JobKind, count: number, share = "") => Array.from({ length
 
 const kinds: ReadonlyArray<JobKind> = ["challenge_validate", "signer_issue", "local_ca_crl_regenerate"]
 
-/** Returns the jobs that one query starts, however they end. */
+/** Returns the jobs that one query starts, whether or not the query fails. */
 const filled = (slots: ReturnType<typeof Slots.make>, source: Partial<Source>, of = kinds, most = 4) =>
   Effect.suspend(() => {
     const begun: Array<Job> = []
@@ -57,7 +57,7 @@ const filled = (slots: ReturnType<typeof Slots.make>, source: Partial<Source>, o
   })
 
 describe("the slots of a runner", () => {
-  it("are separate for each kind: kinds that wait for others have many, and kinds that compute have the configured number", () => {
+  it("are separate for each kind, many for a kind that waits for others, and the configured number for a kind that computes", () => {
     assert.deepStrictEqual(
       (["challenge_validate", "signer_relay_issue", "notify_deliver", "signer_issue", "signer_revoke"] as const).map((
         kind
@@ -76,7 +76,7 @@ describe("the slots of a runner", () => {
     }
   })
 
-  it.effect("are requested for all kinds at once while all kinds have some free, and a kind without any is omitted", () =>
+  it.effect("are filled by one query for all kinds while all have free slots, and by a query without the kinds that have none", () =>
     Effect.gen(function*() {
       const slots = Slots.make(roomOf)
       const asked: Array<readonly [number, ReadonlyArray<string>, boolean]> = []
@@ -108,7 +108,7 @@ describe("the slots of a runner", () => {
       assert.deepStrictEqual(asked, [[2, kinds, false]])
     }))
 
-  it.effect("go to the account that has fewest, once few are left", () =>
+  it.effect("go to the account with the fewest slots when only a few are left", () =>
     Effect.gen(function*() {
       const slots = Slots.make(roomOf)
       const heads: ReadonlyArray<Head> = ["a/1", "a/2", "b/1"].map((share, index) => ({
@@ -125,14 +125,14 @@ describe("the slots of a runner", () => {
             heads.filter(({ id }) => ids.includes(id)).map(({ share }) => job("challenge_validate", share))
           )
       }
-      // There are 64 slots. The first account gets 16, and accounts with fewer get the rest, except those that others
-      // may still need.
+      // There are 64 slots. The first account gets 16, and accounts with fewer slots get the rest, except those that
+      // others may still need.
       const { begun: claimed } = yield* filled(slots, source)
       const has = (share: string) => claimed.filter((one) => one.share === share).length
       assert.deepStrictEqual([has("a/1"), has("a/2"), has("b/1")], [16, 6, 8])
     }))
 
-  it.effect("of deliveries are equal for a receiver that is behind and one that is not, and some are kept for others", () =>
+  it.effect("are given equally to receivers of deliveries, even if one of them is behind, and some are kept for others", () =>
     Effect.gen(function*() {
       const slots = Slots.make(roomOf)
       let shares = ["a/webhook/slow"]
@@ -158,7 +158,7 @@ describe("the slots of a runner", () => {
       assert.deepStrictEqual([has("a/webhook/slow"), has("a/email/-"), has("b/webhook/chat")], [0, 3, 3])
     }))
 
-  it("are given out evenly among groups first, and never beyond a share", () => {
+  it("are given evenly to groups first, and never beyond a share", () => {
     const heads = ["a/1", "a/2", "a/3", "b/1", "b/2"].map((share, index) => ({ id: idOf(index), share, runAt: index }))
     const none = () => [0, 0] as const
     const chosen = (free: number, has: (share: string) => readonly [number, number], group = 9, memberPart = 9) =>
@@ -171,7 +171,7 @@ describe("the slots of a runner", () => {
     assert.notInclude(chosen(20, some, 4, 1 / 4), "a/2", "what is left is for others")
   })
 
-  it.effect("belong to rows that have begun, even if a later query fails or its caller dies", () =>
+  it.effect("belong to rows that have begun, even if a later query fails or its caller ends with a defect", () =>
     Effect.gen(function*() {
       const failed = new StorageFailed({ statement: "job_claim", detail: "gone", transient: false })
       for (const ends of [Effect.fail(failed), Effect.die("planted")]) {
@@ -223,7 +223,7 @@ describe.each(databases)("slots on $name", (backend) => {
     })
 
   test(
-    "accounts whose validations hang delay nothing else: no lists, no signatures, no other accounts, no other profiles",
+    "are not all taken by validations that hang, which delay no lists, no signatures and no other accounts or profiles",
     () =>
       Effect.gen(function*() {
         for (let account = 0; account < 12; account++) {
@@ -260,7 +260,7 @@ describe.each(databases)("slots on $name", (backend) => {
   )
 
   test(
-    "a thousand orders of one account do not come before the single order of another",
+    "are given to the single order of one account before most of the many orders of another",
     () =>
       Effect.gen(function*() {
         const order = (account: string, index: number) =>
@@ -297,7 +297,7 @@ describe.each(databases)("slots on $name", (backend) => {
   )
 
   test(
-    "the oldest row of each share is found one share after the other, however many rows one share has",
+    "are planned with the oldest row of each share, however many rows a share has",
     () =>
       Effect.gen(function*() {
         for (const [share, runAt] of [["b", 3], ["b", 1], ["a", 2], ["", 5], ["c/1", 9], ["a", 4]] as const) {

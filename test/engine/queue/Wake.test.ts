@@ -21,7 +21,7 @@ import { eventsOf, idLiteral, sql } from "../../support/Graph.ts"
 
 const done: Outcome<Database> = Done()
 
-// The interval is longer than the test, so polling finds nothing.
+// The polling interval is longer than the test, so polling finds nothing.
 const options = {
   poll_interval_ms: 3_600_000,
   max_concurrent: 8,
@@ -62,7 +62,7 @@ const enqueueAt = (queue: Queue["Service"], key: string) =>
 describe("a job that another process enqueues on PostgreSQL", () => {
   const database = useDatabase(postgres)
 
-  it.live("wakes the runner after its commit, and again after the connection was lost", () =>
+  it.live("wakes the runner after the commit, and again after the connection was lost", () =>
     database.use(Effect.gen(function*() {
       const [mine, other] = [database.driver(), yield* database.another]
       const queue = yield* queueOf(mine)
@@ -101,7 +101,7 @@ describe("a job that another process enqueues on PostgreSQL", () => {
       )))
     })))
 
-  it.live("is announced once together with all jobs committed meanwhile, and never if it begins here", () =>
+  it.live("is announced once together with all jobs that are committed meanwhile, and wakes only other processes", () =>
     database.use(Effect.gen(function*() {
       const elsewhere = yield* queueOf(yield* database.another)
       const heard: Array<string> = []
@@ -160,7 +160,7 @@ describe("a job that another process enqueues on PostgreSQL", () => {
 describe.each(databases)("a job of another process on $name", (backend) => {
   const database = useDatabase(backend)
 
-  it.live("ends the wait for it soon after it was settled or cancelled", () =>
+  it.live("ends the wait for the job soon after it was settled or cancelled", () =>
     database.use(Effect.gen(function*() {
       const other = yield* database.another
       const queue = yield* queueOf(other)
@@ -177,7 +177,7 @@ describe.each(databases)("a job of another process on $name", (backend) => {
           queue
         )
         const subject = { kind: "local_ca_crl_regenerate", dedupKey: end }
-        // The sleep of these waits never ends, so only the look for ends can end them.
+        // These waits never wake from their sleep, so they end only because the process looks for ends.
         const withoutSleep = <A, E>(wait: Effect.Effect<A, E>) =>
           Effect.forkChild(Effect.clockWith((clock) =>
             Effect.provideService(
@@ -206,7 +206,7 @@ describe.each(databases)("a job of another process on $name", (backend) => {
       }
     })))
 
-  it.effect("holds a request no longer than it may wait, and leaves it time for an answer", () =>
+  it.effect("holds a request no longer than it is willing to wait, and leaves it time for its answer", () =>
     database.use(Effect.scoped(Effect.gen(function*() {
       const server = { request_timeout_ms: 60_000, max_concurrent_requests: 100 }
       const queue = yield* queueOf(database.driver())
@@ -215,7 +215,7 @@ describe.each(databases)("a job of another process on $name", (backend) => {
         Waits
       )
       const subject = { kind: "signer_issue", dedupKey: "one" }
-      // The process runs the job, so it does not look for its end.
+      // This process runs the job, so it does not look for the end of the job.
       queue.ends.begun({ ...subject, share: "" })
       for (
         const [patience, millis] of [
@@ -236,7 +236,7 @@ describe.each(databases)("a job of another process on $name", (backend) => {
       }
     }))))
 
-  it.effect("is looked for after growing pauses, and not while this process runs it", () =>
+  it.effect("is looked for after growing pauses, but not while this process runs it", () =>
     database.use(Effect.gen(function*() {
       const ends = makeEnds()
       const subject = { kind: "signer_issue", dedupKey: "one" }

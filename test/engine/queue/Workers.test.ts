@@ -26,7 +26,7 @@ const nowhere: Machine = { place: undefined, begun: () => undefined }
 const of = (self: Machine, pid: number) => ownerOf(self, { host: "h", pid, uuid: "0190-a" })
 
 describe("the owner of a lease", () => {
-  it("is gone when its process has ended or another process has its id", () => {
+  it("is gone if its process has ended or another process has its id", () => {
     const before = machine({ 7: "100", 8: "200" })
     const owner = of(before, 7)
     assert.strictEqual(owner, "h:7:0190-a:boot-1.100")
@@ -35,7 +35,7 @@ describe("the owner of a lease", () => {
     assert.isTrue(isGone(machine({ 7: "300" }))(owner), "somebody else has it")
   })
 
-  it("keeps its leases if nothing is known about its process", () => {
+  it("keeps its leases if the state of its process is unknown", () => {
     const none = machine({})
     const owner = of(machine({ 7: "100" }), 7)
     assert.isFalse(isGone(machine({}, "boot-2"))(owner), "another boot, another machine, another container")
@@ -46,13 +46,13 @@ describe("the owner of a lease", () => {
     for (const foreign of ["", "h:7:0190-a", "dead", "h:x:0190-a:boot-1.100"]) assert.isFalse(isGone(none)(foreign))
   })
 
-  it("of an earlier version did not renew its leases", () => {
+  it("does not renew its leases if it is of an earlier version", () => {
     assert.isTrue(renews(of(machine({ 7: "100" }), 7)))
     assert.isTrue(renews(of(nowhere, 7)))
     for (const earlier of ["h:7:0190-a", "", "dead"]) assert.isFalse(renews(earlier))
   })
 
-  it.runIf(process.platform === "linux")("is told by the kernel", async () => {
+  it.runIf(process.platform === "linux")("is recognised by what the kernel says about the process", async () => {
     const self = here()
     assert.match(self.place ?? "", /^[0-9a-f]{8}-\d+$/)
     assert.isFalse(isGone(self)(of(self, process.pid)))
@@ -66,7 +66,7 @@ describe("the owner of a lease", () => {
   })
 })
 
-/** Moves the clock to the next refresh of a presence, and waits until the refresh is done. */
+/** Moves the clock to the next refresh of a presence, and waits until the refresh has been done. */
 const refreshed = Effect.gen(function*() {
   yield* TestClock.adjust("10 seconds")
   const next = (yield* Clock.currentTimeMillis) + 10_000
@@ -76,7 +76,7 @@ const refreshed = Effect.gen(function*() {
 describe.each(databases)("the presence of a process on $name", (backend) => {
   const database = useDatabase(backend)
 
-  it.effect("has the later of its own clock and the server's, so that a slow clock hides no process", () =>
+  it.effect("has the later time of its own clock and the server's, so that a slow clock does not hide the process", () =>
     database.use(
       Effect.gen(function*() {
         const mine = { owner: "here:1:b", roles: "acme", version: "1" }
@@ -94,7 +94,7 @@ describe.each(databases)("the presence of a process on $name", (backend) => {
     ).pipe(watched))
 
   if (backend.dialect === "postgres") {
-    it.effect("does not begin while a transfer has the database for itself", () =>
+    it.effect("does not begin while a transfer uses the database alone", () =>
       Effect.scoped(database.use(
         Effect.gen(function*() {
           const other = yield* database.another
@@ -112,7 +112,7 @@ describe.each(databases)("the presence of a process on $name", (backend) => {
       )).pipe(watched))
   }
 
-  it.effect("is logged once, and deletes the rows of processes that died long ago", () =>
+  it.effect("is logged once, and deletes the rows of processes that ended long ago", () =>
     database.use(
       Effect.gen(function*() {
         const records: Array<Record> = []
@@ -179,7 +179,7 @@ describe.each(databases)("the presence of a process on $name", (backend) => {
           yield* workers.present({ ...others, owner, now })
         }
         const layer = workers.presence({ owner: "here:1:a", roles: "acme", version: "1" })
-        // Its clock is five seconds ahead too.
+        // The clock of the database server is five seconds ahead too.
         yield* withServerClock(Layer.build(layer), 1005).pipe(Effect.provide(layerMemory(records)))
         assert.deepStrictEqual(skews(), [["ahead:1:d", 40_000]])
         const databases = records.filter(({ fields }) => fields["against"] === "database")
