@@ -12,13 +12,13 @@ import { postgres, useDatabase } from "../../support/Databases.ts"
 import { count, eventsOf } from "../../support/Graph.ts"
 
 /*
- * Statements without rows that the client sends to PostgreSQL without waiting for the answer
+ * Statements without rows, which the client sends to PostgreSQL without waiting for the answer
  * (docs/decisions/hot-path.md, "Statements of PostgreSQL").
  */
 
 const total = count("SELECT count(*) FROM nonces")
 
-/** A driver whose transactions send statements ahead in another way. */
+/** Returns a driver whose transactions use another `ahead`. */
 const sendingAhead = (
   driver: Driver,
   change: (ahead: NonNullable<Executor["ahead"]>) => Executor["ahead"]
@@ -34,7 +34,7 @@ const sendingAhead = (
 describe("statements that are sent ahead", () => {
   const database = useDatabase(postgres)
 
-  it.live("are not awaited, and take effect before those that follow", () =>
+  it.live("are not awaited, and take effect before the statements that follow", () =>
     database.use(Effect.gen(function*() {
       const sent: Array<string> = []
       const driver = sendingAhead(database.driver(), (ahead) => (text, params, ended) => {
@@ -58,7 +58,7 @@ describe("statements that are sent ahead", () => {
       assert.strictEqual(yield* total, 2)
     })))
 
-  it.live("make the next awaited statement or the commit fail, with their own name", () =>
+  it.live("make the next awaited statement or the commit fail, and the failure has their name", () =>
     database.use(Effect.gen(function*() {
       yield* run(insert, { value: "twice" })
       const records: Array<Record> = []
@@ -80,7 +80,7 @@ describe("statements that are sent ahead", () => {
       assert.deepStrictEqual([committed, yield* total], [0, 1])
     })))
 
-  it.live("make the transaction store nothing if one of them could not be sent", () =>
+  it.live("undo the whole transaction if one of them could not be sent", () =>
     database.use(Effect.gen(function*() {
       const broken = new SqlError({ cause: new Error("cannot be written"), message: "the statement failed" })
       const driver = sendingAhead(database.driver(), (ahead) => (text, params, ended) => {
@@ -119,7 +119,7 @@ describe("statements that are sent ahead", () => {
       assert.deepStrictEqual([committed, undone], [0, 1])
     })))
 
-  it.live("are limited in number: the next one beyond the limit is awaited", () =>
+  it.live("are limited in number, and the next one beyond the limit is awaited", () =>
     database.use(Effect.gen(function*() {
       let [inFlight, most] = [0, 0]
       const driver = sendingAhead(database.driver(), (ahead) => (text, params, ended) => {
@@ -138,11 +138,11 @@ describe("statements that are sent ahead", () => {
       assert.deepStrictEqual([most, inFlight, yield* total], [4, 0, 50])
     })))
 
-  it.live("can be awaited together by a caller that has to know of their failure", () =>
+  it.live("can be awaited together by a caller that must know whether they have failed", () =>
     database.use(Effect.gen(function*() {
       const known = yield* transaction(Effect.andThen(run(insert, { value: "a" }), Effect.exit(arrived)))
       assert.isTrue(Exit.isSuccess(known))
-      yield* Effect.andThen(arrived, transaction(arrived)) // Neither has a statement to wait for.
+      yield* Effect.andThen(arrived, transaction(arrived)) // Neither transaction has a statement to wait for.
       let told: unknown
       const failed = yield* Effect.flip(transaction(Effect.andThen(
         run(insert, { value: "a" }),
@@ -152,7 +152,7 @@ describe("statements that are sent ahead", () => {
       assert.deepInclude(failed, { statement: "test_insert" })
     })))
 
-  it.live("are reported if the driver could not write them", () =>
+  it.live("report a failure if the driver could not write them", () =>
     database.use(Effect.gen(function*() {
       const circular: { [name: string]: unknown } = {}
       circular["self"] = circular

@@ -41,7 +41,7 @@ const settingStatement = statement({
 
 const together = { concurrency: "unbounded" } as const
 
-/** How much the priority of each process is lowered that reads a file for this process. */
+/** By how much the priority of each process is lowered that reads a SQLite file for this process. */
 const readersLower = (): ReadonlyArray<number> =>
   readdirSync("/proc").filter((entry) => /^\d+$/.test(entry)).map(Number).flatMap((pid) => {
     try {
@@ -53,10 +53,10 @@ const readersLower = (): ReadonlyArray<number> =>
     }
   })
 
-describe.each(databases)("reads outside of requests on $name", (backend) => {
+describe.each(databases)("reads aside on $name", (backend) => {
   const database = useDatabase(backend)
 
-  /** The block's database with its separate readers. */
+  /** Provides this database with separate readers. */
   const beside = <A, E>(body: Effect.Effect<A, E, Database>) =>
     Effect.scoped(Effect.flatMap(
       openDriver(database.url(), 2, undefined, 1),
@@ -73,7 +73,7 @@ describe.each(databases)("reads outside of requests on $name", (backend) => {
       assert.deepStrictEqual(here.map(({ octets, value }) => [value, [...octets]]), [["one", [0, 255]]])
     })))
 
-  it.live("delay nobody, are cancelled by the engine, and leave a connection to the next read", () =>
+  it.live("do not delay other statements, are cancelled by the engine at their limit, and leave their connection to the next read", () =>
     beside(Effect.gen(function*() {
       yield* longEnough(500, (millis) =>
         Effect.gen(function*() {
@@ -90,7 +90,7 @@ describe.each(databases)("reads outside of requests on $name", (backend) => {
       assert.strictEqual((yield* Database).connections().busy, 0)
     })))
 
-  it.live("leave connections to requests, however many reads are requested at once", () =>
+  it.live("leave connections to requests, however many of them are made at once", () =>
     Effect.scoped(Effect.gen(function*() {
       const driver = yield* openDriver(database.url(), 3, undefined, 2)
       yield* longEnough(500, (millis) =>
@@ -105,14 +105,14 @@ describe.each(databases)("reads outside of requests on $name", (backend) => {
         })).pipe(Effect.provideService(Database, driver))
     })))
 
-  it.live("have one time limit together, and not one each", () =>
+  it.live("share one time limit if they are made together", () =>
     beside(Effect.gen(function*() {
       const forever = Effect.forever(all(readValues, { octets: Buffer.alloc(0), above: -1 }))
       assert.strictEqual((yield* Effect.flip(aside(forever, 300))).detail, "not done within 300 ms")
     })))
 
   if (backend.dialect === "postgres") {
-    it.live("are limited by the server, which gets the remaining time again and again", () =>
+    it.live("are limited by the server, which is told the remaining time before each of them", () =>
       beside(Effect.gen(function*() {
         const bound = Effect.map(
           all(settingStatement, { name: "statement_timeout" }),
@@ -131,7 +131,7 @@ describe.each(databases)("reads outside of requests on $name", (backend) => {
       })))
   }
 
-  it.live("get less than requests for certificates: no second processor, or a lower priority", () =>
+  it.live("get fewer resources than requests for certificates, either one processor only or a lower priority", () =>
     beside(Effect.gen(function*() {
       if (backend.dialect === "postgres") {
         const read = all(settingStatement, { name: "max_parallel_workers_per_gather" })
@@ -140,14 +140,14 @@ describe.each(databases)("reads outside of requests on $name", (backend) => {
         assert.deepStrictEqual([there?.value, here?.value === "0"], ["0", false])
       } else {
         yield* aside(all(readValues, { octets: Buffer.alloc(0), above: -1 }))
-        // Readers of earlier tests may still be ending.
+        // Readers of earlier tests may not have ended yet.
         assert.deepStrictEqual([...new Set(readersLower())], [10])
       }
     })))
 
-  it.live("of one caller leave one connection, and the waiting reads of this caller come after those of others", () =>
+  it.live("leave one connection to others if they are of one caller, and wait until the reads of others are done", () =>
     Effect.scoped(Effect.gen(function*() {
-      // A read is too late if it has to wait for the others.
+      // A read fails if it waits for the endless ones.
       const driver = yield* openDriver(database.url(), 3, 2000, 2)
       const as = (name: string) => Effect.provideService(currentAsker, { host: name, network: name })
       const values = aside(all(readValues, { octets: Buffer.alloc(0), above: -1 }))
@@ -173,7 +173,7 @@ describe.each(databases)("reads outside of requests on $name", (backend) => {
   const activeText =
     "SELECT count(*) AS n FROM pg_stat_activity WHERE state = 'active' AND datname = current_database() AND query LIKE '%pg_sleep(600)%' AND pid <> pg_backend_pid()"
 
-  it.live("are cancelled by the engine when nobody waits for them, whether they have begun or not", () => {
+  it.live("are cancelled by the engine if their caller is interrupted, whether they have begun or not", () => {
     const records: Array<Record> = []
     return Effect.scoped(Effect.gen(function*() {
       const driver = yield* openDriver(database.url(), 2, undefined, 1)
@@ -183,7 +183,7 @@ describe.each(databases)("reads outside of requests on $name", (backend) => {
         const waiting = yield* Effect.forkChild(aside(all(endless, {}), 60_000))
         yield* Effect.yieldNow
         for (const fiber of [waiting, read]) {
-          // The server itself ends a statement after thirty seconds.
+          // The server itself would end a statement after thirty seconds.
           yield* Effect.timeout(Fiber.interrupt(fiber), "25 seconds")
           assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(fiber)))
         }
@@ -205,14 +205,14 @@ describe.each(databases)("reads outside of requests on $name", (backend) => {
       sql: () => `SELECT 1 AS "n" FROM pg_sleep(:seconds::float8)`
     })
 
-    it.live("are cancelled at any moment without an effect on another statement", () =>
+    it.live("do not affect any other statement whenever they are cancelled", () =>
       Effect.scoped(Effect.gen(function*() {
         const driver = yield* openDriver(database.url(), 2, undefined, 1)
         yield* Effect.gen(function*() {
           for (let round = 0; round < 60; round++) {
             const read = yield* Effect.forkChild(aside(all(briefly, { seconds: "0.001" })))
-            // The interruption comes after this many other statements. Some of them end before the read, and some after
-            // it.
+            // The interruption comes after this many other statements, so the read has sometimes ended by then and
+            // sometimes not.
             for (let other = 0; other < round % 6; other++) yield* all(settingStatement, { name: "jit" })
             const interrupted = yield* Effect.forkChild(Fiber.interrupt(read))
             yield* Effect.all(
@@ -232,10 +232,10 @@ describe.each(databases)("reads outside of requests on $name", (backend) => {
       assert.deepStrictEqual(yield* all(readValues, { octets: Buffer.alloc(0), above: -1 }), [])
     })))
 
-  it.live("and transactions wait for a connection for the configured time", () => {
+  it.live("wait no longer for a connection than the configured time, and neither do transactions", () => {
     const records: Array<Record> = []
     return Effect.scoped(Effect.gen(function*() {
-      // A connection must also be made within that time, which may fail on a busy machine.
+      // Opening the connection also counts, and may take longer than this on a busy machine.
       const opened = Effect.retry(Effect.sandbox(openDriver(database.url(), 1, 500)), { times: 100 })
       const driver = yield* Effect.catch(opened, Effect.failCause)
       const over = yield* Deferred.make<void>()

@@ -21,11 +21,11 @@ const pair = C.json<Pair>({
   standIn: { name: "", list: [] }
 })
 
-/** The failure of an effect. */
+/** Returns the failure of an effect. */
 const reasonsOf = (exit: Exit.Exit<unknown, unknown>): ReadonlyArray<string> =>
   Exit.isFailure(exit) ? exit.cause.reasons.map(({ _tag }) => _tag) : []
 
-/** Sends a value through one parameter and back. */
+/** A statement that sends a value to the database and returns it. */
 const echo = <A>(column: Column<A>, type: { readonly sqlite: string; readonly postgres: string }) =>
   statement({
     name: "echo",
@@ -54,10 +54,10 @@ describe.each(databases)("columns on $name", (backend) => {
     )
   }
 
-  it.live("carry integers of 64 bits up to the safe range", () =>
+  it.live("carry integers within the safe range", () =>
     comesBack(C.int, { sqlite: "INTEGER", postgres: "BIGINT" }, fc.maxSafeInteger()))
 
-  it.live("carry the bounds of that range", () =>
+  it.live("carry the integers at the ends of the safe range", () =>
     database.use(Effect.gen(function*() {
       const through = echo(C.int, { sqlite: "INTEGER", postgres: "BIGINT" })
       for (const value of [Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER, 0, -1, 2 ** 31, 2 ** 40]) {
@@ -65,7 +65,7 @@ describe.each(databases)("columns on $name", (backend) => {
       }
     })))
 
-  it.live("refuse an integer beyond the safe range in both directions", () =>
+  it.live("refuse an integer outside the safe range in both directions", () =>
     database.use(Effect.gen(function*() {
       const through = echo(C.int, { sqlite: "INTEGER", postgres: "BIGINT" })
       for (const value of [2 ** 53, -(2 ** 53), 1.5, Number.NaN, Number.POSITIVE_INFINITY]) {
@@ -112,7 +112,7 @@ describe.each(databases)("columns on $name", (backend) => {
       assert.throws(() => C.rows.encode([["a", 1], ["a\u0000b", 2]], dialect), TypeError)
     })))
 
-  it.live("carry bytes, also from a view into a larger buffer", () =>
+  it.live("carry bytes, even from a view into a larger buffer", () =>
     Effect.gen(function*() {
       const arbitrary = fc.uint8Array({ maxLength: 64 }).map((octets) => Buffer.from(octets))
       yield* comesBack<Uint8Array>(C.bytes, { sqlite: "BLOB", postgres: "BYTEA" }, arbitrary)
@@ -124,10 +124,10 @@ describe.each(databases)("columns on $name", (backend) => {
 
   it.live("carry booleans", () => comesBack(C.bool, { sqlite: "INTEGER", postgres: "BOOLEAN" }, fc.boolean()))
 
-  it.live("carry UUIDs, which are lower case with hyphens in memory", () =>
+  it.live("carry UUIDs, which are written in lower case and with hyphens in memory", () =>
     comesBack(C.uuid(), { sqlite: "BLOB", postgres: "UUID" }, fc.uuid()))
 
-  it.live("read a text that is not a UUID unchanged, and it is the id of nothing", () =>
+  it.live("encode a text that is not a UUID without a failure, as the id of no row", () =>
     Effect.sync(() => {
       const octets = (id: string) => (C.uuid().encode(id, "sqlite") as Buffer).toString("hex")
       const id = "00112233-4455-6677-8899-aabbccddeeff"
@@ -146,7 +146,7 @@ describe.each(databases)("columns on $name", (backend) => {
       )
     }))
 
-  it.live("carry JSON in one form: members in their given order, without white space", () =>
+  it.live("write JSON in one form, with members in the given order and without white space", () =>
     Effect.gen(function*() {
       const column = pair
       const arbitrary = fc.record({ name: fc.string({ unit: "grapheme" }), list: fc.array(fc.integer()) })
@@ -154,7 +154,7 @@ describe.each(databases)("columns on $name", (backend) => {
       assert.strictEqual(column.encode({ name: "x y", list: [1, 2] }, dialect), `{"name":"x y","list":[1,2]}`)
     }))
 
-  it.live("return NULL as undefined, for every type", () =>
+  it.live("return NULL as undefined for every type", () =>
     database.use(Effect.gen(function*() {
       for (
         const column of [C.int, C.bool, C.bytes, C.text(), C.uuid(), pair] as ReadonlyArray<Columns[string]>
@@ -172,7 +172,7 @@ describe.each(databases)("columns on $name", (backend) => {
       assert.deepStrictEqual(yield* first(none, {}), { value: undefined })
     })))
 
-  it.live("fail the statement for a value of another type, and never pass it on", () =>
+  it.live("make the statement fail at a value of another type, and never pass that value on", () =>
     database.use(Effect.gen(function*() {
       const wrong: ReadonlyArray<readonly [Columns[string], string]> = [
         [C.int, "'text'"],
@@ -228,7 +228,7 @@ describe.each(databases)("columns on $name", (backend) => {
       assert.strictEqual(none, undefined)
     })))
 
-  it.live("send a parameter that is used twice at both places", () =>
+  it.live("send a parameter that is used twice to both places", () =>
     database.use(Effect.gen(function*() {
       const twice = statement({
         name: "twice",

@@ -30,7 +30,7 @@ const touch = statement({
 
 const broken = statement({ name: "test_broken", params: {}, row: {}, sql: () => "SELECT * FROM no_such_table" })
 
-/** A row whose foreign key is not checked before COMMIT. */
+/** Inserts a row whose foreign key is checked only at COMMIT. */
 const refused = statement({
   name: "test_refused",
   params: {},
@@ -48,7 +48,7 @@ const deferredRefusal = (dialect: "sqlite" | "postgres") =>
 
 const total = count("SELECT count(*) FROM nonces")
 
-/** Whether an effect failed, and only for this reason. */
+/** Returns whether an effect failed with exactly one reason, which has this tag. */
 const isA = (tag: "Fail" | "Die") => (exit: Exit.Exit<unknown, unknown>): boolean =>
   Exit.isFailure(exit) && exit.cause.reasons.map(({ _tag }) => _tag).join() === tag
 
@@ -84,7 +84,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       })))
   }
 
-  it.live("undo everything after a failed statement, whose typed failure has its name and no value", () =>
+  it.live("undo everything after a failed statement, and fail with the name of the statement and without its values", () =>
     database.use(Effect.gen(function*() {
       yield* run(insert, { value: "twice" })
       const error = yield* Effect.flip(transaction(
@@ -97,19 +97,19 @@ describe.each(databases)("transactions on $name", (backend) => {
       assert.strictEqual(yield* total, 1)
     })))
 
-  it.live("do not count as committed after the body ignored a failed statement", () =>
+  it.live("do not count as committed on PostgreSQL if the body ignores a failed statement", () =>
     database.use(Effect.gen(function*() {
       const exit = yield* Effect.exit(transaction(Effect.andThen(
         run(insert, { value: "a" }),
         Effect.ignore(run(broken, {}))
       )))
-      // PostgreSQL has undone the transaction by then; SQLite has not, and commits.
+      // PostgreSQL has undone the transaction by then. SQLite has not, and commits it.
       assert.strictEqual(exit._tag, dialect === "postgres" ? "Failure" : "Success")
       assert.strictEqual(yield* total, dialect === "postgres" ? 0 : 1)
       yield* transaction(run(insert, { value: "b" }))
     })))
 
-  it.live("join the one that is open in the same fiber", () =>
+  it.live("join a transaction that is open in the same fiber", () =>
     database.use(Effect.gen(function*() {
       yield* Effect.exit(transaction(Effect.gen(function*() {
         yield* transaction(run(insert, { value: "inner" }))
@@ -138,7 +138,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       assert.strictEqual(yield* Effect.provideService(total, Database, other), 1)
     })).pipe(Effect.scoped))
 
-  it.live("are not interrupted in the middle: they commit as a whole, and the fiber ends afterwards", () =>
+  it.live("are not interrupted in the middle, but commit as a whole before their fiber ends", () =>
     database.use(Effect.gen(function*() {
       const [begun, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const fiber = yield* Effect.forkChild(transaction(Effect.gen(function*() {
@@ -155,7 +155,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       assert.strictEqual(yield* total, 2)
     })))
 
-  it.live("that are interrupted while they wait for a connection change nothing and lose no connection", () =>
+  it.live("change nothing and lose no connection if they are interrupted while they wait for a connection", () =>
     Effect.gen(function*() {
       const driver = yield* openDriver(database.url(), 1)
       yield* Effect.provideService(
@@ -181,7 +181,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       )
     }).pipe(Effect.scoped))
 
-  it.live("run afterCommit once, after the commit, in order, with the connection free again", () =>
+  it.live("run afterCommit once and in order after the commit, when their connection is free again", () =>
     Effect.gen(function*() {
       const driver = yield* openDriver(database.url(), 1)
       const other = yield* database.another
@@ -206,7 +206,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       assert.deepStrictEqual(seen, ["first 1", "second 2"])
     }).pipe(Effect.scoped))
 
-  it.live("never run afterCommit after a rollback, and run it at once outside a transaction", () =>
+  it.live("never run afterCommit after a rollback, and afterCommit outside of a transaction runs at once", () =>
     database.use(Effect.gen(function*() {
       let runs = 0
       const once = Effect.sync(() => void runs++)
@@ -220,7 +220,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       assert.strictEqual(runs, 1)
     })))
 
-  it.live("that run at once fail alone, and every caller gets its answer after the commit", () =>
+  it.live("fail alone if many of them run at the same time, and answer each caller after the commit", () =>
     Effect.gen(function*() {
       const other = yield* database.another
       const exits = yield* Effect.all(
@@ -252,7 +252,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       assert.strictEqual(yield* database.use(total), 25)
     }).pipe(Effect.scoped))
 
-  it.live("whose commit fails tell every caller whose writes it held, and store nothing", () =>
+  it.live("tell every caller whose writes they contain if their commit fails, and then store nothing", () =>
     database.use(Effect.gen(function*() {
       yield* deferredRefusal(dialect)
       let told = 0
@@ -276,7 +276,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       yield* sql("DROP TABLE deferring")
     })))
 
-  it.live("of a fiber that was interrupted before affect no other", () =>
+  it.live("affect no other transaction if they are of a fiber that was already interrupted", () =>
     database.use(Effect.gen(function*() {
       const [ready, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const stubborn = yield* Effect.forkChild(Effect.uninterruptible(Effect.gen(function*() {
@@ -299,7 +299,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       assert.strictEqual(yield* total, 4)
     })))
 
-  it.effect("run their body with the clock and the log of the caller", () =>
+  it.effect("run their body with the clock and the log of their caller", () =>
     database.use(Effect.gen(function*() {
       yield* TestClock.setTime(123_456)
       const records: Array<Record> = []
@@ -312,7 +312,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       assert.deepInclude(records[0] ?? {}, { event: "db_statement_failed", at: 123_456, span: { request_id: "r1" } })
     })))
 
-  it.effect("count a failure by its cause, once for each transaction", () =>
+  it.effect("count a failure by its cause, and only once", () =>
     database.use(
       Effect.gen(function*() {
         const driver = database.driver()
@@ -324,7 +324,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       }).pipe(Effect.provide(Registry.layer("x", engineSeries)))
     ))
 
-  it.live("repeat the whole body after a transient failure, a limited number of times, and run afterCommit once", () =>
+  it.live("repeat the whole body a limited number of times after transient failures, and run afterCommit once", () =>
     database.use(Effect.gen(function*() {
       const driver = database.driver()
       const deadlocking: Driver = {
@@ -389,7 +389,7 @@ describe.each(databases)("transactions on $name", (backend) => {
       assert.notInclude(JSON.stringify(records), "planted-value")
     })))
 
-  it.live("lose no update: 20 increments at once from two processes", () =>
+  it.live("lose none of 20 increments that two processes make at once", () =>
     Effect.gen(function*() {
       const other = yield* database.another
       yield* database.use(run(insert, { value: "counter" }))
@@ -407,12 +407,12 @@ describe.each(databases)("transactions on $name", (backend) => {
     }).pipe(Effect.scoped))
 })
 
-describe("PostgreSQL alone", () => {
+describe("transactions on PostgreSQL alone", () => {
   const database = useDatabase(postgres)
 
   const closings = [["waited for", all], ["sent ahead", run]] as const
   it.live.each(closings)(
-    "a real deadlock is retried as a whole: both transactions commit, by a statement %s",
+    "are repeated as a whole after a real deadlock, in which the last statement is %s, so that both of them commit",
     ([, close]) =>
       database.use(Effect.gen(function*() {
         yield* run(insert, { value: "x" })
@@ -439,7 +439,7 @@ describe("PostgreSQL alone", () => {
       }))
   )
 
-  it.live("rows that a stopped process keeps locked do not prevent the others from being claimed again", () =>
+  it.live("do not prevent other rows from being claimed again if they keep rows locked in a stopped process", () =>
     Effect.gen(function*() {
       const reclaimAll = Effect.flatMap(running, (rows) => reclaim(10, rows))
       const other = yield* database.another
@@ -469,14 +469,14 @@ describe("PostgreSQL alone", () => {
       assert.strictEqual(yield* database.use(reclaimAll), 1)
     }).pipe(Effect.scoped))
 
-  it.live("the server limits the time of statements, locks and idle transactions", () =>
+  it.live("have time limits on the server for statements, locks and idleness", () =>
     database.use(Effect.gen(function*() {
       for (const name of ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"]) {
         assert.notStrictEqual((yield* sql(`SHOW ${name}`))[0]?.[name], "0", name)
       }
     })))
 
-  it.live("a pool without a free connection fails in time, is logged, and recovers", () =>
+  it.live("fail in time and are logged if the pool has no free connection, and succeed again later", () =>
     Effect.gen(function*() {
       const driver = yield* openDriver(database.url(), 1, 3000)
       const [held, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
@@ -499,10 +499,10 @@ describe("PostgreSQL alone", () => {
     }).pipe(Effect.scoped))
 })
 
-describe("SQLite alone", () => {
+describe("statements on SQLite alone", () => {
   const database = useDatabase(sqlite)
 
-  it.live("a transaction begins with BEGIN IMMEDIATE, so no other process writes after its first statement", () =>
+  it.live("begin a transaction with BEGIN IMMEDIATE, so that no other process writes after its first statement", () =>
     database.use(Effect.gen(function*() {
       const driver = database.driver()
       const other = yield* database.another
@@ -520,7 +520,7 @@ describe("SQLite alone", () => {
       assert.isTrue(Exit.isFailure(refused), "before any statement of it was sent")
     })).pipe(Effect.scoped))
 
-  it.live("a transaction that reads and then writes waits for the writer of another process, and does not fail with a stale snapshot", () =>
+  it.live("wait in a transaction for the writer of another process, even if they read first, instead of failing with a stale snapshot", () =>
     Effect.gen(function*() {
       const other = yield* database.another
       yield* database.use(run(insert, { value: "shared" }))
@@ -546,7 +546,7 @@ describe("SQLite alone", () => {
       assert.strictEqual(yield* Fiber.join(waiting), 1, "it read what the other had committed")
     }).pipe(Effect.scoped))
 
-  it.live("a single write waits for the writer of another process too", () =>
+  it.live("wait for the writer of another process even if they are single writes", () =>
     Effect.gen(function*() {
       const other = yield* database.another
       const [locked, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
@@ -564,7 +564,7 @@ describe("SQLite alone", () => {
       assert.strictEqual(yield* database.use(total), 1)
     }).pipe(Effect.scoped))
 
-  it.live("a statement outside waits for the open transaction of this process and is not part of it", () =>
+  it.live("wait for the open transaction of this process if they are outside of it, and do not become a part of it", () =>
     database.use(Effect.gen(function*() {
       const [begun, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const doomed = yield* Effect.forkChild(Effect.exit(transaction(Effect.gen(function*() {
@@ -581,7 +581,7 @@ describe("SQLite alone", () => {
       assert.strictEqual(yield* total, 1)
     })))
 
-  it.live("the file is created with mode 0600, whatever the umask", () =>
+  it.live("use a file that is created with mode 0600, whatever the umask is", () =>
     Effect.gen(function*() {
       const path = join(freshDirectory(), "new.db")
       const before = process.umask(0)
@@ -589,7 +589,7 @@ describe("SQLite alone", () => {
       assert.strictEqual(statSync(path).mode & 0o777, 0o600)
     }))
 
-  it.live("every connection uses foreign keys, WAL and a short busy timeout", () =>
+  it.live("use connections with foreign keys, WAL and a short busy timeout", () =>
     Effect.gen(function*() {
       for (const driver of [database.driver(), yield* database.another]) {
         const pragma = (name: string) => Effect.provideService(sql(`PRAGMA ${name}`), Database, driver)
@@ -601,7 +601,7 @@ describe("SQLite alone", () => {
       }
     }).pipe(Effect.scoped))
 
-  it.live("a path that cannot be opened causes a failure and not a defect", () =>
+  it.live("fail without a defect if the path cannot be opened", () =>
     Effect.gen(function*() {
       const exit = yield* Effect.exit(Effect.scoped(openDriver("sqlite:///no/such/folder/x.db")))
       assert.isTrue(Exit.isFailure(exit))

@@ -46,7 +46,7 @@ const statements: ReadonlyArray<Sent> = [
 
 const answers = answersTo(statements)
 
-/** The engine without any layer above it. Each statement is prepared anew for each run. */
+/** The engine without any layer above it. It prepares each statement anew each time. */
 const judgeAt = (path: string): Effect.Effect<Executor, never, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(Effect.sync(() => new Engine(path)), (engine) => Effect.sync(() => engine.close())),

@@ -11,7 +11,7 @@ import { freePort } from "../../support/Ports.ts"
 import type { TwoServers } from "../../support/TwoServers.ts"
 import { connectionsAt, readsOnly, startTwoServers, switchOver } from "../../support/TwoServers.ts"
 
-/* Two servers, one of which follows the other: connections leave the one that has become read-only. */
+/* Two servers, one of which follows the other. Connections must leave a server that has become read-only. */
 
 const untilNoneAt = (url: string) =>
   Effect.map(
@@ -46,7 +46,7 @@ const warm = (driver: Driver, count: number) =>
     assert.strictEqual(driver.connections().idle, count)
   })
 
-describe("an address that moves to another server, while the former server stays read-only", () => {
+describe("an address that moves to another server while the old server stays read-only", () => {
   let servers: TwoServers
 
   beforeAll(async () => {
@@ -56,7 +56,7 @@ describe("an address that moves to another server, while the former server stays
 
   afterAll(() => servers?.dispose())
 
-  it.live("causes one refused write, and no connection stays with the former server", () =>
+  it.live("causes one refused write, and no connection stays at the old server", () =>
     Effect.gen(function*() {
       const { address, at, follower, url } = servers
       const driver = yield* openDriver(url, 4)
@@ -100,7 +100,7 @@ describe("an address that moves to another server, while the former server stays
       assert.lengthOf(rows, 8)
     }).pipe(Effect.scoped))
 
-  it.live("reports that it accepts no writes, and later that it does again, without a restart", () => {
+  it.live("is reported when the server accepts no writes, and when it accepts them again, without a restart", () => {
     const records: Array<Record> = []
     return Effect.gen(function*() {
       const { follower } = servers.at
@@ -114,7 +114,7 @@ describe("an address that moves to another server, while the former server stays
       for (const statement of ["ALTER SYSTEM RESET default_transaction_read_only", "SELECT pg_reload_conf()"]) {
         yield* Effect.promise(() => sqlAt(follower, statement))
       }
-      // A connection that only reads notices it too.
+      // A connection that only reads also notices it.
       const read = Effect.map(single(driver, "SELECT 1"), () => driver.isReadOnly())
       yield* Effect.repeat(Effect.delay(read, 20), { while: (readOnly) => readOnly })
       yield* insert(driver, "refused")
@@ -122,7 +122,7 @@ describe("an address that moves to another server, while the former server stays
     }).pipe(Effect.scoped, Effect.provide(layerMemory(records)))
   })
 
-  it.live("a session that an administrator ends also closes the idle sessions", () =>
+  it.live("closes the idle sessions too when an administrator ends one session", () =>
     Effect.gen(function*() {
       const driver = yield* openDriver(servers.at.follower, 4)
       yield* warm(driver, 4)
@@ -156,7 +156,7 @@ describe("a URL that names several servers", () => {
   const connectedTo = (ports: ReadonlyArray<number>, attributes?: string) =>
     Effect.scoped(Effect.flatMap(openDriver(urlOf(ports, attributes), 2), portSeen))
 
-  it.live("connects to the first suitable one, and skips those that are dead or read-only", () =>
+  it.live("connects to the first suitable server, and skips servers that are dead or read-only", () =>
     Effect.gen(function*() {
       const { follower, primary } = servers
       const dead = yield* Effect.promise(freePort)
@@ -169,7 +169,7 @@ describe("a URL that names several servers", () => {
       assert.strictEqual(yield* connectedTo([second]), second)
     }))
 
-  it.live("gives the reason for each server when the time is over", () =>
+  it.live("causes a message with the reason for each server when no connection was made in time", () =>
     Effect.gen(function*() {
       const dead = yield* Effect.promise(freePort)
       const layer = Postgres.layer({

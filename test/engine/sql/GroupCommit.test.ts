@@ -43,7 +43,7 @@ const together = { concurrency: "unbounded" } as const
 
 type Ending = Effect.Effect<unknown, unknown, Database>
 
-/** Every way in which a body may fail. `taken` is already in the table. */
+/** The ways in which a body may fail. The row `taken` is already in the table. */
 const endings: ReadonlyArray<readonly [string, Ending]> = [
   ["failure", Effect.fail("no")],
   ["defect", Effect.die("no")],
@@ -69,7 +69,7 @@ describe("writes of one turn of the event loop on SQLite", () => {
     () => Effect.forEach(["abort", "fail", "rollback"], (kind) => sql(`DROP TRIGGER planted_${kind}`))
   )
 
-  test("are one transaction: each sees those before it, and others see none before the end", () =>
+  test("are one transaction, in which each sees the writes before it, and others see none of them before the end", () =>
     Effect.gen(function*() {
       const other = yield* database.another
       const seen = yield* Effect.forEach(
@@ -92,7 +92,7 @@ describe("writes of one turn of the event loop on SQLite", () => {
       assert.deepStrictEqual(yield* Effect.provideService(values, Database, other), ["a", "b", "c"])
     }))
 
-  test("take effect in the order of the calls, also when they are more than one group holds", () =>
+  test("take effect in the order of the calls, even if there are more than fit into one group", () =>
     Effect.gen(function*() {
       yield* run(insert, { value: "last" })
       const read = yield* Effect.forEach(
@@ -142,7 +142,7 @@ describe("writes of one turn of the event loop on SQLite", () => {
       }))
   }
 
-  test("also fail alone if they are single statements", () =>
+  test("fail alone if they are single statements", () =>
     Effect.gen(function*() {
       yield* planted
       const written = ["a", "planted rollback", "b", "a", "planted fail", "c", "planted abort", "d"]
@@ -165,7 +165,7 @@ describe("writes of one turn of the event loop on SQLite", () => {
       assert.deepStrictEqual(yield* values, [])
     }))
 
-  test("count once and return what was committed, although the failure of another write makes them run again", () =>
+  test("count once and return what was committed, even if the failure of another write makes them run again", () =>
     Effect.gen(function*() {
       yield* run(insert, { value: "counter" })
       let told = 0
@@ -190,7 +190,7 @@ describe("writes of one turn of the event loop on SQLite", () => {
       assert.deepStrictEqual([told, (yield* all(read, { value: "counter" }))[0]?.createdAt], [27, 27])
     }))
 
-  test("run what is to follow the commit once everything is visible to others", () =>
+  test("run afterCommit when all of them are visible to other processes", () =>
     Effect.gen(function*() {
       const other = yield* database.another
       const seen: Array<ReadonlyArray<string>> = []
@@ -203,7 +203,7 @@ describe("writes of one turn of the event loop on SQLite", () => {
       assert.deepStrictEqual(seen, [["a", "b"], ["a", "b"]])
     }))
 
-  test("are committed, with what is to follow, also if a caller is interrupted while it waits", () =>
+  test("are committed and followed by afterCommit even if a caller is interrupted while it waits", () =>
     Effect.gen(function*() {
       const told: Array<string> = []
       const fibers = yield* Effect.forEach(["a", "b", "c"], (value) =>
@@ -221,7 +221,7 @@ describe("writes of one turn of the event loop on SQLite", () => {
       assert.sameMembers(told, ["a", "b", "c"])
     }))
 
-  test("affect no other if the caller of a single write is interrupted before it was sent", () =>
+  test("do not fail if the caller of another single write is interrupted before that write was sent", () =>
     Effect.gen(function*() {
       const leaving = yield* Effect.forkChild(run(insert, { value: "leaving" }))
       const staying = yield* Effect.forEach(["a", "b"], (value) => Effect.forkChild(run(insert, { value })))
@@ -231,7 +231,7 @@ describe("writes of one turn of the event loop on SQLite", () => {
       assert.includeMembers([...yield* values], ["a", "b"])
     }))
 
-  test("wait for a body that takes long, and are then stored", () =>
+  test("wait for a body that takes a long time, and are then stored", () =>
     Effect.gen(function*() {
       const [begun, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const long = yield* Effect.forkChild(transaction(Effect.gen(function*() {
@@ -248,7 +248,7 @@ describe("writes of one turn of the event loop on SQLite", () => {
       assert.deepStrictEqual(yield* values, ["a", "b"])
     }))
 
-  it.effect("all fail if another process keeps the database locked, and the next ones are stored", () =>
+  it.effect("all fail if another process keeps the database locked, and succeed when it is free again", () =>
     Effect.gen(function*() {
       const driver = yield* openDriver(database.url())
       const other = yield* database.another
@@ -273,7 +273,7 @@ describe("writes of one turn of the event loop on SQLite", () => {
       assert.isTrue((yield* Effect.provideService(insertAll, Database, driver)).every(Exit.isSuccess))
     }))
 
-  test("log with the facts of their own callers", () =>
+  test("log failures with the facts of their own callers", () =>
     Effect.gen(function*() {
       const records: Array<Record> = []
       yield* Effect.forEach(
@@ -284,7 +284,7 @@ describe("writes of one turn of the event loop on SQLite", () => {
       assert.sameMembers(records.map(({ span }) => span["request_id"]), ["two", "three"], "each once")
     }))
 
-  test("log without the facts of other callers if they have none", () =>
+  test("log failures without the facts of other callers if they have none themselves", () =>
     Effect.gen(function*() {
       const records: Array<Record> = []
       yield* Effect.all([

@@ -9,14 +9,14 @@ import { sqlite, useDatabase } from "../../support/Databases.ts"
 describe("totals that are cached", () => {
   const database = useDatabase(sqlite)
 
-  /** A count that returns `rows`, and the number of times it ran. */
+  /** Returns a count that has the result `rows`, and how often it ran. */
   const counting = Effect.fnUntraced(function*(rows: number) {
     const times = yield* Ref.make(0)
     const count = Effect.as(Ref.update(times, (many) => many + 1), rows)
     return { count, times: Ref.get(times) }
   })
 
-  it.effect("are the expensive ones, for a time that grows with their cost", () =>
+  it.effect("are only those that are expensive, and are kept for a time that grows with their cost", () =>
     database.use(Effect.gen(function*() {
       const cheap = yield* counting(100_000)
       for (let time = 0; time < 3; time++) assert.strictEqual(yield* keptTotal("cheap", {}, cheap.count), 100_000)
@@ -39,7 +39,7 @@ describe("totals that are cached", () => {
       assert.strictEqual(yield* immense.times, 2, "never for longer than fifteen minutes")
     })))
 
-  it.effect("belong to their filters and to their database", () =>
+  it.effect("are separate for different filters and for different databases", () =>
     Effect.scoped(database.use(Effect.gen(function*() {
       const one = yield* counting(200_000)
       const other = yield* counting(300_000)
@@ -51,7 +51,7 @@ describe("totals that are cached", () => {
       assert.strictEqual(yield* there, 300_000)
     }))))
 
-  it.effect("never include failures, and the oldest is dropped when there are too many", () =>
+  it.effect("never include failures, and the oldest is dropped if there are too many", () =>
     database.use(Effect.gen(function*() {
       const failed = new StorageFailed({ statement: "count", detail: "not done", transient: false })
       const rows = (many: number) => many

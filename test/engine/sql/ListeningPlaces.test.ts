@@ -7,12 +7,12 @@ import { Connector, readUrl } from "../../../src/engine/sql/PostgresServer.ts"
 import { postgres, useDatabase } from "../../support/Databases.ts"
 import { column, sql } from "../../support/Graph.ts"
 
-/* At most so many sessions listen, because each of them is woken by every commit that notifies. */
+/* The number of sessions that listen is limited, because every commit that notifies wakes each of them. */
 
 describe("sessions that listen on PostgreSQL", () => {
   const database = useDatabase(postgres)
 
-  it.live("are as many as there are places; the next one waits without a connection and takes the first free place", () =>
+  it.live("are as many as there are places, and one more waits without a connection until a place is free", () =>
     database.use(Effect.gen(function*() {
       const options = { url: Redacted.make(database.url()), pool_max: 1, acquire_timeout_ms: 5000 }
       const connector = new Connector(yield* readUrl(options))

@@ -15,15 +15,18 @@ describe("a SQLite file in use", () => {
       renameSync(`${path}.copy`, path)
     }]
   ] as const
-  it.effect.each(cases)("is seen to be %s within seconds", ([word, change]) =>
-    Effect.gen(function*() {
-      const path = join(freshDirectory(), "acme.db")
-      const driver = yield* openDriver(`sqlite://${path}`)
-      const lost = yield* Effect.forkChild(driver.lost ?? assert.fail("nobody looks"))
-      yield* TestClock.adjust("10 seconds")
-      assert.isUndefined(lost.pollUnsafe())
-      change(path)
-      yield* TestClock.adjust("2 seconds")
-      assert.include(yield* Fiber.join(lost), `The database file ${path} was ${word} while it was in use`)
-    }))
+  it.effect.each(cases)(
+    "is reported within seconds as lost when it was %s",
+    ([word, change]) =>
+      Effect.gen(function*() {
+        const path = join(freshDirectory(), "acme.db")
+        const driver = yield* openDriver(`sqlite://${path}`)
+        const lost = yield* Effect.forkChild(driver.lost ?? assert.fail("nobody looks"))
+        yield* TestClock.adjust("10 seconds")
+        assert.isUndefined(lost.pollUnsafe())
+        change(path)
+        yield* TestClock.adjust("2 seconds")
+        assert.include(yield* Fiber.join(lost), `The database file ${path} was ${word} while it was in use`)
+      })
+  )
 })

@@ -14,8 +14,8 @@ import { count, eventsOf, fieldsOf, migrationsOf, openDriver } from "../../suppo
 import { minimalConfig } from "../../support/Server.ts"
 
 /*
- * Migrations during a session that reads every table for a long time, as a backup does, on PostgreSQL. A statement that
- * waits for a lock of such a table holds up every later statement on it.
+ * Migrations of PostgreSQL during a session that reads every table for a long time, as a backup does. A statement that
+ * waits for a lock on such a table delays every later statement on that table.
  */
 
 /** A session of another program. */
@@ -37,14 +37,14 @@ const tablesOf = (session: Client) =>
 
 const query = (session: Client, text: string) => Effect.promise(() => session.query(text))
 
-/** Locks every table as `pg_dump` does, until `COMMIT`. */
+/** Locks every table until `COMMIT`, as `pg_dump` does. */
 const readAll = (session: Client) =>
   Effect.flatMap(
     tablesOf(session),
     (tables) => query(session, `BEGIN; ${tables.map((table) => `LOCK TABLE ${table} IN ACCESS SHARE MODE`).join("; ")}`)
   )
 
-/** Completes when a session waits for a lock, or none does any more. */
+/** Completes when a session waits for a lock, or when no session does. */
 const untilWaits = (session: Client, isWaiting: boolean) =>
   Effect.repeat(
     query(
@@ -78,7 +78,7 @@ describe("migrating PostgreSQL during a long read", () => {
     Effect.scoped(Effect.gen(function*() {
       const { beside, driver, reader } = yield* open
       const migrations = yield* migrationsOf("postgres")
-      // A delayed statement fails then, and does not wait for ever.
+      // A delayed statement then fails instead of waiting for ever.
       yield* query(beside, "SET lock_timeout = '10s'")
       const waited: Array<string> = []
       for (const [index, { name }] of migrations.entries()) {
@@ -101,7 +101,7 @@ describe("migrating PostgreSQL during a long read", () => {
       assert.includeMembers(waited, ["0016_upstream_asks", "0038_nonce_moments"])
     })))
 
-  it.live("names the session that it waits for, gives up in the end, and changes nothing", () => {
+  it.live("names the session that it waits for, finally gives up, and then has changed nothing", () => {
     const records: Array<Record> = []
     return Effect.scoped(Effect.gen(function*() {
       const { driver, reader } = yield* open
@@ -145,7 +145,7 @@ describe("migrating PostgreSQL during a long read", () => {
         Effect.provideService(Migrations.migrate([addsColumn], { ...brief, lockMillis: 1 }), Database, driver)
       )
       yield* untilWaits(beside, true)
-      // These take longer than a statement waits for a lock.
+      // This takes longer than a statement waits for a lock.
       for (let other = 0; other < 100; other++) yield* query(beside, "SELECT 1")
       yield* query(beside, "CREATE TABLE nonces (value TEXT)")
       assert.isUndefined(migrating.pollUnsafe())
@@ -163,8 +163,8 @@ describe("migrating PostgreSQL during a long read", () => {
       const ended = yield* Effect.forkChild(
         Effect.promise(() => commandLine(["migrate"], { config: minimalConfig, env: { ACME_SVC_DATABASE__URL: url } }))
       )
-      // A failed attempt to lock the tables is reported before the next attempt begins. So when the second attempt
-      // waits, the first one has been reported.
+      // A failed attempt to lock the tables is reported before the next attempt begins. So if the second attempt waits,
+      // the first one has been reported.
       for (const isWaiting of [true, false, true]) yield* untilWaits(beside, isWaiting)
       yield* query(reader, "COMMIT")
       const { code, stderr, stdout } = yield* Fiber.join(ended)

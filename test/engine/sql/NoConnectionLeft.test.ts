@@ -46,7 +46,7 @@ describe("a PostgreSQL server whose connections are taken by others", () => {
     await cluster?.stop()
   })
 
-  /** Counts the attempts to connect through the address. */
+  /** Completes after this many attempts to connect through the address. */
   const tried = (times: number) =>
     Effect.map(Deferred.make<void>(), (enough) => {
       let count = 0
@@ -57,7 +57,7 @@ describe("a PostgreSQL server whose connections are taken by others", () => {
       return Deferred.await(enough)
     })
 
-  it.live("delays a request until a connection is free, also at the start", () =>
+  it.live("delays a request until a connection is free, even at startup", () =>
     Effect.gen(function*() {
       yield* Effect.promise(take)
       const asked = yield* tried(3)
@@ -81,7 +81,7 @@ describe("a PostgreSQL server whose connections are taken by others", () => {
       yield* Fiber.join(holding)
     }).pipe(Effect.scoped))
 
-  it.live("is reported when the time is over, and a returned connection serves whoever waits", () => {
+  it.live("causes a failure when the time is over, and a connection that is returned serves a waiting caller", () => {
     const records: Array<Record> = []
     return Effect.gen(function*() {
       const driver = yield* openDriver(through(cluster.adminUrl, address), 2, 1000)
@@ -106,7 +106,7 @@ describe("a PostgreSQL server whose connections are taken by others", () => {
     }).pipe(Effect.scoped, Effect.provide(layerMemory(records)))
   })
 
-  it("is distinguished from failures that will not pass", () => {
+  it("is distinguished from failures that will not end by themselves", () => {
     const refusal = (code: string, message: string) => Object.assign(new Error(message), { code })
     assert.isTrue(isPassing(refusal("57P03", "the database system is starting up")))
     assert.isTrue(isPassing(refusal("08P01", "no more connections allowed (max_client_conn)")))

@@ -4,7 +4,7 @@ import { inBatches, pages } from "../../../src/engine/sql/Pages.ts"
 
 const rows = (many: number) => Array.from({ length: many }, (_, index) => index + 1)
 
-describe("pages", () => {
+describe("the pages of a list", () => {
   const pagesOf = (many: number, asked: Array<number> = []) =>
     pages({
       from: 0,
@@ -17,19 +17,19 @@ describe("pages", () => {
       keyOf: (row) => row
     })
 
-  it.each([0, 1, 2, 3, 4, 6, 7])("have each of %i rows once, in order", (many) =>
+  it.each([0, 1, 2, 3, 4, 6, 7])("contain each of %i rows once and in order", (many) =>
     Effect.gen(function*() {
       assert.deepStrictEqual((yield* Stream.runCollect(pagesOf(many))).flat(), rows(many))
     }).pipe(Effect.runPromise))
 
-  it.effect("are read only as far as they are wanted", () =>
+  it.effect("are read only as far as their caller needs them", () =>
     Effect.gen(function*() {
       const asked: Array<number> = []
       yield* Stream.runHead(pagesOf(7, asked))
       assert.deepStrictEqual(asked, [0])
     }))
 
-  it.live("let other work run between two of them", () =>
+  it.live("let other work run between each two of them", () =>
     Effect.gen(function*() {
       const seen: Array<string> = []
       setImmediate(() => seen.push("other work"))
@@ -39,7 +39,7 @@ describe("pages", () => {
 })
 
 describe("inBatches", () => {
-  it.live("continues until a pass finds less than the limit, and returns the sum of all passes", () =>
+  it.live("continues until a pass finds fewer rows than the limit, and returns the sum of all passes", () =>
     Effect.gen(function*() {
       const found = [5, 5, 2, 9]
       const asked: Array<number> = []

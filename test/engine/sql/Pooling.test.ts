@@ -17,8 +17,8 @@ import { freshPostgresUrl } from "../../support/Databases.ts"
 import { column, migrationsOf, openDriver, sql } from "../../support/Graph.ts"
 
 /*
- * `database.pooling = "transaction"`: a session keeps no state that a proxy in this mode would lose or confuse. The
- * test checks that on the server itself.
+ * With `database.pooling = "transaction"`, a session has no state that a proxy in this mode would lose or mix up. The
+ * test checks this on the server itself.
  */
 
 const pooled = (url: string, more: { readonly listen_url?: Redacted.Redacted } = {}) =>
@@ -35,7 +35,7 @@ const pooled = (url: string, more: { readonly listen_url?: Redacted.Redacted } =
     Context.get(Database)
   ))
 
-// Other databases of the cluster belong to tests that run at the same time.
+// The cluster also has databases of tests that run at the same time.
 const advisoryLocks = `SELECT locktype FROM pg_locks
   WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
 const settings = "SELECT setting FROM pg_settings WHERE name IN ('statement_timeout', 'lock_timeout') ORDER BY name"
@@ -77,18 +77,22 @@ describe("transaction pooling on PostgreSQL", () => {
       )
     }))
 
-  it.live("migrates once, also when several processes begin at the same time", () =>
+  it.live("applies each migration once, even if several processes start at the same time", () =>
     Effect.gen(function*() {
       const url = yield* Effect.promise(freshPostgresUrl)
       const migrations = yield* migrationsOf("postgres")
-      const applied = yield* Effect.forEach([1, 2, 3], () =>
-        Effect.flatMap(pooled(url), (driver) =>
-          Effect.provideService(Migrations.migrate(migrations), Database, driver)), { concurrency: 3 })
+      const applied = yield* Effect.forEach(
+        [1, 2, 3],
+        () =>
+          Effect.flatMap(
+            pooled(url),
+            (driver) => Effect.provideService(Migrations.migrate(migrations), Database, driver)
+          ),
+        { concurrency: 3 }
+      )
       assert.deepStrictEqual(
         applied.flat().sort(),
-        migrations.map(({ name }) =>
-          name
-        )
+        migrations.map(({ name }) => name)
       )
     }))
 

@@ -32,7 +32,7 @@ const statements: ReadonlyArray<Sent> = [
 
 const answers = answersTo(statements)
 
-/** The library's client. It returns octets unchanged, and wraps its own reason around the server's message. */
+/** The client of the library. It returns octets unchanged, and wraps its own reason around the server's message. */
 const judgeAt = (url: string): Effect.Effect<Executor, unknown, Scope.Scope> =>
   Effect.gen(function*() {
     const client = yield* Layer.build(PgClient.layer({ url: Redacted.make(url) }))
@@ -47,7 +47,7 @@ const judgeAt = (url: string): Effect.Effect<Executor, unknown, Scope.Scope> =>
     }
   })
 
-/** The server's message about a failure. Each client makes an error of its own from it. */
+/** Keeps only the server's message of each failure, because each client makes its own error from it. */
 const told = (given: ReadonlyArray<unknown>) =>
   given.map((answer) => Array.isArray(answer) && typeof answer[0] === "string" ? answer.slice(1) : answer)
 
@@ -62,14 +62,14 @@ describe("a connection to PostgreSQL", () => {
       assert.strictEqual(own.connections().busy, 0)
     }))
 
-  it.effect("passes on the server's message about one parameter too many", () =>
+  it.effect("passes on the server's message if there is one parameter too many", () =>
     Effect.gen(function*() {
       const own = yield* openDriver(database.url())
       const [answer] = yield* own.exclusive(answersTo([["SELECT 1 AS one WHERE 'a' = $1", ["a", "b"]]]))
       assert.strictEqual((answer as ReadonlyArray<unknown>)[1], "08P01")
     }))
 
-  it.effect("returns the resources of a statement that failed or could not be sent", () =>
+  it.effect("is returned after a statement that failed or could not be sent", () =>
     Effect.gen(function*() {
       const own = yield* openDriver(database.url(), 1)
       const single = (text: string, params: ReadonlyArray<unknown> = []) =>

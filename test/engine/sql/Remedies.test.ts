@@ -14,7 +14,7 @@ import { migrationsOf, openDriver, sql } from "../../support/Graph.ts"
 
 describe("the advice about a failure of the database", () => {
   describe.each(databases)("on $name", ({ dialect, freshUrl }) => {
-    it.effect("covers a schema that does not exist, and tables that are missing", () =>
+    it.effect("covers a missing schema and missing tables", () =>
       Effect.gen(function*() {
         const driver = yield* openDriver(yield* Effect.promise(freshUrl))
         yield* Effect.gen(function*() {

@@ -10,7 +10,7 @@ import { freshPostgresUrl } from "../../support/Databases.ts"
 import { sqlAt } from "../../support/OpenDatabase.ts"
 import { patienceMs } from "../../support/Patience.ts"
 
-/* Time limits that an administrator sets with ALTER DATABASE, and those of the configuration. */
+/* The time limits that an administrator sets with ALTER DATABASE, and the time limits of the configuration. */
 
 const names = ["idle_in_transaction_session_timeout", "lock_timeout", "statement_timeout"]
 
@@ -41,7 +41,7 @@ const inForce = (connection: Executor) =>
     ([row]) => names.map((name) => row?.[name])
   )
 
-describe("time limits of PostgreSQL", () => {
+describe("the time limits of PostgreSQL", () => {
   const cases = [
     ["those of the administrator where they are lower", { lock_timeout: "2s", statement_timeout: "1h" }, {}, [
       "30s",
@@ -59,7 +59,7 @@ describe("time limits of PostgreSQL", () => {
   ] as const
 
   it.live.each(cases)(
-    "are %s, in sessions and behind a proxy that pools transactions",
+    "are %s, both in sessions and behind a proxy that pools transactions",
     ([, theirs, ours, expected]) =>
       Effect.gen(function*() {
         const url = yield* databaseWith(theirs)
@@ -71,7 +71,7 @@ describe("time limits of PostgreSQL", () => {
       })
   )
 
-  it.live("also apply to reads outside of requests", () =>
+  it.live("apply to reads aside too", () =>
     Effect.gen(function*() {
       const driver = yield* open(yield* databaseWith({ statement_timeout: "3s" }))
       const aside = driver.aside ?? assert.fail("nothing runs beside")
@@ -79,12 +79,12 @@ describe("time limits of PostgreSQL", () => {
       assert.deepStrictEqual(yield* found, ["30s", "10s", "3s"])
     }))
 
-  it.live("for idle sessions end neither the listening connection nor a request", () =>
+  it.live("end neither the listening connection nor a request if they are for idle sessions", () =>
     Effect.gen(function*() {
       const known = yield* Effect.promise(() =>
         freshPostgresUrl().then((url) => sqlAt(url, "SELECT 1 FROM pg_settings WHERE name = 'idle_session_timeout'"))
       )
-      // Servers before PostgreSQL 14 end no session for being idle.
+      // Servers before PostgreSQL 14 do not end idle sessions.
       if (known.length === 0) return
       const url = yield* databaseWith({ idle_session_timeout: "1s" })
       const driver = yield* open(url)
@@ -96,7 +96,7 @@ describe("time limits of PostgreSQL", () => {
       }
       const ended = yield* Effect.forkChild(listen("things", ear))
       yield* Deferred.await(listening)
-      // A later session serves as the clock: the server ends it because it is idle.
+      // A later session serves as the clock, because the server ends it when it has been idle for the same time.
       yield* Effect.promise(async () => {
         const clock = new Client({ connectionString: url })
         const over = new Promise((resolve) => clock.on("error", resolve))

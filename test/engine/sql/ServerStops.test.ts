@@ -16,7 +16,7 @@ import { freePort } from "../../support/Ports.ts"
 import type { PostgresCluster } from "../../support/Postgres.ts"
 import { startPostgres } from "../../support/Postgres.ts"
 
-/* A PostgreSQL server that crashes during an operation, and a proxy that refuses in its place. */
+/* A PostgreSQL server that crashes during an operation, and a proxy that refuses in place of the server. */
 
 const until = (url: string, statement: string) =>
   Effect.repeat(Effect.delay(Effect.promise(() => sqlAt(url, statement)), 20), {
@@ -36,9 +36,9 @@ describe("a server that crashes", () => {
 
   afterAll(() => cluster?.stop())
 
-  it.live("during a COMMIT makes that commit count as failed, and nothing is reported as done", () =>
+  it.live("makes a commit fail that was in progress, and nothing is reported as done", () =>
     Effect.gen(function*() {
-      // The server commits, and then waits for a standby that does not exist before it answers.
+      // The server commits, and then waits for a standby that does not exist before it would answer.
       yield* Effect.promise(() => sqlAt(url, "ALTER SYSTEM SET synchronous_standby_names = '*'"))
       yield* Effect.promise(() => sqlAt(url, "SELECT pg_reload_conf()"))
       yield* until(url, "SELECT 1 WHERE current_setting('synchronous_standby_names') = '*'")
@@ -58,14 +58,14 @@ describe("a server that crashes", () => {
       yield* Effect.promise(() => sqlAt(url, "ALTER SYSTEM RESET synchronous_standby_names"))
       yield* Effect.promise(() => sqlAt(url, "SELECT pg_reload_conf()"))
       yield* until(url, "SELECT 1 WHERE current_setting('synchronous_standby_names') = ''")
-      // The commit took effect although nobody was told, so it must be possible to ask again.
+      // The commit has taken effect although its caller was told otherwise, so the same change must be possible again.
       assert.lengthOf(yield* Effect.promise(() => sqlAt(url, "SELECT 1 FROM things")), 1)
       yield* Effect.provideService(insert, Database, driver)
       assert.strictEqual(told, 1)
       assert.lengthOf(yield* Effect.promise(() => sqlAt(url, "SELECT 1 FROM things")), 1)
     }).pipe(Effect.scoped))
 
-  it.live("during a migration leaves nothing of it, is reported with its reason, and the migration runs again", () => {
+  it.live("leaves nothing of a migration that was in progress, and the failure has a reason and the migration can run again", () => {
     const records: Array<Record> = []
     const migration = (last: string): Migration => ({
       version: 1,
@@ -90,7 +90,7 @@ describe("a server that crashes", () => {
   })
 })
 
-/** A message of PostgreSQL's protocol that refuses whatever was sent. */
+/** A message of PostgreSQL's protocol that refuses whatever the client has sent. */
 const refusal = (code: string, message: string): Buffer => {
   const fields = [`SFATAL`, `VFATAL`, `C${code}`, `M${message}`].map((field) => `${field}\0`).join("")
   const body = Buffer.from(`${fields}\0`)
@@ -105,7 +105,7 @@ describe("a proxy that answers 08P01", () => {
   let proxy: Server
   let address = 0
   let url = ""
-  /** The answer to whatever is sent next, in place of the server's, and how often it was given. */
+  /** The refusal that is sent in place of the server's answers, and how often it was sent. */
   let answer: string | undefined
   let refused = 0
   let heard = () => {}
@@ -138,7 +138,7 @@ describe("a proxy that answers 08P01", () => {
     await cluster?.stop()
   })
 
-  it.live("to a statement makes that statement fail by its code, and the connection is not used again", () =>
+  it.live("makes a statement fail with this code, and the connection is not used again", () =>
     Effect.gen(function*() {
       const driver = yield* openDriver(url, 1)
       const one = { text: "SELECT 1 AS one", order: [], reads: true }
@@ -150,7 +150,7 @@ describe("a proxy that answers 08P01", () => {
       assert.deepStrictEqual(yield* driver.single(one, []), [{ one: 1 }])
     }).pipe(Effect.scoped))
 
-  it.live("to a new connection causes a wait if the condition may pass, and a failure at once if not", () =>
+  it.live("makes a new connection wait if the condition may end by itself, and fail at once otherwise", () =>
     Effect.gen(function*() {
       answer = "no more connections allowed (max_client_conn)"
       refused = 0

@@ -6,7 +6,7 @@ import * as Postgres from "../../../src/engine/sql/Postgres.ts"
 import type { PostgresCluster } from "../../support/Postgres.ts"
 import { startPostgres } from "../../support/Postgres.ts"
 
-/* `npm run postgres -- 12` runs this on a server of that version. */
+/* `npm run postgres -- 12` runs these tests on a server of version 12. */
 
 let server: PostgresCluster
 beforeAll(async () => {
@@ -25,7 +25,7 @@ const ask = async (url: string, text: string): Promise<ReadonlyArray<Readonly<Re
   }
 }
 
-/** A database whose server says that it has this version. */
+/** Creates a database whose server claims to have this version. */
 const databaseOf = (version: number): Effect.Effect<string> =>
   Effect.promise(async () => {
     const url = await server.createDatabase()
@@ -34,7 +34,7 @@ const databaseOf = (version: number): Effect.Effect<string> =>
       `CREATE FUNCTION public.current_setting(name text) RETURNS text LANGUAGE sql AS $$
        SELECT CASE name WHEN 'server_version_num' THEN '${version}' ELSE pg_catalog.current_setting(name) END $$`
     )
-    // A function of PostgreSQL itself is otherwise found first.
+    // Without this setting, PostgreSQL's own function would be found first.
     await ask(url, `ALTER DATABASE ${new URL(url).pathname.slice(1)} SET search_path = public, pg_catalog`)
     return url
   })
@@ -45,7 +45,7 @@ const opened = (url: string) =>
   )
 
 describe("the version of a PostgreSQL server", () => {
-  it.live("before 13 is refused at once, with a sentence that says so", () =>
+  it.live("is refused at once with a clear message if it is older than 13", () =>
     Effect.gen(function*() {
       const { cause } = yield* Effect.flip(opened(yield* databaseOf(120_022)))
       assert.strictEqual(
@@ -54,7 +54,7 @@ describe("the version of a PostgreSQL server", () => {
       )
     }))
 
-  it.live("from 13 on is accepted", () =>
+  it.live("is accepted from 13 on", () =>
     Effect.gen(function*() {
       yield* opened(yield* databaseOf(130_000))
     }))

@@ -20,7 +20,7 @@ import { sqlAt } from "../../support/OpenDatabase.ts"
 import type { TwoServers } from "../../support/TwoServers.ts"
 import { connectionsAt, startTwoServers } from "../../support/TwoServers.ts"
 
-/* Reads that may lack the last changes go to a standby, and to the primary when the standby cannot answer. */
+/* Reads that may lack the last changes go to a standby, and to the primary if the standby cannot answer. */
 
 const seen = statement({
   name: "things_seen",
@@ -29,7 +29,7 @@ const seen = statement({
   sql: () => `SELECT pg_is_in_recovery()::int AS "standby", (SELECT count(*) FROM things) AS "count"`
 })
 
-/** The same read, which takes long at a standby. */
+/** The same read, which takes a long time on a standby. */
 const slowlySeen = statement({
   name: "things_slowly_seen",
   params: {},
@@ -68,7 +68,7 @@ describe("the lag of a server", () => {
     return typeof lag === "number" ? lag : `${lag.outcome}: ${lag.detail}`
   }
 
-  it("is none while the server has all of the log, however long ago the last commit was", () =>
+  it("is zero while the server has the whole log, however long ago the last commit was", () =>
     assert.strictEqual(detail({ ...following, replayed: 3 }), 0))
 
   it("is the age of the last commit that the server has, by the clock of the primary", () =>
@@ -76,18 +76,18 @@ describe("the lag of a server", () => {
 
   it("is never negative", () => assert.strictEqual(detail({ ...following, log: 499, replayed: 2001 }), 0))
 
-  it("is too long beyond the limit, and unknown before the first commit", () => {
+  it("is too long beyond the limit, and is unknown before the first commit", () => {
     assert.match(String(detail({ ...following, log: 499, replayed: 1969.9 })), /^behind: it is 30 s behind/)
     assert.match(String(detail({ ...following, log: 499, replayed: null })), /^behind: it has replayed no/)
   })
 
-  it("does not count for another database, for another timeline, and for a server that follows none", () => {
+  it("is not computed for another database, for another timeline, or for a server that follows no other", () => {
     assert.match(String(detail({ ...following, database: "7/16385" })), /^foreign: it is no copy/)
     assert.match(String(detail({ ...following, timeline: 2 })), /^foreign: its timeline is 2/)
     assert.match(String(detail({ ...following, isStandby: false })), /^foreign: it follows no server/)
   })
 
-  it("is none at the primary itself", () => assert.strictEqual(detail({ ...position, log: 400 }), 0))
+  it("is zero at the primary itself", () => assert.strictEqual(detail({ ...position, log: 400 }), 0))
 })
 
 describe("reads of a standby", () => {
@@ -132,7 +132,7 @@ describe("reads of a standby", () => {
   const onPrimary = (text: string) => Effect.promise(() => sqlAt(servers.at.primary, text))
   const onFollower = (text: string) => Effect.promise(() => sqlAt(servers.at.follower, text))
 
-  /** Stops the replay for the duration of an effect. */
+  /** Stops the replay on the standby while an effect runs. */
   const paused = <A, E, R>(self: Effect.Effect<A, E, R>) =>
     Effect.acquireUseRelease(
       Effect.andThen(
@@ -145,7 +145,7 @@ describe("reads of a standby", () => {
       () => onFollower("SELECT pg_wal_replay_resume()")
     )
 
-  it.live("are those that may lag, in lists and of records, and no others", () =>
+  it.live("are only those reads of lists and records that may lag", () =>
     Effect.gen(function*() {
       const driver = yield* opened()
       const here = at(driver)
@@ -164,7 +164,7 @@ describe("reads of a standby", () => {
       assert.strictEqual(inside.standby, 0)
     }).pipe(Effect.scoped))
 
-  it.live("are not made by a process that does not serve", () =>
+  it.live("are made only by a process that serves", () =>
     Effect.gen(function*() {
       const driver = yield* opened({ isServing: false })
       assert.isUndefined(driver.standby)
@@ -172,7 +172,7 @@ describe("reads of a standby", () => {
       assert.deepStrictEqual([row.standby, lag], [0, undefined])
     }).pipe(Effect.scoped))
 
-  it.live("report how far behind they are, and leave the standby while it lacks a change", () =>
+  it.live("report how far the standby is behind, and go to the primary while the standby lacks a change", () =>
     Effect.gen(function*() {
       const driver = yield* opened()
       yield* until(driver, 1)
@@ -192,7 +192,7 @@ describe("reads of a standby", () => {
       assert.strictEqual(after.count, before.count + 1)
     }).pipe(Effect.scoped))
 
-  it.live("may be made after the lag was returned, and then never lag more", () =>
+  it.live("may be made after the lag was returned, and then lag no more than that", () =>
     Effect.gen(function*() {
       const driver = yield* opened()
       yield* until(driver, 1)
@@ -233,7 +233,7 @@ describe("reads of a standby", () => {
       }))
     }).pipe(Effect.scoped))
 
-  it.live("leave a standby that is too far behind, and return to it later", () => {
+  it.live("go to the primary while the standby is too far behind", () => {
     const records: Array<Record> = []
     return Effect.gen(function*() {
       const driver = yield* opened({ read_max_lag_seconds: 1 })
@@ -252,7 +252,7 @@ describe("reads of a standby", () => {
     }).pipe(Effect.scoped, Effect.provide(layerMemory(records)))
   })
 
-  it.live("leave a standby that does not answer, and return to it later", () => {
+  it.live("go to the primary while the standby cannot be reached", () => {
     const records: Array<Record> = []
     return Effect.gen(function*() {
       const driver = yield* opened()
@@ -272,7 +272,7 @@ describe("reads of a standby", () => {
     }).pipe(Effect.scoped, Effect.provide(layerMemory(records)))
   })
 
-  it.live("go to the primary when their connection breaks, and the next one goes to the standby", () => {
+  it.live("go to the primary if their connection breaks, and the next one goes to the standby again", () => {
     const records: Array<Record> = []
     return Effect.gen(function*() {
       const driver = yield* opened()
@@ -291,7 +291,7 @@ describe("reads of a standby", () => {
     }).pipe(Effect.scoped, Effect.provide(layerMemory(records)))
   })
 
-  it.live("leave a standby that accepts statements and does not answer them", () => {
+  it.live("go to the primary if the standby accepts statements and does not answer them", () => {
     const records: Array<Record> = []
     return Effect.gen(function*() {
       const driver = yield* opened()
@@ -313,7 +313,7 @@ describe("reads of a standby", () => {
       twice
     ]] as const
   ) {
-    it.live(`go to the primary when the standby ends ${what} for its replay, and no failure is logged`, () => {
+    it.live(`go to the primary if the standby ends ${what} because of its replay, and no failure is logged`, () => {
       const records: Array<Record> = []
       return Effect.gen(function*() {
         for (const text of ["ALTER SYSTEM SET max_standby_streaming_delay = 0", "SELECT pg_reload_conf()"]) {
@@ -345,7 +345,7 @@ describe("reads of a standby", () => {
       ["the same server", () => servers.primary.createDatabase()]
     ] as const
   ) {
-    it.live(`never come from another database of ${where}`, () => {
+    it.live(`never return rows from another database of ${where}`, () => {
       const records: Array<Record> = []
       return Effect.gen(function*() {
         const other = yield* Effect.promise(made)
@@ -362,7 +362,7 @@ describe("reads of a standby", () => {
     })
   }
 
-  it.live("stop when the standby is promoted, until the writes go there too", () => {
+  it.live("end when the standby is promoted, until the writes go to it too", () => {
     const records: Array<Record> = []
     return Effect.gen(function*() {
       const driver = yield* opened()

@@ -16,7 +16,9 @@ const joined = statement({
      WHERE one.value = :value`
 })
 
-/** How often the engine's driver makes a function for the rows of a statement: once for each plan. */
+/**
+ * Counts how often the engine's driver makes a function for the rows of a statement, which it does once for each plan.
+ */
 const countPlans = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<number, E, R> =>
   Effect.suspend(() => {
     const original = globalThis.Function
@@ -36,7 +38,7 @@ const countPlans = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<number
 describe("a join on SQLite", () => {
   const { test } = useStore(sqlite)
 
-  test("is planned once, whatever values are bound", () =>
+  test("is planned only once, whatever values are bound", () =>
     Effect.gen(function*() {
       const values = ["one", "two", "three"]
       for (const value of values) yield* run(insert, { value })

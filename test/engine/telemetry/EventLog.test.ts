@@ -21,7 +21,7 @@ const events = {
   baking_failed: error("oven")
 } as const
 
-/** A log whose vocabulary differs from that of the engine. */
+/** A log with other events than those of the engine. */
 const bakery = makeLog<typeof fields, typeof events>(events)
 
 describe("a record", () => {
@@ -42,7 +42,7 @@ describe("a record", () => {
       assert.deepStrictEqual(records[3]?.fields, { statement: "s", error: "e" })
     }))
 
-  test("of a request gets its level from the outcome that it reports", () =>
+  test("has the level of the outcome that it reports if it is about a request", () =>
     Effect.gen(function*() {
       const [probe, other] = [{ method: "GET", path: "/ready" }, { method: "POST", path: "/ready" }]
       for (
@@ -59,7 +59,7 @@ describe("a record", () => {
       ])
     }))
 
-  it.effect("is not built if the filter refuses its event or level", () =>
+  it.effect("is not built if the filter refuses its event or its level", () =>
     Effect.gen(function*() {
       const written: Array<string> = []
       const asked: Array<string> = []
@@ -82,9 +82,9 @@ describe("a record", () => {
       assert.deepStrictEqual(asked, ["request_shed warn", "request_completed debug", "request_completed info"])
     }))
 
-  it.effect("is dropped without harm if there is no log", () => emit("request_shed", {}))
+  it.effect("is dropped without an error if there is no log", () => emit("request_shed", {}))
 
-  it("is one of the declared events, with all of its fields and no others", () => {
+  it("must be one of the declared events, with all of its fields and no others", () => {
     // @ts-expect-error no such event
     void bakery.emit("bread_eaten", {})
     // @ts-expect-error an event of another vocabulary
@@ -101,7 +101,7 @@ describe("a record", () => {
 })
 
 describe("the facts of a request", () => {
-  test("appear in every record of its fiber and of the fibers that it starts", () =>
+  test("are in every record of its fiber and of the fibers that this fiber starts", () =>
     Effect.gen(function*() {
       yield* emit("request_shed", {})
       const served = Effect.gen(function*() {
@@ -113,7 +113,7 @@ describe("the facts of a request", () => {
       assert.deepStrictEqual(records.map(({ span }) => span["request_id"]), [undefined, "one", "one", undefined])
     }))
 
-  test("are never those of another request that is served at the same time", () =>
+  test("are never mixed with those of another request that is served at the same time", () =>
     Effect.gen(function*() {
       const go = yield* Deferred.make<void>()
       const serve = (request_id: string) =>
@@ -135,7 +135,7 @@ describe("the facts of a request", () => {
       for (const { fields, span } of records) assert.strictEqual(span["request_id"], fields["oven"] as string)
     }))
 
-  test("apply to fibers that are raced and forked inside, and end with their region", () =>
+  test("apply to fibers that are raced or forked inside of the span, and end with the span", () =>
     Effect.gen(function*() {
       const told = emit("request_shed", {})
       const raced = Effect.raceFirst(told, Effect.never)
@@ -145,7 +145,7 @@ describe("the facts of a request", () => {
       assert.deepStrictEqual(records.map(({ span }) => span.request_id), ["one", "one", "one", undefined])
     }))
 
-  test("are replaced as a whole by the next", () =>
+  test("are replaced completely by the facts of an inner span", () =>
     Effect.gen(function*() {
       const next = withinSpan({ request_id: "two" }, 0, emit("request_shed", {}))
       yield* withinSpan({ request_id: "one", profile: "p" }, 0, Effect.andThen(emit("request_shed", {}), next))
@@ -157,7 +157,7 @@ describe("the facts of a request", () => {
 })
 
 describe("a span", () => {
-  it.effect("is logged at its beginning and at its end, with its duration", () =>
+  it.effect("is logged when it begins and when it ends, with its duration", () =>
     Effect.gen(function*() {
       const records: Array<Record> = []
       yield* Effect.gen(function*() {

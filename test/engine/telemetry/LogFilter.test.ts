@@ -7,7 +7,7 @@ import { prop } from "../../support/Property.ts"
 
 const levels: ReadonlyArray<Level> = ["error", "warn", "info", "debug"]
 
-/** Which levels of a target pass a filter. */
+/** Returns the levels at which records of a target pass a filter. */
 const passing = (filter: string, target: string): ReadonlyArray<Level> => {
   const passes = parseFilter(filter)
   return levels.filter((level) => passes(target, level))
@@ -19,7 +19,7 @@ const directives = fc.array(fc.tuple(target, word), { minLength: 1, maxLength: 6
   .map((pairs) => [...new Map(pairs)])
 
 describe("logging.filter", () => {
-  it("a level passes records of itself and of more severe levels, of every target", () => {
+  it("passes records of the given level and of more severe levels, of every target", () => {
     for (
       const [filter, expected] of [
         ["off", []],
@@ -36,7 +36,7 @@ describe("logging.filter", () => {
     }
   })
 
-  it("a level is a word in any case, or its number", () => {
+  it("reads a level as a word in any case or as a number", () => {
     for (const [number, level] of levelWords.entries()) {
       for (const text of [level.toUpperCase(), `${level.slice(0, 1).toUpperCase()}${level.slice(1)}`, String(number)]) {
         assert.deepStrictEqual(passing(text, "acme_svc.job"), passing(level, "acme_svc.job"), text)
@@ -45,26 +45,26 @@ describe("logging.filter", () => {
     }
   })
 
-  it("the words of a target are separated by a dot or by two colons", () => {
+  it("separates the words of a target by a dot or by two colons", () => {
     assert.deepStrictEqual(passing("acme_svc::job=debug,warn", "acme_svc.job"), levels)
     assert.deepStrictEqual(passing("acme_svc::job=debug,warn", "acme_svc.order"), ["error", "warn"])
   })
 
-  it("a target without a level passes all of its records and no others", () => {
+  it("passes all records of a target without a level, and no other records", () => {
     assert.deepStrictEqual(passing("acme_svc.job", "acme_svc.job"), levels)
     assert.deepStrictEqual(passing("acme_svc.job", "acme_svc.order"), [])
     assert.deepStrictEqual(passing("acme_svc", "acme_svc.order"), levels)
     assert.deepStrictEqual(passing("acme_svc=info", "library"), [])
   })
 
-  it("a target includes those below it, and not those with the same first letters", () => {
+  it("applies a target to those below it, but not to targets that begin with the same letters", () => {
     assert.deepStrictEqual(passing("acme_svc.job=debug", "acme_svc.job.runner"), levels)
     assert.deepStrictEqual(passing("acme_svc.job=debug", "acme_svc.jobs"), [])
     assert.deepStrictEqual(passing("acme=debug", "acme_svc.job"), [])
     assert.deepStrictEqual(passing("acme_svc.job=debug", "acme_svc"), [])
   })
 
-  it("the longest target takes precedence, in any position", () => {
+  it("applies the longest target that matches, wherever it stands", () => {
     for (
       const filter of [
         "warn, acme_svc=info ,acme_svc.challenge=debug,acme_svc.nonce=off",
@@ -78,13 +78,17 @@ describe("logging.filter", () => {
     }
   })
 
-  prop("the order of directives does not matter", [directives, target], ([pairs, asked]) => {
+  prop("gives the same result whatever the order of its directives is", [directives, target], ([pairs, asked]) => {
     const texts = pairs.map(([name, level]) => `${name}=${level}`)
     assert.deepStrictEqual(passing(texts.join(","), asked), passing(texts.toReversed().join(", "), asked))
   })
 
-  prop("what passes at a level passes at every graver one", [directives, target], ([pairs, asked]) => {
-    const passed = passing(pairs.map(([name, level]) => `${name}=${level}`).join(","), asked)
-    assert.deepStrictEqual(passed, levels.slice(0, passed.length))
-  })
+  prop(
+    "passes a record at every more severe level than one at which it passes",
+    [directives, target],
+    ([pairs, asked]) => {
+      const passed = passing(pairs.map(([name, level]) => `${name}=${level}`).join(","), asked)
+      assert.deepStrictEqual(passed, levels.slice(0, passed.length))
+    }
+  )
 })

@@ -29,7 +29,7 @@ const spansOf = (bodies: ReadonlyArray<string>): ReadonlyArray<Exported> =>
     return resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans))
   })
 
-/** Runs a body under an exporter, and returns everything that was sent, including what was sent at the end. */
+/** Runs a body with an exporter, and returns everything that was sent, including what was sent at the end. */
 const exportedBy = <E>(
   body: Effect.Effect<unknown, E>,
   more: Partial<Otlp.OtlpOptions> = {}
@@ -40,10 +40,10 @@ const exportedBy = <E>(
   return Effect.as(Effect.provide(body, exporter), bodies)
 }
 
-describe("spans", () => {
+describe("the spans of a trace", () => {
   const { records, test } = useTests()
 
-  test("are sent with their parents, their attributes, and the kind of a failure without its text", () =>
+  test("are sent with their parents, their attributes, and the kind of a failure but not its text", () =>
     Effect.gen(function*() {
       const body = traced(
         "POST /newOrder",
@@ -80,20 +80,20 @@ describe("spans", () => {
       for (const { spanId, traceId } of spans) assert.match(`${traceId} ${spanId}`, /^[0-9a-f]{32} [0-9a-f]{16}$/)
     }))
 
-  test("are absent if nothing is traced, and for a statement that belongs to no trace", () =>
+  test("do not exist if nothing is traced, or for a statement that belongs to no trace", () =>
     Effect.gen(function*() {
       yield* traced("GET /directory", () => assert.fail("asked for attributes"), Effect.void)
       const bodies = yield* exportedBy(within("job_claim", {}))
       assert.deepStrictEqual(bodies, [])
     }))
 
-  test("that are not sampled are not sent, and neither are their children", () =>
+  test("are not sent if they are not sampled, and neither are their children", () =>
     Effect.gen(function*() {
       const body = traced("GET /directory", () => ({}), traced("within", () => ({}), Effect.void))
       assert.deepStrictEqual(yield* exportedBy(body, { samplePercent: 0 }), [])
     }))
 
-  test("are sent every two seconds, and those that a collector refuses are logged", () =>
+  test("are sent every two seconds, and the log counts those that the collector refuses", () =>
     Effect.gen(function*() {
       const body = Effect.gen(function*() {
         yield* traced("GET /directory", () => ({}), Effect.void)
@@ -107,7 +107,7 @@ describe("spans", () => {
       ])
     }))
 
-  test("of a collector that does not answer delay no end of the process", () =>
+  test("do not delay the end of the process if the collector does not answer", () =>
     Effect.gen(function*() {
       const asked = yield* Deferred.make<void>()
       const send = () => Effect.andThen(Deferred.succeed(asked, undefined), Effect.never)
@@ -118,7 +118,7 @@ describe("spans", () => {
       yield* Fiber.join(ended)
     }))
 
-  test("beyond the maximum that may wait are dropped, and this is logged", () =>
+  test("are dropped beyond the maximum number that may wait, and this is logged", () =>
     Effect.gen(function*() {
       const one = traced("GET /directory", () => ({}), Effect.void)
       const sent = spansOf(yield* exportedBy(Effect.repeat(one, { times: 8192 + 9 })))

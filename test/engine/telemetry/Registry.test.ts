@@ -23,7 +23,7 @@ const linesOf = (name: string) =>
   )
 
 describe("a series of metrics", () => {
-  it.effect("that is counted has the role of its process, then its own labels, and grows by the given amount", () =>
+  it.effect("grows by the given amount, and has the role of its process and then its own labels", () =>
     Effect.gen(function*() {
       yield* count("loaves_total", { oven: "left", grain: "rye", size: "large" })
       yield* count("loaves_total", { oven: "left", grain: "rye", size: "large" }, 2)
@@ -40,7 +40,7 @@ describe("a series of metrics", () => {
       ])
     }).pipe(Effect.provide(layer)))
 
-  it.effect("begins at 0 for every value of the open labels, and keeps what was counted", () =>
+  it.effect("begins at 0 for every value of the open labels, and keeps what was already counted", () =>
     Effect.gen(function*() {
       yield* count("loaves_total", { oven: "left", grain: "wheat", size: "small" })
       yield* begin("loaves_total", { oven: "left" })
@@ -55,7 +55,7 @@ describe("a series of metrics", () => {
       ])
     }).pipe(Effect.provide(layer)))
 
-  it.effect("of the engine that counts begins with the process", () =>
+  it.effect("begins with the process if the engine counts it", () =>
     Effect.gen(function*() {
       assert.lengthOf(yield* linesOf("acme_svc_database_failures_total"), failureCauses.length)
       assert.deepStrictEqual(yield* linesOf("acme_svc_database_rows_unreadable_total"), [
@@ -63,7 +63,7 @@ describe("a series of metrics", () => {
       ])
     }).pipe(Effect.provide(layer)))
 
-  it.effect("that is sampled has the value from the scrape, and is left out if there is none", () =>
+  it.effect("has the value that was sampled for the scrape, and is left out if there is none", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* linesOf("flour_kilograms{"), ["flour_kilograms{grain=\"rye\"} 3"])
       const { render } = yield* Metrics
@@ -73,10 +73,10 @@ describe("a series of metrics", () => {
       assert.notInclude(yield* render(new Map()), "flour")
     }).pipe(Effect.provide(layer)))
 
-  it.effect("is not counted in a process without metrics, and this does no harm", () =>
+  it.effect("is not counted in a process without metrics, which causes no error", () =>
     Effect.andThen(begin("loaves_total", { oven: "left" }), count("baking_seconds", { oven: "left" }, 1)))
 
-  it("is counted only as declared", () => {
+  it("can only be counted as it is declared", () => {
     // @ts-expect-error no such series
     void count("rolls_total", { oven: "left" })
     // @ts-expect-error a word that the label does not have

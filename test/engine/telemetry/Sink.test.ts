@@ -24,7 +24,7 @@ const human = {
 }
 const json = { ...human, json: true }
 
-/** Everything that a body logs through a sink, in its written form. */
+/** Returns everything that a body logs through a sink, in its written form. */
 const writesOf = (options: Omit<SinkOptions, "write">, body: Effect.Effect<unknown>) =>
   Effect.suspend(() => {
     const writes: Array<string> = []
@@ -34,7 +34,7 @@ const writesOf = (options: Omit<SinkOptions, "write">, body: Effect.Effect<unkno
     )
   })
 
-/** The lines of the output, each of which was terminated. */
+/** Returns the lines of the output, and checks that each of them was terminated. */
 const linesOf = (options: Omit<SinkOptions, "write">, body: Effect.Effect<unknown>) =>
   Effect.map(writesOf(options, body), (writes) => {
     const lines = writes.join("").split("\n")
@@ -59,7 +59,7 @@ const rejected = (identifiers: ReadonlyArray<string>) => emit("order_rejected", 
 
 const failed = (error: string) => emit("worker_presence_failed", { error })
 
-/** Input from outside, with awkward characters much more often than a random text has. */
+/** Input from outside. It contains awkward characters much more often than random text does. */
 const remote = fc.array(
   fc.oneof(
     fc.constantFrom(
@@ -115,7 +115,7 @@ describe("JSON records", () => {
       })
     }))
 
-  it.effect("if flattened, have the fields of the event at the top level, and the span apart", () =>
+  it.effect("have the fields of the event at the top level and the span apart from them if they are flattened", () =>
     Effect.gen(function*() {
       const line = yield* lineOf(
         { ...json, flatten: true },
@@ -133,7 +133,7 @@ describe("JSON records", () => {
       })
     }))
 
-  it.effect("leave out unknown values and keep those that are false, zero or empty", () =>
+  it.effect("omit unknown values, and keep values that are false, zero or empty", () =>
     Effect.gen(function*() {
       const line = yield* lineOf(
         json,
@@ -145,7 +145,7 @@ describe("JSON records", () => {
 
   for (const flatten of [false, true]) {
     effectProp(
-      `are one line without control characters, and keep every text as it was, ${flatten ? "flattened" : "nested"}`,
+      `are one line without control characters and keep every text unchanged, ${flatten ? "flattened" : "nested"}`,
       [remote, remote],
       ([error, request_id]) =>
         Effect.gen(function*() {
@@ -163,7 +163,7 @@ describe("JSON records", () => {
 })
 
 describe("records for people", () => {
-  it.effect("are time, level, event, fields and span", () =>
+  it.effect("have time, level, event, fields and span", () =>
     Effect.gen(function*() {
       const line = yield* lineOf(
         human,
@@ -198,7 +198,7 @@ describe("records for people", () => {
       }
     }))
 
-  effectProp("are one line without control characters, in which no text makes up a field", [remote, remote], ([
+  effectProp("are one line without control characters, in which no text can look like a field", [remote, remote], ([
     error,
     user_agent
   ]) =>
@@ -218,7 +218,7 @@ describe("records for people", () => {
       ])
     }))
 
-  it.effect("use colour for the level alone", () =>
+  it.effect("use colour only for the level", () =>
     Effect.gen(function*() {
       const line = yield* lineOf({ ...human, colours: true }, failed("\u001b[31mred\u001b[0m"))
       const level = "\u001b[33mWARN \u001b[0m"
@@ -228,8 +228,8 @@ describe("records for people", () => {
 })
 
 for (const [form, options] of [["JSON", json], ["text", human]] as const) {
-  describe(`as ${form}`, () => {
-    it.effect("text is cut at 500 characters", () =>
+  describe(`the log as ${form}`, () => {
+    it.effect("cuts a text at 500 characters", () =>
       Effect.gen(function*() {
         for (const [length, kept] of [[499, 499], [500, 500], [501, 500], [100_000, 500]] as const) {
           const line = yield* lineOf(options, failed("é".repeat(length)))
@@ -239,7 +239,7 @@ for (const [form, options] of [["JSON", json], ["text", human]] as const) {
         }
       }))
 
-    it.effect("the first ten of many names are shown, with the total number", () =>
+    it.effect("shows the first ten of many names, with the total number", () =>
       Effect.gen(function*() {
         const names = Array.from({ length: 100 }, (_, index) => `<n${index}>`)
         const line = yield* lineOf(options, rejected(names))
@@ -248,9 +248,9 @@ for (const [form, options] of [["JSON", json], ["text", human]] as const) {
         assert.notInclude(yield* lineOf(options, rejected(names.slice(0, 10))), "identifiers_total")
       }))
 
-    it.effect("the value of a secret is never shown", () =>
+    it.effect("never shows the value of a secret", () =>
       Effect.gen(function*() {
-        // A type error of the service. The test shows what such an error would reveal.
+        // Only a type error in the service could do this. The test shows that even then nothing is revealed.
         const secret = Redacted.make("hunter2") as unknown as string
         const body = withinSpan({ request_id: secret }, 0, Effect.all([failed(secret), rejected([secret])]))
         const text = (yield* linesOf(options, body)).join("\n")
@@ -258,7 +258,7 @@ for (const [form, options] of [["JSON", json], ["text", human]] as const) {
         assert.include(text, "redacted")
       }))
 
-    it.effect("spans are logged as logging.span_events says", () =>
+    it.effect("contains spans as logging.span_events says", () =>
       Effect.gen(function*() {
         const told = { none: [], close: ["span_closed"], full: ["span_opened", "span_closed"] } as const
         for (const spanEvents of ["none", "close", "full"] as const) {
@@ -270,7 +270,7 @@ for (const [form, options] of [["JSON", json], ["text", human]] as const) {
         }
       }))
 
-    it.effect("only records that pass the filter are written", () =>
+    it.effect("contains only records that pass the filter", () =>
       Effect.gen(function*() {
         const filter = parseFilter("acme_svc=warn,acme_svc.tls=off,acme_svc.job=debug")
         const lines = yield* linesOf(
@@ -292,10 +292,10 @@ for (const [form, options] of [["JSON", json], ["text", human]] as const) {
   })
 }
 
-describe("lines", () => {
+describe("the lines of the log", () => {
   const turn = Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
 
-  it.effect("of one turn of the event loop are one write, and come in order", () =>
+  it.effect("are one write for each turn of the event loop, and are in order", () =>
     Effect.gen(function*() {
       const writes = yield* writesOf(
         human,
@@ -311,7 +311,7 @@ describe("lines", () => {
       )
     }))
 
-  it.effect("that could not be written are counted by the next one that could", () =>
+  it.effect("are counted by the next line that can be written if they could not be written", () =>
     Effect.gen(function*() {
       const writes: Array<string> = []
       const full = Object.assign(new Error("no space left"), { code: "ENOSPC" })
@@ -348,7 +348,7 @@ describe("lines", () => {
       assert.deepInclude(events[4], { event: "server_log_gap", outcome: "advisory" })
     }))
 
-  it.effect("about an error are written at once, together with the lines before them", () =>
+  it.effect("are written at once if they are about an error, together with the lines before them", () =>
     Effect.gen(function*() {
       const writes: Array<string> = []
       yield* Effect.gen(function*() {
@@ -372,7 +372,7 @@ describe("lines", () => {
     { discard: true }
   )
 
-  it.effect("delay nobody when the reader is slow, and all arrive", () =>
+  it.effect("all arrive if the reader is slow, and do not delay their callers", () =>
     Effect.gen(function*() {
       const slow = new PassThrough({ highWaterMark: 1 })
       yield* Effect.provide(many, Sink.make({ ...json, write: (one) => void slow.write(one) }).layer)
@@ -384,7 +384,7 @@ describe("lines", () => {
       )
     }))
 
-  it.effect("to a reader that has ended are lost, and the caller continues", () =>
+  it.effect("are lost if the reader has ended, and their callers continue", () =>
     Effect.gen(function*() {
       const reader = yield* Effect.acquireRelease(
         Effect.sync(() =>

@@ -22,7 +22,7 @@ const faults = (text: string, language = subset) =>
     (refused) => refused.message
   )
 
-describe("the subset", () => {
+describe("the subset of the template language", () => {
   it.effect.each<readonly [string, Record<string, unknown>, string]>([
     ["{{ a.b }} {{ a.b.c.d }}|", { a: { b: 1 } }, "1 |"],
     ["{{ absent }}{{ absent.more }}{% if absent %}yes{% else %}no{% endif %}", {}, "no"],
@@ -47,12 +47,12 @@ describe("the subset", () => {
       "|ab||12…"
     ],
     ["{{ range }}{{ debug }}{{ dict }}{{ namespace }}", {}, ""]
-  ])("%s with %j", ([text, variables, expected]) =>
+  ])("renders %s with %j", ([text, variables, expected]) =>
     Effect.gen(function*() {
       assert.strictEqual(yield* rendered(text, variables), expected)
     }))
 
-  it.effect("encodes any value as JSON, and a parser gets the same value back", () =>
+  it.effect("encodes any value as JSON, from which a parser gets the same value", () =>
     Effect.gen(function*() {
       const values = [
         "a\r\n\"\\</script>\u0000\u2028\u2029 ü 😀",
@@ -98,7 +98,7 @@ describe("the subset", () => {
     ["{% for a in b if c %}{% endfor %}", "email/x.body.j2:1: if is not expected there"],
     ["{% for a in b %}{{ loop.index0 }}{% endfor %}", "email/x.body.j2:1: loop.index0 is not known"],
     ["{{ (a }}", "email/x.body.j2:1: the end of the tag is not expected there"],
-    // The engine itself refuses these, with its own message.
+    // The engine itself refuses these, with messages of its own.
     ["a\n{% if a %}", "email/x.body.j2:2: syntax error: unexpected end of input, expected end of block"],
     ["{{ a", "email/x.body.j2:1: syntax error: unexpected end of input, expected end of variable block"]
   ])("refuses %j", ([text, expected]) =>
@@ -107,8 +107,8 @@ describe("the subset", () => {
     }))
 })
 
-describe("the engine", () => {
-  it.effect("escapes for HTML by the file name, includes by name, and refuses what is absent", () =>
+describe("the template engine", () => {
+  it.effect("escapes for HTML if the file name says so, includes templates by name, and refuses absent values", () =>
     Effect.gen(function*() {
       const templates = yield* compile([
         { name: "layout.html.j2", text: "<h1>{% block title %}{% endblock %}</h1>" },
@@ -135,13 +135,16 @@ describe("the engine", () => {
     ["{% include 'nothing.html' %}", "a.html:1: there is no template 'nothing.html'"],
     ["{% extends 'nothing.html' %}", "a.html:1: there is no template 'nothing.html'"],
     ["{% import 'nothing.html' as ui %}", "a.html:1: there is no template 'nothing.html'"]
-  ])("refuses what does not exist before anything is rendered: %j", ([text, expected]) =>
-    Effect.gen(function*() {
-      const ui = { name: "ui.html", text: "{% macro id(x) %}{{ x|own }}{% endmacro %}" }
-      const own = { ...pages, filters: { own: (value: unknown) => value } }
-      const refused = yield* Effect.flip(Effect.scoped(compile([ui, { name: "a.html", text }], own)))
-      assert.strictEqual(refused.message, expected)
-    }))
+  ])(
+    "refuses what does not exist before anything is rendered, for example %j",
+    ([text, expected]) =>
+      Effect.gen(function*() {
+        const ui = { name: "ui.html", text: "{% macro id(x) %}{{ x|own }}{% endmacro %}" }
+        const own = { ...pages, filters: { own: (value: unknown) => value } }
+        const refused = yield* Effect.flip(Effect.scoped(compile([ui, { name: "a.html", text }], own)))
+        assert.strictEqual(refused.message, expected)
+      })
+  )
 
   it.effect.each([
     "{% import 'ui.html' as ui %}{{ ui.id(1) }}{% from 'ui.html' import id as other %}{{ other(1) }}",
@@ -150,14 +153,14 @@ describe("the engine", () => {
     "{% if (a) and (b) or not (c) is defined and a is divisibleby(2) and a is not in (1, 2) %}{% endif %}",
     "{% raw %}{{ a|nothing }}{{ nothing() }}{% endraw %}{# {{ a|nothing }} #}{{ 'a|nothing' }}",
     "{% include 'nothing.html' ignore missing %}{% include name %}{{ a.b|own }}{{ a.nothing }}"
-  ])("accepts what exists: %s", (text) =>
+  ])("accepts what exists, for example %s", (text) =>
     Effect.gen(function*() {
       const ui = { name: "ui.html", text: "{% macro id(x) %}{{ x|own }}{% endmacro %}" }
       const own = { ...pages, filters: { own: (value: unknown) => value } }
       yield* Effect.scoped(compile([ui, { name: "a.html", text }], own))
     }))
 
-  it.effect("names every template that does not compile, with line and reason, and quotes nothing of it", () =>
+  it.effect("names every template that does not compile, with the line and the reason, but quotes nothing from it", () =>
     Effect.gen(function*() {
       const sources = [
         { name: "a.j2", text: "fine" },
@@ -178,7 +181,7 @@ describe("the engine", () => {
       assert.strictEqual(yield* rendered("{{ 1 }}"), "1")
     }))
 
-  it.effect("stops a rendering that takes too much memory, and templates that were compiled before still work", () =>
+  it.effect("stops a rendering that takes too much memory, and templates that were compiled before can still be rendered", () =>
     Effect.gen(function*() {
       const language = { ...pages, fuel: 5_000_000, filters: { own: (value: unknown) => `own ${String(value)}` } }
       const before = yield* compile([{ name: "a.html", text: "{{ a|own }}" }], language)
@@ -204,7 +207,7 @@ describe("the engine", () => {
       assert.strictEqual(yield* before.render("a.html", { a: 1 }), "own 1")
     }).pipe(Effect.scoped))
 
-  it.effect("never gets an input that would damage it", () =>
+  it.effect("never gets input that would damage it", () =>
     Effect.gen(function*() {
       const damaging = [
         `{{ ${"1 + ".repeat(100_000)}1 }}`,
