@@ -12,14 +12,15 @@ import { callerAt, column, configOf, count, orderOf, profileOf, sql } from "../s
 import { useWorld } from "../support/UseWorld.ts"
 
 /*
- * The process is killed at each statement of a bulk deletion. The audit trail must name everything that was deleted.
+ * The process is killed at each statement of a bulk deletion. The audit trail must still count everything that was
+ * deleted.
  */
 
 const startsAt = 1_800_000_000
 const operator: AtKeyboard = { kind: "cli", id: "tester" }
 const config = configOf()
 
-describe.each(databases)("a deletion in bulk that is killed, on $name", (backend) => {
+describe.each(databases)("a bulk deletion that is killed, on $name", (backend) => {
   const { test } = useWorld(backend, { startsAt })
 
   const numbers = (to: number) =>
@@ -27,7 +28,10 @@ describe.each(databases)("a deletion in bulk that is killed, on $name", (backend
       ? `(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${to}) SELECT i FROM n) AS n`
       : `generate_series(1, ${to}) AS n(i)`
 
-  /** Kills `run` at each statement in turn, over new rows, and compares the remaining rows with the trail. */
+  /**
+   * Runs `run` over new rows again and again, kills it after one statement more each time, and compares the remaining
+   * rows with the trail.
+   */
   const killed = Effect.fnUntraced(function*<E>(of: {
     readonly rows: number
     readonly make: Effect.Effect<unknown, unknown, Database>
@@ -54,7 +58,7 @@ describe.each(databases)("a deletion in bulk that is killed, on $name", (backend
     return [...outcomes].toSorted((one, other) => one - other)
   })
 
-  test("has recorded the nonces that are deleted", () =>
+  test("has recorded the nonces that were deleted", () =>
     Effect.gen(function*() {
       const outcomes = yield* killed({
         rows: 2100,
@@ -75,7 +79,7 @@ describe.each(databases)("a deletion in bulk that is killed, on $name", (backend
     rows: 1100,
     make: Effect.suspend(() =>
       Effect.andThen(
-        // Rows of the trail are deleted only by age, and the previous run may not have reached that.
+        // Rows of the trail can be deleted only by their age, and the previous run may not have deleted all of them.
         Effect.orDie(auditTrail.cleanup(operator, 10)),
         sql(
           `INSERT INTO audit_log (created_at, event, outcome, actor_kind)
@@ -88,14 +92,14 @@ describe.each(databases)("a deletion in bulk that is killed, on $name", (backend
     member: "removed"
   }
 
-  test("has recorded the rows of the trail that are deleted, from the command line and in the sweep", () =>
+  test("has recorded the rows of the trail that were deleted, both by the command line and by the sweep", () =>
     Effect.gen(function*() {
       for (const run of [auditTrail.cleanup(operator, 10), sweepAudit(10)]) {
         assert.deepStrictEqual(yield* killed({ ...trail, run }), [0, 1000, 1100])
       }
     }))
 
-  test("has recorded the orders that are deleted", () =>
+  test("has recorded the orders that were deleted", () =>
     Effect.gen(function*() {
       const callers = [yield* callerAt(profileOf(config)), yield* callerAt(profileOf(config, "other"))]
       const make = Effect.gen(function*() {

@@ -5,7 +5,7 @@ import { leavesOf } from "../../src/operations/Leaves.ts"
 import { foreignCa, madeAt } from "../support/LocalCa.ts"
 
 describe("the leaves of many chains", () => {
-  it.live("have the order of the chains, and are parsed in several turns of the event loop", () =>
+  it.live("are in the order of the chains, and are parsed in several turns of the event loop", () =>
     Effect.gen(function*() {
       const chains = [1, 2].map((seconds) => foreignCa({ name: "a", notAfter: madeAt + seconds }).certificatePem)
       let turns = 0

@@ -10,7 +10,7 @@ import { breakWrites, mend } from "../support/Faults.ts"
 import { callerAt, configOf, fieldsOf, orderOf, profileOf, sql } from "../support/Graph.ts"
 import { issueTo, useOwnCa } from "../support/Issued.ts"
 
-/* What a process has committed and the database lacks later, because the database was put back to an older state. */
+/* Changes that a process has committed and that the database lacks later, because it was restored to an older state. */
 
 const config = configOf()
 const operator = { kind: "cli", id: "olga" } as const
@@ -24,9 +24,11 @@ describe.each(bothDatabases)("changes that the database has lost, on $name", (ba
   })
   const told = () => fieldsOf(records, "db_change_lost").map(({ change, order_id = "" }) => `${change} ${order_id}`)
   const rows = sql("SELECT detail FROM audit_log WHERE event = 'changes_lost'")
-  /** Looks again when ten seconds have passed. */
+  /** Looks for lost changes again after ten seconds. */
   const look = Effect.andThen(TestClock.adjust("10 seconds"), tellLost)
-  /** Removes an order and what belongs to it, as an older state of the database lacks it. */
+  /**
+   * Removes an order and everything that belongs to it, as if the database were restored to a state before the order.
+   */
   const removed = (id: string) => {
     const literal = backend.dialect === "sqlite" ? `X'${id.replaceAll("-", "")}'` : `'${id}'`
     return Effect.forEach(
@@ -41,7 +43,7 @@ describe.each(bothDatabases)("changes that the database has lost, on $name", (ba
     )
   }
 
-  test("are each named once, and counted in the trail", () =>
+  test("are each logged once, and counted in the trail", () =>
     Effect.gen(function*() {
       const caller = yield* here
       const kept = yield* issueTo(caller, ["kept.example"])
@@ -65,7 +67,7 @@ describe.each(bothDatabases)("changes that the database has lost, on $name", (ba
       assert.notInclude(told().join(), kept.orderId)
     }))
 
-  test("are reported once the report can be written", () =>
+  test("are reported as soon as the report can be written", () =>
     Effect.gen(function*() {
       const caller = yield* here
       const { id } = yield* orderOf(caller, "lost.example")
@@ -79,7 +81,7 @@ describe.each(bothDatabases)("changes that the database has lost, on $name", (ba
       assert.lengthOf(yield* rows, 1)
     }))
 
-  test("are noticed even if they were looked for and found before, in a quiet time and beside new changes", () =>
+  test("are noticed even if an earlier look found them in place, after a quiet time and together with new changes", () =>
     Effect.gen(function*() {
       const caller = yield* here
       const orders = yield* Effect.forEach(Array.from({ length: 20 }), () => orderOf(caller, "a.example"))
@@ -92,7 +94,7 @@ describe.each(bothDatabases)("changes that the database has lost, on $name", (ba
       assert.sameMembers(told(), orders.map(({ id }) => `order_created ${id}`))
     }))
 
-  test("include an account, a credential, and what operators did", () =>
+  test("include lost accounts and credentials, and lost actions of operators", () =>
     Effect.gen(function*() {
       const caller = yield* here
       yield* eab.create(operator, { label: "one", profile: undefined })
@@ -105,7 +107,7 @@ describe.each(bothDatabases)("changes that the database has lost, on $name", (ba
       assert.include(told(), "eab_created ")
     }))
 
-  test("do not include what an operator has deleted, or changes that are too old", () =>
+  test("do not include what an operator has deleted, or changes that are older than a quarter of an hour", () =>
     Effect.gen(function*() {
       const caller = yield* here
       const [ended, old] = [yield* orderOf(caller, "a.example"), yield* orderOf(caller, "b.example")]

@@ -24,9 +24,9 @@ import { enrolled, enter, password } from "../support/Operators.ts"
 import { useStore } from "../support/UseTests.ts"
 
 /*
- * A transaction contains only statements: while it is open, nobody waits for a host, a program, a signature or a hash
- * (docs/architecture.md, "Choices that are not obvious"). Each call to the outside records whether a transaction is
- * open, while certificates and operators are created and removed.
+ * A transaction contains only statements: while it is open, it never waits for a host, a program, a signature or a hash
+ * (docs/architecture.md, "Choices that are not obvious"). In this test, each call to the outside records whether a
+ * transaction is open, while certificates and operators are created and removed.
  */
 
 const config = configOf(`[profiles.other.signer]
@@ -41,7 +41,7 @@ url = "https://chat.example/secret"
 
 const isOpen = Context.Reference("acme/../test/operations/Outside.test/isOpen", { defaultValue: () => false })
 
-/** A driver whose transactions mark the fiber that runs them. */
+/** A driver that marks the fibers in which a transaction is open. */
 const marking = (driver: Driver): Driver => ({
   ...driver,
   transact: (body) => driver.transact((connection) => Effect.provideService(body(connection), isOpen, true))
@@ -62,7 +62,7 @@ describe.each(databases)("no transaction is open on $name", (backend) => {
     identifiers: () => Effect.as(asked("policy"), allowed),
     hasScriptsForNames: false
   }
-  /** The CA of the profile `default` publishes its own list; the profile `other` uses an external signer. */
+  /** The CA of the profile `default` publishes its own list. The profile `other` uses an external signer. */
   const signers = Layer.effect(
     Signers,
     Effect.gen(function*() {
@@ -164,7 +164,7 @@ describe.each(databases)("no transaction is open on $name", (backend) => {
       assert.deepStrictEqual([...met].toSorted(), whatIsAsked.toSorted())
     }))
 
-  test("unless a call is made within one, and this test would notice it", () =>
+  test("unless a call is made within a transaction, which this test would notice", () =>
     Effect.gen(function*() {
       met.clear()
       yield* Effect.provideService(transaction(asked("hash")), Database, marking(yield* Database))

@@ -9,7 +9,7 @@ import { databases } from "../support/Databases.ts"
 import { sql } from "../support/Graph.ts"
 import { useStore } from "../support/UseTests.ts"
 
-/* The profiles that no worker can sign for, as a process reads them (docs/decisions/degraded-profiles.md). */
+/* The profiles for which no worker can sign, as a process reads them (docs/decisions/degraded-profiles.md). */
 
 describe.each(databases)("degraded profiles on $name", (backend) => {
   const { test } = useStore(backend, { layer: () => ProfileStates.layer })
@@ -21,7 +21,7 @@ describe.each(databases)("degraded profiles on $name", (backend) => {
     yield* states.report({ profile: "default", owner: by, trouble, since: now, stoppedIssuer: undefined })
   })
 
-  test("are those that no worker can sign for", () =>
+  test("are those for which no worker can sign", () =>
     Effect.gen(function*() {
       yield* told("the CA has ended")
       yield* refresh
@@ -32,7 +32,7 @@ describe.each(databases)("degraded profiles on $name", (backend) => {
     }))
 
   for (const since of ["9223372036854775807", "-9223372036854775808"]) {
-    test(`remain degraded if the time of the state cannot be read: ${since}`, () =>
+    test(`remain degraded if the time of their state cannot be read (${since})`, () =>
       Effect.gen(function*() {
         yield* told("the CA has ended")
         yield* sql(`UPDATE profile_states SET since = ${since}`)

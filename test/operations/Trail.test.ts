@@ -9,7 +9,7 @@ import { databases } from "../support/Databases.ts"
 import { callerAt, column, configOf, eventsOf, newPrivateKey, orderOf, profileOf, sql } from "../support/Graph.ts"
 import { issueTo, useOwnCa, work } from "../support/Issued.ts"
 
-/* A change and its row of the audit trail belong together: neither exists without the other. */
+/* A change and its row in the audit trail belong together, so neither exists without the other. */
 
 const config = configOf()
 const operator = { kind: "cli", id: "olga" } as const
@@ -17,7 +17,7 @@ const operator = { kind: "cli", id: "olga" } as const
 describe.each(databases)("the audit trail on $name", (backend) => {
   const { records, test } = useOwnCa(backend)
 
-  /** Runs an effect while no row can be written. */
+  /** Runs an effect while no row can be written to the trail. */
   const withoutRows = <A, E, R>(body: Effect.Effect<A, E, R>) =>
     Effect.acquireUseRelease(
       sql(
@@ -32,7 +32,7 @@ describe.each(databases)("the audit trail on $name", (backend) => {
   const events = column("SELECT event FROM audit_log ORDER BY id")
   const here = Effect.suspend(() => callerAt(profileOf(config)))
 
-  test("gets the row of a certificate together with the certificate", () =>
+  test("gets the row of a certificate in the transaction that stores the certificate", () =>
     Effect.gen(function*() {
       const caller = yield* here
       const { id } = yield* orderOf(caller, "a.example")
@@ -49,13 +49,13 @@ describe.each(databases)("the audit trail on $name", (backend) => {
         until: () => eventsOf(records).includes("db_statement_failed")
       })
       yield* withoutRows(Effect.andThen(refused, unchanged))
-      // The settlement is tried again, and succeeds now.
+      // The settlement is tried again, and now succeeds.
       while (signing.pollUnsafe() === undefined) yield* TestClock.adjust("1 second")
       assert.deepStrictEqual(yield* column("SELECT status FROM orders"), ["valid"])
       assert.deepStrictEqual(yield* events, ["certificate_issued"])
     }))
 
-  test("gets the row of a revocation together with the revocation", () =>
+  test("gets the row of a revocation in the transaction of the revocation", () =>
     Effect.gen(function*() {
       const { orderId } = yield* issueTo(yield* here, ["a.example"])
       yield* sql("DELETE FROM audit_log")
@@ -66,7 +66,7 @@ describe.each(databases)("the audit trail on $name", (backend) => {
       assert.deepStrictEqual(yield* events, ["certificate_revoked"])
     }))
 
-  test("gets the row of a credential together with each change of the credential", () =>
+  test("gets the row of each change of a credential in the transaction of that change", () =>
     Effect.gen(function*() {
       yield* withoutRows(Effect.flip(eab.create(operator, { label: "one", profile: undefined })))
       assert.deepStrictEqual(yield* column("SELECT status FROM eab_keys"), [])
@@ -81,7 +81,7 @@ describe.each(databases)("the audit trail on $name", (backend) => {
       assert.deepStrictEqual(yield* events, ["eab_created", "eab_revoked", "eab_deleted"])
     }))
 
-  test("a refusal whose row cannot be written is logged with its subject", () =>
+  test("is replaced by the log, with the subject, if the row of a refusal cannot be written", () =>
     Effect.gen(function*() {
       const { orderId, serial } = yield* issueTo(yield* here, ["a.example"])
       yield* admin.revoke(config, operator, orderId, 1)

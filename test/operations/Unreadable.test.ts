@@ -25,8 +25,8 @@ import { populate } from "../support/Populated.ts"
 import { useStore } from "../support/UseTests.ts"
 
 /*
- * A restore, a copy or a change by hand may leave a row that does not decode. The log must name the row, and everything
- * else must work as before (docs/decisions/unreadable-rows.md).
+ * A restore, a copy or a manual change may leave a row that cannot be decoded. The log must name the row, and
+ * everything else must work as before (docs/decisions/unreadable-rows.md).
  */
 
 const config = configOf(`
@@ -36,7 +36,7 @@ retention_days = 30
 retention_days = 30
 `)
 
-/** Columns of text that hold JSON. */
+/** The text columns that contain JSON. */
 const jsonColumns = new Set([
   "accounts.contact",
   "orders.identifiers",
@@ -111,7 +111,7 @@ interface Ground {
   readonly held: Held
 }
 
-/** The requests of operators, clients and workers during the damage. Returns those that failed. */
+/** Makes the requests of operators, clients and workers during the damage, and returns those that failed. */
 const battery = Effect.fnUntraced(function*({ api, held: { cookie }, panel }: Ground) {
   const wrong: Array<string> = []
   const wants = (path: string, status: number, text: string) => {
@@ -129,7 +129,7 @@ const battery = Effect.fnUntraced(function*({ api, held: { cookie }, panel }: Gr
     const told = yield* panel.ask(`/ui/${page}`, { cookie })
     wants(`/ui/${page}`, told.status, told.text)
   }
-  // A worker does this at its start.
+  // A worker does this at startup.
   yield* recover(config)
   yield* crl.initialize
   yield* Effect.scoped(Layer.build(workers.presence({ owner: "host:1:b", roles: "worker", version: "1" })))
@@ -152,13 +152,13 @@ const battery = Effect.fnUntraced(function*({ api, held: { cookie }, panel }: Gr
 
 const ofDefects = ["request_handler_panicked", "job_run_panicked", "server_loop_failed", "db_statement_failed"] as const
 
-/** The rows of the callers themselves are left alone. */
+/** Leaves the rows of the callers themselves unchanged. */
 const own: { readonly [table: string]: string } = {
   admin_users: "WHERE username = 'olga'",
   admin_sessions: "WHERE token_hash = 'h'"
 }
 
-/** Removes the trigger that prevents changes of the trail. */
+/** Removes the trigger that prevents changes to the trail. */
 const openTrail = Effect.flatMap(
   Database,
   ({ dialect }) =>
@@ -168,7 +168,7 @@ const openTrail = Effect.flatMap(
 const keysOf = (table: Table, dialect: "sqlite" | "postgres") =>
   table.key.map((column, index) => `${column} = ${dialect === "sqlite" ? "?" : `$${index + 1}`}`).join(" AND ")
 
-/** Damages columns of the first row of a table. */
+/** Damages some columns in the first row of a table. */
 const spoil = Effect.fnUntraced(function*(
   table: Table,
   columns: ReadonlyArray<string>,
@@ -227,7 +227,7 @@ describe.each(databases)("a row that cannot be read, on $name", (backend) => {
       ...texts.flatMap((name) => ["'{'", "'[{}]'", "'7'"].map((literal) => [[name], literal] as const))
     ]
     for (const [columns, literal] of spoiled) {
-      test(`${table.name}: ${columns.join(", ")} = ${literal} prevents no other work`, (ground) =>
+      test(`prevents no other work if it is in ${table.name} and has ${columns.join(", ")} = ${literal}`, (ground) =>
         Effect.gen(function*() {
           if (table.name === "audit_log") yield* openTrail
           yield* spoil(table, columns, literal)
@@ -236,7 +236,7 @@ describe.each(databases)("a row that cannot be read, on $name", (backend) => {
     }
   }
 
-  test("is reported by the page that lists it, with the column that cannot be read", ({ held: { cookie }, panel }) =>
+  test("is reported with the unreadable column on the page that lists it", ({ held: { cookie }, panel }) =>
     Effect.gen(function*() {
       const jobs = tables.find(({ name }) => name === "jobs") ?? assert.fail("no table of jobs")
       const shown = yield* panel.ask("/ui/jobs", { cookie })
@@ -254,7 +254,7 @@ describe.each(databases)("a row that cannot be read, on $name", (backend) => {
       ])
     }))
 
-  test("is recorded once a minute, however often it is found", ({ api, held: { cookie } }) =>
+  test("is logged once a minute, however often it is read", ({ api, held: { cookie } }) =>
     Effect.gen(function*() {
       const jobs = tables.find(({ name }) => name === "jobs") ?? assert.fail("no table of jobs")
       yield* spoil(jobs, ["deadline"], "9223372036854775807", "WHERE status = 'running'")

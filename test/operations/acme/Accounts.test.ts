@@ -44,7 +44,7 @@ const registration = (more: Partial<accounts.Registration> = {}): accounts.Regis
 describe.each(databases)("accounts on $name", (backend) => {
   const { database, records, test } = useWorld(backend)
 
-  test("a weak or blocked key gets no account; a key that already has an account keeps it", () =>
+  test("are not created for a weak or blocked key, but an account that already has such a key keeps it", () =>
     Effect.gen(function*() {
       const weak = importSpki(rsaSpki(3n * 2n ** 2050n + 3n, 65537n))
       const burnt = accountKeyOf()
@@ -65,7 +65,7 @@ describe.each(databases)("accounts on $name", (backend) => {
       assert.isTrue((yield* accounts.register(registration({ key: elsewhere }))).created, "what one account said of it")
     }))
 
-  test("a key is registered once; later requests find the same account unchanged", () =>
+  test("are registered once for a key, and later requests find the same account unchanged", () =>
     Effect.gen(function*() {
       const key = accountKeyOf()
       const first = yield* accounts.register(registration({ key, contact: ["mailto:a@example.com"] }))
@@ -78,7 +78,7 @@ describe.each(databases)("accounts on $name", (backend) => {
       assert.deepStrictEqual(eventsOf(records), ["account_created", "account_found"])
     }))
 
-  test("20 registrations of one key at once: one creates the account, the others find it", () =>
+  test("are created only once by 20 simultaneous registrations of one key, and the other requests find the account", () =>
     Effect.gen(function*() {
       const key = accountKeyOf()
       const answers = yield* Effect.all(
@@ -90,7 +90,7 @@ describe.each(databases)("accounts on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM accounts"), 1)
     }))
 
-  test("a request that loses the race to insert the account is answered with the existing account", () =>
+  test("are found by a request that another one has overtaken in inserting the account", () =>
     Effect.gen(function*() {
       const key = accountKeyOf()
       const racing = blindOnce(database.driver(), "FROM accounts WHERE profile")
@@ -106,7 +106,7 @@ describe.each(databases)("accounts on $name", (backend) => {
       assert.strictEqual(refused._tag, "Unauthorized", "the status counts on this branch too")
     }))
 
-  test("the same key has another account at another profile", () =>
+  test("can have the same key at different profiles", () =>
     Effect.gen(function*() {
       const key = accountKeyOf()
       const here = yield* accounts.register(registration({ key }))
@@ -115,7 +115,7 @@ describe.each(databases)("accounts on $name", (backend) => {
       assert.notStrictEqual(there.account.id, here.account.id)
     }))
 
-  test("onlyReturnExisting finds the account or says there is none, before terms and contacts are checked", () =>
+  test("are found with onlyReturnExisting or reported as absent before terms and contacts are checked", () =>
     Effect.gen(function*() {
       const key = accountKeyOf()
       const only = { key, onlyReturnExisting: true, profile: withTerms, contact: ["tel:1"] }
@@ -126,7 +126,7 @@ describe.each(databases)("accounts on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM accounts"), 1)
     }))
 
-  test("terms must be agreed to if there are any, and a later agreement is recorded", () =>
+  test("must agree to the terms if there are any, and a later agreement is recorded", () =>
     Effect.gen(function*() {
       const refused = yield* Effect.flip(accounts.register(registration({ profile: withTerms })))
       assert.deepInclude(refused, { _tag: "UserActionRequired", terms })
@@ -141,7 +141,7 @@ describe.each(databases)("accounts on $name", (backend) => {
       assert.isTrue((yield* stored.find("default", after.account.id))?.termsOfServiceAgreed)
     }))
 
-  test("contacts are checked before anything is stored", () =>
+  test("have their contacts checked before anything is stored", () =>
     Effect.gen(function*() {
       const bad = ["a@b?cc=x", "a@b,c@d", "a@b%2Cc@d", "a@b%0D%0Acc: x", "a@b%", "%00@b", "a", "@b", "a@", ""]
       for (
@@ -156,7 +156,7 @@ describe.each(databases)("accounts on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM accounts"), 0)
     }))
 
-  test("a deactivated or revoked account is refused in every case", () =>
+  test("are refused in every case if they are deactivated or revoked", () =>
     Effect.gen(function*() {
       for (const status of ["deactivated", "revoked"]) {
         const key = accountKeyOf()
@@ -173,7 +173,7 @@ describe.each(databases)("accounts on $name", (backend) => {
       assert.include(eventsOf(records), "account_request_refused")
     }))
 
-  test("contacts are replaced, or cleared by an empty list, and the audit row counts the added and removed ones", () =>
+  test("have their contacts replaced, or cleared by an empty list, with an audit row that counts those added and removed", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profile)
       const account = yield* Effect.flatMap(stored.find("default", caller.accountId), Effect.fromNullishOr)
@@ -202,7 +202,7 @@ describe.each(databases)("accounts on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM audit_log"), 2)
     }))
 
-  test("deactivation is permanent: it happens once, is audited, and nothing changes the account afterwards", () =>
+  test("are deactivated only once and permanently, with an audit row, and never change afterwards", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profile)
       const account = yield* Effect.flatMap(stored.find("default", caller.accountId), Effect.fromNullishOr)
@@ -219,7 +219,7 @@ describe.each(databases)("accounts on $name", (backend) => {
       assert.deepStrictEqual(yield* column("SELECT status FROM accounts"), ["deactivated"])
     }))
 
-  test("the audit row is written even if the client disconnects after the change has been stored", () =>
+  test("leave an audit row of a change that was stored even if the client disconnects then", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profile)
       const account = yield* Effect.flatMap(stored.find("default", caller.accountId), Effect.fromNullishOr)

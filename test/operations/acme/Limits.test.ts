@@ -15,7 +15,7 @@ import { useWorld } from "../../support/UseWorld.ts"
 const limited = (...keys: ReadonlyArray<string>) =>
   profileOf(configOf(`[order]\nmax_identifiers = 3\n[limits]\nwindow_seconds = 600\n${keys.join("\n")}`))
 
-/** The message for a refused client. */
+/** Returns the problem that a refused client gets. */
 const told = (refused: Effect.Effect<unknown, unknown, Database | World>) =>
   Effect.map(Effect.flip(refused), (error) => {
     const { detail, status, type } = problemOf(error as AcmeError)
@@ -39,7 +39,7 @@ describe.each(databases)("limits on $name", (backend) => {
       for (let at = 0; at < 20; at++) yield* callerAt(profileOf(configOf()))
     }))
 
-  test("an account may make a maximum of new orders within the window, and one more as soon as the first order is older than the window", () =>
+  test("permit a number of new orders within the window, and another one as soon as the first is older than the window", () =>
     Effect.gen(function*() {
       const profile = limited("orders_per_account = 2")
       const caller = yield* callerAt(profile)
@@ -67,7 +67,7 @@ describe.each(databases)("limits on $name", (backend) => {
       yield* orderOf(caller, "c.example")
     }))
 
-  test("the names of an account include those of a new order before the order is made", () =>
+  test("count the names of a new order for its account before the order is made", () =>
     Effect.gen(function*() {
       const narrow = yield* callerAt(limited("names_per_account = 2"))
       const refused = yield* told(orderOf(narrow, "a.example", "b.example", "c.example"))
@@ -86,7 +86,7 @@ describe.each(databases)("limits on $name", (backend) => {
       yield* orderOf(caller, "c.example")
     }))
 
-  test("authorizations of an account that are no longer pending do not count", () =>
+  test("do not count authorizations that are no longer pending", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(limited("pending_authorizations_per_account = 3"))
       yield* orderOf(caller, "a.example", "b.example", "c.example")
@@ -105,7 +105,7 @@ describe.each(databases)("limits on $name", (backend) => {
       yield* orderOf(caller, "e.example")
     }))
 
-  test("of 20 orders at once, no more than the maximum are accepted", () =>
+  test("accept no more than the maximum of 20 orders at once", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(limited("orders_per_account = 5"))
       const made = yield* Effect.all(
@@ -116,7 +116,7 @@ describe.each(databases)("limits on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM orders"), 5)
     }))
 
-  test("new accounts of the same network count, those of other networks do not, and an existing account is still found", () =>
+  test("count new accounts of the same network only, and an existing account is still found", () =>
     Effect.gen(function*() {
       const profile = limited("accounts_per_network = 2")
       const register = (ip: string, key = accountKeyOf()) => registerKey(profile, key, { ip })
@@ -140,7 +140,7 @@ describe.each(databases)("limits on $name", (backend) => {
       yield* register("192.0.2.3")
     }))
 
-  test("a reached limit is counted in the metrics", () =>
+  test("are counted in the metrics when they are reached", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(limited("orders_per_account = 1"))
       yield* orderOf(caller, "a.example")

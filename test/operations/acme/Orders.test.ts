@@ -34,7 +34,7 @@ describe.each(databases)("orders on $name", (backend) => {
   const dns = (value: string) => ({ type: "dns", value })
   const type = (name: string) => `urn:ietf:params:acme:error:${name}`
 
-  test("newOrder stores order, names, authorizations and challenges, in the requested order", () =>
+  test("are stored with their names, authorizations and challenges in the requested order", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(1_000_000)
       const caller = yield* callerAt(profile)
@@ -62,7 +62,7 @@ describe.each(databases)("orders on $name", (backend) => {
       assert.include(eventsOf(records), "order_created")
     }))
 
-  test("an order expires at the time that its client was told, at every process, whatever the setting is since", () =>
+  test("expire at the time that the client was told, at every process, even if the setting has changed since", () =>
     Effect.gen(function*() {
       const living = (seconds: number) => profileOf(configOf(`[order]\nvalidity_seconds = ${seconds}`))
       const caller = yield* callerAt(living(600))
@@ -81,7 +81,8 @@ describe.each(databases)("orders on $name", (backend) => {
         assert.deepStrictEqual(yield* at(seconds, 599), ["pending", "pending", 1, 600])
         assert.deepStrictEqual(yield* at(seconds, 600), ["invalid", "expired", 0, 600])
       }
-      // The order was proved in time, but must also be finalized in time. Its job ends with it.
+      // The order was proved in time, but must also be finalized in time. The job for its certificate has the same
+      // deadline.
       yield* sql("UPDATE authorizations SET status = 'valid'")
       yield* sql("UPDATE orders SET status = 'ready'")
       const csr = makeCsr({ names: ["a.example"] }).csr.toString("base64url")
@@ -92,7 +93,7 @@ describe.each(databases)("orders on $name", (backend) => {
       assert.deepStrictEqual(yield* column("SELECT deadline FROM jobs WHERE kind = 'signer_issue'"), ["600"])
     }))
 
-  test("an order of a version that did not store its expiry gets its expiry from the setting", () =>
+  test("get their expiry from the setting if they were made by a version that did not store it", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profile)
       const { id } = yield* orderOf(caller, "a.example")
@@ -105,7 +106,7 @@ describe.each(databases)("orders on $name", (backend) => {
       assert.lengthOf((yield* orders.list(caller, undefined)).ids, 0)
     }))
 
-  test("an account that is deactivated during its request gets no order, and no certificate for an existing one", () =>
+  test("are refused to an account that is deactivated during its request, and so is a certificate for an existing order", () =>
     Effect.gen(function*() {
       const ends = [
         ["UPDATE accounts SET status = 'deactivated'", [401, type("unauthorized")]],
@@ -126,7 +127,7 @@ describe.each(databases)("orders on $name", (backend) => {
           records.length = 0
           const finalizing = yield* Effect.flip(meanwhile(end, finalize(caller, ready.id, csr)))
           yield* sql("UPDATE accounts SET status = 'valid'")
-          // On PostgreSQL an order without limits is one statement, and needs no transaction.
+          // On PostgreSQL, an order without limits is made by one statement and without a transaction.
           const asking = yield* Effect.flip(
             backend.dialect === "postgres" && limits === ""
               ? meanwhileAt("before", "INSERT INTO orders", end, asked)
@@ -144,7 +145,7 @@ describe.each(databases)("orders on $name", (backend) => {
       }
     }))
 
-  test("an order at a profile without a working signer is neither made nor finalized, without file names in the answer", () =>
+  test("are neither made nor finalized at a profile without a working signer, and the answer contains no file names", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profile)
       const ready = yield* orderOf(caller, "a.example")
@@ -170,7 +171,7 @@ describe.each(databases)("orders on $name", (backend) => {
     }))
 
   if (backend.dialect === "postgres") {
-    test("an account that is deleted while its order is written gets no order", () =>
+    test("are not made for an account that is deleted meanwhile", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const other: Driver = yield* database.another
@@ -189,7 +190,7 @@ describe.each(databases)("orders on $name", (backend) => {
       }))
   }
 
-  test("a name offers every enabled challenge in the configured order, a wildcard offers only dns-01", () =>
+  test("offer every enabled challenge in the configured order for a name, and only dns-01 for a wildcard", () =>
     Effect.gen(function*() {
       const enabled = profileOf(configOf(`[challenge]\nenabled = ["tls-alpn-01", "dns-01", "http-01"]`))
       const caller = yield* callerAt(enabled)
@@ -203,7 +204,7 @@ describe.each(databases)("orders on $name", (backend) => {
       assert.deepStrictEqual(offered, [["dns-01"], ["tls-alpn-01", "dns-01", "http-01"]])
     }))
 
-  test("a wildcard is refused without dns-01, and with dns-01 a name is refused that is too long for its TXT record", () =>
+  test("are refused for a wildcard without dns-01, and with dns-01 for a name that is too long for its TXT record", () =>
     Effect.gen(function*() {
       for (const types of [`"http-01"`, `"tls-alpn-01", "http-01"`]) {
         const caller = yield* callerAt(profileOf(configOf(`[challenge]\nenabled = [${types}]`)))
@@ -218,7 +219,7 @@ describe.each(databases)("orders on $name", (backend) => {
       yield* orderOf(yield* callerAt(profile), long)
     }))
 
-  test("a failed write at any step leaves nothing of the order", () =>
+  test("leave nothing in the database if a write fails at any step", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profile)
       for (const table of ["orders", "order_identifiers", "authorizations", "challenges"]) {
@@ -241,7 +242,7 @@ describe.each(databases)("orders on $name", (backend) => {
       yield* orderOf(caller, "a.example")
     }))
 
-  test("the limit of names applies to the names as sent", () =>
+  test("are limited by the number of names that were sent, before duplicates are removed", () =>
     Effect.gen(function*() {
       assert.deepInclude(yield* refusal([]), { type: type("malformed"), status: 400 })
       const many = Array.from({ length: 101 }, () => dns("a.example"))
@@ -252,7 +253,7 @@ describe.each(databases)("orders on $name", (backend) => {
       assert.strictEqual((yield* orderOf(caller, "x.example", "x.example", "X.example.")).authorizationIds.length, 1)
     }))
 
-  test("dates: notAfter must be in the future and after notBefore", () =>
+  test("must have a notAfter that is in the future and after notBefore", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(1_000_000)
       for (
@@ -268,7 +269,7 @@ describe.each(databases)("orders on $name", (backend) => {
       assert.strictEqual((yield* orders.create(caller, past)).notBefore, 1)
     }))
 
-  test("each refused name has its own problem, with the identifier as sent", () =>
+  test("are refused with a separate problem for each refused name, which has the identifier as it was sent", () =>
     Effect.gen(function*() {
       const cases = [
         [dns("a..b"), "malformed", 400],
@@ -287,7 +288,7 @@ describe.each(databases)("orders on $name", (backend) => {
       assert.strictEqual(eventsOf(records).filter((event) => event === "order_rejected").length, cases.length)
     }))
 
-  test("several refused names give one compound problem with the highest status", () =>
+  test("are refused with one compound problem and the highest status if several names are refused", () =>
     Effect.gen(function*() {
       const [first, second, third] = [dns("a..b"), { type: "ip", value: "::1" }, dns("10.0.0.5")]
       const problem = yield* refusal(
@@ -303,7 +304,7 @@ describe.each(databases)("orders on $name", (backend) => {
       assert.strictEqual(client.status, 400)
     }))
 
-  test("an order that does not exist, another account's and another profile's get the same answer", () =>
+  test("get the same answer whether they do not exist or belong to another account or profile", () =>
     Effect.gen(function*() {
       const [owner, stranger, elsewhere] = [
         yield* callerAt(profile),
@@ -328,8 +329,8 @@ describe.each(databases)("orders on $name", (backend) => {
       assert.deepStrictEqual(yield* column("SELECT status FROM authorizations"), ["pending"])
     }))
 
-  describe("deactivating an authorization", () => {
-    test("if a pending one is deactivated twice, the second request changes nothing", () =>
+  describe("deactivating the authorization of an order", () => {
+    test("changes nothing at the second request if the authorization was pending", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const { authorizationIds: [id = AuthorizationId("")] } = yield* orderOf(caller, "a.example")
@@ -338,7 +339,7 @@ describe.each(databases)("orders on $name", (backend) => {
         assert.strictEqual(eventsOf(records).filter((event) => event === "authz_deactivated").length, 1)
       }))
 
-    test("a valid one takes its ready order back to pending, a processing order does not change", () =>
+    test("takes a ready order back to pending if the authorization was valid, but leaves a processing order unchanged", () =>
       Effect.gen(function*() {
         for (const [before, after] of [["ready", "pending"], ["processing", "processing"]] as const) {
           const caller = yield* callerAt(profile)
@@ -369,14 +370,14 @@ describe.each(databases)("orders on $name", (backend) => {
         assert.deepStrictEqual(told.map(({ fields }) => fields["authz_id"]), Array.from({ length: 5 }, () => id))
       }))
 
-    test("does not change an order that became valid meanwhile", () =>
+    test("does not change an order that has become valid meanwhile", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const { authorizationIds: [id = AuthorizationId("")] } = yield* orderOf(caller, "a.example")
         yield* sql(`UPDATE authorizations SET status = 'valid'`)
         yield* sql(`UPDATE orders SET status = 'processing'`)
         const driver = database.driver()
-        // The issuance commits between this operation's first read and its transaction.
+        // The issuance commits between the first read of this operation and its transaction.
         const racing: Driver = {
           ...driver,
           transact: (body) =>

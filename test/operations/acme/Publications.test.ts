@@ -9,8 +9,8 @@ import { openssl } from "../../crypto/Pki.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 import { foreignCa, settingsIn, signerOf } from "../../support/LocalCa.ts"
 
-describe("what a profile publishes of its CA", () => {
-  it.effect("is the root as PEM for trust stores, and the issuer of its leaves as DER", () =>
+describe("the certificates that a profile publishes", () => {
+  it.effect("are its root as PEM for trust stores and the issuer of its leaves as DER", () =>
     Effect.gen(function*() {
       const settings = settingsIn(freshDirectory())
       const root = foreignCa({ name: "Corporate Root" })
@@ -26,7 +26,7 @@ describe("what a profile publishes of its CA", () => {
       assert.include(openssl(["x509", "-inform", "DER", "-noout", "-subject"], der).toString(), "Issuing CA")
     }))
 
-  it.effect("is nothing if the profile has no CA of its own", () =>
+  it.effect("are none if the profile has no CA of its own", () =>
     Effect.gen(function*() {
       assert.strictEqual((yield* Effect.flip(anchor("relayed")))._tag, "NotPublished")
       assert.strictEqual((yield* Effect.flip(issuerCertificate("relayed")))._tag, "NotPublished")

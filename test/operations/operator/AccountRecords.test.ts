@@ -34,7 +34,7 @@ describe.each(databases)("accounts as operators see them on $name", (backend) =>
       })
   )
 
-  test("are listed newest first, by profile, status and credential; the id decides between equal times", () =>
+  test("are listed newest first and by id within a second, and can be filtered by profile, status and credential", () =>
     Effect.gen(function*() {
       const ids: Array<string> = []
       for (const [at, profile] of [here, elsewhere, here, here].entries()) {
@@ -57,7 +57,7 @@ describe.each(databases)("accounts as operators see them on $name", (backend) =>
       assert.deepStrictEqual(yield* found({}, { limit: 1, offset: 1 }), [[late[1]], 4])
     }))
 
-  test("one account is shown with its key, its orders and its certificates that can still be used", () =>
+  test("are shown with their key, their orders and the certificates that can still be used", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(here)
       yield* orderWith(caller, live)
@@ -86,7 +86,7 @@ describe.each(databases)("accounts as operators see them on $name", (backend) =>
     }))
 
   for (const [name, id] of [["another's id", nobody], ["nothing", ""], ["a word", "nothing"]]) {
-    test(`every action refuses ${name} because there is no such account`, () =>
+    test(`are reported as absent by every action that gets ${name}`, () =>
       Effect.gen(function*() {
         const given = id ?? ""
         assert.deepInclude(yield* Effect.flip(accounts.detail(given)), { _tag: "NoSuch", noun: "account", id: given })
@@ -100,7 +100,7 @@ describe.each(databases)("accounts as operators see them on $name", (backend) =>
   }
 
   describe("contacts", () => {
-    test("are replaced and cleared, each time with a row that counts them; the same contacts again change nothing", () =>
+    test("are replaced and cleared with a row that counts them, and setting the same contacts changes nothing", () =>
       Effect.gen(function*() {
         const { accountId } = yield* callerAt(here)
         const two = ["mailto:a@example.org", "mailto:b@example.org"]
@@ -123,7 +123,7 @@ describe.each(databases)("accounts as operators see them on $name", (backend) =>
         ])
       }))
 
-    test("are refused if clients could not have them, and for an account that is not valid", () =>
+    test("are refused if a client could not have them, or if the account is not valid", () =>
       Effect.gen(function*() {
         const { accountId } = yield* callerAt(here)
         for (const contact of ["tel:+1", "mailto:", "mailto:a@b,c@d", "mailto:a@b?subject=x"]) {
@@ -140,7 +140,7 @@ describe.each(databases)("accounts as operators see them on $name", (backend) =>
       }))
   })
 
-  test("an account is deactivated permanently: 20 requests at once leave one row", () =>
+  test("are deactivated permanently, with one row for 20 simultaneous requests", () =>
     Effect.gen(function*() {
       const { accountId } = yield* callerAt(elsewhere)
       const done = yield* Effect.all(Array.from({ length: 20 }, () => accounts.deactivate(operator, accountId)), {
@@ -151,7 +151,7 @@ describe.each(databases)("accounts as operators see them on $name", (backend) =>
     }))
 
   describe("deletion", () => {
-    test("removes the orders with their authorizations, and those of no other account", () =>
+    test("removes the account's orders with their authorizations, and nothing of any other account", () =>
       Effect.gen(function*() {
         const [one, other] = [yield* callerAt(here), yield* callerAt(here)]
         yield* orderWith(one, "status = 'invalid'", "a.example", "b.example")
@@ -177,7 +177,7 @@ describe.each(databases)("accounts as operators see them on $name", (backend) =>
         ["that ends this very second", `status = 'valid', certificate = 'PEM', cert_not_after = ${now}`]
       ] as const
     ) {
-      test(`is refused for a certificate ${name}, both in the question and in the deletion`, () =>
+      test(`is refused for a certificate ${name}, both before and after the confirmation`, () =>
         Effect.gen(function*() {
           const { accountId, ...caller } = yield* callerAt(here)
           const id = yield* orderWith({ accountId, ...caller }, "status = 'processing'")
@@ -192,7 +192,7 @@ describe.each(databases)("accounts as operators see them on $name", (backend) =>
     }
 
     if (!isSqlite) {
-      test("waits for an issuance in progress, and is refused if that has produced a certificate", () =>
+      test("waits for an issuance in progress, and is refused if this has produced a certificate", () =>
         Effect.gen(function*() {
           const caller = yield* callerAt(here)
           const id = yield* orderWith(caller, "status = 'processing'")
@@ -217,7 +217,7 @@ describe.each(databases)("accounts as operators see them on $name", (backend) =>
         }))
     }
 
-    test("leaves no row in the trail if it fails, and does not happen without its row", () =>
+    test("leaves no row in the trail if it fails, and fails if its row cannot be written", () =>
       Effect.gen(function*() {
         const { accountId } = yield* callerAt(here)
         yield* sql(

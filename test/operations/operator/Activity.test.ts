@@ -9,7 +9,7 @@ import { sql } from "../../support/Graph.ts"
 import { useTests } from "../../support/UseTests.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-/* The counts for people who watch the service, and how seldom they are read. */
+/* The counts for people who watch the service, and how rarely they are read from the database. */
 
 const now = 1_800_000_120
 
@@ -27,7 +27,7 @@ describe.each(databases)("the activity of the service on $name", (backend) => {
       ({ trend }) => Effect.map(trend(profile, "24h"), ({ buckets }) => buckets.map(({ issued }) => issued))
     )
 
-  test("counts the present bucket every ten seconds, and a past one once", () =>
+  test("counts the present bucket again after ten seconds, and a past bucket only once", () =>
     Effect.gen(function*() {
       yield* row(now - 3600, "certificate_issued")
       yield* row(now, "certificate_issued")
@@ -42,7 +42,7 @@ describe.each(databases)("the activity of the service on $name", (backend) => {
       assert.deepStrictEqual((yield* issuedOf("default")).slice(-2), [2, 2])
     }))
 
-  test("counts a bucket once more after its end, because rows may be committed late", () =>
+  test("counts a bucket again after its end, because rows may be committed late", () =>
     Effect.gen(function*() {
       const end = now - now % 3600 + 3600
       yield* TestClock.setTime((end + 59) * 1000)
@@ -55,7 +55,7 @@ describe.each(databases)("the activity of the service on $name", (backend) => {
       assert.deepStrictEqual((yield* issuedOf()).slice(-2), [1, 0])
     }))
 
-  test("moves on with the hours, and has no bucket before its range", () =>
+  test("moves on with the hours, and contains nothing from before its range", () =>
     Effect.gen(function*() {
       yield* row(now - 23 * 3600, "certificate_issued")
       const { trend } = yield* Activity
@@ -69,7 +69,7 @@ describe.each(databases)("the activity of the service on $name", (backend) => {
       assert.strictEqual((yield* trend(undefined, "24h")).buckets.length, 24)
     }))
 
-  test("counts the failures of a day, and the queue by kind", () =>
+  test("includes the failures of a day and the queue by kind", () =>
     Effect.gen(function*() {
       yield* row(now - 86_401, "certificate_issue_failed", "default", "failure")
       yield* row(now - 86_399, "certificate_issue_failed", "default", "failure")
@@ -78,7 +78,7 @@ describe.each(databases)("the activity of the service on $name", (backend) => {
       assert.deepStrictEqual(yield* queue, [])
     }))
 
-  test("counts certificates that expire within a week and were not replaced", () =>
+  test("includes the certificates that expire within a week and were not replaced", () =>
     Effect.gen(function*() {
       const { expiring } = yield* Activity
       assert.deepStrictEqual(yield* expiring, { count: 0, isCut: false, days: 7 })
@@ -88,7 +88,7 @@ describe.each(databases)("the activity of the service on $name", (backend) => {
 describe("a cached value", () => {
   const { test } = useTests()
 
-  test("is read once for simultaneous callers, and again when it is old", () =>
+  test("is read once for simultaneous callers, and again when it is too old", () =>
     Effect.gen(function*() {
       let reads = 0
       const kept = yield* makeSharedReading(1000, Effect.andThen(Effect.yieldNow, Effect.sync(() => ++reads)))

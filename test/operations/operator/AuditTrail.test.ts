@@ -60,14 +60,14 @@ const created: AuditRow<"eab_created"> = { event: "eab_created", actorKind: "cli
 describe.each(databases)("the audit trail as operators see it on $name", (backend) => {
   const { test } = useWorld(backend, { startsAt: now })
 
-  /** Three rows, a day apart and the oldest first. Returns their ids. */
+  /** Writes three rows, a day apart and the oldest first, and returns their ids. */
   const rows = Effect.gen(function*() {
     for (const row of [issued, refused, created]) yield* audit.insert(row)
     const ids = (yield* column("SELECT id FROM audit_log ORDER BY id")).map(Number)
     return ids
   })
 
-  test("can be filtered by each of its filters, and by several", () =>
+  test("can be filtered by each filter and by several together", () =>
     Effect.gen(function*() {
       const [one, two, three] = yield* rows
       const asked = (given: { readonly [filter: string]: string }) =>
@@ -116,7 +116,7 @@ describe.each(databases)("the audit trail as operators see it on $name", (backen
       assert.lengthOf(yield* found({ event: "moon_landed" }), 1, "which a newer version wrote")
     }))
 
-  test("is exported completely on the command line, and up to a limit elsewhere", () =>
+  test("is exported completely on the command line, but only up to a limit elsewhere", () =>
     Effect.gen(function*() {
       const isSqlite = backend.dialect === "sqlite"
       const numbers = isSqlite
@@ -140,7 +140,7 @@ describe.each(databases)("the audit trail as operators see it on $name", (backen
       assert.strictEqual(yield* exported({ kind: "admin", id: "root", surface: "api" }), "ExportTooLarge")
     }))
 
-  test("shows a row with the members it has", () =>
+  test("shows the members that a row has, and no others", () =>
     Effect.gen(function*() {
       const [one = 0, two = 0] = yield* rows
       assert.deepStrictEqual(auditObject(yield* auditTrail.find(String(one))), {
@@ -175,10 +175,10 @@ describe.each(databases)("the audit trail as operators see it on $name", (backen
       }
     }))
 
-  test("is searched for a request however old it is, and says when more rows match than are read", () =>
+  test("is searched for a request through all of its rows, and says if more rows match than are read", () =>
     Effect.gen(function*() {
       const [one] = yield* rows
-      // Each second has ten rows, so that batches end within a second.
+      // Each second has ten rows, so that a batch can end within a second.
       yield* sql(
         `INSERT INTO audit_log (created_at, event, outcome, actor_kind, profile, request_id)
          ${
@@ -198,12 +198,12 @@ describe.each(databases)("the audit trail as operators see it on $name", (backen
       assert.deepStrictEqual([old.items.map(({ id }) => id), old.total, old.truncated], [[one], 1, false])
     }))
 
-  test("loses rows only by their age, and one row says how many were deleted", () =>
+  test("loses rows only by their age, and gets one row with the number that was deleted", () =>
     Effect.gen(function*() {
       yield* rows
       yield* audit.insert(created)
       const old = (days: number) => now - days * 86_400
-      // The trail cannot be updated: rows with another time are inserted.
+      // Rows of the trail cannot be updated, so rows with other times are inserted.
       for (const at of [old(11), old(10) - 1, old(10), old(9)]) {
         yield* sql(
           `INSERT INTO audit_log (created_at, event, outcome, actor_kind) VALUES (${at}, 'eab_created', 'success', 'cli')`
@@ -224,7 +224,7 @@ describe.each(databases)("the audit trail as operators see it on $name", (backen
       assert.strictEqual(yield* count("SELECT count(*) FROM audit_log WHERE event = 'audit_pruned'"), 1)
     }))
 
-  test("has trends of one profile and of all, in buckets that begin at full hours and days", () =>
+  test("has trends for one profile and for all profiles, in buckets that begin at full hours and days", () =>
     Effect.gen(function*() {
       const at = (seconds: number, event: string, profile: string) =>
         sql(
@@ -260,7 +260,7 @@ describe.each(databases)("nonces as operators see them on $name", (backend) => {
   const { test } = useWorld(backend, { startsAt: now })
   const config = configOf("[nonce]\nttl_seconds = 60")
 
-  test("are counted, and those that are too old are deleted with a row that says how many", () =>
+  test("are counted, and those that are too old are deleted with a row that contains their number", () =>
     Effect.gen(function*() {
       yield* nonces.insert(["a", "b"], (now - 61) * 1000)
       yield* nonces.insert(["c"], (now - 60) * 1000)

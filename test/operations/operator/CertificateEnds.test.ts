@@ -7,7 +7,7 @@ import { certificateEnds } from "../../../src/operations/operator/CertificateEnd
 describe("the remaining validity of certificates", () => {
   const issuer = (id: string, notAfter: number) => ({ id, firstToEnd: { notAfter, subject: "CN=Upper" } })
 
-  it.effect("is given in seconds, negative after the expiry, of each CA once and of each listener", () =>
+  it.effect("is given in seconds for each CA once and for each listener, and is negative after the expiry", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(1_000_000)
       const found = yield* certificateEnds(

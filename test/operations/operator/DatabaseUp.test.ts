@@ -8,10 +8,10 @@ import { make } from "../../../src/operations/operator/DatabaseUp.ts"
 import { databases } from "../../support/Databases.ts"
 import { useStore } from "../../support/UseTests.ts"
 
-describe.each(databases)("whether $name answers", (backend) => {
+describe.each(databases)("the metric that $name answers", (backend) => {
   const { database, test } = useStore(backend)
 
-  /** The driver, with another answer to each statement. */
+  /** A driver that has the given answer to each statement. */
   const answering = (answer: ReturnType<Driver["single"]>): Driver => ({
     ...database.driver(),
     aside: undefined,
@@ -21,12 +21,12 @@ describe.each(databases)("whether $name answers", (backend) => {
   const told = (up: ReturnType<typeof make>) =>
     Effect.map(up, (found) => (found.get("acme_svc_database_up") ?? []).map(({ labels, value }) => [labels, value]))
 
-  test("is reported by every process, with its roles", () =>
+  test("is reported by every process with the roles of that process", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* told(make("acme,admin")), [[{ role: "acme,admin" }, 1]])
     }))
 
-  test("is 0 while the database refuses, and 1 again a second after it works again", () =>
+  test("is 0 while the database refuses, and is 1 again a second after it works", () =>
     Effect.gen(function*() {
       const up = make("acme")
       const away = answering(new SqlError({ cause: undefined, message: "planted" }))

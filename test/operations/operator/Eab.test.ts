@@ -42,7 +42,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
     return isSqlite ? `X'${hex}'` : `'\\x${hex}'`
   }
 
-  /** A new account that a credential has bound. */
+  /** Makes a new account that this credential has bound. */
   const boundBy = (kid: string, profile = here) =>
     Effect.tap(
       callerAt(profile),
@@ -79,7 +79,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
   )
   const forgetRows = Effect.suspend(() => isSqlite ? sql("DELETE FROM audit_log") : sql("TRUNCATE audit_log"))
 
-  /** Everything a deletion may touch. */
+  /** Everything that a deletion may change. */
   const everything = Effect.all([
     sql("SELECT * FROM eab_keys ORDER BY kid"),
     sql("SELECT * FROM accounts ORDER BY id"),
@@ -88,8 +88,8 @@ describe.each(databases)("credentials for external account binding on $name", (b
     sql("SELECT * FROM audit_log ORDER BY id")
   ])
 
-  describe("create", () => {
-    test("makes a kid and 32 random octets, and the row and the log do not contain the octets", () =>
+  describe("creating a credential", () => {
+    test("makes a kid and 32 random octets, which neither the row nor the log contains", () =>
       Effect.gen(function*() {
         const one = yield* eab.create(operator, { label: "printers", profile: undefined })
         const two = yield* eab.create(operator, { label: "printers", profile: "other" })
@@ -119,7 +119,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
         }
       }))
 
-    test("makes no secret that a client would read as a command line option", () =>
+    test("makes no secret that a client would read as an option of a command", () =>
       Effect.gen(function*() {
         const entropy = yield* Entropy
         const drawn = [0xf8, 0xfb, 0xfc].map((first) => new Uint8Array(32).fill(first))
@@ -133,7 +133,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
         assert.strictEqual(Buffer.from([0xf8, 0xfb]).toString("base64url")[0], "-")
       }))
 
-    test("a credential whose row cannot be written is not made", () =>
+    test("makes no credential if its row cannot be written", () =>
       Effect.gen(function*() {
         yield* broken("INSERT", "audit_log")
         yield* Effect.ensuring(Effect.flip(made("printers")), mend)
@@ -143,8 +143,8 @@ describe.each(databases)("credentials for external account binding on $name", (b
 
   const all = { status: undefined, limit: 50, offset: 0 }
 
-  describe("list and find", () => {
-    test("newest first, those of one second by kid, in pages, with the total", () =>
+  describe("listing and finding credentials", () => {
+    test("returns pages with the total, newest first and by kid within a second", () =>
       Effect.gen(function*() {
         const kids: Array<string> = []
         for (let at = 0; at < 5; at++) {
@@ -163,7 +163,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
         assert.deepStrictEqual(yield* page(2, 5), [[], 5])
       }))
 
-    test("only those of one status, with their number", () =>
+    test("returns only the credentials of a given status, with their number", () =>
       Effect.gen(function*() {
         const kids = [yield* made("a"), yield* made("b"), yield* made("c")] as const
         yield* eab.revoke(operator, kids[1])
@@ -174,12 +174,12 @@ describe.each(databases)("credentials for external account binding on $name", (b
         assert.deepStrictEqual((yield* eab.list({ ...all, limit: 1, status: "active" })).total, 2)
       }))
 
-    test("a page is empty if there are none", () =>
+    test("returns an empty page if there are no credentials", () =>
       Effect.gen(function*() {
         assert.deepStrictEqual(yield* eab.list(all), { items: [], total: 0 })
       }))
 
-    test("the accounts that each credential bound are counted, at every profile and in every state", () =>
+    test("counts the accounts that each credential has bound, at every profile and with every status", () =>
       Effect.gen(function*() {
         const [kid, other] = [yield* made("a"), yield* made("b")]
         yield* boundBy(kid)
@@ -205,7 +205,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
       ["the kid with U+0000 behind it", (kid) => `${kid}\u0000`]
     ]
     for (const [name, spelled] of spellings) {
-      test(`${name}: there is no such credential`, () =>
+      test(`reports that there is no credential for ${name}`, () =>
         Effect.gen(function*() {
           const kid = spelled(yield* made("a"))
           yield* forgetRows
@@ -225,8 +225,8 @@ describe.each(databases)("credentials for external account binding on $name", (b
     }
   })
 
-  describe("revoke", () => {
-    test("twice: the credential is revoked, and there is one row", () =>
+  describe("revoking a credential", () => {
+    test("changes nothing and leaves no further row the second time", () =>
       Effect.gen(function*() {
         const kid = yield* made("printers", "other")
         yield* boundBy(kid, elsewhere)
@@ -242,7 +242,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
         assert.deepStrictEqual(yield* column("SELECT status FROM accounts"), ["valid"])
       }))
 
-    test("20 at once: there is one row", () =>
+    test("leaves one row for 20 requests at once", () =>
       Effect.gen(function*() {
         const kid = yield* made("printers")
         yield* forgetRows
@@ -253,7 +253,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
         assert.strictEqual((yield* rowsOf).length, 1)
       }))
 
-    test("a credential without a label, as in older data", () =>
+    test("works for a credential without a label, which older data may have", () =>
       Effect.gen(function*() {
         const kid = yield* made("a")
         yield* sql("UPDATE eab_keys SET label = NULL")
@@ -267,8 +267,11 @@ describe.each(databases)("credentials for external account binding on $name", (b
       }))
   })
 
-  describe("remove", () => {
-    /** Two valid accounts and a deactivated one of a credential, and one of another; the first has two orders. */
+  describe("deleting a credential", () => {
+    /**
+     * Makes a credential with two valid accounts and a deactivated one, and another credential with one account. The
+     * first account has two orders.
+     */
     const peopled = Effect.gen(function*() {
       const [kid, other] = [yield* made("printers"), yield* made("other")]
       const [one, two, gone] = [yield* boundBy(kid), yield* boundBy(kid, elsewhere), yield* boundBy(kid)]
@@ -287,7 +290,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
       authorizations: count("SELECT count(*) FROM authorizations")
     })
 
-    test("keeping the accounts: they belong to no credential and are otherwise unchanged", () =>
+    test("keeps the accounts if requested, which then belong to no credential and are otherwise unchanged", () =>
       Effect.gen(function*() {
         const { kid } = yield* peopled
         assert.deepInclude(yield* eab.preview(kid, "keep"), { accounts: 3, orders: 2 })
@@ -315,7 +318,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
         ])
       }))
 
-    test("deactivates each of its valid accounts if requested, with one row for each", () =>
+    test("deactivates each valid account if requested, with one row for each", () =>
       Effect.gen(function*() {
         const { kid, one, two } = yield* peopled
         assert.deepInclude(yield* eab.preview(kid, "deactivate"), { accounts: 3, orders: 2 })
@@ -343,7 +346,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
         ])
       }))
 
-    test("deletes its accounts with their orders if requested, with one row for each", () =>
+    test("deletes the accounts with their orders if requested, with one row for each account", () =>
       Effect.gen(function*() {
         const { gone, kid, one, two } = yield* peopled
         assert.deepInclude(yield* eab.preview(kid, "delete"), { accounts: 3, orders: 2 })
@@ -367,7 +370,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
         ])
       }))
 
-    test("a preview changes nothing", () =>
+    test("changes nothing as long as it is only previewed", () =>
       Effect.gen(function*() {
         const { kid } = yield* peopled
         const before = yield* everything
@@ -375,7 +378,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
         assert.deepStrictEqual(yield* everything, before)
       }))
 
-    test("twice at once: one request deletes the credential, the other finds none", () =>
+    test("succeeds for one of several simultaneous requests, and the others find no credential", () =>
       Effect.gen(function*() {
         const { kid } = yield* peopled
         const ends = yield* Effect.all([1, 2, 3].map(() => Effect.result(eab.remove(operator, kid, "delete"))), {
@@ -387,7 +390,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
       }))
 
     for (const mode of ["deactivate", "delete"] as const) {
-      test(`${mode}: if the credential cannot be deleted, nothing changes`, () =>
+      test(`changes nothing if the credential cannot be deleted (${mode})`, () =>
         Effect.gen(function*() {
           const { kid } = yield* peopled
           const before = yield* everything
@@ -419,7 +422,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
       { name: "none, after a failure", set: "status = 'invalid'", live: false }
     ]
     for (const { live, name, set } of held) {
-      test(`certificates: ${name}: ${live ? "the accounts are not deleted" : "the accounts are deleted"}`, () =>
+      test(`${live ? "keeps the accounts" : "deletes the accounts"} if the certificate of an account is ${name}`, () =>
         Effect.gen(function*() {
           const { kid, two } = yield* peopled
           yield* orderWith(two, set)
@@ -438,7 +441,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
         }))
     }
 
-    test("a credential alone can be deleted, and its accounts deactivated, although an account has a valid certificate", () =>
+    test("succeeds although an account has a valid certificate if the accounts are kept or only deactivated", () =>
       Effect.gen(function*() {
         for (const mode of ["keep", "deactivate"] as const) {
           const kid = yield* made(mode)
@@ -450,14 +453,14 @@ describe.each(databases)("credentials for external account binding on $name", (b
         assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE certificate IS NOT NULL"), 2)
       }))
 
-    test("a valid certificate of another credential's account does not matter", () =>
+    test("ignores a valid certificate of an account of another credential", () =>
       Effect.gen(function*() {
         const { kid, stranger } = yield* peopled
         yield* orderWith(stranger, live)
         assert.strictEqual((yield* eab.remove(operator, kid, "delete")).deleted.accounts, 3)
       }))
 
-    test("a certificate that is issued between the question and the deletion: the deletion is refused, nothing changes", () =>
+    test("is refused and changes nothing if a certificate is issued after the preview", () =>
       Effect.gen(function*() {
         const { kid, two } = yield* peopled
         const id = yield* orderWith(two, "status = 'processing'")
@@ -470,7 +473,10 @@ describe.each(databases)("credentials for external account binding on $name", (b
       }))
 
     if (!isSqlite) {
-      /** Deletes while another connection has a transaction open that `opens`; `ends` is its last statement. */
+      /**
+       * Deletes the credential while another connection has a transaction open that begins with `opens`. `ends` is the
+       * last statement of that transaction.
+       */
       const removeAgainst = Effect.fnUntraced(function*(
         { ends, kid, mode, opens }: {
           readonly kid: string
@@ -500,7 +506,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
       const stolen = (id: OrderId) => `SELECT 1 FROM orders WHERE id = ${literal(id)} FOR UPDATE`
 
       for (const status of ["processing", "ready", "pending"]) {
-        test(`an issuance of a ${status} order that commits meanwhile: the deletion is refused, nothing is deleted`, () =>
+        test(`is refused if the issuance of an order that is ${status} commits meanwhile, and deletes nothing`, () =>
           Effect.gen(function*() {
             const { kid, two } = yield* peopled
             const id = yield* orderWith(two, `status = '${status}'`)
@@ -516,7 +522,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
           }))
       }
 
-      test("an issuance that fails meanwhile: the account is deleted with the order", () =>
+      test("deletes the account with the order if an issuance fails meanwhile", () =>
         Effect.gen(function*() {
           const { kid, two } = yield* peopled
           const id = yield* orderWith(two, "status = 'processing'")
@@ -526,7 +532,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
           assert.strictEqual((yield* left).orders, 1)
         }))
 
-      test("an account that orders again meanwhile: its new order is deleted too, and is counted", () =>
+      test("also deletes and counts the new order of an account that orders meanwhile", () =>
         Effect.gen(function*() {
           const { kid, two } = yield* peopled
           const id = nobody
@@ -541,7 +547,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
           assert.strictEqual((yield* left).orders, 1)
         }))
 
-      test("an account that is being bound: the deletion waits for it, and deletes it like the others", () =>
+      test("waits for an account that is being bound, and treats it like the others", () =>
         Effect.gen(function*() {
           const { kid } = yield* peopled
           const end = yield* removeAgainst({
@@ -555,7 +561,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
           assert.deepStrictEqual(yield* column(`SELECT status FROM accounts WHERE id = '${nobody}'`), ["deactivated"])
         }))
 
-      test("an account that is bound during the deletion waits, and is refused", () =>
+      test("makes an account wait that is bound meanwhile, and that account is refused", () =>
         Effect.gen(function*() {
           const kid = yield* made("printers")
           const other: Driver = yield* database.another
@@ -575,10 +581,10 @@ describe.each(databases)("credentials for external account binding on $name", (b
         }))
 
       for (const mode of ["deactivate", "delete"] as const) {
-        test(`${mode}: an account that is bound meanwhile does not change, and is not counted`, () =>
+        test(`neither changes nor counts an account that is bound meanwhile (${mode})`, () =>
           Effect.gen(function*() {
             const { kid } = yield* peopled
-            // Rows can be locked, but not changed.
+            // This lock permits others to lock rows, but not to change them.
             const end = yield* removeAgainst({
               kid,
               mode,

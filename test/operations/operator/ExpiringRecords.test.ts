@@ -23,7 +23,7 @@ describe.each(databases)("certificates that expire soon on $name", (backend) => 
     return sql(`UPDATE orders SET ${set} WHERE id = ${literal}`)
   }
 
-  /** An order of this account whose certificate expires in `days` days. */
+  /** Makes an order of this account whose certificate expires in `days` days. */
   const ending = Effect.fnUntraced(function*(caller: Caller, days: number, ...names: ReadonlyArray<string>) {
     const { id } = yield* orderOf(caller, ...names)
     const end = madeAt + days * daySeconds
@@ -46,7 +46,7 @@ describe.each(databases)("certificates that expire soon on $name", (backend) => 
       })
     )
 
-  test("are the issued, valid and unrevoked ones of the window, the first to expire first, of every profile or one", () =>
+  test("are the valid and unrevoked ones whose expiry is in the window, the first to expire first, for every profile or one", () =>
     Effect.gen(function*() {
       const [caller, elsewhere] = [yield* here, yield* callerAt(profileOf(config, "other"))]
       yield* orderOf(caller, "pending.example")
@@ -91,7 +91,7 @@ describe.each(databases)("certificates that expire soon on $name", (backend) => 
       assert.deepStrictEqual((yield* within(2)).followers[1], undefined)
     }))
 
-  test("are not replaced by a certificate that has their other names, if the row of a name is missing", () =>
+  test("are not replaced by a certificate with their other names if the row of one name is missing", () =>
     Effect.gen(function*() {
       const caller = yield* here
       const old = yield* ending(caller, 2, "a.example", "b.example")
@@ -100,7 +100,7 @@ describe.each(databases)("certificates that expire soon on $name", (backend) => 
       assert.deepStrictEqual([(yield* within(2)).ids, (yield* within(2)).followers], [[old], [undefined]])
     }))
 
-  test("are replaced by a certificate whose order names them in replaces, whatever its names are", () =>
+  test("are replaced by a certificate whose order names them in replaces, whatever names it has", () =>
     Effect.gen(function*() {
       const caller = yield* here
       const { chain, orderId } = yield* issueTo(caller, ["a.example", "b.example"])
@@ -116,7 +116,7 @@ describe.each(databases)("certificates that expire soon on $name", (backend) => 
       assert.deepInclude(yield* within(2, { hideSuperseded: true }), { ids: [], total: 1, hidden: 1 })
     }))
 
-  test("are not replaced by a claimed replacement that expires sooner, is revoked or is not issued yet", () =>
+  test("are not replaced by an order that claims to replace them while its certificate expires sooner, is revoked or is not issued yet", () =>
     Effect.gen(function*() {
       const caller = yield* here
       const { chain, orderId } = yield* issueTo(caller, ["a.example"])
@@ -134,7 +134,7 @@ describe.each(databases)("certificates that expire soon on $name", (backend) => 
       assert.isUndefined(yield* followers)
     }))
 
-  it("are listed for the days of the digests unless a number is given, and for thirty days if there is no digest", () => {
+  it("are listed for the days of the digests, or for thirty days if there is no digest, unless a number of days is given", () => {
     const told = configOf("[profiles.a.notify.expiry]\nlead_days = 14\n[profiles.b.notify.expiry]\nlead_days = 60\n")
     const days = (configured: Config, profile?: string, days?: number) =>
       expiring.wantedOf(configured, { profile, days }).days
@@ -153,7 +153,7 @@ describe.each(databases)("certificates that expire soon on $name", (backend) => 
     assert.deepStrictEqual([-1, 0, 100_001].map((asked) => days(told, "a", asked)), [1, 1, 100_000])
   })
 
-  test("come in pages, with and without the replaced ones", () =>
+  test("are listed in pages, with or without the replaced ones", () =>
     Effect.gen(function*() {
       const caller = yield* here
       const ids: Array<OrderId> = []
@@ -170,7 +170,7 @@ describe.each(databases)("certificates that expire soon on $name", (backend) => 
       assert.deepStrictEqual(shown.map(({ hidden, total }) => [total, hidden]), [[9, 3], [9, 3], [9, 3]])
     }))
 
-  test("are listed even if counting the replaced ones takes too long: the page is complete, and the count covers what was read", () =>
+  test("are listed in a complete page even if counting the replaced ones takes too long, and the count then covers what was read", () =>
     Effect.gen(function*() {
       const caller = yield* here
       const open = yield* ending(caller, 2.1, "open.example")

@@ -24,13 +24,13 @@ const written = (columns: ReadonlyArray<string>, ...rows: ReadonlyArray<{ readon
 const quoted = (text: string) => /[";\t\n]/.test(text) ? `"${text.replaceAll("\"", "\"\"")}"` : text
 
 describe("a CSV file", () => {
-  it("has a first line with names, lines that end with CRLF, and lists with blanks between", () => {
+  it("begins with a line of names, ends each line with CRLF, and separates the items of a list by blanks", () => {
     const row = { a: 1, b: ["x", "y"], c: [{ type: "dns", value: "a.example" }, { type: "dns", value: "b.example" }] }
     assert.strictEqual(written(["a", "b", "c", "d"], row), "a,b,c,d\r\n1,x y,a.example b.example,\r\n")
     assert.strictEqual(written(["a"]), "a\r\n")
   })
 
-  it("quotes values that a reader would split", () => {
+  it("quotes values that a reader would otherwise split", () => {
     assert.strictEqual(
       written(["a"], { a: "x,y" }, { a: "say \"no\"" }, { a: "one\ntwo" }, { a: "one\rtwo" }, { a: { k: 1 } }),
       `a\r\n"x,y"\r\n"say ""no"""\r\n"one\ntwo"\r\n"one\rtwo"\r\n"{""k"":1}"\r\n`
@@ -38,7 +38,7 @@ describe("a CSV file", () => {
   })
 
   it.each(["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "=cmd|' /C calc'!A0"])(
-    "escapes a value that a spreadsheet would run: %j",
+    "escapes %j, which a spreadsheet would run",
     (text) => {
       const [, line = ""] = written(["a"], { a: text }).split("a\r\n")
       assert.match(line, /^"?'/)
@@ -59,11 +59,11 @@ describe("a CSV file", () => {
     ["\uff0b1", "'\uff0b1"],
     ["\uff0d1", "'\uff0d1"],
     ["\uff20A1", "'\uff20A1"]
-  ])("escapes it at every place where a spreadsheet may begin a cell: %j", (text, shown) => {
+  ])("escapes %j wherever a spreadsheet may begin a cell", (text, shown) => {
     assert.strictEqual(written(["a"], { a: `${text}` }).slice(3), `${quoted(shown)}\r\n`)
   })
 
-  it("leaves a value unchanged that only contains such a character", () => {
+  it("leaves a value unchanged if such a character is only inside of it", () => {
     assert.strictEqual(
       written(["a"], { a: "a=b" }, { a: "2027-01-15T08:00:00Z" }),
       "a\r\na=b\r\n2027-01-15T08:00:00Z\r\n"
@@ -71,7 +71,7 @@ describe("a CSV file", () => {
   })
 })
 
-/** The whole text, as a client would get it. */
+/** The whole text of a file, as a client would get it. */
 const textOf = ({ text }: Exported) => Effect.map(Stream.runCollect(text), (parts) => parts.join(""))
 const itemsOf = <E, R>(file: Effect.Effect<Exported, E, R>) =>
   Effect.map(
@@ -80,13 +80,13 @@ const itemsOf = <E, R>(file: Effect.Effect<Exported, E, R>) =>
   )
 const json: Wish = { format: "json" }
 
-/** Rows in every table; one order expires at a time too large for an exact integer, which another test is about. */
+/** Fills every table. One order has an expiry that is too large for an exact integer, which another test is about. */
 const peopled = Effect.andThen(populate, Effect.suspend(() => sql("UPDATE orders SET cert_not_after = NULL")))
 
 describe.each(databases)("exports on $name", (backend) => {
   const { test } = useWorld(backend, { startsAt: 1_800_000_000 })
 
-  test("have every order, newest first, over more than one batch", () =>
+  test("contain every order, newest first, in more than one batch", () =>
     Effect.gen(function*() {
       yield* peopled
       const items = yield* itemsOf(files.ordersFile(config, {}, json))
@@ -99,7 +99,7 @@ describe.each(databases)("exports on $name", (backend) => {
       assert.notInclude(csv + JSON.stringify(items), "BEGIN CERTIFICATE")
     }))
 
-  test("have the same rows as the list, by the same filters", () =>
+  test("contain the same rows as the list if they have the same filters", () =>
     Effect.gen(function*() {
       yield* peopled
       const filters = { profile: "default", status: "valid" } as const
@@ -120,14 +120,14 @@ describe.each(databases)("exports on $name", (backend) => {
       assert.lengthOf(yield* itemsOf(files.eabFile({ status: "revoked" }, json)), 1)
     }))
 
-  test("of no rows are an empty list, or only the first line", () =>
+  test("are an empty list or only the first line if there are no rows", () =>
     Effect.gen(function*() {
       assert.strictEqual(yield* Effect.flatMap(files.accountsFile({}, json), textOf), `{"items":[]}\n`)
       const csv = yield* Effect.flatMap(files.eabFile({ status: undefined }, { format: "csv" }), textOf)
       assert.strictEqual(csv, "kid,label,profile,status,createdAt,accounts\r\n")
     }))
 
-  test("have file names with the content and the time of the request", () =>
+  test("have file names with the kind of content and the time of the request", () =>
     Effect.gen(function*() {
       const { fileName, mediaType } = yield* files.auditFile({}, { format: "csv" })
       assert.deepStrictEqual([fileName, mediaType], [
@@ -136,7 +136,7 @@ describe.each(databases)("exports on $name", (backend) => {
       ])
     }))
 
-  test("with more rows than requested are refused before the first", () =>
+  test("are refused before the first row if they would have more rows than requested", () =>
     Effect.gen(function*() {
       yield* peopled
       const refusal = yield* Effect.flip(files.ordersFile(config, {}, { ...json, most: populatedOrders - 1 }))
@@ -148,14 +148,14 @@ describe.each(databases)("exports on $name", (backend) => {
       assert.strictEqual(files.mostOverApi, 100_000)
     }))
 
-  test("contain texts that others wrote as text", () =>
+  test("contain texts that others wrote as text and not as formulas", () =>
     Effect.gen(function*() {
       yield* eab.create({ kind: "cli", id: "x" }, { label: "=HYPERLINK(\"http://evil\")", profile: undefined })
       const csv = yield* Effect.flatMap(files.eabFile({ status: undefined }, { format: "csv" }), textOf)
       assert.include(csv, `,"'=HYPERLINK(""http://evil"")",`)
     }))
 
-  test("of a request contain all of its rows, or are refused if the search for it ends early", () =>
+  test("contain all rows of a request, or are refused if the search for them ends early", () =>
     Effect.gen(function*() {
       yield* peopled
       const isSqlite = backend.dialect === "sqlite"
@@ -175,7 +175,7 @@ describe.each(databases)("exports on $name", (backend) => {
       assert.lengthOf(yield* itemsOf(files.auditFile(narrowed, json)), 0)
     }))
 
-  test("do not repeat or leave out rows that were made in the same second", () =>
+  test("contain rows that were made in the same second once each", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       for (let at = 0; at < 5; at++) yield* orderOf(caller, `a${at}.example`)
@@ -187,7 +187,7 @@ describe.each(databases)("exports on $name", (backend) => {
 describe.each(databases)("the export of expiring certificates on $name", (backend) => {
   const { test } = useOwnCa(backend)
 
-  test("contains the same as the list, with and without those that were replaced", () =>
+  test("contains the same as the list, with and without the certificates that were replaced", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       const first = yield* issueTo(caller, ["a.example"])

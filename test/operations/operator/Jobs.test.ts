@@ -24,7 +24,7 @@ const nobody = "01234567-89ab-7def-8123-456789abcdef"
 describe.each(databases)("jobs as operators see them on $name", (backend) => {
   const { database, test } = useOwnCa(backend)
 
-  /** An order whose certificate is asked for, and the job that is to sign it. */
+  /** Makes an order whose certificate was requested, and returns it with the job that is to sign it. */
   const finalized = Effect.fnUntraced(function*(name = "a.example") {
     const caller = yield* callerAt(profileOf(config))
     const { id: orderId } = yield* orderOf(caller, name)
@@ -51,7 +51,7 @@ describe.each(databases)("jobs as operators see them on $name", (backend) => {
       }`}`
     )
 
-  test("are listed newest first, by kind, status and order, and shown without the CSR", () =>
+  test("are listed newest first and by kind, status and order, and are shown without the CSR", () =>
     Effect.gen(function*() {
       const [one, two] = [yield* finalized("a.example"), yield* finalized("b.example")]
       const page = { limit: 10, offset: 0 }
@@ -71,7 +71,7 @@ describe.each(databases)("jobs as operators see them on $name", (backend) => {
       assert.strictEqual((yield* Effect.flip(jobs.find("x")))._tag, "NoSuch")
     }))
 
-  test("about messages to operators are shown without the messages", () =>
+  test("are shown without the messages if they are about messages to operators", () =>
     Effect.gen(function*() {
       const payloadOf = (scope: string) =>
         Effect.gen(function*() {
@@ -91,7 +91,7 @@ describe.each(databases)("jobs as operators see them on $name", (backend) => {
       assert.property(yield* payloadOf("default"), "fields")
     }))
 
-  test("are shown with their order, directly or through a challenge, and with that order at its upstream", () =>
+  test("are shown with their order, to which they belong directly or by a challenge, and with the order at the upstream", () =>
     Effect.gen(function*() {
       const { job, orderId } = yield* finalized()
       const shown = () =>
@@ -113,7 +113,7 @@ describe.each(databases)("jobs as operators see them on $name", (backend) => {
       }
     }))
 
-  test("a cancelled signing ends its order as invalid, with two rows by one actor", () =>
+  test("end their order as invalid if a signing is cancelled, with two rows by the same actor", () =>
     Effect.gen(function*() {
       const { job, orderId } = yield* finalized()
       assert.isTrue(jobs.endsOrder(job))
@@ -137,7 +137,7 @@ describe.each(databases)("jobs as operators see them on $name", (backend) => {
       assert.deepInclude(again, { _tag: "JobNotCancellable", status: "cancelled" })
     }))
 
-  test("a cancelled validation ends challenge, authorization and order as invalid", () =>
+  test("end challenge, authorization and order as invalid if a validation is cancelled", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       const { id: orderId } = yield* orderOf(caller, "a.example")
@@ -166,7 +166,7 @@ describe.each(databases)("jobs as operators see them on $name", (backend) => {
       }
     }))
 
-  test("a failed job whose order has ended stays failed with its cause, however often it is run", () =>
+  test("stay failed with their cause after their order has ended, however often they are run", () =>
     Effect.gen(function*() {
       const { job, orderId } = yield* finalized()
       yield* fail(job.id)
@@ -181,7 +181,7 @@ describe.each(databases)("jobs as operators see them on $name", (backend) => {
       assert.deepInclude(yield* jobs.find(job.id), { status: "done", lastError: undefined })
     }))
 
-  test("a failed job is cancelled without a change of its order; a running job cannot be cancelled", () =>
+  test("are cancelled without a change of the order if they have failed, and cannot be cancelled while they run", () =>
     Effect.gen(function*() {
       const { job, orderId } = yield* finalized()
       yield* fail(job.id)
@@ -203,7 +203,7 @@ describe.each(databases)("jobs as operators see them on $name", (backend) => {
       })
     }))
 
-  test("a job that is claimed at the last moment keeps running, and its order does not change", () =>
+  test("keep running without a change of the order if they are claimed just before they would be cancelled", () =>
     Effect.gen(function*() {
       const { job } = yield* finalized()
       const driver = database.driver()
@@ -227,12 +227,12 @@ describe.each(databases)("jobs as operators see them on $name", (backend) => {
       assert.deepStrictEqual(yield* audited, [])
     }))
 
-  test("run-now makes a waiting job due, once in the trail, and gives a failed job one attempt", () =>
+  test("become due by run-now if they wait, with one row in the trail, or get one attempt if they have failed", () =>
     Effect.gen(function*() {
       const { job } = yield* finalized()
       yield* sql(`UPDATE jobs SET run_at = ${madeAt + 3600}`)
       assert.strictEqual((yield* jobs.runNow(operator, job.id)).runAt, madeAt)
-      yield* jobs.runNow(operator, job.id) // The job is already due, so nothing changes.
+      yield* jobs.runNow(operator, job.id) // the job is already due, so nothing changes
       assert.deepStrictEqual((yield* audited).map(({ event }) => event), ["job_advanced"])
       yield* fail(job.id)
       assert.deepInclude(yield* jobs.runNow(operator, job.id), {
@@ -245,7 +245,7 @@ describe.each(databases)("jobs as operators see them on $name", (backend) => {
       assert.deepInclude(yield* Effect.flip(jobs.runNow(operator, job.id)), { _tag: "JobNotRunnable", status: "done" })
     }))
 
-  test("a failed job cannot run again beside its active successor", () =>
+  test("cannot run again after a failure while they have an active successor", () =>
     Effect.gen(function*() {
       const { job } = yield* finalized()
       yield* fail(job.id)
@@ -265,7 +265,7 @@ describe.each(databases)("jobs as operators see them on $name", (backend) => {
       })
     }))
 
-  test("the queue is counted by kind, with the age of the due jobs", () =>
+  test("are counted by kind, with the age of those that are due", () =>
     Effect.gen(function*() {
       const { job } = yield* finalized()
       yield* finalized("b.example")

@@ -11,8 +11,8 @@ import { databases, useDatabase } from "../../support/Databases.ts"
 import { configOf, sql } from "../../support/Graph.ts"
 
 /*
- * Searches for names among so many that the search walks them (docs/decisions/data-model.md, "Names that contain a
- * text").
+ * Searches among so many names that the search has to read one name after another (docs/decisions/data-model.md, "Names
+ * that contain a text").
  */
 
 const many = 25_000
@@ -27,7 +27,9 @@ describe.each(databases)("names that are read one after another on $name", (back
       : `('${prefix}70008000' || lpad(to_hex(${number}), 12, '0'))::uuid`
   const accountOf = (number: number) => AccountId(`01900000-0000-7000-8000-${String(number).padStart(12, "0")}`)
 
-  /** Orders of two accounts and two profiles, one in each second, from the epoch on; every tenth of them failed. */
+  /**
+   * Makes orders of two accounts at two profiles, one for each second from the epoch on. Every tenth order has failed.
+   */
   const insert = Effect.fnUntraced(function*(prefix: string, from: number, to: number, name: string) {
     const numbers = dialect === "sqlite"
       ? `WITH RECURSIVE n(i) AS (SELECT ${from} UNION ALL SELECT i + 1 FROM n WHERE i < ${to}) `
@@ -48,7 +50,7 @@ describe.each(databases)("names that are read one after another on $name", (back
   })
 
   const filled = Effect.gen(function*() {
-    yield* TestClock.setTime(1_800_000_000_000) // The ids of the rows begin with an earlier time.
+    yield* TestClock.setTime(1_800_000_000_000) // the ids of the rows begin with an earlier time
     for (const number of [0, 1]) {
       yield* sql(
         `INSERT INTO accounts (id, profile, pubkey, status, created_at) VALUES (${id("019000000000", String(number))},
@@ -67,7 +69,7 @@ describe.each(databases)("names that are read one after another on $name", (back
 
   const found = (numbers: ReadonlyArray<number>, total: number, truncated = false) => ({ numbers, total, truncated })
 
-  it.effect("are found by a part, newest first and in pages, however old", () =>
+  it.effect("are found by a part of the name, newest first and in pages, however old they are", () =>
     database.use(Effect.gen(function*() {
       yield* filled
       assert.deepStrictEqual(yield* numbersOf({ identifierContains: "H24999." }), found([24_999], 1))
@@ -116,7 +118,7 @@ describe.each(databases)("names that are read one after another on $name", (back
       )
     })))
 
-  it.effect("are found by a common ending, but only if it begins with a label", () =>
+  it.effect("are found by a common ending, which must begin with a label", () =>
     database.use(Effect.gen(function*() {
       yield* filled
       assert.deepStrictEqual(yield* numbersOf({ identifierSuffix: "many.example" }, 2), found([25_000, 24_999], many))
@@ -138,7 +140,7 @@ describe.each(databases)("names that are read one after another on $name", (back
       assert.deepInclude(refused, { _tag: "ExportTooLarge", rows: many })
     })))
 
-  it.effect("are read in parts; the limits of the parts are determined once, and matches are counted only beyond the page", () =>
+  it.effect("are read in parts whose limits are determined once, and matches are counted only beyond the page", () =>
     database.use(Effect.gen(function*() {
       yield* filled
       const driver = database.driver()
@@ -160,8 +162,8 @@ describe.each(databases)("names that are read one after another on $name", (back
           const met = (shape: RegExp) => asked.filter((text) => shape.test(text)).length
           return { ends: met(/LIMIT 1 OFFSET/), counts: met(/AS met$/) }
         })
-      // New rows, the second stretch, and the ids that do not begin with a time: the walk does not end before their
-      // last name.
+      // The walk goes on to the last name of the new rows, of the second stretch, and of the ids that do not begin with
+      // a time.
       assert.deepStrictEqual(yield* found("nowhere", 0), { ends: 4, counts: 0 })
       assert.deepStrictEqual(yield* found("nowhere", 0), { ends: 2, counts: 0 })
       assert.deepStrictEqual(yield* found("h2499", 8), { ends: 2, counts: 0 }, "few match: the page is among them")
@@ -169,10 +171,10 @@ describe.each(databases)("names that are read one after another on $name", (back
       assert.deepStrictEqual(yield* found("h24", 500), { ends: 2, counts: 7 }, "a page further back")
     })))
 
-  it.effect("are read once for some time if few match, except for new ones", () =>
+  it.effect("are read only once for some time if few match, except for names that are new", () =>
     database.use(Effect.gen(function*() {
       yield* filled
-      yield* TestClock.adjust("1 day") // the ends that other tests met are not those of more names
+      yield* TestClock.adjust("1 day") // forgets the limits of the parts in other tests
       yield* insert("019000000001", many + 1, 80_000, "'h' || i || '.many.example'")
       const part = { identifierContains: "h1234." } as const
       assert.deepStrictEqual(yield* numbersOf(part), found([1234], 1))
@@ -191,7 +193,7 @@ describe.each(databases)("names that are read one after another on $name", (back
       assert.deepStrictEqual(yield* numbersOf(part), found([200_001, 200_000], 2))
     })))
 
-  it.effect("are found in converted rows too, whose ids do not begin with a time", () =>
+  it.effect("are also found in converted rows, whose ids do not begin with a time", () =>
     database.use(Effect.gen(function*() {
       yield* filled
       yield* insert("f19000000001", many + 1, many + 3, "'old-' || i || '.many.example'")

@@ -12,7 +12,7 @@ import { openDriver } from "../../support/Graph.ts"
 
 const wrong = statement({ name: "test_wrong", params: {}, row: { n: int }, sql: () => `SELECT n FROM no_such_table` })
 
-describe.each(databases)("what is listed for operators on $name", (backend) => {
+describe.each(databases)("a list for operators on $name", (backend) => {
   const database = useDatabase(backend)
 
   const beside = <A, E>(body: Effect.Effect<A, E, Database>) =>
@@ -27,9 +27,9 @@ describe.each(databases)("what is listed for operators on $name", (backend) => {
       assert.deepInclude(busy, { _tag: "Busy", retryAfter: 5 } as const)
     })))
 
-  it.live("ends with the same error if others read and no connection becomes free", () =>
+  it.live("ends with the same error if others are reading and no connection becomes free", () =>
     beside(Effect.gen(function*() {
-      // On SQLite one of two connections writes, so one reader serves all; PostgreSQL has two.
+      // On SQLite, one of two connections writes, so there is one reader for all. PostgreSQL has two.
       const others = yield* Effect.forEach(
         [1, 2],
         () => Effect.forkChild(Effect.flip(readForOperator(all(endless, {}), 5000)))
@@ -40,7 +40,7 @@ describe.each(databases)("what is listed for operators on $name", (backend) => {
       yield* Effect.forEach(others, Fiber.join)
     })))
 
-  it.live("fails like the statement if the statement is at fault", () =>
+  it.live("fails with the error of the statement if the statement is wrong", () =>
     beside(Effect.gen(function*() {
       assert.strictEqual((yield* Effect.flip(readForOperator(all(wrong, {}))))._tag, "StorageFailed")
     })))

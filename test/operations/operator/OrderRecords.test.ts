@@ -39,7 +39,7 @@ describe.each(databases)("orders as operators see them on $name", (backend) => {
     detail: { cause }
   })
 
-  test("a second revocation is refused, and the refusal is in the audit trail", () =>
+  test("are not revoked a second time, and the refusal is in the audit trail", () =>
     Effect.gen(function*() {
       const { orderId } = yield* issueTo(yield* callerAt(profileOf(config)), ["a.example"])
       yield* revoke(orderId, 4)
@@ -50,7 +50,7 @@ describe.each(databases)("orders as operators see them on $name", (backend) => {
       assert.deepStrictEqual(yield* column("SELECT revocation_reason FROM orders"), ["4"])
     }))
 
-  test("without a configuration, the list of the CA decides; for another signer the worker that runs the job does", () =>
+  test("are revoked by the list of their CA without a configuration, and by the worker that runs the job if there is another signer", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       const [listed, unlisted] = [yield* issueTo(caller, ["a.example"]), yield* issueTo(caller, ["b.example"])]
@@ -62,7 +62,7 @@ describe.each(databases)("orders as operators see them on $name", (backend) => {
       assert.strictEqual((yield* jobRecords.find(job))?.kind, "signer_revoke")
     }))
 
-  test("the certificate of a CA that no worker has seen is not revoked, and the refusal is in the audit trail", () =>
+  test("are not revoked if no worker has seen the CA of their certificate, and the refusal is in the audit trail", () =>
     Effect.gen(function*() {
       const { orderId } = yield* issueTo(yield* callerAt(profileOf(config)), ["a.example"])
       yield* sql("DELETE FROM crls")
@@ -71,7 +71,7 @@ describe.each(databases)("orders as operators see them on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM revocations"), 0)
     }))
 
-  test("revoked orders can be listed, together with every other filter", () =>
+  test("can be filtered by their revocation, together with every other filter", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       const [one, two] = [yield* issueTo(caller, ["a.example"]), yield* issueTo(caller, ["b.example"])]
@@ -104,7 +104,7 @@ describe.each(databases)("orders as operators see them on $name", (backend) => {
       }
     }))
 
-  test("an order without a certificate cannot be revoked, and nothing is written", () =>
+  test("cannot be revoked without a certificate, and nothing is written then", () =>
     Effect.gen(function*() {
       const { id } = yield* orderOf(yield* callerAt(profileOf(config)), "a.example")
       assert.strictEqual((yield* Effect.flip(revoke(id)))._tag, "OrderNotIssued")
@@ -114,7 +114,7 @@ describe.each(databases)("orders as operators see them on $name", (backend) => {
       assert.deepStrictEqual(yield* failures, [])
     }))
 
-  test("a revocation that is requested while a list is being signed waits for the list that contains it", () =>
+  test("are revoked only by the next list if the revocation is requested while a list is being signed", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       const [one, two] = [yield* issueTo(caller, ["a.example"]), yield* issueTo(caller, ["b.example"])]

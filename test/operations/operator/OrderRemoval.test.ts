@@ -14,7 +14,7 @@ const nobody = "01234567-89ab-7def-8123-456789abcdef"
 const now = 1_800_000_000
 const day = 86_400
 
-describe.each(databases)("orders that are deleted on $name", (backend) => {
+describe.each(databases)("orders that operators delete on $name", (backend) => {
   const { records, test } = useWorld(backend, { startsAt: now })
   const literal = (id: string): string => idLiteral(backend.dialect, id)
   const set = (id: OrderId, what: string) => sql(`UPDATE orders SET ${what} WHERE id = ${literal(id)}`)
@@ -30,7 +30,7 @@ describe.each(databases)("orders that are deleted on $name", (backend) => {
   )
 
   describe("one by one", () => {
-    test("are deleted with their authorizations, and leave one row", () =>
+    test("are deleted with their authorizations and leave one row", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profileOf(config))
         const { id } = yield* orderOf(caller, "a.example", "b.example")
@@ -55,7 +55,7 @@ describe.each(databases)("orders that are deleted on $name", (backend) => {
         }
       }))
 
-    test("are kept if their certificate can still be used, also if it was issued after the question", () =>
+    test("are kept if their certificate can still be used, even if it was issued after the preview", () =>
       Effect.gen(function*() {
         const { id } = yield* orderOf(yield* callerAt(profileOf(config)), "a.example")
         for (const notAfter of [now, now + 1, "NULL", -1]) {
@@ -72,7 +72,7 @@ describe.each(databases)("orders that are deleted on $name", (backend) => {
         assert.deepStrictEqual((yield* trail).map(({ event }) => event), ["order_deleted"])
       }))
 
-    test("20 at once leave one row", () =>
+    test("leave one row for 20 requests at once", () =>
       Effect.gen(function*() {
         const { id } = yield* orderOf(yield* callerAt(profileOf(config)), "a.example")
         const ends = yield* Effect.all(
@@ -85,7 +85,7 @@ describe.each(databases)("orders that are deleted on $name", (backend) => {
   })
 
   describe("whose certificate expired long ago", () => {
-    /** Orders of every kind, and for each whether a purge of 30 days deletes it. */
+    /** Orders of every kind, each with whether a purge of 30 days deletes it. */
     const kinds: ReadonlyArray<readonly [what: string, isTaken: boolean]> = [
       [issued(now - 30 * day), true],
       [issued(now - 31 * day), true],
@@ -109,7 +109,7 @@ describe.each(databases)("orders that are deleted on $name", (backend) => {
       return kinds.filter(([, isTaken]) => isTaken).length
     })
 
-    test("are counted by profile, and those of unknown expiry separately", () =>
+    test("are counted by profile, and are counted separately if their expiry is unknown", () =>
       Effect.gen(function*() {
         const taken = yield* peopled
         const preview = purgePreviewObject(yield* purge.preview({ profile: undefined, expiredForDays: 30 }))
@@ -127,7 +127,7 @@ describe.each(databases)("orders that are deleted on $name", (backend) => {
         assert.deepStrictEqual(none, { orders: 0, profiles: [], left: 0, cutoff: "2026-12-16T08:00:00Z" })
       }))
 
-    test("are deleted with their authorizations; a row records it, and the log says how many", () =>
+    test("are deleted with their authorizations, with rows in the trail, and the log contains their number", () =>
       Effect.gen(function*() {
         const taken = yield* peopled
         const done = purgeObject(yield* purge.run(operator, { profile: "other", expiredForDays: 30 }))
@@ -160,7 +160,7 @@ describe.each(databases)("orders that are deleted on $name", (backend) => {
         assert.deepStrictEqual((yield* trail).map(({ profile }) => profile), ["other", "other", "default", "default"])
       }))
 
-    test("are deleted in parts of 500; an interruption keeps the rest, and each part has a row of what was deleted", () =>
+    test("are deleted in parts of 500, each with a row, and the rest is kept if the purge is interrupted", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profileOf(config))
         const columns = "profile, account_id, status, identifiers, certificate, cert_not_after, created_at"

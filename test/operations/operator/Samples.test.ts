@@ -30,7 +30,7 @@ describe.each(databases)("samples of the database on $name", (backend) => {
     )
   }
 
-  /** The driver, with other effects for matching statements. */
+  /** A driver that has another answer to the statements that match. */
   const instead = (pattern: RegExp, answer: ReturnType<Driver["single"]>): Driver => {
     const driver = database.driver()
     const { aside } = driver
@@ -68,7 +68,7 @@ describe.each(databases)("samples of the database on $name", (backend) => {
       assert.deepStrictEqual(valuesOf(found, "acme_svc_job_oldest_ready_seconds"), { signer_issue: 50, nonce_sweep: 0 })
     }))
 
-  test("count certificates that expire soon and were not replaced, by cumulative window", () =>
+  test("count the certificates that expire soon and were not replaced, by cumulative windows", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       for (const [days, name] of [[0.5, "a"], [5, "b"], [6, "c"], [20, "d"], [60, "c"]] as const) {
@@ -89,7 +89,7 @@ describe.each(databases)("samples of the database on $name", (backend) => {
       })
     }).pipe(Effect.provide(world())))
 
-  test("report retried jobs, and the attempt that has been running longest", () =>
+  test("contain the number of retried jobs and the age of the longest running attempt", () =>
     Effect.gen(function*() {
       for (const [key, status, at] of [["1", "ready", 5], ["2", "ready", 9], ["3", "running", 1]] as const) {
         yield* job(key, status, madeAt + at)
@@ -104,7 +104,7 @@ describe.each(databases)("samples of the database on $name", (backend) => {
       })
     }))
 
-  test("count the revocations of the last hour by reason, and give the number of the newest row of the trail", () =>
+  test("count the revocations of the last hour by reason, and contain the number of the newest row of the trail", () =>
     Effect.gen(function*() {
       const empty = yield* yield* samples.make(known)
       assert.deepStrictEqual(valuesOf(empty, "acme_svc_audit_last_row"), {})
@@ -144,7 +144,7 @@ describe.each(databases)("samples of the database on $name", (backend) => {
       assert.strictEqual(yield* ready, 1)
     }))
 
-  test("a sample that fails, or takes two seconds, is left out and logged; the others are there", () =>
+  test("are omitted and logged one by one if they fail or take two seconds, and the others are still there", () =>
     Effect.gen(function*() {
       const failing = instead(/min\(run_at\)/, new SqlError({ cause: undefined, message: "planted" }))
       const found = yield* Effect.provideService(yield* samples.make(known), Database, failing)
@@ -164,7 +164,7 @@ describe.each(databases)("samples of the database on $name", (backend) => {
       yield* Deferred.succeed(over, [])
     }))
 
-  test("of a database that does not answer are abandoned early enough for the rest of the scrape", () =>
+  test("are abandoned early enough for the rest of the scrape if the database does not answer", () =>
     Effect.gen(function*() {
       const over = yield* Deferred.make<ReadonlyArray<never>>()
       const waiting = Effect.provideService(yield* samples.make(known), Database, instead(/./, Deferred.await(over)))

@@ -25,7 +25,7 @@ describe.each(databases)("the search box on $name", (backend) => {
       (found) => found.map((id) => id.replaceAll("-", "").replace(/(.{8})(.{4})(.{4})(.{4})(.{12})/, "$1-$2-$3-$4-$5"))
     )
 
-  test("finds the record of an id, in upper or lower case", () =>
+  test("finds the record with an id, in upper or lower case", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       const { id } = yield* orderOf(caller, "a.example")
@@ -75,7 +75,7 @@ describe.each(databases)("the search box on $name", (backend) => {
       assert.deepStrictEqual(yield* kinds("deadbeef"), [])
     }))
 
-  test("finds names: the exact one first, then those with this ending, and if there are none those that contain it; at most five", () =>
+  test("finds at most five names, first the exact one and then those with this ending, or else those that contain the text", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       const names = ["x.mid.example", "mid.example", "amid.example", "a.example"]
@@ -90,7 +90,7 @@ describe.each(databases)("the search box on $name", (backend) => {
       assert.strictEqual((yield* labels("mid.example"))[0], "mid.example")
     }))
 
-  test("finds operators only for those who may see them", () =>
+  test("finds operators only for users who may see them", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* kinds("Olga", { maySeeOperators: true, operators }), [
         ["operator", "/ui/operators/olga-olga"]
@@ -104,7 +104,7 @@ describe.each(databases)("the search box on $name", (backend) => {
       assert.deepStrictEqual([found.results, found.hint?.slice(0, 26)], [[], "Contacts are not searched;"])
     }))
 
-  test("a certificate is described in words, with its certID and when to renew it", () =>
+  test("shows a certificate in words, with its certID and the time to renew it", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       const { leaf, orderId, serial } = yield* issueTo(caller, ["a.example", "b.example"])

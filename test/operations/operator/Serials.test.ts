@@ -10,7 +10,7 @@ import { issueTo, useOwnCa } from "../../support/Issued.ts"
 
 const config = configOf()
 
-describe.each(databases)("certificates by their serial numbers on $name", (backend) => {
+describe.each(databases)("the serial numbers of certificates on $name", (backend) => {
   const { test } = useOwnCa(backend)
 
   const issued = Effect.gen(function*() {
@@ -19,13 +19,13 @@ describe.each(databases)("certificates by their serial numbers on $name", (backe
     return { orderId, certSerial }
   })
 
-  test("lead to their orders", () =>
+  test("identify the orders of the certificates", () =>
     Effect.gen(function*() {
       const { certSerial, orderId } = yield* issued
       assert.strictEqual((yield* findBySerial(certSerial)).id, orderId)
     }))
 
-  test("are refused if no order has them, and the message says what to do", () =>
+  test("are refused if no order has them, with a message that says what to do", () =>
     Effect.gen(function*() {
       const { message } = operatorProblemOf(
         yield* Effect.flip(Effect.catchTag(findBySerial("4a1b"), "StorageFailed", Effect.die))
@@ -33,7 +33,7 @@ describe.each(databases)("certificates by their serial numbers on $name", (backe
       assert.match(message, /^There is no certificate 4a1b\. .*crl revoke/)
     }))
 
-  test("are refused if certificates of several CAs have them, and the message names the orders", () =>
+  test("are refused if certificates of several CAs have them, with a message that names the orders", () =>
     Effect.gen(function*() {
       const [one, two] = [yield* issued, yield* issued]
       yield* sql(`UPDATE orders SET cert_serial = '${one.certSerial}'`)
@@ -43,7 +43,7 @@ describe.each(databases)("certificates by their serial numbers on $name", (backe
       for (const { orderId } of [one, two]) assert.include(message, `${orderId} (profile default)`)
     }))
 
-  test("are distinguished from ids of orders by everything that accepts one", () =>
+  test("are distinguished from the ids of orders by every action that accepts an id", () =>
     Effect.gen(function*() {
       const { certSerial, orderId } = yield* issued
       const written = certSerial.toUpperCase().replaceAll(/(..)(?=.)/g, "$1:")

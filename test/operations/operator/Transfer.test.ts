@@ -22,7 +22,7 @@ import { withServerClock } from "../../support/ServerClock.ts"
 import { useStore } from "../../support/UseTests.ts"
 
 const olga = { kind: "cli", id: "olga" } as const
-const now = 1_800_000_000 // Long after the processes of the rows were last seen.
+const now = 1_800_000_000 // long after the processes of the rows were last seen
 const quietly = () => Effect.void
 
 const known = Effect.map(migrationsOf("sqlite"), (migrations) => migrations.map(({ name }) => name))
@@ -30,7 +30,7 @@ const pairs = bothDatabases.flatMap((source) =>
   bothDatabases.map((target) => ({ name: `${source.name} to ${target.name}`, source, target }))
 ).filter(({ source, target }) => isFull || source !== target)
 
-/** A source of randomness that always returns the upper end of a range. */
+/** A source of random numbers that always returns the upper end of a range. */
 const largest = { nextIntUnsafe: () => Number.MAX_SAFE_INTEGER, nextDoubleUnsafe: () => 1 - 2 ** -53 }
 
 const everyTable = tables.map(({ name }) => name)
@@ -44,7 +44,7 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
     Effect.flatMap(known, (names) => transfer.run(olga, to.driver(), names, progress))
   const refused = Effect.flip(run())
 
-  test("copies every row of every table, and reports how many and their digest", () =>
+  test("copies every row of every table, and reports their number and their digest", () =>
     Effect.gen(function*() {
       yield* populate
       const plan = yield* Effect.flatMap(known, (names) => transfer.plan(to.driver(), names))
@@ -64,9 +64,9 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
       assert.strictEqual(sha256, createHash("sha256").update(`["192.0.2.0/24","1","2"]\n`).digest("hex"))
     }))
 
-  test("writes a row in the trail of the target, whose numbers continue after those of the source", () =>
+  test("writes a row to the trail of the target, whose numbers continue after those of the source", () =>
     Effect.gen(function*() {
-      // Then the last row is deleted, so that the engine has given out one number more than there are rows.
+      // Deletes the last row, so that the engine has given out one number more than there are rows.
       for (let row = 0; row < 3; row++) {
         yield* audit.insert({
           event: "account_key_changed",
@@ -97,13 +97,13 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
       assert.deepStrictEqual(of("crls"), [1])
     }))
 
-  test("copies nothing of an empty database except the record of the transfer", () =>
+  test("copies only the record of the transfer from an empty database", () =>
     Effect.gen(function*() {
       assert.strictEqual((yield* run()).total, 0)
       assert.strictEqual(yield* to.use(count("SELECT count(*) FROM audit_log")), 1)
     }))
 
-  test("refuses a target with rows, and names every table", () =>
+  test("refuses a target that has rows, and names every table", () =>
     Effect.gen(function*() {
       yield* populate
       yield* to.use(sql("INSERT INTO nonces (value, created_at) VALUES ('x', 1)"))
@@ -117,7 +117,7 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
       assert.strictEqual(yield* to.use(count("SELECT count(*) FROM orders")), 0)
     }))
 
-  test("refuses while the source is served and names the processes, until they are no longer seen", () =>
+  test("refuses while processes serve from the source, and names them until they are no longer seen", () =>
     Effect.gen(function*() {
       const seen = (at: number) =>
         sql(
@@ -129,14 +129,14 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
       yield* to.use(sql("DELETE FROM workers"))
       yield* seen(now - 30)
       assert.deepInclude(yield* withServerClock(refused), { _tag: "StillServed", owners: [`w${now - 30}`] })
-      // The clock of this host is ahead by a minute.
+      // The clock of this host is a minute ahead.
       if (source.dialect === "postgres") {
         yield* TestClock.setTime((now + 60) * 1000)
         assert.deepInclude(yield* withServerClock(refused, now), { _tag: "StillServed" })
       }
     }))
 
-  test("refuses while a process of this host is there, whatever its clock says", () =>
+  test("refuses while a process of this host exists, whatever its clock says", () =>
     Effect.gen(function*() {
       const owner = workers.ownerOf(workers.here(), { host: "here", pid: process.pid, uuid: "a" })
       yield* sql(
@@ -145,7 +145,7 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
       assert.deepInclude(yield* refused, { _tag: "StillServed", owners: [owner] })
     }))
 
-  test("prevents others from writing to the source, or from serving it, until it is done", () =>
+  test("prevents others from writing to the source or serving from it until the transfer is done", () =>
     Effect.scoped(Effect.gen(function*() {
       yield* populate
       const attempt: Effect.Effect<unknown, unknown> = source.dialect === "sqlite"
@@ -171,7 +171,7 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
       )
     )
 
-    test("refuses while a process serves, even if no process was seen", () =>
+    test("refuses while a process serves, even if no process was seen recently", () =>
       Effect.scoped(Effect.gen(function*() {
         const scope = yield* Scope.make()
         yield* Scope.provide(serving, scope)
@@ -185,7 +185,7 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
         yield* Effect.retry(run(), { times: 100 })
       })))
 
-    test("prevents every process from starting to serve while it copies", () =>
+    test("prevents processes from starting to serve while it copies", () =>
       Effect.scoped(Effect.gen(function*() {
         const tried = yield* Effect.cached(Effect.scoped(Effect.result(serving)))
         yield* run(() => Effect.asVoid(tried))
@@ -195,7 +195,7 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
       })))
   }
 
-  test("refuses different schemas, and names both", () =>
+  test("refuses if the schemas differ, and names both", () =>
     Effect.gen(function*() {
       const names = yield* known
       const last = names.at(-1) ?? ""
@@ -235,7 +235,7 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
       assert.include(error, { _tag: "TransferRefused", reason: "same" })
     }))))
 
-  it.effect("does this also with the largest number for its lock, which the engine can store", () =>
+  it.effect("refuses the source as the target even with the largest number for its lock that the engine can store", () =>
     Effect.scoped(from.use(Effect.gen(function*() {
       const again = yield* from.another
       const error = yield* Effect.flip(
@@ -244,7 +244,7 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
       assert.include(error, { _tag: "TransferRefused", reason: "same" })
     }))))
 
-  test("keeps nothing if it could not write, and succeeds at the second try", () =>
+  test("keeps nothing if a write has failed, and succeeds at the second attempt", () =>
     Effect.gen(function*() {
       yield* populate
       yield* to.use(breakWrites(to.dialect, { table: "login_attempts", operation: "INSERT" }))
@@ -285,11 +285,11 @@ describe.each(pairs)("a transfer from $name", ({ source, target }) => {
   )
 })
 
-describe("a value that one engine cannot store", () => {
+describe("a value that the target engine cannot store", () => {
   const from = useDatabase(sqlite)
   const to = useDatabase(postgres)
 
-  it.effect("is refused, and the message names its table and column", () =>
+  it.effect("is refused with a message that names its table and column", () =>
     from.use(Effect.gen(function*() {
       yield* sql("INSERT INTO login_attempts (key, window_started_at, attempts) VALUES (char(65, 0, 66), 1, 1)")
       const error = yield* Effect.flip(Transfer.copy(from.driver(), to.driver(), quietly))
@@ -298,12 +298,12 @@ describe("a value that one engine cannot store", () => {
     })))
 })
 
-describe("a transfer there and back", () => {
+describe("a transfer to another engine and back", () => {
   const from = useDatabase(sqlite)
   const over = useDatabase(postgres)
   const back = useDatabase(sqlite)
 
-  it.effect("preserves the digests", () =>
+  it.effect("keeps the digests unchanged", () =>
     Effect.gen(function*() {
       yield* from.use(populate)
       const there = yield* Transfer.copy(from.driver(), over.driver(), quietly)

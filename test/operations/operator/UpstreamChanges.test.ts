@@ -9,7 +9,7 @@ import { refusal, relayOf, relaySettings } from "../../support/ScriptedRelay.ts"
 import { ca, directory, payloadAt, upstreamWith } from "../../support/ScriptedUpstream.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-/* What an operator changes about a relay's account at its upstream. */
+/* What an operator changes about a relay's account at the upstream. */
 
 const operator = { kind: "cli", id: "olga" } as const
 const contact = ["mailto:pki@example.org"]
@@ -29,7 +29,7 @@ const profileOf = (relay: ReturnType<typeof relaySettings>) => ({
 describe.each(databases)("a relay's account on $name", (backend) => {
   const { test } = useWorld(backend)
 
-  test("gets a new key, and the trail says which one and who changed it", () =>
+  test("gets a new key, and the trail names the key and the operator who changed it", () =>
     Effect.gen(function*() {
       const settings = relaySettings()
       yield* relayOf({}, settings)
@@ -46,7 +46,7 @@ describe.each(databases)("a relay's account on $name", (backend) => {
       }])
     }))
 
-  test("gets the given contacts, or those of the configuration, and the trail counts them", () =>
+  test("gets the given contacts or those of the configuration, and the trail counts them", () =>
     Effect.gen(function*() {
       const settings = relaySettings({ contact })
       yield* relayOf({}, settings)
@@ -69,7 +69,7 @@ describe.each(databases)("a relay's account on $name", (backend) => {
       ])
     }))
 
-  test("writes no row if its change is refused or it does not exist", () =>
+  test("leaves no row if its change is refused or if it does not exist", () =>
     Effect.gen(function*() {
       const settings = relaySettings({ contact })
       const { web } = upstreamWith({ ...paths, "/acct/1": [refusal("invalidContact")] })

@@ -35,7 +35,7 @@ import {
   wrong
 } from "../../../support/Operators.ts"
 
-/* Limits at their last value, refusals that change nothing, and their log records. */
+/* Limits at their last permitted value, refusals that change nothing, and the log records of both. */
 
 const { admin } = config
 
@@ -45,7 +45,7 @@ describe.each(databases)("limits of operators on $name", (backend) => {
   const reasons = (event: Parameters<typeof fieldsOf>[0]) => fieldsOf(event).map(({ reason }) => reason)
   const pendingSecrets = count("SELECT count(*) FROM admin_users WHERE totp_pending_secret IS NOT NULL")
 
-  test("attempts beyond the limit are logged as such, and do not increase the count", () =>
+  test("attempts beyond the limit are logged as such and do not increase the count", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { identity } = yield* enter("olga")
@@ -75,7 +75,7 @@ describe.each(databases)("limits of operators on $name", (backend) => {
       assert.deepStrictEqual(reasons("admin_login_failed"), ["rate_limited"])
     }))
 
-  test("attempts that succeed are not counted, whatever they proved, and are logged with their step", () =>
+  test("attempts that succeed are logged with their step and are not counted, whatever they proved", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const enrolling = yield* half("olga", here, strict.admin)
@@ -100,7 +100,7 @@ describe.each(databases)("limits of operators on $name", (backend) => {
       assert.deepStrictEqual(yield* counted, [])
     }))
 
-  test("a wrong code activates nothing, and counts", () =>
+  test("a wrong code activates nothing and is counted", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { identity } = yield* enter("olga")
@@ -112,7 +112,7 @@ describe.each(databases)("limits of operators on $name", (backend) => {
       assert.strictEqual(yield* pendingSecrets, 1)
     }))
 
-  test("an operator without a factor cannot turn one off, and an enrolment in progress stays", () =>
+  test("an operator without a factor cannot turn one off, and an enrolment in progress continues", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { identity } = yield* enter("olga")
@@ -133,7 +133,7 @@ describe.each(databases)("limits of operators on $name", (backend) => {
       assert.strictEqual(yield* pendingSecrets, 0)
     }))
 
-  test("addresses are stored once each, and a sign-in without an address is counted and reports no new address", () =>
+  test("an address is stored only once, and a sign-in without an address is counted but reports no new address", () =>
     Effect.gen(function*() {
       yield* made("olga")
       for (let time = 0; time < 3; time++) yield* enter("olga")
@@ -146,7 +146,7 @@ describe.each(databases)("limits of operators on $name", (backend) => {
       assert.deepStrictEqual(yield* counted, ["unknown"])
     }))
 
-  test("an unreadable hash makes a step-up fail, and is logged", () =>
+  test("a step-up fails if the hash of the password cannot be read, which is logged", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { identity } = yield* enter("olga")
@@ -155,7 +155,7 @@ describe.each(databases)("limits of operators on $name", (backend) => {
       assert.deepStrictEqual(fieldsOf("admin_password_hash_unreadable"), [{ username: "olga" }])
     }))
 
-  test("the same contact again is not logged", () =>
+  test("setting the same contact again is not logged", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { identity } = yield* enter("olga")
@@ -166,7 +166,7 @@ describe.each(databases)("limits of operators on $name", (backend) => {
       assert.lengthOf(fieldsOf("admin_operator_contact_changed"), 1)
     }))
 
-  test("impossible names belong to nobody, and the command line is not an operator of that name", () =>
+  test("an impossible name matches no operator, and the command line is not an operator of the same name", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("tester")
@@ -191,7 +191,7 @@ describe.each(databases)("limits of operators on $name", (backend) => {
       )
     }))
 
-  test("a missing role counts as admin in the trail, and to set it to admin is no change", () =>
+  test("a missing role counts as admin in the trail, and setting it to admin is no change", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga", "admin")
@@ -210,7 +210,7 @@ describe.each(databases)("limits of operators on $name", (backend) => {
       ])
     }))
 
-  test("unknown roles are logged when their sessions and tokens are used, once a minute", () =>
+  test("an unknown role is logged once a minute when a session or token with this role is used", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { token } = yield* enter("olga")
@@ -225,7 +225,7 @@ describe.each(databases)("limits of operators on $name", (backend) => {
       assert.lengthOf(fieldsOf("admin_role_unknown"), 2)
     }))
 
-  test("an incomplete session lives no longer than a complete one, and keeps 256 characters of its client's name", () =>
+  test("an incomplete session lives no longer than a complete one, and stores 256 characters of the client's name", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const brief = { ...strict.admin, session_ttl_seconds: 100 }
@@ -235,7 +235,7 @@ describe.each(databases)("limits of operators on $name", (backend) => {
       assert.deepStrictEqual(yield* column("SELECT user_agent FROM admin_sessions"), ["x".repeat(256)])
     }))
 
-  test("only that time of a session is corrected which a clock that was ahead has written", () =>
+  test("a time of a session is corrected only if a clock that was ahead has written it", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { token } = yield* enter("olga")
@@ -255,7 +255,7 @@ describe.each(databases)("limits of operators on $name", (backend) => {
       assert.deepStrictEqual(yield* times, [60, 43_260], "clocks that are a minute apart are not wrong")
     }))
 
-  test("tokens have names, lifetimes and addresses up to their limits, and a failure leaves no token", () =>
+  test("a token may have a name, a lifetime and addresses up to their limits, and a failure leaves no token", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const most: tokens.NewToken = {
@@ -281,7 +281,7 @@ describe.each(databases)("limits of operators on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM api_tokens WHERE revoked_at IS NULL"), 1)
     }))
 
-  test("the start logs that there are no operators, or that operators have to enrol a factor", () =>
+  test("the log says at startup whether there are no operators or operators still have to enrol a factor", () =>
     Effect.gen(function*() {
       yield* remarks(strict.admin)
       assert.deepStrictEqual(eventsOf(records), ["admin_no_users"])

@@ -38,8 +38,8 @@ import {
 } from "../../../support/Operators.ts"
 
 /*
- * Tests what operators do while something else happens: another process acts, a client hangs up, or a database or a
- * queue fails.
+ * Tests what happens to a request of an operator when something else happens at the same time: another process changes
+ * the operator, the client disconnects, or the database or a queue fails.
  */
 
 const { admin } = config
@@ -52,7 +52,7 @@ describe.each(databases)("during a request of an operator on $name", (backend) =
   const unpended = "UPDATE admin_users SET totp_pending_secret = NULL"
   const reset = "UPDATE admin_users SET totp_secret = NULL"
 
-  /** A session that must first enrol a factor, and the code that would confirm it. */
+  /** Returns a session that must first enrol a factor, and the code that would confirm the factor. */
   const enrolling = Effect.gen(function*() {
     const { identity } = yield* half("olga", here, strict.admin)
     const { secret } = yield* mfa.beginEnrolment(config.admin, identity)
@@ -60,7 +60,7 @@ describe.each(databases)("during a request of an operator on $name", (backend) =
   })
 
   describe("another process", () => {
-    test("disables the operator: a correct code begins no session", () =>
+    test("may disable the operator, and a correct code then begins no session", () =>
       Effect.gen(function*() {
         const { codes: [code = ""] } = yield* enrolled((yield* olga).identity)
         const { identity } = yield* half("olga")
@@ -73,7 +73,7 @@ describe.each(databases)("during a request of an operator on $name", (backend) =
         assert.strictEqual(yield* count("SELECT count(*) FROM admin_recovery_codes WHERE used_at IS NOT NULL"), 0)
       }))
 
-    test("abandons the enrolment: its code activates nothing", () =>
+    test("may abandon the enrolment, and its code then activates nothing", () =>
       Effect.gen(function*() {
         const { identity } = yield* olga
         const { code, identity: pending } = yield* enrolling
@@ -86,7 +86,7 @@ describe.each(databases)("during a request of an operator on $name", (backend) =
         assert.strictEqual(yield* count("SELECT count(*) FROM admin_recovery_codes"), 0)
       }))
 
-    test("activates another factor: the enrolment in progress is not shown", () =>
+    test("may activate another factor, and the enrolment in progress is then not shown", () =>
       Effect.gen(function*() {
         const { identity } = yield* olga
         const begin = secondFactor.beginEnrolment(admin, identity, typed(password), here)
@@ -98,7 +98,7 @@ describe.each(databases)("during a request of an operator on $name", (backend) =
         assert.strictEqual(shown, 0)
       }))
 
-    test("activates another factor: a code of the previous one begins no session", () =>
+    test("may activate another factor, and a code of the previous one then begins no session", () =>
       Effect.gen(function*() {
         const { identity } = yield* olga
         const { secret } = yield* enrolled(identity)
@@ -110,7 +110,7 @@ describe.each(databases)("during a request of an operator on $name", (backend) =
         assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions WHERE state = 'active'"), 1)
       }))
 
-    test("removes the factor: no new codes are made, and nothing is turned off twice", () =>
+    test("may remove the factor, and then no new codes are made and nothing is turned off twice", () =>
       Effect.gen(function*() {
         const { identity } = yield* olga
         yield* enrolled(identity)
@@ -123,7 +123,7 @@ describe.each(databases)("during a request of an operator on $name", (backend) =
         assert.strictEqual(yield* count("SELECT count(*) FROM audit_log WHERE event = 'operator_totp_disabled'"), 0)
       }))
 
-    test("disables the operator, or sets another password: the operator's own change has no effect", () =>
+    test("may disable the operator or set another password, and the operator's own change then has no effect", () =>
       Effect.gen(function*() {
         const { identity } = yield* olga
         const change = own.changePassword(config, identity, { current: typed(password), chosen: typed(chosen) }, here)
@@ -135,8 +135,8 @@ describe.each(databases)("during a request of an operator on $name", (backend) =
       }))
   })
 
-  describe("the client disconnects: a change that has begun is completed, and logged:", () => {
-    /** The records of an act whose client leaves as soon as the act has begun. */
+  describe("a client that disconnects", () => {
+    /** Runs an act whose client disconnects as soon as it has begun, and expects its log record. */
     const ends = <A, E, R>(event: string, act: Effect.Effect<A, E, R>) =>
       Effect.gen(function*() {
         records.length = 0
@@ -144,7 +144,7 @@ describe.each(databases)("during a request of an operator on $name", (backend) =
         assert.include(eventsOf(records), event)
       })
 
-    test("changes of operators", () =>
+    test("does not interrupt or hide a change of an operator that has begun", () =>
       Effect.gen(function*() {
         yield* olga
         const otto = { username: "otto", password: typed(password), role: undefined, contact: undefined }
@@ -167,7 +167,7 @@ describe.each(databases)("during a request of an operator on $name", (backend) =
         yield* ends("admin_token_revoked", tokens.revoke(keyboard, items[0]?.id ?? ""))
       }))
 
-    test("changes of one's own account", () =>
+    test("does not interrupt or hide a change of the operator's own account that has begun", () =>
       Effect.gen(function*() {
         const { identity } = yield* olga
         const contact = { password: typed(password), contact: "olga@example.org" }
@@ -184,7 +184,7 @@ describe.each(databases)("during a request of an operator on $name", (backend) =
         yield* ends("admin_logout", sessions.signOut(identity, { all: false }, here))
       }))
 
-    test("sign-ins", () =>
+    test("does not interrupt or hide a sign-in that has begun", () =>
       Effect.gen(function*() {
         yield* olga
         const { code, identity } = yield* enrolling
@@ -194,7 +194,7 @@ describe.each(databases)("during a request of an operator on $name", (backend) =
       }))
   })
 
-  test("as many sign-ins at once as may fail: a further one is told to try again soon, and nobody is locked out", () =>
+  test("a further sign-in is told to try again soon if as many as may fail are in progress, and no operator is locked out", () =>
     Effect.gen(function*() {
       yield* olga
       const gate = yield* Deferred.make<void>()
@@ -223,12 +223,12 @@ describe.each(databases)("during a request of an operator on $name", (backend) =
       yield* sign
     }))
 
-  describe("the queue of hashes is full: the attempt is not counted:", () => {
-    /** Hashes that never end, in all places that there are. */
+  describe("a full queue of hashes", () => {
+    /** Fills every place with a hash that never ends. */
     const stuck = Layer.build(Passwords.layer({ iterations: 4, recoveryIterations: 1, derive: () => Effect.never }))
     const hash = (of?: string) => Effect.flatMap(Passwords, (service) => service.hash("whatever", of))
 
-    test("of a sign-in", () =>
+    test("refuses a sign-in without counting the attempt", () =>
       Effect.gen(function*() {
         yield* olga
         const passwords = yield* stuck
@@ -240,7 +240,7 @@ describe.each(databases)("during a request of an operator on $name", (backend) =
         assert.deepInclude(fieldsOf("admin_login_failed")[0], { reason: "rate_limited", client_ip: "192.0.2.1" })
       }))
 
-    /** The same hashes; `asked` completes with the first that is requested. */
+    /** The same hashes. `asked` completes when the first hash is requested. */
     const noticed = (passwords: Context.Context<Passwords>, asked: Deferred.Deferred<void>) => {
       const { findCode, hash, hashCodes, underWay, verify } = Context.get(passwords, Passwords)
       const notice = <A, E>(self: Effect.Effect<A, E>) => Effect.andThen(Deferred.succeed(asked, undefined), self)
@@ -253,7 +253,9 @@ describe.each(databases)("during a request of an operator on $name", (backend) =
       })
     }
 
-    /** Makes an operator's hash wait while requests of other operators arrive, until it has to give up its place. */
+    /**
+     * Makes the hash of an operator wait while requests of other operators arrive, until it has to give up its place.
+     */
     const crowdedOut = <A, E extends { readonly _tag: string }, R>(self: Effect.Effect<A, E, R>) =>
       Effect.gen(function*() {
         const passwords = yield* stuck
@@ -267,7 +269,7 @@ describe.each(databases)("during a request of an operator on $name", (backend) =
         return yield* Fiber.join(waiting)
       })
 
-    test("of a step-up, and of a code", () =>
+    test("refuses a step-up or a code without counting the attempt", () =>
       Effect.gen(function*() {
         const { identity } = yield* olga
         const pending = yield* enrolling
@@ -283,7 +285,7 @@ describe.each(databases)("during a request of an operator on $name", (backend) =
         assert.deepStrictEqual(yield* counted, [])
       }))
 
-    test("of a recovery code", () =>
+    test("refuses a recovery code without counting the attempt", () =>
       Effect.gen(function*() {
         const { codes: [code = ""] } = yield* enrolled((yield* olga).identity)
         const { identity } = yield* half("olga")
@@ -294,7 +296,7 @@ describe.each(databases)("during a request of an operator on $name", (backend) =
         assert.strictEqual(yield* tagOf(odd), "InvalidCredentials")
       }))
 
-    test("but it is counted for the operator who has filled the queue", () =>
+    test("causes the attempt to be counted for the operator who has filled the queue", () =>
       Effect.gen(function*() {
         const { identity } = yield* olga
         const passwords = yield* stuck
@@ -308,8 +310,8 @@ describe.each(databases)("during a request of an operator on $name", (backend) =
       }))
   })
 
-  describe("the database fails: the answer is to try again, and nothing has changed:", () => {
-    /** Runs an effect. Just before its transaction with this number, a table is removed. */
+  describe("a failure of the database", () => {
+    /** Runs an effect, and renames a table just before the transaction with this number. */
     const without = <A, E extends { readonly _tag: string }, R>(
       table: string,
       self: Effect.Effect<A, E, R>,
@@ -320,7 +322,7 @@ describe.each(databases)("during a request of an operator on $name", (backend) =
         sql(`ALTER TABLE gone RENAME TO ${table}`)
       )
 
-    test("after the code was counted", () =>
+    test("asks to try again and changes nothing if it happens after the code was counted", () =>
       Effect.gen(function*() {
         yield* olga
         const { code, identity, next } = yield* enrolling
@@ -337,7 +339,7 @@ describe.each(databases)("during a request of an operator on $name", (backend) =
         assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions WHERE state = 'pending_mfa'"), 1)
       }))
 
-    test("while a password is compared again, or the trail cannot be written", () =>
+    test("changes nothing if it happens while a password is compared or a row of the trail is written", () =>
       Effect.gen(function*() {
         const { identity } = yield* olga
         yield* sql("ALTER TABLE login_attempts RENAME TO gone")

@@ -34,7 +34,7 @@ const { admin } = config
 describe.each(databases)("the second step of a sign-in on $name", (backend) => {
   const { fieldsOf, records, test } = useOperators(backend)
 
-  /** An operator with a factor, whose next code has not been used. */
+  /** Makes an operator with a factor whose next code has not been used. */
   const withFactor = Effect.gen(function*() {
     yield* made("olga")
     const { secret, codes } = yield* enrolled((yield* enter("olga")).identity)
@@ -61,7 +61,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       assert.notInclude(eventsOf(records), "admin_mfa_recovery_code_used")
     }))
 
-  test("accepts the present code, although a clock that was ahead has used a code of another day", () =>
+  test("accepts the present code even if a clock that was ahead has used the code of a later day", () =>
     Effect.gen(function*() {
       const { secret } = yield* withFactor
       const now = yield* Clock.currentTimeMillis
@@ -73,7 +73,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       const again = yield* half("olga")
       const refused = yield* Effect.flip(mfa.verify(admin, again.identity, yield* codeOf(secret), here))
       assert.strictEqual(refused._tag, "InvalidCredentials", "and takes it once")
-      // An hour is more than clocks of processes differ. A claim that is less far ahead stays.
+      // Clocks of processes differ by less than an hour. A use that is less far ahead stays stored.
       yield* sql(`UPDATE admin_users SET totp_last_step = ${Math.floor(now / 30_000) + 120}`)
       const near = yield* Effect.flip(mfa.verify(admin, again.identity, yield* codeOf(secret), here))
       assert.strictEqual(near._tag, "InvalidCredentials")
@@ -81,7 +81,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       yield* mfa.verify(admin, again.identity, yield* codeOf(secret), here)
     }))
 
-  test("counts sign-ins, and refused codes and passwords", () =>
+  test("counts successful sign-ins, and refused codes and passwords", () =>
     Effect.gen(function*() {
       yield* begin("acme_svc_sign_ins_total", {})
       yield* withFactor
@@ -96,12 +96,11 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       assert.deepStrictEqual(found, [1, 1, 2, 0])
     }).pipe(Effect.provide(Registry.layer("admin", series))))
 
-  test("accepts the codes before and after the present one, and none that is two steps away", () =>
+  test("accepts the codes of the steps before and after the present one, but none from two steps away", () =>
     Effect.gen(function*() {
       const { secret } = yield* withFactor
       for (const [later, passes] of [[-60, false], [60, false], [-30, true], [0, true], [30, true]] as const) {
-        // The enrolment has claimed a step. The result of this test, which is about the window, must not depend on
-        // that.
+        // The enrolment has used a time step. Forgets this, because the test is about the window.
         yield* sql("UPDATE admin_users SET totp_last_step = NULL")
         const { identity } = yield* half("olga")
         const passed = yield* Effect.result(mfa.verify(admin, identity, yield* codeOf(secret, later), here))
@@ -109,7 +108,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       }
     }))
 
-  test("accepts a code once, although it comes twice at once, or again, or after a later one", () =>
+  test("accepts a code only once, even if it is sent twice at once, again later, or after a later code", () =>
     Effect.gen(function*() {
       const { secret } = yield* withFactor
       const code = yield* codeOf(secret)
@@ -126,7 +125,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions WHERE state = 'active'"), 2)
     }))
 
-  test("accepts a recovery code once, in any notation, of twenty uses at once", () =>
+  test("accepts a recovery code once in any notation, even if it is used twenty times at once", () =>
     Effect.gen(function*() {
       const { codes: [code = ""] } = yield* withFactor
       assert.match(code, /^[A-Z2-7]{5}-[A-Z2-7]{5}$/)
@@ -145,7 +144,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       assert.strictEqual(again._tag, "InvalidCredentials")
     }))
 
-  test("completes one session if twenty use one recovery code at once", () =>
+  test("completes one session if twenty sessions use one recovery code at once", () =>
     Effect.gen(function*() {
       const { codes: [code = ""] } = yield* withFactor
       const generous = { ...admin, login_max_attempts: 100 }
@@ -158,7 +157,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions WHERE state = 'active'"), 2)
     }))
 
-  test("does not count a code that is sent twice at once: the second one finds that its session has ended", () =>
+  test("counts nothing if a code is sent twice at once, because the second request finds that its session has ended", () =>
     Effect.gen(function*() {
       const { codes } = yield* withFactor
       for (const code of codes.slice(0, 6)) {
@@ -169,7 +168,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       assert.deepStrictEqual(yield* counted, [])
     }))
 
-  test("completes an incomplete session once, of two codes at once, and leaves the other code unused", () =>
+  test("completes an incomplete session only once if two codes are sent at once, and leaves the other code unused", () =>
     Effect.gen(function*() {
       const { codes: [one = "", other = ""] } = yield* withFactor
       const { identity } = yield* half("olga")
@@ -182,7 +181,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions WHERE state = 'active'"), 2)
     }))
 
-  test("counts each code before it is checked, and the last one of a session ends it", () =>
+  test("counts each code before it checks the code, and ends a session after its last permitted code", () =>
     Effect.gen(function*() {
       const { secret } = yield* withFactor
       const stranger = from("192.0.2.66")
@@ -196,13 +195,13 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
       assert.strictEqual(refused._tag, "RateLimited", "new sessions and addresses buy no more guesses")
       const signIn = half("olga", stranger)
       assert.strictEqual((yield* Effect.flip(signIn))._tag, "RateLimited", "and the address has none left either")
-      // An attacker who knows the password cannot keep the operator out at a known address.
+      // An attacker who knows the password cannot lock the operator out at a known address.
       yield* mfa.verify(admin, (yield* half("olga")).identity, yield* codeOf(secret), here)
       yield* TestClock.adjust("300 seconds")
       yield* mfa.verify(admin, (yield* signIn).identity, yield* codeOf(secret), stranger)
     }))
 
-  test("accepts only five codes of an operator from a known address too", () =>
+  test("accepts only five codes of an operator, even from a known address", () =>
     Effect.gen(function*() {
       const { secret } = yield* withFactor
       const { identity } = yield* half("olga")
@@ -229,7 +228,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
     }))
 
   describe("with an enrolment", () => {
-    test("accepts five codes of an operator in a window, whatever the address", () =>
+    test("accepts five codes of an operator in a window, whatever the addresses are", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const most = { ...strict.admin, login_max_attempts: 5 }
@@ -247,7 +246,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
         assert.strictEqual((yield* confirm(anew.identity, other))._tag, "RateLimited")
       }))
 
-    test("shows a secret, and then recovery codes after the first correct code, whose step is used up", () =>
+    test("shows a secret, and after the first correct code shows recovery codes and uses up the step of that code", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity } = yield* half("olga", here, strict.admin)
@@ -279,7 +278,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
         assert.match(stored, /pbkdf2-sha256\$i=1\$/)
       }))
 
-    test("accepts only the newest secret, and is refused to an operator who has a factor", () =>
+    test("accepts only the newest secret, and is refused to an operator who already has a factor", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity } = yield* half("olga", here, strict.admin)
@@ -291,7 +290,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
         const second = secretOf((yield* mfa.beginEnrolment(config.admin, identity)).secret)
         const old = yield* Effect.flip(mfa.confirmEnrolment(admin, identity, yield* codeOf(first), here))
         assert.strictEqual(old._tag, "InvalidCredentials")
-        // A second incomplete session. Meanwhile a factor is enrolled through the first session.
+        // Another incomplete session. Meanwhile, a factor is enrolled in the first session.
         const another = yield* half("olga", here, strict.admin)
         yield* mfa.confirmEnrolment(admin, identity, yield* codeOf(second), here)
         assert.strictEqual((yield* Effect.flip(mfa.beginEnrolment(config.admin, another.identity)))._tag, "MfaPending")
@@ -305,7 +304,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
         assert.strictEqual(confirming._tag, "MfaPending")
       }))
 
-    test("is abandoned when the incomplete session is left", () =>
+    test("is abandoned when the incomplete session is ended", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity, token } = yield* half("olga", here, strict.admin)

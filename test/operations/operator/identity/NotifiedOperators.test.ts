@@ -26,7 +26,7 @@ import {
   useOperators
 } from "../../../support/Operators.ts"
 
-/* The messages to operators about their own account, once for each occasion (docs/decisions/notifications.md). */
+/* The messages to operators about their own account, one for each event (docs/decisions/notifications.md). */
 
 const section = `[admin.notify]
 enabled = ["email", "webhook"]
@@ -46,7 +46,7 @@ const queued = Effect.map(
     rows.map((row) => JSON.parse(row) as { readonly backend: string; readonly scope: string; readonly fields: Payload })
 )
 
-/** What an act reports: the backends, and the members. */
+/** Returns what an act reports, with the backends and the members of the message. */
 const told = <A, E, R>(act: Effect.Effect<A, E, R>) =>
   Effect.gen(function*() {
     yield* sql("DELETE FROM jobs WHERE kind = 'notify_deliver'")
@@ -67,7 +67,7 @@ describe.each(databases)("operators are notified on $name", (backend) => {
     yield* operators.setContact(keyboard, "jane", "jane@example.org")
   })
 
-  test("of a sign-in from a new address, but not from their first one", () =>
+  test("of a sign-in from a new address, but not of the first sign-in", () =>
     telling(Effect.gen(function*() {
       yield* jane
       assert.deepStrictEqual(yield* told(enter("jane")), { to: "", profile: "none", members: {} })
@@ -86,7 +86,7 @@ describe.each(databases)("operators are notified on $name", (backend) => {
       })
     })))
 
-  test("when their attempts are used up, once in a window; nobody is notified about an unknown name", () =>
+  test("when their attempts are used up, once in a window, and never about an unknown name", () =>
     telling(Effect.gen(function*() {
       yield* jane
       const wrong = (username: string) =>
@@ -96,7 +96,7 @@ describe.each(databases)("operators are notified on $name", (backend) => {
       assert.strictEqual(used.to, "email,webhook")
       assert.strictEqual((yield* told(wrong("nobody"))).to, "")
       yield* TestClock.adjust("301 seconds")
-      // This many failures in a row would make the next attempt wait, which this test is not about.
+      // So many failures in a row would make the next attempt wait, which this test is not about.
       yield* sql("DELETE FROM login_failures")
       yield* Effect.replicateEffect(wrong("jane"), config.admin.login_max_attempts)
       yield* Effect.acquireUseRelease(
@@ -112,7 +112,7 @@ describe.each(databases)("operators are notified on $name", (backend) => {
       assert.strictEqual(again.to, "email,webhook")
     })))
 
-  test("when the attempts at their password within a session are used up, because a stranger may hold the session", () =>
+  test("when the attempts at their password in a session are used up, because somebody else may use that session", () =>
     telling(Effect.gen(function*() {
       yield* jane
       const { identity } = yield* enter("jane")
@@ -125,7 +125,7 @@ describe.each(databases)("operators are notified on $name", (backend) => {
       assert.strictEqual(used.to, "email,webhook")
     })))
 
-  test("of every tenth wrong password in a row, together with the admins", () =>
+  test("of every tenth wrong password in a row, and so are the admins", () =>
     telling(Effect.gen(function*() {
       yield* jane
       for (const [username, role] of [["amy", "admin"], ["ann", "admin"], ["vera", "viewer"]] as const) {
@@ -155,7 +155,7 @@ describe.each(databases)("operators are notified on $name", (backend) => {
       assert.strictEqual((yield* told(Effect.forEach(numbers(10, 1), strangers))).to, "")
     })))
 
-  test("of the first wrong password of a session in a window, and when the session ended after too many", () =>
+  test("of the first wrong password in a session in each window, and when the session ended after too many", () =>
     telling(Effect.gen(function*() {
       yield* jane
       const { identity } = yield* enter("jane")
@@ -171,7 +171,7 @@ describe.each(databases)("operators are notified on $name", (backend) => {
       assert.strictEqual(used.to, "email,webhook")
     })))
 
-  test("of every change of their credentials, and whether they made it themselves", () =>
+  test("of every change to their credentials, and whether they made it themselves", () =>
     telling(Effect.gen(function*() {
       yield* jane
       const { identity } = yield* enter("jane")
@@ -210,7 +210,7 @@ describe.each(databases)("operators are notified on $name", (backend) => {
       ])
     })))
 
-  test("of their second factor when it is activated, gets new codes, is removed or is refused", () =>
+  test("when their second factor is activated, gets new codes, is removed or is refused", () =>
     telling(Effect.gen(function*() {
       yield* jane
       const set = yield* told(enrolled((yield* enter("jane")).identity))
@@ -233,7 +233,7 @@ describe.each(databases)("operators are notified on $name", (backend) => {
       assert.deepInclude(reset.members, { change: "second_factor_disabled", by_self: false })
     })))
 
-  test("of the second factor that a sign-in required", () =>
+  test("when they enrol a second factor that a sign-in required", () =>
     telling(Effect.gen(function*() {
       yield* jane
       const { identity } = yield* half("jane", here, strict.admin)
@@ -243,7 +243,7 @@ describe.each(databases)("operators are notified on $name", (backend) => {
       assert.deepInclude(set.members, { change: "second_factor_enabled", by_self: true, client_ip: "192.0.2.1" })
     })))
 
-  test("by mail only if there is an address, and not at all while no process serves operators", () =>
+  test("by mail only if they have an address, and not at all while no process serves operators", () =>
     Effect.gen(function*() {
       yield* telling(made("jane", "admin"))
       const change = operators.setPassword(quiet, keyboard, "jane", typed(password))

@@ -38,8 +38,8 @@ describe.each(databases)("operators on $name", (backend) => {
     "SELECT username || ' ' || coalesce(role, '-') || ' ' || status FROM admin_users ORDER BY username"
   )
 
-  describe("create", () => {
-    test("makes the first operator an admin and others viewers, by an unused name", () =>
+  describe("creating an operator", () => {
+    test("makes the first operator an admin and the others viewers, and requires an unused name", () =>
       Effect.gen(function*() {
         const make = (username: string, more: Partial<operators.NewOperator> = {}) =>
           operators.create(config, keyboard, {
@@ -65,14 +65,14 @@ describe.each(databases)("operators on $name", (backend) => {
         assert.include(eventsOf(records), "admin_operator_created")
       }))
 
-    test("makes one operator if one name is used several times at once", () =>
+    test("makes one operator if the same name is used several times at once", () =>
       Effect.gen(function*() {
         assert.deepStrictEqual(tally(yield* atOnce(5, made("olga"))), { done: 1, NameTaken: 4 })
         assert.strictEqual(yield* count("SELECT count(*) FROM audit_log"), 1)
       }))
   })
 
-  test("are listed by name, by status and by effective role, without their secrets", () =>
+  test("are listed by name and filtered by status and by effective role, without their secrets", () =>
     Effect.gen(function*() {
       for (
         const [name, role] of [["root", "admin"], ["olga", "viewer"], ["otto", "operator"], ["anna", "viewer"]] as const
@@ -121,7 +121,7 @@ describe.each(databases)("operators on $name", (backend) => {
       assert.deepInclude(yield* Effect.flip(operators.show(admin, "nobody")), { _tag: "NoSuch", noun: "operator" })
     }))
 
-  test("are changed only by active admins, and each change is reported with who made it and from where", () =>
+  test("are changed only by active admins, and each change is reported with its author and the address", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga", "operator")
@@ -157,7 +157,7 @@ describe.each(databases)("operators on $name", (backend) => {
       assert.strictEqual(yield* tagOf(operators.enable(as("root"), "nobody")), "NoSuch")
     }))
 
-  test("a change to the present value is no change, and leaves no row", () =>
+  test("are not changed by setting a present value again, which leaves no row", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga")
@@ -179,7 +179,7 @@ describe.each(databases)("operators on $name", (backend) => {
       assert.deepInclude((yield* trail).at(-1)?.[3], { before: "viewer", after: "admin" })
     }))
 
-  test("cannot change themselves in these ways over the API", () =>
+  test("cannot change themselves in these ways by the API", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga", "admin")
@@ -193,7 +193,7 @@ describe.each(databases)("operators on $name", (backend) => {
     }))
 
   describe("the last active admin", () => {
-    test("stays an admin, whatever is tried; an admin without a role counts, and a disabled one does not", () =>
+    test("stays an admin whatever is tried, where an admin without a role counts and a disabled one does not", () =>
       Effect.gen(function*() {
         yield* made("root", "admin")
         yield* made("olga", "admin")
@@ -265,7 +265,7 @@ describe.each(databases)("operators on $name", (backend) => {
       assert.include(eventsOf(records), "admin_operator_password_changed")
     }))
 
-  test("lose their factor with the codes and the sessions, also a factor that was not confirmed", () =>
+  test("lose their factor together with the codes and the sessions, even if the factor was not confirmed", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga")
@@ -282,7 +282,7 @@ describe.each(databases)("operators on $name", (backend) => {
       assert.include(eventsOf(records), "admin_operator_totp_reset")
     }))
 
-  test("are deleted with everything that belongs to them, and their rows in the trail stay", () =>
+  test("are deleted with everything that belongs to them, except their rows in the trail", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga")

@@ -37,7 +37,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
   const trail = column("SELECT event || ' ' || coalesce(client_ip, '-') FROM audit_log ORDER BY id")
 
   describe("the password", () => {
-    test("is changed by an operator who knows it; other sessions end, and this one stays", () =>
+    test("is changed by an operator who knows it, which ends all sessions except this one", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const [one, other] = [yield* enter("olga"), yield* enter("olga")]
@@ -78,7 +78,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
         assert.strictEqual(yield* hashesOf(change), 0)
       }))
 
-    test("changes once if two changes with it come at once", () =>
+    test("changes only once if two changes come at once", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity } = yield* enter("olga")
@@ -87,7 +87,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM audit_log"), 2)
       }))
 
-    test("cannot be guessed through an open session: wrong ones count like sign-ins from the address", () =>
+    test("cannot be guessed in an open session, because wrong ones count like sign-ins from the address", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity } = yield* enter("olga")
@@ -103,7 +103,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
       }))
   })
 
-  test("cannot be tried again after five wrong passwords in one session from any address: the session ends", () =>
+  test("is protected by the end of its session after five wrong passwords, from whatever addresses they come", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { identity, token } = yield* enter("olga")
@@ -131,7 +131,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
       yield* enter("olga")
     }))
 
-  test("has a contact; to set the same one is no change", () =>
+  test("has a contact, and setting the same contact again is no change", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { identity } = yield* enter("olga")
@@ -148,7 +148,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
     }))
 
   describe("the second factor", () => {
-    test("is not confirmed by a wrong code, which does not end a complete session even if it is the last permitted one", () =>
+    test("is not confirmed by a wrong code, and a complete session survives even the last permitted one", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity, token } = yield* enter("olga")
@@ -162,7 +162,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
         yield* sessions.authenticate(admin, token, { touch: false })
       }))
 
-    test("is enrolled for the first time only with the password, and not with a stolen session alone", () =>
+    test("is enrolled for the first time only with the password, so a stolen session is not enough", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity } = yield* enter("olga")
@@ -185,7 +185,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
         yield* confirmed
       }))
 
-    test("becomes active with its first code, which ends other sessions", () =>
+    test("becomes active with its first code, which ends the other sessions", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const [one, other] = [yield* enter("olga"), yield* enter("olga")]
@@ -210,7 +210,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
         assert.include(eventsOf(records), "admin_mfa_enrolled")
       }))
 
-    test("stays active until the next one is confirmed, which replaces it and the codes together", () =>
+    test("stays active until the next factor is confirmed, which replaces the factor together with the codes", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity } = yield* enter("olga")
@@ -234,7 +234,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
         yield* mfa.verify(admin, late.identity, yield* codeOf(secret), here)
       }))
 
-    test("that is active can be replaced, turned off and given new codes only with the password", () =>
+    test("is replaced, turned off or given new codes only with the password if it is active", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity } = yield* enter("olga")
@@ -256,7 +256,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
         assert.deepStrictEqual(yield* codes, before)
       }))
 
-    test("is confirmed once, of two codes at once, and only after an enrolment has begun", () =>
+    test("is confirmed only once by two codes at once, and only after an enrolment has begun", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity } = yield* enter("olga")
@@ -268,7 +268,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM admin_recovery_codes"), 10)
       }))
 
-    test("is turned off with the password, unless one is required", () =>
+    test("is turned off with the password, unless a second factor is required", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity } = yield* enter("olga")
@@ -287,7 +287,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
         ])
       }))
 
-    test("gets new recovery codes all at once, and the old ones become invalid", () =>
+    test("gets all of its new recovery codes at once, and the old codes become invalid", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity } = yield* enter("olga")
@@ -308,7 +308,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
       }))
   })
 
-  test("cannot be changed once its operator is disabled", () =>
+  test("cannot be changed after its operator was disabled", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga")

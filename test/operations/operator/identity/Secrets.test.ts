@@ -28,9 +28,9 @@ import {
 
 const { admin } = config
 
-/* Everything that gives access, searched for in every output. */
+/* Searches every output for everything that gives access. */
 
-describe.each(databases)("the secrets of operators, on $name", (backend) => {
+describe.each(databases)("the secrets of operators on $name", (backend) => {
   const { records, test } = useOperators(backend)
 
   test("are in no record of the log, no row of the trail, no error and no listing", () =>

@@ -46,7 +46,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       (result) => result._tag === "Failure" ? result.failure._tag : "live"
     )
 
-  test("end when they were not used for an hour; a use prolongs them, but a refresh by the panel does not", () =>
+  test("end when they were not used for an hour, and are prolonged by a use but not by a refresh of the panel", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { token } = yield* enter("olga")
@@ -92,7 +92,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       assert.strictEqual(writes, 2)
     }))
 
-  test("are refused at once when their operator is disabled, deleted, or gets another role or password", () =>
+  test("are refused at once if their operator is disabled, is deleted, or gets another role or password", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga")
@@ -109,14 +109,14 @@ describe.each(databases)("sessions on $name", (backend) => {
       }
       yield* operators.enable(keyboard, "olga")
       const { token } = yield* enter("olga")
-      // The session ends before any sweep, whatever state its row has.
+      // The session has ended before any sweep, whatever its row says.
       yield* sql("UPDATE admin_users SET status = 'disabled' WHERE username = 'olga'")
       assert.strictEqual(yield* use(token), "SessionInvalid")
       yield* operators.remove(keyboard, "olga")
       assert.strictEqual(yield* use(token), "SessionInvalid")
     }))
 
-  test("with unknown tokens are refused, and malformed tokens are not looked up", () =>
+  test("are refused if their token is unknown, and are not even looked up if it is malformed", () =>
     Effect.gen(function*() {
       assert.strictEqual(yield* use(Redacted.make("A".repeat(43))), "SessionInvalid")
       const blind = { ...yield* Database, single: () => Effect.die(new Error("looked for")) }
@@ -136,7 +136,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       }
     }))
 
-  test("end by signing out, this one or all of the operator's, with a row in the trail", () =>
+  test("end by signing out, either this one or all of the operator, with a row in the trail", () =>
     Effect.gen(function*() {
       yield* made("olga")
       yield* made("otto")
@@ -161,7 +161,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       ])
     }))
 
-  test("are replaced by a sign-in in the same browser, both complete and incomplete ones", () =>
+  test("are replaced by a sign-in in the same browser, whether they are complete or incomplete", () =>
     Effect.gen(function*() {
       yield* made("olga")
       yield* made("otto")
@@ -179,7 +179,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       assert.lengthOf(fieldsOf("admin_logout"), 1)
     }))
 
-  test("that end because of a change are counted in its row", () =>
+  test("are counted in the row of the change that ends them", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga")
@@ -209,7 +209,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       assert.deepStrictEqual(yield* counts, [1, 1, 0, 2, 1, 1, 1, 0, 1])
     }))
 
-  test("are listed newest first while they live, and are ended by their name, which gives no access", () =>
+  test("are listed newest first while they live, and are ended by a name that gives no access", () =>
     Effect.gen(function*() {
       yield* made("olga")
       yield* made("otto")
@@ -262,7 +262,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       assert.include(eventsOf(records), "admin_session_revoked")
     }))
 
-  test("of other operators are seen and ended by admins and on the command line", () =>
+  test("can be seen and ended by admins and on the command line if they are of other operators", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga")
@@ -296,7 +296,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       assert.include(eventsOf(records), "admin_operator_session_revoked")
     }))
 
-  test("are shown without their tokens, and an incomplete one without its operator", () =>
+  test("are shown without their tokens, and without their operator if they are incomplete", () =>
     Effect.gen(function*() {
       yield* made("olga", "operator")
       const { identity } = yield* enter("olga")
@@ -314,7 +314,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       })
     }))
 
-  test("that a clock half an hour ahead began live from their first use, no longer than others", () =>
+  test("count from their first use if a clock that was half an hour ahead began them, and last no longer than others", () =>
     Effect.gen(function*() {
       yield* made("olga")
       yield* TestClock.adjust("30 minutes")
@@ -332,7 +332,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       assert.strictEqual(yield* use(token), "SessionIdle")
     }))
 
-  test("that a clock far ahead began are refused, and are swept", () =>
+  test("are refused and swept if a clock that was far ahead began them", () =>
     Effect.gen(function*() {
       yield* made("olga")
       yield* TestClock.adjust("365 days")
@@ -343,7 +343,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions"), 0)
     }))
 
-  test("keep a later time that another process has stored meanwhile", () =>
+  test("keep a later time of use that another process has stored meanwhile", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { token } = yield* enter("olga")
@@ -358,7 +358,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       assert.deepStrictEqual(yield* column("SELECT last_seen_at FROM admin_sessions"), [`${startsAt + 599}`])
     }))
 
-  test("are swept when they have ended, and so are past windows of sign-ins", () =>
+  test("are swept after they have ended, and so are past windows of sign-ins", () =>
     Effect.gen(function*() {
       yield* made("olga")
       yield* Effect.flip(signIn(admin, { username: "olga", password: typed("nothing of the kind") }, here))

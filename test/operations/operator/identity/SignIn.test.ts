@@ -42,7 +42,7 @@ describe.each(databases)("signing in on $name", (backend) => {
   const attempt = (username: string, given: string, requester = here) =>
     signIn(admin, { username, password: typed(given) }, requester)
 
-  test("begins a session of 256 random bits, of which the table stores the hash", () =>
+  test("begins a session of 256 random bits, of which the table stores only the hash", () =>
     Effect.gen(function*() {
       yield* made("olga", "operator")
       const { identity, isNewAddress, token } = yield* enter("OLGA")
@@ -62,7 +62,7 @@ describe.each(databases)("signing in on $name", (backend) => {
       assert.notInclude(eventsOf(records), "admin_role_unknown")
     }))
 
-  test("costs one hash and gives the same answer, whether the name is known, unknown, invalid, or disabled", () =>
+  test("costs one hash and gives the same answer whether the name is known, unknown, invalid or disabled", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga")
@@ -86,7 +86,7 @@ describe.each(databases)("signing in on $name", (backend) => {
       ])
     }))
 
-  test("with fifty wrong passwords at once computes five hashes, and refuses the others until the window is over", () =>
+  test("computes five hashes for fifty wrong passwords at once, and refuses the others until the window is over", () =>
     Effect.gen(function*() {
       yield* made("olga")
       let tags: ReadonlyArray<string | undefined> = []
@@ -104,7 +104,7 @@ describe.each(databases)("signing in on $name", (backend) => {
       assert.strictEqual((yield* attempt("olga", password))._tag, "Active")
     }))
 
-  test("is logged as refused, although its client disconnects while the password is compared", () =>
+  test("is logged as refused even if the client disconnects while the password is compared", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { identity } = yield* enter("olga")
@@ -135,8 +135,8 @@ describe.each(databases)("signing in on $name", (backend) => {
       }
     }))
 
-  describe("with guesses at one operator", () => {
-    /** Guesses from `count` addresses, one guess from each, five seconds apart. */
+  describe("guessing the password of one operator", () => {
+    /** Makes one guess from each of `count` addresses, five seconds apart. */
     const guesses = (username: string, count: number, first = 0) =>
       Effect.forEach(
         Array.from({ length: count }, (_, at) => first + at),
@@ -145,7 +145,7 @@ describe.each(databases)("signing in on $name", (backend) => {
             TestClock.adjust("5 seconds"))
       )
 
-    /** The seconds that an attempt has to wait. */
+    /** Returns the seconds that an attempt has to wait. */
     const waitOf = (refused: ReturnType<typeof attempt>) =>
       Effect.map(
         Effect.flip(refused),
@@ -153,12 +153,12 @@ describe.each(databases)("signing in on $name", (backend) => {
       )
 
     for (const [name, whose] of [["olga", "an operator"], ["nobody", "a name that no operator has"]] as const) {
-      test(`from 120 addresses compares eleven and then waits, for ${whose} alike`, () =>
+      test(`causes eleven comparisons from 120 addresses and then has to wait, for ${whose}`, () =>
         Effect.gen(function*() {
           yield* made("olga")
           const tags = yield* guesses(name, 120)
-          // The attempts of ten minutes: ten that are free, the next one, and four after waits of 30, 60, 120 and 240
-          // seconds.
+          // The attempts of ten minutes: ten that need not wait, the next one, and four after waits of 30, 60, 120 and
+          // 240 seconds.
           assert.deepStrictEqual(tally(tags), { InvalidCredentials: 15, RateLimited: 105 })
           assert.deepStrictEqual(tags.slice(0, 11), Array(11).fill("InvalidCredentials"))
           const retryAfter = yield* waitOf(attempt(name, wrong, from("10.9.9.9")))
@@ -177,7 +177,7 @@ describe.each(databases)("signing in on $name", (backend) => {
         }))
     }
 
-    test("is refused after fifty failures in a row, then compared once a day; the count ends after a quiet time", () =>
+    test("is refused after fifty failures in a row except once a day, and the count ends after a quiet time", () =>
       Effect.gen(function*() {
         yield* made("olga")
         let compared = 0
@@ -192,20 +192,20 @@ describe.each(databases)("signing in on $name", (backend) => {
         assert.isAtMost(compared, 54)
         yield* sweepSessions(admin)
         assert.strictEqual(yield* tagOf(attempt("olga", password, from("10.200.0.1"))), "RateLimited")
-        // The times of the rows decide this, not the clock: the clock of the database server is behind.
+        // The times of the rows decide this and not the clock, because the clock of the database server is behind.
         yield* sql("UPDATE login_failures SET last_failed_at = 1")
         yield* sweepSessions(admin)
         assert.deepStrictEqual(yield* column("SELECT key FROM login_failures"), [])
         assert.strictEqual((yield* attempt("olga", password, from("10.200.0.1")))._tag, "Active")
       }))
 
-    test("still allows a known address and a session to be used", () =>
+    test("does not affect a known address or an existing session", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const { identity } = yield* enter("olga", from("2001:db8:1:2::7"))
         yield* guesses("olga", 30)
         assert.strictEqual(yield* tagOf(attempt("olga", password, from("10.1.0.1"))), "RateLimited")
-        // This is another address of the same /64.
+        // another address of the same /64
         assert.strictEqual((yield* attempt("olga", password, from("2001:db8:1:2::8")))._tag, "Active")
         assert.strictEqual(yield* tagOf(attempt("olga", password, from("10.1.0.1"))), "RateLimited")
         yield* stepUp(admin, identity, typed(password), from("10.1.0.2"))
@@ -222,7 +222,7 @@ describe.each(databases)("signing in on $name", (backend) => {
         assert.strictEqual((yield* attempt("olga", password, from("10.2.0.1")))._tag, "Active")
       }))
 
-    test("from a known address is refused after ten failures in a row, and other addresses are not affected", () =>
+    test("is refused after ten failures in a row from a known address, which does not affect other addresses", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const [home, office] = [from("198.51.100.1"), from("198.51.100.2")]
@@ -243,7 +243,7 @@ describe.each(databases)("signing in on $name", (backend) => {
         assert.notInclude(yield* column("SELECT key FROM login_failures"), "198.51.100.2")
       }))
 
-    test("stores a limited number of rows, however many names are tried", () =>
+    test("causes a limited number of rows to be stored, however many names are tried", () =>
       Effect.gen(function*() {
         const names = Array.from({ length: 400 }, (_, at) => `name-${at}`)
         for (const [at, name] of names.entries()) {
@@ -253,7 +253,7 @@ describe.each(databases)("signing in on $name", (backend) => {
         for (const key of keys) assert.match(key, /^name:[0-9a-f]{4}$/)
       }))
 
-    test("does not count if the queue of hashes is full", () =>
+    test("is not counted if the queue of hashes is full", () =>
       Effect.gen(function*() {
         yield* made("olga")
         const full = { ...yield* Passwords, verify: () => new RateLimited({ retryAfter: 1 }) }
@@ -262,11 +262,11 @@ describe.each(databases)("signing in on $name", (backend) => {
       }))
   })
 
-  test("counts the same window in processes whose clocks differ, whichever process reads it", () =>
+  test("uses the same window in processes whose clocks differ, whichever process reads it", () =>
     Effect.gen(function*() {
       yield* made("olga")
       let tried = 0
-      // The clock is an hour ahead and an hour behind by turns. Neither ends the window of the other.
+      // The clock is alternately an hour ahead and an hour behind. Neither clock ends the window of the other.
       for (const apart of ["3600 seconds", "-3600 seconds", "3600 seconds", "-3600 seconds"] as const) {
         for (let time = 0; time < 10; time++) {
           const { _tag } = yield* Effect.flip(attempt("olga", wrong))
@@ -321,7 +321,7 @@ describe.each(databases)("signing in on $name", (backend) => {
       assert.strictEqual((yield* attempt("olga", password, from("2001:db8:8::1")))._tag, "Active")
     }))
 
-  test("counts IPv6 addresses that embed an IPv4 address as that IPv4 address, and separately from each other", () =>
+  test("counts each IPv6 address that embeds an IPv4 address as that IPv4 address", () =>
     Effect.gen(function*() {
       yield* made("olga")
       for (let network = 1; network <= 5; network++) {
@@ -338,11 +338,11 @@ describe.each(databases)("signing in on $name", (backend) => {
       assert.strictEqual((yield* attempt("olga", password, from("64:ff9b::192.0.2.8")))._tag, "Active")
     }))
 
-  test("tells a refused client to wait for a second or more, even if the window is deleted or ends meanwhile", () =>
+  test("tells a refused client to wait for at least a second, even if the window is deleted or ends meanwhile", () =>
     Effect.gen(function*() {
       yield* made("olga")
       for (let time = 0; time < 5; time++) yield* Effect.flip(attempt("olga", wrong))
-      /** The seconds to wait if another process changes the window after the refusal of the attempt. */
+      /** Returns the seconds to wait if another process changes the window after the attempt was refused. */
       const waitAfter = (text: string) =>
         Effect.map(
           meanwhileAt("after", "INSERT INTO login_attempts", text, Effect.flip(attempt("olga", password))),
@@ -353,14 +353,14 @@ describe.each(databases)("signing in on $name", (backend) => {
       assert.strictEqual(yield* waitAfter("DELETE FROM login_attempts"), admin.login_window_seconds)
     }))
 
-  test("does not count an attempt that succeeds: six in a row are no failures", () =>
+  test("does not count an attempt that succeeds, even if there are six in a row", () =>
     Effect.gen(function*() {
       yield* made("olga")
       for (let time = 0; time < 6; time++) yield* attempt("olga", password)
       assert.deepStrictEqual(yield* column("SELECT attempts FROM login_attempts"), ["0"])
     }))
 
-  test("is refused while attempts cannot be counted, and nothing is hashed", () =>
+  test("is refused without a hash while attempts cannot be counted", () =>
     Effect.gen(function*() {
       yield* made("olga")
       yield* sql("ALTER TABLE login_attempts RENAME TO gone")
@@ -372,7 +372,7 @@ describe.each(databases)("signing in on $name", (backend) => {
       assert.strictEqual(refused[1], 0)
     }))
 
-  test("renews a hash with fewer iterations, and a guess at it costs as much as at others", () =>
+  test("renews a hash that has fewer iterations, while a guess at it costs as much as at any other", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const weaker = Passwords.layer({ iterations: 2 })
@@ -390,7 +390,7 @@ describe.each(databases)("signing in on $name", (backend) => {
       assert.notInclude(yield* column("SELECT event FROM audit_log"), "operator_password_changed")
     }))
 
-  test("fails if the stored hash cannot be read, and the log says so", () =>
+  test("fails if the stored hash cannot be read, which is logged", () =>
     Effect.gen(function*() {
       yield* made("olga")
       yield* sql("UPDATE admin_users SET password_hash = 'bcrypt of old'")
@@ -399,7 +399,7 @@ describe.each(databases)("signing in on $name", (backend) => {
       assert.deepStrictEqual(fieldsOf("admin_password_hash_unreadable")[0], { username: "olga" })
     }))
 
-  test("stores the last five addresses, and reports new ones", () =>
+  test("stores the last five addresses, and reports an address that is not among them as new", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const isNew = (host: number) =>
@@ -411,11 +411,11 @@ describe.each(databases)("signing in on $name", (backend) => {
       assert.deepStrictEqual(JSON.parse(known), [2, 6, 5, 4, 3].map((host) => `192.0.2.${host}`))
     }))
 
-  test("refuses an operator whose password was changed, or who was disabled, while the password was hashed", () =>
+  test("is refused if the password was changed or the operator was disabled while the password was hashed", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga")
-      // The transaction begins the session.
+      // This is the transaction that begins the session.
       const refusedAfter = (text: string) => Effect.flip(meanwhile(text, attempt("olga", password)))
       const changed = yield* refusedAfter("UPDATE admin_users SET password_hash = 'another' WHERE username = 'olga'")
       assert.strictEqual(changed._tag, "InvalidCredentials")
@@ -425,7 +425,7 @@ describe.each(databases)("signing in on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM admin_sessions"), 0)
     }))
 
-  test("begins an incomplete session of five minutes if a factor has to be enrolled first", () =>
+  test("begins an incomplete session of five minutes if a factor must be enrolled first", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { identity, token } = yield* half("olga", here, strict.admin)
@@ -440,7 +440,7 @@ describe.each(databases)("signing in on $name", (backend) => {
       assert.include(eventsOf(records), "admin_login_mfa_pending")
     }))
 
-  test("treats an unknown role as viewer and a missing one as admin, and stores neither", () =>
+  test("treats an unknown role as viewer and a missing one as admin, and stores neither of these", () =>
     Effect.gen(function*() {
       yield* made("olga", "admin")
       yield* sql("UPDATE admin_users SET role = 'auditor'")

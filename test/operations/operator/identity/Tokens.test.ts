@@ -46,7 +46,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
   const use = (token: string, requester = here) => authenticateToken(typed(token), requester)
   const reasons = () => fieldsOf("admin_token_refused").map(({ reason }) => reason)
 
-  test("that a clock which was ahead made begin with their first use, and have their intended lifetime", () =>
+  test("begin with their first use and have their intended lifetime if a clock that was ahead made them", () =>
     Effect.gen(function*() {
       yield* made("olga")
       yield* TestClock.adjust("100 days")
@@ -102,7 +102,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
       assert.include(eventsOf(records), "admin_token_created")
     }))
 
-  test("are named in the rows of what they do", () =>
+  test("are named in the rows about what they do", () =>
     Effect.gen(function*() {
       yield* made("olga", "operator")
       const { token } = yield* mint("olga", { role: "operator" })
@@ -117,7 +117,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
       assert.deepInclude(JSON.parse(String(row?.detail)), { label: "printers", token: "backup" })
     }))
 
-  test("can be made only for an active operator, with a role that the operator has", () =>
+  test("are made only for an active operator and with a role that the operator has", () =>
     Effect.gen(function*() {
       yield* made("olga", "operator")
       assert.strictEqual(yield* tagOf(mint("olga", { role: "admin" })), "BadRequest")
@@ -128,11 +128,11 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM api_tokens"), 0)
     }))
 
-  test("have a name that is unique for their owner while they live; of ten at once one is made", () =>
+  test("have a name that is unique for their owner while they live, so only one of ten simultaneous requests makes one", () =>
     Effect.gen(function*() {
       yield* made("olga")
       yield* made("otto")
-      // The test is repeated, because connections to a server are still being made the first time.
+      // The test is repeated, because the first time connections to a server are still being made.
       for (const name of ["one", "two", "three", "four", "backup"]) {
         const tags = yield* atOnce(10, mint("olga", { name, expiresInDays: 1 }))
         assert.deepStrictEqual(tally(tags), { done: 1, NameTaken: 9 }, name)
@@ -147,7 +147,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
       yield* mint("olga")
     }))
 
-  test("are made by their owner or an admin, and cannot be made with a token", () =>
+  test("are made by their owner or by an admin, but not with another token", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("ruth", "admin")
@@ -168,7 +168,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
       assert.include(eventsOf(records), "admin_token_revoked")
     }))
 
-  test("are refused once they are revoked, have expired, or their owner is disabled or deleted", () =>
+  test("are refused after they were revoked or have expired, or after their owner was disabled or deleted", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga")
@@ -192,7 +192,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
       assert.deepStrictEqual(reasons(), ["revoked", "expired", "owner_disabled", "unknown"])
     }))
 
-  test("are accepted from the addresses that they name, and from no other", () =>
+  test("are accepted only from the addresses that they name", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { token } = yield* mint("olga", { allowedAddresses: ["192.0.2.0/25", "2001:db8::/32"] })
@@ -219,7 +219,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
       assert.deepStrictEqual(yield* roles, ["viewer", "viewer"])
     }))
 
-  test("with a typing error are refused by their checksum, without a query", () =>
+  test("are refused by their checksum and without a query if they have a typing error", () =>
     Effect.gen(function*() {
       const blind = {
         ...yield* Database,
@@ -237,7 +237,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
       assert.include(reasons(), "unknown")
     }))
 
-  test("that fail do not count as sign-ins of their address: a program with an expired token locks nobody out", () =>
+  test("do not count as sign-ins of their address when they fail, so a program with an expired token locks nobody out", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { token } = yield* mint("olga", { expiresInDays: 1 })
@@ -247,7 +247,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
       assert.strictEqual((yield* enter("olga"))._tag, "Active")
     }))
 
-  test("store the time of their use once a minute at most, and at once from another address", () =>
+  test("store the time of their use at most once a minute, and at once if the address is new", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { record, token } = yield* mint("olga")
@@ -267,7 +267,7 @@ describe.each(databases)("tokens of programs on $name", (backend) => {
       assert.deepStrictEqual(yield* stamp, [begin + 61, "192.0.2.8"])
     }))
 
-  test("are listed newest first, of one operator or of all, and operators who are not admins see their own", () =>
+  test("are listed newest first for one operator or for all, and operators who are not admins see only their own", () =>
     Effect.gen(function*() {
       yield* made("root", "admin")
       yield* made("olga")
