@@ -71,7 +71,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
     )
   )
 
-  /** Runs due jobs until none is due. */
+  /** Runs the jobs that are due until none is left. */
   const work = Effect.gen(function*() {
     const { idle, pass } = yield* runner
     for (let round = 0; round < 20; round++) {
@@ -106,8 +106,8 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
     return { caller, order, id: order.id }
   })
 
-  describe("the trigger", () => {
-    test("50 at once: each is answered, and there is one job and one probe", () =>
+  describe("triggering a challenge", () => {
+    test("makes one job and one probe if it is requested 50 times at once, and answers every request", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
@@ -121,7 +121,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.deepStrictEqual((yield* challenges.trigger(caller, id)).status, "valid")
       }))
 
-    test("the job contains what the check needs and no secret", () =>
+    test("queues a job that contains what the check needs, and no secret", () =>
       Effect.gen(function*() {
         yield* TestClock.setTime(1_000_000)
         const caller = yield* callerAt(profile)
@@ -138,7 +138,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.deepStrictEqual([job?.dedup_key, Number(job?.deadline), Number(job?.run_at)], [id, 605_800, 1000])
       }))
 
-    test("33 at once with a limit of 32: exactly one is told to wait", () =>
+    test("is refused once if 33 challenges are triggered at once with a limit of 32, and the client is told to wait", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const names = Array.from({ length: 33 }, (_, index) => `n${index}.example`)
@@ -158,7 +158,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.deepInclude(limited?.fields ?? {}, { account_id: caller.accountId, in_flight: 32 })
       }))
 
-    test("a job that cannot be queued leaves the challenge pending", () =>
+    test("leaves the challenge pending if the job cannot be queued", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
@@ -171,7 +171,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.deepStrictEqual((yield* statuses).challenges, ["processing"])
       }))
 
-    test("if it is interrupted during the commit, it has happened completely", () =>
+    test("happens completely if it is interrupted during the commit", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
@@ -194,7 +194,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 1)
       }))
 
-    test("is refused as malformed if the authorization has ended or the order is invalid; a decided challenge is returned", () =>
+    test("is refused as malformed if the authorization or the order has ended, and returns a challenge that was decided", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
@@ -212,7 +212,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 0)
       }))
 
-    test("is refused as malformed after the authorization has expired, and the authorization is stored as expired", () =>
+    test("is refused as malformed after the expiry of the authorization, which is then stored as expired", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
@@ -221,7 +221,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.deepStrictEqual((yield* statuses).authorizations, ["expired"])
       }))
 
-    test("a pending challenge of a valid authorization is shown and no job is queued", () =>
+    test("shows a pending challenge whose authorization is already valid, and queues no job", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
@@ -230,7 +230,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 0)
       }))
 
-    test("a challenge of another account is not found", () =>
+    test("does not find a challenge of another account", () =>
       Effect.gen(function*() {
         const [caller, stranger] = [yield* callerAt(profile), yield* callerAt(profile)]
         const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
@@ -242,7 +242,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.deepStrictEqual((yield* statuses).challenges, ["pending"])
       }))
 
-    test("with the bypass the challenge is valid at once, without a job", () =>
+    test("makes the challenge valid at once and without a job if validation is bypassed", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profileOf(bypassing))
         const ids = yield* challengesOf(caller, yield* orderOf(caller, "a.example", "b.example"))
@@ -255,8 +255,8 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
       }))
   })
 
-  describe("verdicts", () => {
-    test("the last two authorizations that are accepted at once make the order ready", () =>
+  describe("validating a challenge", () => {
+    test("makes the order ready if its last two authorizations are accepted at the same time", () =>
       Effect.gen(function*() {
         for (let round = 0; round < 10; round++) {
           const caller = yield* callerAt(profile)
@@ -282,7 +282,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         }
       }))
 
-    test("an authorization is not valid before its order is ready", () =>
+    test("does not make an authorization valid before its order is ready", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const order = yield* orderOf(caller, "a.example")
@@ -305,7 +305,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.include(seen, "valid ready")
       }))
 
-    test("accepted: challenge and authorization are valid, with the time", () =>
+    test("makes the challenge and the authorization valid and stores the time if the challenge is accepted", () =>
       Effect.gen(function*() {
         yield* TestClock.setTime(7_000_000)
         const caller = yield* callerAt(profile)
@@ -330,7 +330,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
       ] as const
     ) {
       test(
-        `refused (${error}): everything is invalid, the error is stored, and the client learns nothing that was received`,
+        `makes everything invalid after a refusal with ${error}, and tells the client nothing of what was received`,
         () =>
           Effect.gen(function*() {
             const caller = yield* callerAt(profile)
@@ -362,7 +362,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
       )
     }
 
-    test("refused, filtered and denied: clients get the same text with only the kind and the identifier, operators get the cause", () =>
+    test("tells clients the same text whether the probe was refused, filtered or denied, and tells operators the cause", () =>
       Effect.gen(function*() {
         const told: Array<unknown> = []
         for (const reason of ["connect_failed", "timeout", "address_denied", "no_address"] as const) {
@@ -389,7 +389,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         )
       }))
 
-    test("a verdict that comes after the authorization was deactivated changes nothing", () =>
+    test("changes nothing if the verdict comes after the authorization was deactivated", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const order = yield* orderOf(caller, "a.example")
@@ -404,7 +404,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         })
       }))
 
-    test("a refusal that comes after the order became valid does not undo it", () =>
+    test("does not undo a valid order if a refusal comes too late", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
@@ -419,7 +419,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         })
       }), { validate: refuses("connection") })
 
-    test("a second verdict for one challenge changes nothing and reports that", () =>
+    test("changes nothing at a second verdict for the challenge, which is reported", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const order = yield* orderOf(caller, "a.example")
@@ -443,7 +443,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
 
     const withTwo = profileOf(configOf(`[challenge]\nenabled = ["http-01", "dns-01"]`))
 
-    /** An order with one name. Both of its challenges were triggered. */
+    /** Makes an order with one name, and triggers both of its challenges. */
     const bothTriggered = Effect.gen(function*() {
       const caller = yield* callerAt(withTwo)
       const order = yield* orderOf(caller, "a.example")
@@ -465,7 +465,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
       ] as const
     ) {
       test(
-        `two challenges of one authorization, one passes and one fails: ${first}, the first verdict, decides`,
+        `lets the first verdict decide if two challenges of one authorization end differently, here that of ${first}`,
         () =>
           Effect.gen(function*() {
             yield* bothTriggered
@@ -475,7 +475,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
             assert.sameMembers([...both], [...shown])
           }),
         {
-          // http-01 passes and dns-01 fails. The second verdict waits until the first is committed.
+          // http-01 passes and dns-01 fails. The second verdict waits until the first has been committed.
           validate: ({ type }) =>
             Effect.andThen(
               type === first ? Effect.void : Effect.repeat(processing, { until: (left) => left === 1 }),
@@ -486,7 +486,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
     }
 
     test(
-      "two challenges of one authorization that two workers decide at once: order and authorization have consistent states",
+      "keeps order and authorization consistent if two workers decide two challenges of one authorization at once",
       () =>
         Effect.gen(function*() {
           for (let round = 0; round < 10; round++) {
@@ -515,7 +515,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
 
     const lapsing = TestClock.adjust(`${profile.order.validity_seconds} seconds`)
     test(
-      "an order that expires while its validation runs becomes invalid, and cannot be finalized",
+      "makes an order invalid that expires meanwhile, and the order cannot be finalized",
       () =>
         Effect.gen(function*() {
           const caller = yield* callerAt(profile)
@@ -535,7 +535,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
       { validate: () => lapsing }
     )
 
-    test("a challenge that is no longer processing is not probed", () =>
+    test("does not probe a challenge that is no longer processing", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
@@ -545,7 +545,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.deepStrictEqual(yield* column("SELECT status FROM jobs"), ["done"])
       }), { validate: () => Effect.die("probed") })
 
-    test("an order of 20 names: there is one probe for each, with its own token and the key at the time of the trigger", () => {
+    test("probes each name of an order with 20 names once, with its own token and the key at the time of the trigger", () => {
       const probed: Array<string> = []
       return Effect.provide(
         Effect.gen(function*() {
@@ -572,7 +572,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
     })
 
     test(
-      "a validation that the queue abandons makes everything invalid with serverInternal",
+      "makes everything invalid with serverInternal if the queue abandons the validation",
       () =>
         Effect.gen(function*() {
           const caller = yield* callerAt(profile)
@@ -597,7 +597,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
     )
 
     test(
-      "a check that this host cannot run has no verdict, however often it is tried, and is repeated until it can run",
+      "gives no verdict as long as this host cannot run the check, which is repeated until it can",
       () =>
         Effect.gen(function*() {
           hostRuns = 0
@@ -629,7 +629,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
       }
     )
 
-    test("a profile that is not served keeps the job waiting", () =>
+    test("waits while the profile is not served", () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(profile)
         const [id = ChallengeId("")] = yield* challengesOf(caller, yield* orderOf(caller, "a.example"))
@@ -643,7 +643,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
       }))
   })
 
-  describe("finalize", () => {
+  describe("finalizing an order", () => {
     const auditOf = Effect.map(
       sql(
         "SELECT event, outcome, reason, detail, order_id, account_id, identifiers, cert_serial FROM audit_log ORDER BY id"
@@ -652,7 +652,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         rows.map((row) => ({ ...row, detail: JSON.parse(String(row.detail)) as { readonly [name: string]: unknown } }))
     )
 
-    test("50 at once: one is accepted, and there is one job and one certificate", () =>
+    test("succeeds for one of 50 requests at once, and makes one job and one certificate", () =>
       Effect.gen(function*() {
         const { caller, id } = yield* readyOrder("a.example")
         const csr = csrText("a.example")
@@ -667,7 +667,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.strictEqual(eventsOf(records).filter((event) => event === "order_finalized").length, 1)
       }))
 
-    test("stores the chain, its serial number, key and expiry, and audits it, together with the end of the job", () =>
+    test("stores the chain with its serial number, key and expiry, and an audit row, together with the end of the job", () =>
       Effect.gen(function*() {
         const { caller, id } = yield* readyOrder("a.example", "b.example")
         const answered = yield* finalize(caller, id, csrText("b.example", "A.example."))
@@ -691,7 +691,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.deepInclude(audited?.detail ?? {}, { not_after: "1970-04-01T00:00:00Z" })
       }))
 
-    test("an order that is not ready, or has expired, is refused before the CSR is read", () =>
+    test("is refused before the CSR is read if the order is not ready or has expired", () =>
       Effect.gen(function*() {
         const { caller, id } = yield* readyOrder("a.example")
         for (const status of ["pending", "processing", "valid", "invalid"]) {
@@ -708,7 +708,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         )
       }))
 
-    test("every unacceptable CSR is refused as badCSR and audited, and leaves the order ready", () =>
+    test("is refused as badCSR and audited for every unacceptable CSR, and leaves the order ready", () =>
       Effect.gen(function*() {
         const accountKey = newPrivateKey()
         const caller = yield* callerAt(profile, accountKeyOf(accountKey))
@@ -764,7 +764,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         yield* finalize(caller, id, `${good.toString("base64url")}${good.length % 3 === 0 ? "" : "="}`)
       }))
 
-    test("a CSR may have names only in the common name, or some of them there", () =>
+    test("accepts a CSR that has all or some of its names only as common names", () =>
       Effect.gen(function*() {
         const { caller, id } = yield* readyOrder("a.example")
         const alone = makeCsr({ names: [], withoutSan: true, commonNames: ["A.example"] }).csr
@@ -777,7 +777,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         )
       }))
 
-    test("a CSR that is not base64url, or not DER, is refused with that explanation", () =>
+    test("is refused with an explanation if the CSR is not base64url or not DER", () =>
       Effect.gen(function*() {
         const { caller, id } = yield* readyOrder("a.example")
         const der = makeCsr({ names: ["a.example"] }).csr
@@ -797,7 +797,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         ) assert.deepInclude(yield* Effect.flip(finalize(caller, id, csr)), { _tag: "BadCsr", detail })
       }))
 
-    test("a job that cannot be queued leaves the order ready", () =>
+    test("leaves the order ready if the job cannot be queued", () =>
       Effect.gen(function*() {
         const { caller, id } = yield* readyOrder("a.example")
         yield* breakInserts("jobs")
@@ -807,7 +807,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         yield* finalize(caller, id, csrText("a.example"))
       }))
 
-    test("if an authorization is deactivated between check and claim, the order is not ready and no job is queued", () =>
+    test("is refused without a job if an authorization is deactivated between the check and the claim", () =>
       Effect.gen(function*() {
         const { caller, id } = yield* readyOrder("a.example")
         const driver = database.driver()
@@ -827,14 +827,14 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         assert.strictEqual((yield* orders.find(caller, id)).status, "ready")
       }))
 
-    test("an order of another account is not found", () =>
+    test("does not find an order of another account", () =>
       Effect.gen(function*() {
         const { id } = yield* readyOrder("a.example")
         const stranger = yield* callerAt(profile)
         assert.strictEqual((yield* Effect.flip(finalize(stranger, id, csrText("a.example"))))._tag, "NotFound")
       }))
 
-    describe("and the signing that follows", () => {
+    describe("signing an order", () => {
       /** Reports a certificate that was signed but cannot be used, as a local CA does. */
       const openly = ({ orderId }: IssueRequest, signed: Issued): Issued => ({
         ...signed,
@@ -857,7 +857,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         })
 
       test(
-        "the account is deactivated before: nothing is signed, the order becomes invalid",
+        "does not happen if the account was deactivated before, and the order becomes invalid",
         () =>
           Effect.gen(function*() {
             const { caller, id } = yield* readyOrder("a.example")
@@ -870,7 +870,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         { issue: () => Effect.die("signed") }
       )
 
-      test("if an authorization was deactivated before, nothing is signed either", () =>
+      test("does not happen if an authorization was deactivated before", () =>
         Effect.gen(function*() {
           const { caller, id, order } = yield* readyOrder("a.example", "b.example")
           yield* finalize(caller, id, csrText("a.example", "b.example"))
@@ -881,7 +881,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
 
       const deactivating: { run: Effect.Effect<void> } = { run: Effect.void }
       test(
-        "if an authorization is deactivated during the signing, the certificate is discarded",
+        "discards the certificate if an authorization is deactivated meanwhile",
         () =>
           Effect.gen(function*() {
             const { caller, id } = yield* readyOrder("a.example")
@@ -896,7 +896,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
 
       for (const cause of ["lint_failed", "chain_rejected"] as const) {
         test(
-          `a failure with ${cause} is not repeated: the order ends at once, and operators see the cause`,
+          `is not tried again after ${cause}, which ends the order at once and is shown to operators`,
           () =>
             Effect.gen(function*() {
               const { caller, id } = yield* readyOrder("a.example")
@@ -917,7 +917,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
 
       for (const [cause, told] of [["signer_failed", "attempts_exhausted"]] as const) {
         test(
-          `a signer that fails with ${cause} is tried again, then abandoned: serverInternal, audited as ${told}`,
+          `is tried again after ${cause} and then abandoned with serverInternal, which is audited as ${told}`,
           () =>
             Effect.gen(function*() {
               const { caller, id } = yield* readyOrder("a.example")
@@ -951,7 +951,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
       }
 
       test(
-        "a killed program is counted separately at each attempt",
+        "counts a program that is killed separately at each attempt",
         () =>
           Effect.gen(function*() {
             const { caller, id } = yield* readyOrder("a.example")
@@ -965,7 +965,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         { issue: () => new SigningFailed({ cause: "script_failed", detail: "it was ended", isTimedOut: true }) }
       )
 
-      test("a signer that rejects the CSR ends the order with badCSR at once", () =>
+      test("ends the order at once with badCSR if the signer rejects the CSR", () =>
         Effect.gen(function*() {
           const { caller, id } = yield* readyOrder("a.example")
           yield* finalize(caller, id, csrText("a.example"))
@@ -983,7 +983,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         }), { issue: () => new CsrRejected({ detail: "not this name" }) })
 
       for (const [table, operation] of [["orders", "UPDATE"], ["audit_log", "INSERT"]] as const) {
-        test(`a certificate that cannot be stored is logged with its order, and is stored as soon as possible: ${table}`, () =>
+        test(`logs a certificate that cannot be stored, and stores it as soon as possible, if writes to ${table} fail`, () =>
           Effect.gen(function*() {
             const { caller, id } = yield* readyOrder("a.example")
             yield* finalize(caller, id, csrText("a.example"))
@@ -999,7 +999,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
           }))
       }
 
-      test("after the order's expiry the job ends and the order becomes invalid", () =>
+      test("ends its job after the expiry of the order, which becomes invalid", () =>
         Effect.gen(function*() {
           const { caller, id } = yield* readyOrder("a.example")
           yield* finalize(caller, id, csrText("a.example"))
@@ -1011,7 +1011,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
 
       const lapsing = TestClock.adjust(`${profile.order.validity_seconds} seconds`)
       test(
-        "an order that expires while it is signed becomes invalid, and the certificate is discarded",
+        "discards the certificate if the order expires meanwhile, and the order becomes invalid",
         () =>
           Effect.gen(function*() {
             const { caller, id } = yield* readyOrder("a.example")
@@ -1026,10 +1026,10 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         { issue: (request) => Effect.andThen(lapsing, signsOpenly(request)) }
       )
 
-      test("the lease ends while the first worker still runs: its certificate is discarded, with job_lease_lost", () => {
+      test("discards the first worker's certificate with job_lease_lost if the lease ends while that worker still signs", () => {
         let calls = 0
         const [entered, go] = [Deferred.makeUnsafe<void>(), Deferred.makeUnsafe<void>()]
-        // The first worker signs for so long that a second one has taken its place.
+        // The first worker takes so long that a second one has replaced it.
         const issue: Script["issue"] = (request) =>
           Effect.suspend(() => {
             const isFirst = calls++ === 0
@@ -1064,7 +1064,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         )
       })
 
-      test("an order that is no longer processing is not signed", () =>
+      test("does not happen if the order is no longer processing", () =>
         Effect.gen(function*() {
           const { caller, id } = yield* readyOrder("a.example")
           yield* finalize(caller, id, csrText("a.example"))
@@ -1076,7 +1076,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         }), { issue: () => Effect.die("signed") })
 
       test(
-        "a certificate whose settlement cannot be written is logged once; one that is stored is never logged",
+        "logs a certificate once if its settlement cannot be written, and never logs a certificate that is stored",
         () =>
           Effect.gen(function*() {
             const { caller, id } = yield* readyOrder("a.example")
@@ -1099,7 +1099,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
         { issue: (request) => signsOpenly(request) }
       )
 
-      test("two workers at once make one certificate", () =>
+      test("makes one certificate even if two workers sign at once", () =>
         Effect.gen(function*() {
           const { caller, id } = yield* readyOrder("a.example")
           yield* finalize(caller, id, csrText("a.example"))
@@ -1113,8 +1113,8 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
     })
   })
 
-  describe("a worker that is killed at each step", () => {
-    /** Runs one pass of a worker that dies after `statements` statements; returns whether it died. */
+  describe("a worker that is killed at each of its steps", () => {
+    /** Runs one pass of a worker that dies after `statements` statements. Returns whether it has died. */
     const diesAfter = Effect.fnUntraced(function*(statements: number) {
       const { driver, killed } = yield* killedAfter(database.driver(), statements)
       const dying = Effect.gen(function*() {
@@ -1126,10 +1126,10 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
       return yield* Deferred.isDone(killed)
     })
 
-    /** This is longer than any lease. */
+    /** longer than any lease */
     const later = TestClock.adjust("2 minutes")
 
-    test("while it signs: one certificate is recorded, and no other one ever was", () => {
+    test("records one certificate, and never another one, if it is signing", () => {
       let signatures = 0
       const issue: Script["issue"] = (request) =>
         Effect.map(signsAtOnce(request), (signed) => ({ ...signed, serial: `0badcafe${signatures++}` }))
@@ -1158,7 +1158,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
       )
     })
 
-    test("while it validates: challenge, authorization and order have consistent states in the end", () =>
+    test("leaves challenge, authorization and order consistent in the end if it is validating", () =>
       Effect.gen(function*() {
         let died = true
         let steps = 0
@@ -1193,7 +1193,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
   const breakInserts = (table: string) => breakWrites(backend.dialect, { table, operation: "INSERT" })
   const mend = mendWrites(backend.dialect)
 
-  /** Makes the key of a CSR a key that was revoked here for key compromise. */
+  /** Marks the key of a CSR as a key that was revoked here for key compromise. */
   const burn = (csr: Buffer, caller: Caller) =>
     Effect.gen(function*() {
       const spki = Buffer.from(

@@ -39,7 +39,10 @@ import { finalized, relay, relaying, relaysBy, signsByCa, useRelays } from "../.
 import { useWorld } from "../../support/UseWorld.ts"
 import { watched } from "../../support/Watched.ts"
 
-/* Certificates that a program or an upstream issued for an order that ended (docs/decisions/orphaned-certificates.md). */
+/*
+ * Certificates that a program or an upstream issued for an order that has ended
+ * (docs/decisions/orphaned-certificates.md).
+ */
 
 const config = configOf()
 const profile = profileOf(config)
@@ -56,13 +59,13 @@ const trail = Effect.map(
   (found) => found.map(({ cert_serial, event }) => [event, cert_serial])
 )
 
-/** These signers act like a program or an upstream: the certificate has left their process. */
+/** These signers behave like a program or an upstream, because the certificate leaves their process. */
 const signsElsewhere = (request: IssueRequest) =>
   Effect.map(signsByCa(request), ({ chain, notAfter, serial }) => ({ chain, notAfter, serial }))
 
 const serialOf = (leaf: Uint8Array | undefined) => leaf === undefined ? "" : new X509Certificate(leaf).serialNumber
 
-describe.each(databases)("a certificate that was issued for an order that ended, on $name", (backend) => {
+describe.each(databases)("a certificate for an order that has ended, on $name", (backend) => {
   describe("signed by a program", () => {
     const { records, test } = useWorld(backend)
     const meanwhile: { run: Effect.Effect<void> } = { run: Effect.void }
@@ -99,7 +102,7 @@ describe.each(databases)("a certificate that was issued for an order that ended,
       "its time is over": () => TestClock.adjust(`${profile.order.validity_seconds} seconds`)
     }
     for (const [how, end] of Object.entries(ends)) {
-      test(`while ${how}: the certificate is recorded and revoked`, () =>
+      test(`is recorded and revoked if ${how} while the program signs`, () =>
         Effect.gen(function*() {
           const of = yield* readyOrder
           const context = yield* Effect.context<Database | World>()
@@ -129,7 +132,7 @@ describe.each(databases)("a certificate that was issued for an order that ended,
     )
 
     test(
-      "in a chain that was refused: the order ends at once, and the certificate is revoked",
+      "is revoked if its chain was refused, which has ended the order at once",
       () =>
         Effect.gen(function*() {
           const { caller, id } = yield* finalizedOrder
@@ -147,14 +150,14 @@ describe.each(databases)("a certificate that was issued for an order that ended,
       }
     )
 
-    test("before its program failed: a later attempt may store it, and then it is not revoked", () => {
+    test("is not revoked if its program then failed but a later attempt stores the certificate", () => {
       let made: Issued | undefined
       return Effect.provide(
         Effect.gen(function*() {
           const { caller, id } = yield* finalizedOrder
           yield* work("signer_issue")
           assert.deepInclude((yield* rows)[0], { cause: "signer_failed", status: "waiting" })
-          // The order has not ended, so nothing is revoked.
+          // The order has not ended yet, so nothing is revoked.
           yield* revokes
           assert.deepStrictEqual(revoked, [])
           yield* TestClock.adjust("5 minutes")
@@ -183,7 +186,7 @@ describe.each(databases)("a certificate that was issued for an order that ended,
     })
 
     test(
-      "whose settlement could not be written is recorded when the database works again",
+      "is recorded as soon as the database works again if its settlement could not be written",
       () =>
         watched(Effect.gen(function*() {
           yield* finalizedOrder
@@ -198,7 +201,7 @@ describe.each(databases)("a certificate that was issued for an order that ended,
     )
 
     test(
-      "that the signer does not revoke is tried again for a week, and then kept so that operators see it",
+      "is tried again for a week if the signer does not revoke it, and is then kept so that operators see it",
       () =>
         Effect.gen(function*() {
           const { caller } = yield* readyOrder
@@ -247,12 +250,12 @@ describe.each(databases)("a certificate that was issued for an order that ended,
       }), script)
   })
 
-  describe("issued at an upstream", () => {
+  describe("issued by an upstream", () => {
     const { leave, play, records, revokeBy, revoked, test } = useRelays(backend)
     const away = new SigningFailed({ cause: "signer_failed", detail: "no route to the upstream" })
     const url = "https://ca.example/order/1"
 
-    /** An attempt opens the order at the upstream and then gets no answer. */
+    /** Runs an attempt that opens the order at the upstream and then gets no answer. */
     const opened = Effect.gen(function*() {
       const of = yield* finalized()
       play(({ keeper }) => Effect.andThen(keeper.opened(url, undefined), away))
@@ -301,7 +304,7 @@ describe.each(databases)("a certificate that was issued for an order that ended,
     }
     const later = Effect.andThen(TestClock.adjust("2 hours"), relay)
     for (const [how, end] of Object.entries(ends)) {
-      test(`after ${how}: the certificate is found there, recorded and revoked`, () =>
+      test(`is found at the upstream, recorded and revoked after ${how}`, () =>
         Effect.gen(function*() {
           const of = yield* opened
           yield* end(of)
@@ -314,7 +317,7 @@ describe.each(databases)("a certificate that was issued for an order that ended,
         }))
     }
 
-    test("that is still pending or cannot be reached is looked for again; a refused one has no certificate", () =>
+    test("is looked for again while the order is pending or cannot be reached, and does not exist if the upstream has refused the order", () =>
       Effect.gen(function*() {
         yield* opened
         yield* sql("UPDATE orders SET status = 'invalid'")
@@ -331,12 +334,12 @@ describe.each(databases)("a certificate that was issued for an order that ended,
         assert.deepStrictEqual(yield* rows, [])
       }))
 
-    test("is not revoked if another order here now owns the upstream's order", () =>
+    test("is not revoked if the order at the upstream now belongs to another order here", () =>
       Effect.gen(function*() {
         const { caller } = yield* opened
         yield* sql("UPDATE orders SET status = 'invalid'")
         yield* later
-        // The certificate exists but is not stored.
+        // The certificate exists at the upstream, but is not stored here.
         yield* finalized("default", ["a.example"])
         yield* sql("UPDATE upstream_orders SET upstream_order_url = NULL WHERE upstream_order_url IS NOT NULL")
         yield* sql(`UPDATE upstream_orders SET upstream_order_url = '${url}' WHERE status = 'processing'`)
@@ -344,7 +347,7 @@ describe.each(databases)("a certificate that was issued for an order that ended,
         assert.deepStrictEqual([revoked, yield* rows], [[], []], caller.accountId)
       }))
 
-    test("of a profile that is no longer served is looked for no longer than a week", () =>
+    test("is looked for no longer than a week if its profile is no longer served", () =>
       Effect.gen(function*() {
         yield* opened
         yield* sql("UPDATE orders SET status = 'invalid'")
@@ -357,7 +360,7 @@ describe.each(databases)("a certificate that was issued for an order that ended,
         assert.deepStrictEqual(yield* column("SELECT status FROM jobs WHERE kind = 'orphan_revoke'"), ["failed"])
       }))
 
-    test("is kept when its upstream refuses to revoke it", () =>
+    test("is kept if its upstream refuses to revoke it", () =>
       Effect.gen(function*() {
         yield* opened
         yield* sql("UPDATE orders SET status = 'invalid'")
@@ -367,7 +370,7 @@ describe.each(databases)("a certificate that was issued for an order that ended,
         assert.deepInclude((yield* rows)[0], { status: "kept", error: "upstream_refused: no" })
       }))
 
-    test("is not looked for if the upstream has refused the order", () =>
+    test("is not looked for if the upstream has already refused the order", () =>
       Effect.gen(function*() {
         yield* finalized()
         play(({ keeper }) =>

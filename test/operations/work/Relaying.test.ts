@@ -42,7 +42,8 @@ import {
 } from "../../support/Relayed.ts"
 
 /*
- * signer_relay_issue (docs/decisions/relays.md): what one attempt does with an order. relayingEnds tests how it fails.
+ * What one attempt of signer_relay_issue does with an order (docs/decisions/relays.md). RelayingEnds.test.ts tests how
+ * it fails.
  */
 
 const away = new SigningFailed({ cause: "signer_failed", detail: "no route to the upstream" })
@@ -50,7 +51,7 @@ const away = new SigningFailed({ cause: "signer_failed", detail: "no route to th
 describe.each(databases)("an order that is relayed on $name", (backend) => {
   const { asked, database, play, records, test } = useRelays(backend)
 
-  test("is counted where the upstream did not answer", () =>
+  test("is counted in the metrics if the upstream did not answer", () =>
     Effect.gen(function*() {
       yield* finalized()
       play(() => away)
@@ -60,7 +61,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.deepStrictEqual([yield* of("upstream_unavailable"), yield* of("signer_failed")], [1, undefined])
     }).pipe(Effect.provide(Registry.layer("worker", series))))
 
-  test("is queued with its CSR and the data of the request in a separate row, and the job has none of them", () =>
+  test("is queued with its CSR and the facts of the request in a separate row, which the job does not contain", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(1_000_000)
       const { csr, id } = yield* finalized()
@@ -81,7 +82,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       )
     }))
 
-  test("becomes valid with the upstream's chain; both rows and the trail change in one transaction", () =>
+  test("becomes valid with the upstream's chain, and both rows and the trail change in one transaction", () =>
     Effect.gen(function*() {
       const { caller, csr, id } = yield* finalized("default", ["a.example", "*.a.example"])
       yield* relay
@@ -97,7 +98,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.includeMembers([...eventsOf(records)], ["upstream_relay_succeeded", "order_finalized"])
     }))
 
-  test("whose worker is killed at any step becomes valid with the next worker, and both rows agree all the time", () =>
+  test("becomes valid by the next worker if its worker is killed at any step, and both rows always agree", () =>
     Effect.gen(function*() {
       let [died, steps] = [true, 0]
       play(({ keeper, request }) =>
@@ -125,7 +126,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
           String((yield* upstreamRows).map(([now]) => now))
         }`
         assert.include(["processing processing", "valid valid"], between)
-        // This is longer than any lease.
+        // longer than any lease
         yield* TestClock.adjust("10 minutes")
         yield* relay
         assert.deepStrictEqual(yield* column("SELECT status FROM orders"), ["valid"], `after ${steps} statements`)
@@ -135,7 +136,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.isAbove(steps, 8, "it died in between")
     }))
 
-  test("notices that another attempt has taken the order over while its own worker was stopped", () =>
+  test("notices that another attempt has taken it over while its own worker was stopped", () =>
     Effect.gen(function*() {
       yield* finalized()
       const stoodStill = yield* Deferred.make<Effect.Effect<boolean>>()
@@ -165,7 +166,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.isFalse(yield* isTakenOver, "the order has ended")
     }))
 
-  test("counts only the time of its own attempts, not the time in which its worker was dead", () =>
+  test("counts only the time of its own attempts, and not the time when its worker was dead", () =>
     Effect.gen(function*() {
       yield* finalized()
       let spent: number | undefined
@@ -192,7 +193,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.isAtMost(spent ?? 0, 20)
     }))
 
-  test("that was not validated here is never sent to the upstream, which may already have authorized the names", () =>
+  test("is never sent to the upstream if it was not validated here, because the upstream may already have authorized the names", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(relaying))
       const { id } = yield* orderOf(caller, "a.example")
@@ -205,7 +206,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
     }))
 
   for (const [status, left] of [["valid", "valid"], ["invalid", "invalid"]] as const) {
-    test(`that is ${status} already is not sent to the upstream, and its row is deleted`, () =>
+    test(`is not sent to the upstream if it is already ${status}`, () =>
       Effect.gen(function*() {
         yield* finalized()
         yield* sql(`UPDATE orders SET status = '${status}'`)
@@ -217,7 +218,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       }))
   }
 
-  test("that was deleted, or whose upstream row was deleted, is not sent to the upstream", () =>
+  test("is not sent to the upstream if it was deleted, or if its upstream row was deleted", () =>
     Effect.gen(function*() {
       yield* finalized()
       yield* sql("DELETE FROM orders")
@@ -228,7 +229,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.deepStrictEqual(yield* relayJobs, ["done", "done"])
     }))
 
-  test("whose job is missing becomes invalid by the recovery, and so does its row", () =>
+  test("becomes invalid together with its row by the recovery if its job is missing", () =>
     Effect.gen(function*() {
       yield* finalized()
       yield* sql("DELETE FROM jobs")
@@ -238,13 +239,13 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.deepStrictEqual(yield* upstreamRows, [["invalid", "its signing job is gone"]])
     }))
 
-  /** The error as operators see it. */
+  /** Returns the error as operators see it. */
   const whyTried = Effect.map(
     column("SELECT last_error FROM jobs"),
     (rows) => rows.map((row) => shown(String(row)))
   )
 
-  test("at an upstream that is unreachable is tried again, with the stored progress and the remaining time", () =>
+  test("is tried again with the stored progress and the remaining time if the upstream is unreachable", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(1_000_000)
       const { caller, id } = yield* finalized()
@@ -259,7 +260,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       const waited = Number((yield* column("SELECT run_at FROM jobs"))[0]) - 1000
       yield* TestClock.adjust("1 minute")
       yield* relay
-      // Only the wait that this attempt asked for counts as its own, not the time after that.
+      // Only the wait that this attempt asked for counts as its own time, but not the time after that.
       assert.deepStrictEqual(asked.map(({ spentSeconds, wasBegun }) => [spentSeconds, wasBegun]), [[0, false], [
         waited,
         true
@@ -279,7 +280,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.deepStrictEqual(yield* upstreamRows, [["valid", null]])
     }))
 
-  test("is given the number of earlier newOrder requests, stored before each request; the log reports a second one", () =>
+  test("is given the number of earlier newOrder requests, which is stored before each request, and a second one is logged", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(1_000_000)
       const { id } = yield* finalized()
@@ -300,7 +301,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.deepStrictEqual(record?.fields, { order_id: id, attempts: 2 })
     }))
 
-  test("is given the certificate that it replaces, with the upstream's order for it, until it is opened", () =>
+  test("is given the certificate that it replaces and the order for it at the upstream, until the new order is opened", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(madeAt * 1000)
       const orderUrl = "https://ca.example/order/1"
@@ -325,7 +326,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.deepStrictEqual(record?.fields, { order_id: renewal.id, error: "not yours" })
     }))
 
-  test("is given the upstream's orders that belong to other orders here", () =>
+  test("is given the URLs of the upstream's orders that belong to other orders here", () =>
     Effect.gen(function*() {
       let unclaimed: ReadonlyArray<string> = []
       const urls = ["https://ca.example/order/1", "https://ca.example/order/2"]
@@ -343,7 +344,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.deepStrictEqual(unclaimed, ["https://ca.example/order/2"])
     }))
 
-  test("of either of two profiles is issued by the same handler, each through its own relay", () =>
+  test("is issued by the same handler for two profiles, but by the relay of its own profile", () =>
     Effect.gen(function*() {
       const [one, other] = [yield* finalized("default", ["a.example"]), yield* finalized("other", ["b.example"])]
       yield* relay
@@ -357,7 +358,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
       assert.deepStrictEqual(yield* upstreamRows, [["valid", null], ["valid", null]])
     }))
 
-  test("of a profile that is not served waits, and is not sent to the upstream", () =>
+  test("waits and is not sent to the upstream if its profile is not served", () =>
     Effect.gen(function*() {
       yield* finalized("other")
       yield* Effect.provide(relay, relaysBy(() => Effect.die("asked"), ["default"]))
@@ -394,7 +395,7 @@ describe.each(databases)("an order that is relayed on $name", (backend) => {
         assert.deepStrictEqual(yield* relayJobs, ["done"])
       }))
 
-    test("is tried again when a token cannot be stored, and the log says so", () =>
+    test("is tried again if a token cannot be stored, which is logged", () =>
       Effect.gen(function*() {
         yield* finalized()
         play(({ request, tokens: store }) =>

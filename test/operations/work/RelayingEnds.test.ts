@@ -15,7 +15,9 @@ import { databases } from "../../support/Databases.ts"
 import { column, count, eventsOf, profileOf, signsAtOnce, sql } from "../../support/Graph.ts"
 import { finalized, relay, relaying, relayJobs, trail, upstreamRows, useRelays } from "../../support/Relayed.ts"
 
-/* signer_relay_issue (docs/decisions/job-outcomes.md, "Giving up"): how a relayed order ends without a certificate. */
+/*
+ * How a relayed order ends without a certificate in signer_relay_issue (docs/decisions/job-outcomes.md, "Giving up").
+ */
 
 const away = new SigningFailed({ cause: "signer_failed", detail: "no route to the upstream" })
 const refusal = (detail: string, problemType = "unauthorized") =>
@@ -32,7 +34,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
     assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE certificate IS NOT NULL"), 0)
   })
 
-  test("whose CSR the upstream rejects ends with badCSR and the upstream's text", () =>
+  test("ends with badCSR and the upstream's text if the upstream rejects the CSR", () =>
     Effect.gen(function*() {
       const { caller, id } = yield* finalized()
       play(() => new CsrRejected({ detail: "the key is too small" }))
@@ -65,7 +67,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
       assert.include(eventsOf(records), "order_finalize_authority_withdrawn")
     })
 
-    test("before, by its account: the upstream gets no request", () =>
+    test("is not sent to the upstream if its account was deactivated before", () =>
       Effect.gen(function*() {
         const { caller } = yield* finalized()
         const account = yield* Effect.flatMap(stored.find("default", caller.accountId), Effect.fromNullishOr)
@@ -75,7 +77,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
         yield* unauthorized
       }))
 
-    test("before, by one authorization of two: the same, whatever the upstream has already authorized", () =>
+    test("is not sent to the upstream if one of two authorizations was deactivated before, whatever the upstream has authorized", () =>
       Effect.gen(function*() {
         const { caller, order } = yield* finalized("default", ["a.example", "b.example"])
         yield* authorizations.deactivate(caller, order.authorizationIds[1] ?? AuthorizationId(""))
@@ -90,7 +92,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
         ["an authorization", "UPDATE authorizations SET status = 'deactivated'"]
       ] as const
     ) {
-      test(`while the upstream works, by ${what}: the certificate is discarded`, () =>
+      test(`has its certificate discarded if ${what} is deactivated while the upstream works`, () =>
         Effect.gen(function*() {
           yield* finalized()
           play(({ request }) => Effect.andThen(database.use(sql(statement)), signsAtOnce(request)))
@@ -100,7 +102,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
         }))
     }
 
-    test("between two attempts: there is no second attempt", () =>
+    test("is not sent to the upstream a second time if its authority ends between two attempts", () =>
       Effect.gen(function*() {
         yield* finalized()
         play(() => away)
@@ -131,7 +133,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
         ["badPublicKey", "badPublicKey", 400, /^The upstream authority does not take the key of the signing request/]
       ] as const
     ) {
-      test(`with ${problemType} ends at once with ${type} and the upstream's text`, () =>
+      test(`ends at once with ${type} and the upstream's text if the problem is ${problemType}`, () =>
         Effect.gen(function*() {
           const { caller } = yield* finalized()
           play(() => refusal("no such account", problemType))
@@ -172,7 +174,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
         [["caa", "dns"], "serverInternal", 500]
       ] as const
     ) {
-      test(`name by name, with ${types.join(" and ")}, ends with ${type}, and each name with its own type`, () =>
+      test(`ends with ${type}, and each name with its own type, if the names are refused with ${types.join(" and ")}`, () =>
         Effect.gen(function*() {
           yield* finalized("default", ["a.example", "b.example"])
           const subproblems = types.map((type, index) => ({
@@ -197,7 +199,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
         }))
     }
 
-    test("with a long text: the trail keeps 500 characters of it, the row of the upstream 2000", () =>
+    test("keeps 500 characters of a long text in the trail, and 2000 in the row of the upstream", () =>
       Effect.gen(function*() {
         yield* finalized()
         const words = "<script>alert(1)</script>".repeat(200)
@@ -209,7 +211,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
       }))
   })
 
-  test("with a text that looks like a refused name is refused as an order, because texts are not interpreted", () =>
+  test("is refused as an order if only the text looks like a refused name, because texts are not interpreted", () =>
     Effect.gen(function*() {
       yield* finalized()
       play(() => refusal("rejectedIdentifier: no such account", "unauthorized"))
@@ -218,7 +220,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
       assert.deepInclude(yield* orderError, { detail })
     }))
 
-  test("whose job a previous version has tried continues, and ends with the present failure", () =>
+  test("continues if a previous version has tried its job, and ends with the present failure", () =>
     Effect.gen(function*() {
       const { id } = yield* finalized()
       const before = "poll_timeout: connect ECONNREFUSED 10.0.0.1:443"
@@ -236,7 +238,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
       assert.deepStrictEqual((yield* trail).map(({ detail }) => detail), [{ cause: "upstream_refused", error }])
     }))
 
-  test("that takes too long at the upstream ends with serverInternal, and the trail has poll_timeout", () =>
+  test("ends with serverInternal and poll_timeout in the trail if it takes too long at the upstream", () =>
     Effect.gen(function*() {
       yield* finalized()
       play(() => new SigningFailed({ cause: "poll_timeout", detail: "connect ECONNREFUSED 10.0.0.1:443" }))
@@ -254,7 +256,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
       assert.deepStrictEqual((yield* trail).map(({ detail }) => detail), [{ cause: "poll_timeout", error }])
     }))
 
-  test("whose chain is refused ends at once, and the trail has chain_rejected", () =>
+  test("ends at once with chain_rejected in the trail if its chain is refused", () =>
     Effect.gen(function*() {
       yield* finalized()
       play(() => new SigningFailed({ cause: "chain_rejected", detail: "planted" }))
@@ -268,7 +270,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
     }))
 
   for (const [cause, told] of [["signer_failed", "attempts_exhausted"]] as const) {
-    test(`at an upstream that fails with ${cause} is tried again, then abandoned: serverInternal, audited as ${told}`, () =>
+    test(`is tried again if the upstream fails with ${cause}, and is then abandoned with serverInternal and audited as ${told}`, () =>
       Effect.gen(function*() {
         yield* finalized()
         play(() => new SigningFailed({ cause, detail: "planted" }))
@@ -291,7 +293,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
   }
 
   for (const [what, cause] of [["at once", "upstream_refused"], ["after all attempts", "signer_failed"]] as const) {
-    test(`that an upstream limits ${what} ends with rateLimited and the upstream's text`, () =>
+    test(`ends with rateLimited and the upstream's text if the upstream limits it ${what}`, () =>
       Effect.gen(function*() {
         yield* finalized()
         const detail = "too many; it is not to be asked before 2026-01-01T00:00:00Z"
@@ -310,7 +312,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
       }))
   }
 
-  test("that an upstream limits is not checked before the upstream permits another request", () =>
+  test("is not checked before the upstream permits another request if the upstream limits it", () =>
     Effect.gen(function*() {
       const { id } = yield* finalized()
       yield* sql(`UPDATE upstream_orders SET upstream_order_url = 'https://ca.example/order/1'`)
@@ -342,7 +344,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
         yield* expired
       }))
 
-    test("when the certificate arrives: the certificate is discarded", () =>
+    test("has its certificate discarded if this arrives", () =>
       Effect.gen(function*() {
         yield* finalized()
         play(({ request }) => Effect.andThen(TestClock.adjust(validity), signsAtOnce(request)))
@@ -352,14 +354,14 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
       }))
   })
 
-  describe("because of an operator", () => {
+  describe("when an operator intervenes", () => {
     const jobOf = (orderId: OrderId) =>
       Effect.map(
         jobs.list({ orderId }, { limit: 10, offset: 0 }),
         ({ items: [job] }) => job?.id ?? assert.fail("there is no job")
       )
 
-    test("who cancels its job becomes invalid, and the upstream's order is abandoned", () =>
+    test("becomes invalid if the operator cancels its job, and the order at the upstream is abandoned", () =>
       Effect.gen(function*() {
         const { id } = yield* finalized()
         play(() => away)
@@ -387,7 +389,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
         assert.lengthOf(asked, 1)
       }))
 
-    test("who cancels the job when it has failed already: the order ended before, and does not change", () =>
+    test("does not change if the operator cancels a job that has failed already, because the order has ended before", () =>
       Effect.gen(function*() {
         const { id } = yield* finalized()
         play(() => refusal("no such account"))
@@ -398,7 +400,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
         assert.deepStrictEqual(yield* upstreamRows, before)
         assert.deepStrictEqual(yield* orderError, error)
         assert.deepStrictEqual((yield* trail).map(({ event }) => event), ["certificate_issue_failed", "job_cancelled"])
-        // This holds even if the order and its job disagree.
+        // This is true even if the order and its job disagree.
         const other = yield* finalized("other")
         yield* sql("UPDATE jobs SET status = 'failed' WHERE status = 'ready'")
         yield* jobs.cancel(operator, yield* jobOf(other.id))

@@ -10,8 +10,8 @@ import { callerAt, configOf, count, eventsOf, profileOf, sql } from "../../suppo
 import { issueTo, useForeignSigner, work } from "../../support/Issued.ts"
 
 /*
- * signer_revoke (docs/decisions/job-outcomes.md, "Signing"): the signer is asked first, and the order is stamped
- * afterwards.
+ * How signer_revoke asks the signer first and then marks the order as revoked (docs/decisions/job-outcomes.md,
+ * "Signing").
  */
 
 const config = configOf("[signer]\nbackend = \"custom\"\ncustom.script_path = \"sign\"")
@@ -45,7 +45,7 @@ describe.each(databases)("revocation by another signer on $name", (backend) => {
   )
   const number = (value: unknown) => value === null ? null : Number(value)
 
-  test("sends the leaf and the reason, and stamps the order after a success", () =>
+  test("sends the leaf and the reason, and marks the order after a success", () =>
     Effect.gen(function*() {
       const { der, orderId } = yield* issued
       const { isRevoked, job } = yield* revoke(orderId, 4)
@@ -71,7 +71,7 @@ describe.each(databases)("revocation by another signer on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE kind = 'local_ca_crl_regenerate'"), 0)
     }))
 
-  test("sends no reason if the revocation has none", () =>
+  test("sends no reason if the revocation has no reason", () =>
     Effect.gen(function*() {
       yield* revoke((yield* issued).orderId)
       yield* work("signer_revoke")
@@ -79,7 +79,7 @@ describe.each(databases)("revocation by another signer on $name", (backend) => {
       assert.deepStrictEqual(yield* stamps, [["yes", null]])
     }))
 
-  test("a second request joins the first one, and has its reason", () =>
+  test("joins a second request to the first one, whose reason counts", () =>
     Effect.gen(function*() {
       const { orderId } = yield* issued
       const first = yield* revoke(orderId, 1)
@@ -91,7 +91,7 @@ describe.each(databases)("revocation by another signer on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE kind = 'signer_revoke'"), 1)
     }))
 
-  test("a failed revocation is tried again while attempts remain, without a change of the order; then it ends with a row", () =>
+  test("is tried again after a failure without a change of the order while attempts remain, and then ends with a row in the trail", () =>
     Effect.gen(function*() {
       const { orderId } = yield* issued
       answer = failing
@@ -129,7 +129,7 @@ describe.each(databases)("revocation by another signer on $name", (backend) => {
   for (
     const [problemType, reason] of [["badRevocationReason", "badRevocationReason"], ["unauthorized", "serverInternal"]]
   ) {
-    test(`a refusal by an upstream with ${problemType} is not tried again, and the row says ${reason}`, () =>
+    test(`is not tried again if an upstream refuses it with ${problemType}, and the row says ${reason}`, () =>
       Effect.gen(function*() {
         const { orderId } = yield* issued
         answer = new SigningFailed({ cause: "upstream_refused", detail: "no", problemType: problemType ?? "" })
@@ -168,7 +168,7 @@ describe.each(databases)("revocation by another signer on $name", (backend) => {
       assert.lengthOf(asked, 2)
     }))
 
-  test("a repeated request keeps the wait of the previous one, whether that was abandoned or cancelled", () =>
+  test("keeps the wait of the previous request if it is repeated, whether that was abandoned or cancelled", () =>
     Effect.gen(function*() {
       const { orderId } = yield* issued
       answer = new SigningFailed({ cause: "signer_failed", detail: "later", again: { atLeast: 7201, atMost: 86_400 } })
@@ -197,7 +197,7 @@ describe.each(databases)("revocation by another signer on $name", (backend) => {
       assert.deepStrictEqual((yield* stamps).map(([is]) => is), ["yes"])
     }))
 
-  test("the request is sent again if the process crashes after the signer's answer and before the order is marked as revoked", () =>
+  test("is requested again if the process crashes after the signer's answer and before the order is marked", () =>
     Effect.gen(function*() {
       const { orderId } = yield* issued
       yield* revoke(orderId, 4)
@@ -232,7 +232,7 @@ describe.each(databases)("revocation by another signer on $name", (backend) => {
       })
     }))
 
-  test("a deleted order, or one of a profile that is not served, causes no failure", () =>
+  test("causes no failure if the order was deleted, or if its profile is not served", () =>
     Effect.gen(function*() {
       const { orderId } = yield* issued
       const { job } = yield* revoke(orderId)

@@ -6,16 +6,16 @@ import { breakWrites, mend } from "../../support/Faults.ts"
 import { callerAt, column, configOf, orderOf, profileOf, sql } from "../../support/Graph.ts"
 import { issueTo, useOwnCa } from "../../support/Issued.ts"
 
-/* Certificates whose expiry is stored in no column (docs/decisions/expiring.md). */
+/* Certificates whose expiry is not yet stored in its column (docs/decisions/expiring.md). */
 
 const config = configOf()
 
-describe.each(databases)("expiries that are stored in no column, on $name", (backend) => {
+describe.each(databases)("expiries that are not stored in the column, on $name", (backend) => {
   const { records, test } = useOwnCa(backend)
   const said = (event: string) => records.filter((one) => one.event === event).map(({ fields }) => fields)
   const ends = column("SELECT DISTINCT cert_not_after FROM orders ORDER BY cert_not_after")
 
-  test("are stored by the sweep of orders, in several batches; -1 for an unreadable chain, which is logged", () =>
+  test("are stored by the sweep of orders in several batches, as -1 for an unreadable chain, which is logged", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       const { leaf } = yield* issueTo(caller, ["a.example"])
@@ -32,7 +32,7 @@ describe.each(databases)("expiries that are stored in no column, on $name", (bac
       assert.deepStrictEqual(yield* ends, ["-1", String(leaf.validToDate.getTime() / 1000)])
     }))
 
-  test("that cannot be stored are logged, and the sweep continues", () =>
+  test("are logged if they cannot be stored, and the sweep continues", () =>
     Effect.gen(function*() {
       yield* orderOf(yield* callerAt(profileOf(config)), "a.example")
       yield* sql("UPDATE orders SET status = 'valid', certificate = 'unreadable'")

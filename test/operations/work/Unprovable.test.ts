@@ -4,7 +4,7 @@ import { databases } from "../../support/Databases.ts"
 import { callerAt, configOf, count, eventsOf, orderOf, profileOf } from "../../support/Graph.ts"
 import { useRelays } from "../../support/Relayed.ts"
 
-/* Names that a relay can never prove to its upstream are refused before any request. */
+/* A name that a relay can never prove to its upstream is refused before any request. */
 
 const relayingBy = (...lines: ReadonlyArray<string>) =>
   profileOf(configOf([
@@ -53,7 +53,7 @@ describe.each(databases)("newOrder at a relay on $name", (backend) => {
       ]]
     ] as const
   ) {
-    test(`by ${strategy} accepts only the names that it can prove`, () =>
+    test(`accepts only the names that ${strategy} can prove`, () =>
       Effect.gen(function*() {
         const caller = yield* callerAt(relayingBy(...lines))
         for (const [value, detail] of refused) {

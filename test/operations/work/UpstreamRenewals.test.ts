@@ -21,7 +21,7 @@ const window = {
   explanationUrl: "https://ca.example/why"
 }
 
-describe.each(databases)("renewal at an upstream on $name", (backend) => {
+describe.each(databases)("the renewal window of an upstream on $name", (backend) => {
   const { play, suggest, test } = useRelays(backend)
   let opened = 0
 
@@ -49,7 +49,7 @@ describe.each(databases)("renewal at an upstream on $name", (backend) => {
   )
   const now = Effect.map(Effect.clockWith((clock) => clock.currentTimeMillis), (millis) => Math.floor(millis / 1000))
 
-  test("is sent to clients, is refreshed only as often as the upstream permits, and never because of a client", () =>
+  test("is sent to clients, and is refreshed only as often as the upstream permits and never because of a client", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(madeAt * 1000)
       const asked: Array<unknown> = []
@@ -82,7 +82,7 @@ describe.each(databases)("renewal at an upstream on $name", (backend) => {
       }
     }))
 
-  test("is dropped when the upstream withdraws its window, and is kept while the upstream is unreachable", () =>
+  test("is dropped if the upstream withdraws it, and is kept while the upstream is unreachable", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(madeAt * 1000)
       const { certId } = yield* issued()
@@ -109,7 +109,7 @@ describe.each(databases)("renewal at an upstream on $name", (backend) => {
       assert.notStrictEqual((yield* renewalInfo("default", second.certId)).start, window.start)
     }))
 
-  test("is not requested if a certificate has expired, is revoked or has no relay any more; a revoked one is urgent", () =>
+  test("is not requested for a certificate that has expired, is revoked or no longer has a relay, and a revoked one is urgent", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(madeAt * 1000)
       const certificate = yield* issued()

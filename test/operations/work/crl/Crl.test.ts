@@ -45,7 +45,7 @@ import { onSystemClock, useStore } from "../../../support/UseTests.ts"
 import type { Making } from "../../../support/UseTests.ts"
 import { sleeps, watched as onWatchedClock } from "../../../support/Watched.ts"
 
-/* The life of revocation lists (docs/decisions/revocation-lists.md). */
+/* How revocation lists are signed, published and exported (docs/decisions/revocation-lists.md). */
 
 const config = configOf()
 const surface = surfaceOf(config)
@@ -54,9 +54,9 @@ const validity = 7 * daySeconds
 
 interface Setting {
   readonly settings?: (directory: string) => Partial<LocalCaSettings>
-  /** The text of the old ledger, which is written before anything starts. */
+  /** The text of the old ledger, which is written before the service starts. */
   readonly ledger?: string
-  /** Whether the test itself lets CA and database meet for the first time. */
+  /** Whether the test itself brings the CA and the database together for the first time. */
   readonly unmet?: boolean
   /** Whether the test runs on the system's clock, because it waits for locks. */
   readonly live?: boolean
@@ -116,7 +116,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       { actorKind: "cli", detail: { authorized_by: "operator" } }
     )
 
-  /** A row as another version, or another process, might write it. */
+  /** A row as another version or another process might write it. */
   const row = (serial: string, more: { readonly notAfter?: number; readonly reason?: number } = {}) =>
     Effect.gen(function*() {
       const [issuer, now] = [yield* issuerId, yield* seconds]
@@ -129,8 +129,8 @@ describe.each(databases)("revocation lists on $name", (backend) => {
     Effect.flatMap(surface, (app) => app.handle(requestOf(method, `/profile/${profile}${path}`)))
 
   /**
-   * Returns a driver that runs `before` and `after` around each statement whose text matches the pattern. The two
-   * effects stand for another process that uses the database at that moment.
+   * Returns a driver that runs `before` and `after` around each statement whose text matches the pattern. These two
+   * effects represent another process that uses the database at that time.
    */
   const watched = (
     pattern: RegExp,
@@ -164,7 +164,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
   const storing = /^UPDATE crls SET crl_number = .* der = /s
 
   describe("the first list", () => {
-    test("exists from the start, empty, with number 1, valid for seven days", () =>
+    test("exists from the start, without entries, with number 1 and valid for seven days", () =>
       Effect.gen(function*() {
         const list = yield* stored
         assert.deepInclude(list, { crlNumber: 1, thisUpdate: madeAt, nextUpdate: madeAt + validity })
@@ -183,7 +183,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.deepStrictEqual(yield* jobs, [])
       }))
 
-    test("is not signed again at the next start", () =>
+    test("is not signed again at the next startup", () =>
       Effect.gen(function*() {
         yield* Effect.replicateEffect(crl.initialize, 3)
         assert.strictEqual(yield* number, 1)
@@ -191,7 +191,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.deepStrictEqual(yield* jobs, [])
       }))
 
-    test("is one list, whichever of two workers signs first", () =>
+    test("is only one list, whichever of two workers signs first", () =>
       Effect.gen(function*() {
         const other = yield* database.another
         yield* Effect.all([crl.initialize, Effect.provideService(crl.initialize, Database, other)], {
@@ -204,7 +204,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       }), { unmet: true, live: true })
 
     test(
-      "is not followed by a second one when another worker stores it after this one has looked",
+      "is not followed by a second list if another worker stores the list after this one has looked for it",
       () =>
         Effect.gen(function*() {
           const context = yield* Effect.context<World>()
@@ -217,7 +217,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
     )
 
     test(
-      "does not prevent the start of the worker if it cannot be signed, and the job tries again",
+      "does not prevent the startup of the worker if it cannot be signed, and the job tries again",
       () =>
         Effect.gen(function*() {
           const signers = yield* Signers
@@ -246,7 +246,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       { unmet: true }
     )
 
-    test("is answered 503 with Retry-After until it exists", () =>
+    test("is replaced by a 503 with Retry-After until it exists", () =>
       Effect.gen(function*() {
         const answer = yield* get("/crl")
         assert.deepStrictEqual([answer.status, headerOf(answer, "retry-after")], [503, "5"])
@@ -254,7 +254,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       }), { unmet: true })
   })
 
-  test("is answered 500 and logged if it cannot be read, until the sweep has signed it again", () =>
+  test("are answered with 500 and logged if they cannot be read, until the sweep has signed them again", () =>
     Effect.gen(function*() {
       assert.strictEqual((yield* get("/crl")).status, 200)
       const octet = backend.dialect === "sqlite" ? "x'00'" : "'\\x00'"
@@ -269,7 +269,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
   describe("a row that cannot be read", () => {
     const beyond = "9223372036854775807"
 
-    test("of a revocation prevents the list from being signed without it", () =>
+    test("prevents the list from being signed without it if it is a revocation", () =>
       Effect.gen(function*() {
         const [one = assert.fail("nothing issued")] = yield* issue("a.example")
         yield* revoke(one)
@@ -282,7 +282,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.deepStrictEqual(yield* listed, [one.serial])
       }))
 
-    test("of one CA prevents its list from being signed, but not those of other CAs", () =>
+    test("prevents the list of its CA from being signed, but not those of other CAs", () =>
       Effect.gen(function*() {
         const signers = yield* Signers
         const [only = assert.fail("no CA")] = signers.crlIssuers
@@ -315,29 +315,33 @@ describe.each(databases)("revocation lists on $name", (backend) => {
     ]
     const serials = ["01", "02", "0a0b", "0abc", "8000000000000000000000000000000000000001", "ff"]
 
-    test("is imported with the first list, whose number is one more than the rows", () =>
-      Effect.gen(function*() {
-        assert.deepStrictEqual(yield* rows, serials)
-        assert.deepStrictEqual(yield* listed, serials)
-        assert.strictEqual(yield* number, good.length + 1)
-        assert.strictEqual(yield* count("SELECT count(*) FROM revocations WHERE not_after IS NOT NULL"), 0)
-        assert.deepStrictEqual(
-          yield* column("SELECT COALESCE(reason, -1) FROM revocations ORDER BY serial"),
-          ["-1", "4242", "1", "-1", "8", "-1"]
-        )
-        assert.deepStrictEqual(said("local_ca_ledger_imported"), [{
-          issuer: yield* issuerId,
-          crl_number: String(good.length + 1),
-          entries: good.length,
-          rows_imported: good.length
-        }])
-        const text = openssl(["crl", "-inform", "DER", "-noout", "-text"], (yield* stored).der).toString()
-        assert.strictEqual(text.match(/Reason Code/g)?.length, 1)
-        assert.include(text, "Dec 31 23:59:59 9999 GMT")
-      }), { ledger: JSON.stringify(good) })
+    test(
+      "is imported with the first list, which has a number higher by one than the number of rows",
+      () =>
+        Effect.gen(function*() {
+          assert.deepStrictEqual(yield* rows, serials)
+          assert.deepStrictEqual(yield* listed, serials)
+          assert.strictEqual(yield* number, good.length + 1)
+          assert.strictEqual(yield* count("SELECT count(*) FROM revocations WHERE not_after IS NOT NULL"), 0)
+          assert.deepStrictEqual(
+            yield* column("SELECT COALESCE(reason, -1) FROM revocations ORDER BY serial"),
+            ["-1", "4242", "1", "-1", "8", "-1"]
+          )
+          assert.deepStrictEqual(said("local_ca_ledger_imported"), [{
+            issuer: yield* issuerId,
+            crl_number: String(good.length + 1),
+            entries: good.length,
+            rows_imported: good.length
+          }])
+          const text = openssl(["crl", "-inform", "DER", "-noout", "-text"], (yield* stored).der).toString()
+          assert.strictEqual(text.match(/Reason Code/g)?.length, 1)
+          assert.include(text, "Dec 31 23:59:59 9999 GMT")
+        }),
+      { ledger: JSON.stringify(good) }
+    )
 
     test(
-      "may name serial numbers by serial_hex, and has the number of its last list; the first list gets a higher number",
+      "may name serial numbers as serial_hex and contain the number of its last list, below the number of the first list",
       () =>
         Effect.gen(function*() {
           assert.deepStrictEqual(yield* rows, ["01", "0a0b"])
@@ -365,25 +369,29 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.strictEqual(yield* number, 4)
       }), { ledger: `[{"serial":"01","revoked_at":5}]` })
 
-    test("that names a serial number twice counts it once, with its first revocation", () =>
-      Effect.gen(function*() {
-        assert.strictEqual(yield* number, 2)
-        assert.deepStrictEqual(yield* column("SELECT revoked_at FROM revocations"), ["3"])
-      }), {
-      ledger: JSON.stringify([
-        { serial: "0f", revoked_at: 9 },
-        { serial: "F", revoked_at: 3 },
-        { serial: "000f", revoked_at: 7 }
-      ])
-    })
+    test(
+      "counts a serial number that it names twice only once, with the first revocation",
+      () =>
+        Effect.gen(function*() {
+          assert.strictEqual(yield* number, 2)
+          assert.deepStrictEqual(yield* column("SELECT revoked_at FROM revocations"), ["3"])
+        }),
+      {
+        ledger: JSON.stringify([
+          { serial: "0f", revoked_at: 9 },
+          { serial: "F", revoked_at: 3 },
+          { serial: "000f", revoked_at: 7 }
+        ])
+      }
+    )
 
-    test("that is empty or missing: the first list has number 1", () =>
+    test("gives the first list the number 1 if it is empty or missing", () =>
       Effect.gen(function*() {
         assert.strictEqual(yield* number, 1)
         assert.deepStrictEqual(said("local_ca_ledger_imported").map(({ rows_imported }) => rows_imported), [0])
       }), { ledger: "[]" })
 
-    test("whose rows cannot be stored prevents the first list too", () =>
+    test("also prevents the first list if its rows cannot be stored", () =>
       Effect.gen(function*() {
         if (backend.dialect === "sqlite") {
           yield* sql("CREATE TRIGGER broken BEFORE INSERT ON revocations BEGIN SELECT RAISE(ABORT, 'planted'); END")
@@ -419,15 +427,19 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       ["a list", []]
     ]
     for (const [name, spoilt] of bad) {
-      test(`with ${name}: the entry is named, and nothing is imported`, () =>
-        Effect.gen(function*() {
-          assert.deepStrictEqual(yield* rows, [])
-          assert.strictEqual(yield* count("SELECT count(*) FROM crls"), 0)
-          const [failure] = said("local_ca_crl_initialization_failed")
-          assert.include(String(failure?.["error"]), "entry 2 ")
-          assert.deepStrictEqual(yield* jobs, ["ready"])
-          assert.deepInclude(yield* regenerate, { _tag: "Reschedule", at: madeAt + 10 })
-        }), { ledger: JSON.stringify([good[0], good[1], spoilt, good[3]]) })
+      test(
+        `is not imported if an entry contains ${name}, and the message names the entry`,
+        () =>
+          Effect.gen(function*() {
+            assert.deepStrictEqual(yield* rows, [])
+            assert.strictEqual(yield* count("SELECT count(*) FROM crls"), 0)
+            const [failure] = said("local_ca_crl_initialization_failed")
+            assert.include(String(failure?.["error"]), "entry 2 ")
+            assert.deepStrictEqual(yield* jobs, ["ready"])
+            assert.deepInclude(yield* regenerate, { _tag: "Reschedule", at: madeAt + 10 })
+          }),
+        { ledger: JSON.stringify([good[0], good[1], spoilt, good[3]]) }
+      )
     }
 
     for (
@@ -439,7 +451,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       ] as const
     ) {
       test(
-        `that is ${name}: revocations and GET /crl fail with 500 until it is repaired`,
+        `makes revocations and GET /crl fail with 500 until it is repaired if it is ${name}`,
         () =>
           Effect.gen(function*() {
             if (name === "not UTF-8") writeFileSync(filesIn(directory).ledger, Buffer.from([0x5b, 0xff, 0x5d]))
@@ -468,21 +480,25 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       )
     }
 
-    test("at another path is looked for beside crl_path, with the extension .json", () =>
-      Effect.gen(function*() {
-        writeFileSync(join(directory, "lists.old.json"), `[{"serial":"01","revoked_at":5}]`)
-        const signers = yield* Signers
-        const moved = {
-          ...signers,
-          crlIssuers: signers.crlIssuers.map((one) => ({ ...one, path: join(directory, "lists.old.pem") }))
-        }
-        yield* Effect.provideService(crl.initialize, Signers, moved)
-        assert.deepStrictEqual(yield* listed, ["01"])
-      }), { unmet: true })
+    test(
+      "is looked for beside crl_path with the extension .json if it has no path of its own",
+      () =>
+        Effect.gen(function*() {
+          writeFileSync(join(directory, "lists.old.json"), `[{"serial":"01","revoked_at":5}]`)
+          const signers = yield* Signers
+          const moved = {
+            ...signers,
+            crlIssuers: signers.crlIssuers.map((one) => ({ ...one, path: join(directory, "lists.old.pem") }))
+          }
+          yield* Effect.provideService(crl.initialize, Signers, moved)
+          assert.deepStrictEqual(yield* listed, ["01"])
+        }),
+      { unmet: true }
+    )
   })
 
   describe("a revocation", () => {
-    test("is listed by the job that it queues, with its time and a number higher by one", () =>
+    test("is listed by the job that it queues, with its time and a number that is higher by one", () =>
       Effect.gen(function*() {
         const [one = assert.fail(), two = assert.fail()] = yield* issue("a.example", "b.example")
         yield* revoke(one)
@@ -510,7 +526,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         ["between the store and the settlement", "after"]
       ] as const
     ) {
-      test(`committed ${name} is listed by the next job`, () =>
+      test(`is listed by the next job if it is committed ${name}`, () =>
         Effect.gen(function*() {
           const [one = assert.fail(), two = assert.fail()] = yield* issue("a.example", "b.example")
           yield* revoke(one)
@@ -530,7 +546,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         }))
     }
 
-    test("committed while a list is signed is listed by the next job, although the clock was set back a day meanwhile", () =>
+    test("is listed by the next job if it is committed while a list is signed, even if the clock is set back a day meanwhile", () =>
       Effect.gen(function*() {
         const [one = assert.fail(), two = assert.fail()] = yield* issue("a.example", "b.example")
         yield* revoke(one)
@@ -558,7 +574,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         )
       const isDone = Effect.map(jobs, (statuses) => statuses.includes("done"))
 
-      test("whose transaction is open while the job ends is waited for, and listed by the next job", () =>
+      test("is awaited by a job that ends while its transaction is open, and is listed by the next job", () =>
         Effect.gen(function*() {
           const [one = assert.fail(), two = assert.fail()] = yield* issue("a.example", "b.example")
           yield* revoke(one)
@@ -588,7 +604,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
           assert.strictEqual((yield* rows).length, 2)
         }))
 
-      test("that comes while the job ends waits for that, and queues another job", () =>
+      test("waits for a job that is ending, and queues another job", () =>
         Effect.gen(function*() {
           const [one = assert.fail(), two = assert.fail()] = yield* issue("a.example", "b.example")
           yield* revoke(one)
@@ -613,13 +629,13 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         }))
     }
 
-    test("of a certificate whose CA was replaced is listed by the CA that signed it", () =>
+    test("is listed by the CA that signed the certificate, even if this CA was replaced", () =>
       Effect.gen(function*() {
         const former = yield* issuerId
         const [one = assert.fail(), two = assert.fail()] = yield* issue("a.example", "b.example")
         const [before, after] = [directory, freshDirectory()]
         const [inBefore, inAfter] = [profilesIn(before), profilesIn(after)]
-        // First no profile signs with the former CA, then the profile `other` does.
+        // First no profile signs with the old CA, and then the profile `other` does.
         const replaced = world({ records, profiles: inAfter })
         const kept = world({ records, profiles: [...inAfter.slice(0, 1), ...inBefore.slice(1)] })
         yield* Effect.provide(
@@ -657,21 +673,21 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       }))
   })
 
-  describe("numbers", () => {
-    test("a pass whose number was used by another one is repeated with a higher number", () =>
+  describe("the number of a list", () => {
+    test("is higher in a repeated pass if another process has used it in the first pass", () =>
       Effect.gen(function*() {
         const context = yield* Effect.context<World>()
         const another = once(Effect.provide(regenerate, context))
         const driver = watched(storing, { before: another })
         const outcome = yield* Effect.provideService(regenerate, Database, driver)
         assert.strictEqual(outcome._tag, "Done")
-        // The number of a list that was recorded and not stored is not used again.
+        // The number of a list that was recorded but not stored is not used again.
         assert.strictEqual(yield* number, 4)
         assert.deepStrictEqual(said("local_ca_crl_not_stored").map(({ crl_number }) => crl_number), ["2"])
         assert.deepStrictEqual(said("local_ca_crl_republished").map(({ crl_number }) => crl_number), ["1", "3", "4"])
       }))
 
-    test("five passes that are overtaken are left to the next attempt", () =>
+    test("is left to the next attempt after five passes that were overtaken", () =>
       Effect.gen(function*() {
         const context = yield* Effect.context<World>()
         const driver = watched(storing, { before: Effect.provide(regenerate, context) })
@@ -681,7 +697,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.strictEqual(happened("local_ca_crl_republished"), 6, "the first, and those of the other")
       }))
 
-    test("only rise with two workers signing at once", () =>
+    test("only rises, even if two workers sign at once", () =>
       Effect.gen(function*() {
         const other = yield* database.another
         const outcomes = yield* Effect.all(
@@ -701,7 +717,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.strictEqual(exported, pem("X509 CRL", (yield* stored).der), "the file has the newest")
       }), { live: true })
 
-    test("are not lowered by pruning or by a shorter list", () =>
+    test("is not lowered by pruning or by a shorter list", () =>
       Effect.gen(function*() {
         yield* row("41")
         yield* regenerate
@@ -712,7 +728,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       }))
   })
 
-  test("a number that was raised makes the list due; the present list is still served and does not count as stale", () =>
+  test("are due after their number was raised, and the present list is still served and not considered stale", () =>
     Effect.gen(function*() {
       const { der, nextUpdate } = yield* stored
       const issuer = yield* issuerId
@@ -740,13 +756,13 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       assert.deepEqual(who, { event: "crl_number_raised", actor_kind: "cli", actor_id: "olga" })
       const told: unknown = typeof detail === "string" ? JSON.parse(detail) : detail
       assert.deepEqual(told, { issuer, before: 1, after: 41 })
-      // An expired list is expired, whatever its number.
+      // An expired list counts as expired, whatever its number is.
       yield* TestClock.adjust("8 days")
       yield* admin.raise(olga, issuer, 50)
       assert.deepStrictEqual((yield* admin.list([])).map(({ state }) => state), ["expired"])
     }))
 
-  test("a certificate without an order is listed once, with who asked for it", () =>
+  test("contain a certificate without an order once, and the trail names who asked for it", () =>
     Effect.gen(function*() {
       const olga = { kind: "cli", id: "olga" } as const
       const issuer = yield* issuerId
@@ -760,7 +776,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       assert.deepEqual(told, [{ event: "certificate_revoked", actor_id: "olga", cert_serial: "7a01", reason: "4" }])
     }))
 
-  test("a list of several pages has every row, ordered by serial", () =>
+  test("contain every row in the order of the serials, even if there are several pages of rows", () =>
     Effect.gen(function*() {
       const many = Array.from(
         { length: 4500 },
@@ -783,7 +799,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.deepStrictEqual(eventsOf(records), [])
       }))
 
-    test("signs again when less than half of the validity is left, and a start does too", () =>
+    test("signs again if less than half of the validity is left, and so does a startup", () =>
       Effect.gen(function*() {
         for (const begin of [crl.sweep, crl.initialize]) {
           yield* regenerate
@@ -799,7 +815,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         }
       }))
 
-    test("signs again if the list is dated in the future, and a start does too", () =>
+    test("signs again if the list is dated in the future, and so does a startup", () =>
       Effect.gen(function*() {
         for (const begin of [crl.sweep, crl.initialize]) {
           yield* TestClock.adjust("1 day")
@@ -815,7 +831,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         }
       }))
 
-    test("signs again if a row is not listed, and a start does too", () =>
+    test("signs again if a row is not listed, and so does a startup", () =>
       Effect.gen(function*() {
         for (const [begin, serial] of [[crl.sweep, "41"], [crl.initialize, "42"]] as const) {
           yield* forget
@@ -834,7 +850,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.deepStrictEqual(yield* sweepJobs, ["ready"])
       }))
 
-    test("a service that was idle for eight days serves a valid list afterwards", () =>
+    test("signs a valid list for a service that was idle for eight days", () =>
       Effect.gen(function*() {
         yield* TestClock.adjust("8 days")
         yield* crl.sweep
@@ -844,7 +860,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
   })
 
   describe("pruning", () => {
-    /** A revoked certificate and its expiry, with the list that names it. */
+    /** A revoked certificate with its expiry and the list that names it. */
     const revoked = Effect.gen(function*() {
       const [issued = assert.fail()] = yield* issue("a.example")
       yield* revoke(issued)
@@ -853,7 +869,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
     })
     const at = (epochSeconds: number) => TestClock.setTime(epochSeconds * 1000)
 
-    /** The stored list has the CA's signature, and names as many certificates as are recorded. */
+    /** Checks that the stored list has the CA's signature and contains as many certificates as are recorded. */
     const acceptedByOpenssl = Effect.gen(function*() {
       const { der } = yield* stored
       assert.strictEqual(opensslOnCrl(join(directory, "ca.pem"), der), "verify OK")
@@ -862,7 +878,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       assert.strictEqual(entries, (yield* rows).length)
     })
 
-    test("one second before notAfter + 1 h the certificate is still listed, one second after it is pruned", () =>
+    test("removes a certificate more than an hour after its notAfter, but not before", () =>
       Effect.gen(function*() {
         const { end, issued } = yield* revoked
         yield* at(end + 1)
@@ -891,11 +907,11 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.deepStrictEqual(eventsOf(records), [], "nothing pruned is nothing told")
       }))
 
-    test("happens only after a list that is later than notAfter", () =>
+    test("happens only after a list that is later than the notAfter of the certificate", () =>
       Effect.gen(function*() {
         const { end, issued } = yield* revoked
         yield* at(end)
-        yield* regenerate // The list is signed at the end of the certificate, not after it.
+        yield* regenerate // this list is signed at the end of the certificate and not after it
         yield* at(end + 3 * daySeconds)
         yield* crl.sweep
         assert.deepStrictEqual(yield* rows, [issued.serial])
@@ -904,7 +920,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.deepStrictEqual(yield* rows, [])
       }))
 
-    test("keeps a certificate that was revoked after its expiry until a list has named it", () =>
+    test("keeps a certificate that was revoked after its expiry until a list has contained it", () =>
       Effect.gen(function*() {
         const [issued = assert.fail()] = yield* issue("a.example")
         const end = madeAt + 90 * daySeconds
@@ -925,7 +941,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.deepStrictEqual(yield* rows, [])
       }))
 
-    test("never removes a row with an unknown expiry", () =>
+    test("never removes a row whose expiry is unknown", () =>
       Effect.gen(function*() {
         const [one = assert.fail(), two = assert.fail()] = yield* issue("a.example", "b.example")
         yield* sql("UPDATE orders SET cert_not_after = -1 WHERE cert_serial = '" + one.serial + "'")
@@ -940,7 +956,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.strictEqual((yield* listed).length, 2)
       }))
 
-    test("what cannot be pruned is logged with its CA, and stays", () =>
+    test("logs what it cannot remove with the CA, and leaves it in place", () =>
       Effect.gen(function*() {
         yield* revocations.insert({ issuer: yield* issuerId, serial: "01", now: 1, reason: undefined, notAfter: 5 })
         yield* breakWrites(backend.dialect, { table: "revocations", operation: "DELETE" })
@@ -951,7 +967,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.deepStrictEqual(yield* rows, ["01"])
       }))
 
-    test("removes thousands at once, and only those of the CA", () =>
+    test("removes thousands of rows at once, and only those of the CA", () =>
       Effect.gen(function*() {
         const many = Array.from({ length: 2500 }, (_, index) => `4${index.toString(16).padStart(31, "0")}`)
         yield* revocations.insertAll(yield* issuerId, many.map((serial) => [serial, 1, -1] as const))
@@ -975,7 +991,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       assert.strictEqual((statSync(filesIn(directory).crl).mode & 0o777).toString(8), "644")
     })
 
-    test("contains the stored list as PEM each time a list was stored", () =>
+    test("contains the stored list as PEM after each list that was stored", () =>
       Effect.gen(function*() {
         yield* agrees
         yield* row("41")
@@ -984,7 +1000,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.include(openssl(["crl", "-noout", "-text"], exported()).toString(), "Serial Number: 41")
       }))
 
-    test("is written again at the next start if it was lost or damaged, and is never read", () =>
+    test("is written again at the next startup if it was lost or damaged, and is never read", () =>
       Effect.gen(function*() {
         writeFileSync(filesIn(directory).crl, "spoilt")
         yield* crl.initialize
@@ -992,7 +1008,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.strictEqual(yield* number, 1)
       }))
 
-    test("removes a lock that no process holds, however recent, and leaves none", () =>
+    test("is written even if a lock exists that no process holds, however recent, and no lock remains", () =>
       Effect.gen(function*() {
         const lock = `${filesIn(directory).crl}.lock`
         yield* row("41")
@@ -1007,7 +1023,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.strictEqual(happened("local_ca_crl_export_failed"), 0)
       }))
 
-    test("fails alone if other processes keep locking it, and their lock stays", () =>
+    test("is not written if other processes keep locking it, but everything else works and their lock remains", () =>
       Effect.gen(function*() {
         const lock = `${filesIn(directory).crl}.lock`
         const before = exported()
@@ -1034,7 +1050,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         )
       }))
 
-    test("has the newest list in the end, even if another process wrote that while this one wrote an older list", () =>
+    test("contains the newest list in the end, even if another process wrote that list while this one wrote an older one", () =>
       Effect.gen(function*() {
         const [list, issuer] = [yield* stored, yield* issuerId]
         const newer = { ...list, issuer, number: 2, thisUpdate: list.thisUpdate + 1, der: Buffer.from("newer") }
@@ -1053,7 +1069,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       (signers) => Effect.forkScoped(keepExported(Effect.succeed(signers)))
     )
     const half = "30 seconds"
-    /** Moves the clock on by half a minute, and by the waits for locks, until a condition holds. */
+    /** Moves the clock on by half a minute and by the waits for locks until a condition holds. */
     const soon = Effect.fnUntraced(function*(isSo: () => boolean) {
       for (let turns = 0; turns < 400 && !isSo(); turns++) yield* turn(turns === 0 ? half : "100 millis", isSo)
       assert.isTrue(isSo())
@@ -1065,7 +1081,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         ({ der }) => () => existsSync(filesIn(directory).crl) && exported() === pem("X509 CRL", der)
       )
 
-      test("is written within half a minute, whatever happened to it", () =>
+      test("is written within half a minute, whatever has happened to it", () =>
         Effect.gen(function*() {
           yield* kept
           const file = filesIn(directory).crl
@@ -1099,7 +1115,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
           yield* agrees
         }))
 
-      test("because a list was stored elsewhere is written here too; a current file is not written", () =>
+      test("is written here if a list was stored by another process, and is not written if it is current", () =>
         Effect.gen(function*() {
           yield* kept
           const [list, issuer] = [yield* stored, yield* issuerId]
@@ -1116,16 +1132,20 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       const settings = (at: string) => ({ crl_der_path: join(at, "public.crl") })
       const inDer = Effect.map(stored, ({ der }) => () => existsSync(path()) && readFileSync(path()).equals(der))
 
-      test("is beside the other file after every store, readable for everybody", () =>
-        Effect.gen(function*() {
-          assert.isTrue((yield* inDer)())
-          yield* row("41")
-          yield* regenerate
-          assert.isTrue((yield* inDer)())
-          assert.strictEqual(exported(), pem("X509 CRL", (yield* stored).der))
-          assert.strictEqual((statSync(path()).mode & 0o777).toString(8), "644")
-          assert.deepStrictEqual(leftovers(), ["public.crl"])
-        }), { settings })
+      test(
+        "is written beside the other file after every list that was stored, and everybody may read it",
+        () =>
+          Effect.gen(function*() {
+            assert.isTrue((yield* inDer)())
+            yield* row("41")
+            yield* regenerate
+            assert.isTrue((yield* inDer)())
+            assert.strictEqual(exported(), pem("X509 CRL", (yield* stored).der))
+            assert.strictEqual((statSync(path()).mode & 0o777).toString(8), "644")
+            assert.deepStrictEqual(leftovers(), ["public.crl"])
+          }),
+        { settings }
+      )
 
       test("is written again within half a minute, even if the other file is current", () =>
         Effect.gen(function*() {
@@ -1146,7 +1166,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
           assert.strictEqual(statSync(path()).ino, before)
         }), { settings })
 
-      test("is logged if it cannot be written, and the other file is written", () =>
+      test("is logged if it cannot be written, and the other file is still written", () =>
         Effect.gen(function*() {
           yield* row("41")
           yield* regenerate
@@ -1158,7 +1178,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         }), { settings: (at) => ({ crl_der_path: join(at, "absent", "public.crl") }) })
     })
 
-    test("that is newer than a database that lost commits is kept and logged, and the next list has a higher number", () =>
+    test("is kept and logged if it is newer than a database that lost commits, and the next list has a higher number", () =>
       Effect.gen(function*() {
         const first = yield* stored
         yield* row("41")
@@ -1178,7 +1198,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.strictEqual(exported(), pem("X509 CRL", (yield* stored).der))
       }))
 
-    test("does not disturb other work if a folder has its name, and fails at once", () =>
+    test("does not disturb other work if a folder has its name, which fails at once", () =>
       Effect.gen(function*() {
         const path = filesIn(directory).crl
         rmSync(path)
@@ -1195,7 +1215,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         yield* agrees
       }))
 
-    test("keeps its lock empty", () =>
+    test("has a lock that is always empty", () =>
       Effect.gen(function*() {
         const lock = `${filesIn(directory).crl}.lock`
         let sizes: ReadonlyArray<number> = []
@@ -1207,7 +1227,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
       }))
 
     /**
-     * Moves the clock on once somebody sleeps, unless the work is over by then: the file system does not follow the
+     * Moves the clock on when the work sleeps, until the work is done, because the file system does not follow the
      * clock.
      */
     const turn = (by: Duration.Input, isOver = () => false) =>
@@ -1216,7 +1236,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         Effect.suspend(() => isOver() ? Effect.void : TestClock.adjust(by))
       )
 
-    /** Moves the clock on until a fiber has ended: it asks for the lock every tenth of a second. */
+    /** Moves the clock on until a fiber has ended, which asks for the lock every tenth of a second. */
     const until = <A, E>(fiber: Fiber.Fiber<A, E>, each: Effect.Effect<void> = Effect.void) =>
       Effect.suspend(() => {
         const isOver = () => fiber.pollUnsafe() !== undefined
@@ -1225,7 +1245,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
   })
 
   describe("GET /crl", () => {
-    test("serves the stored list, even after its next update, which is logged once an hour", () =>
+    test("serves the stored list even after its next update, which is logged once an hour", () =>
       Effect.gen(function*() {
         const { der, nextUpdate } = yield* stored
         const stale = (times: number) =>
@@ -1256,7 +1276,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.strictEqual(happened("local_ca_crl_stale"), 2)
       }))
 
-    test("never serves an older list than before, whatever happened to the database, until a newer one is stored", () =>
+    test("never serves an older list than before, whatever happens to the database, until a newer one is stored", () =>
       Effect.gen(function*() {
         const [old] = yield* sql("SELECT * FROM crls")
         yield* row("41")
@@ -1264,7 +1284,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         const newer = Buffer.from((yield* get("/crl")).body ?? "")
         const served = (list: Buffer) =>
           Effect.map(get("/crl"), (answer) => assert.isTrue(Buffer.from(answer.body ?? "").equals(list)))
-        // As a standby that lacked the last commits, or a backup, leaves it.
+        // Restores the row as a standby that lacked the last commits or a backup would leave it.
         yield* sql(
           `UPDATE crls SET crl_number = ${String(old?.["crl_number"])}, this_update = ${String(old?.["this_update"])}`
         )
@@ -1281,7 +1301,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.deepStrictEqual([...Result.getOrThrow(listedSerials(answer))], ["41"])
       }))
 
-    /** The published lists of a process with this driver. */
+    /** Returns the published lists of a process with this driver. */
     const publishedOver = (driver: Driver) =>
       Effect.provideService(
         Effect.map(Layer.build(PublishedCrls.layer(takeBack)), (built) => Context.get(built, PublishedCrls)),
@@ -1289,8 +1309,8 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         driver
       )
 
-    describe("after the database was put back to a state without the last revocations", () => {
-      /** Makes the database what it was, on a host that has no record of later lists. */
+    describe("after the database was restored without the last revocations", () => {
+      /** Restores the older state of the database on a host that has no record of later lists. */
       const back = Effect.fnUntraced(function*(to: Effect.Success<typeof stored>, serials: ReadonlyArray<string>) {
         for (const serial of serials) yield* sql(`DELETE FROM revocations WHERE serial = '${serial}'`)
         yield* sql("DELETE FROM crls")
@@ -1307,7 +1327,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         return yield* crl.regenerate(JSON.parse(String(job?.["payload"])) as Parameters<typeof crl.regenerate>[0])
       })
 
-      test("does not serve another worker's list with the same number until it contains what was served", () =>
+      test("does not serve another worker's list with the same number until the list contains what was served before", () =>
         Effect.gen(function*() {
           const old = yield* stored
           yield* row("41")
@@ -1329,7 +1349,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
           assert.lengthOf(yield* sql("SELECT 1 FROM audit_log WHERE event = 'revocation_restored'"), 2)
         }))
 
-      test("does not serve a list with a higher number either until it does, and skips lower numbers at once", () =>
+      test("does not serve a list with a higher number either until it contains the same, and skips lower numbers at once", () =>
         Effect.gen(function*() {
           const old = yield* stored
           yield* row("41")
@@ -1356,7 +1376,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
           assert.deepStrictEqual(serialsOf(yield* served), ["41", "42", "43", "44"])
         }))
 
-      test("serves a list without a certificate that was listed before if that certificate has expired", () =>
+      test("serves a list that lacks a certificate that was listed before if that certificate has expired", () =>
         Effect.gen(function*() {
           yield* row("41")
           yield* regenerate
@@ -1365,20 +1385,20 @@ describe.each(databases)("revocation lists on $name", (backend) => {
           yield* sql("DELETE FROM revocations WHERE serial = '41'")
           yield* row("42")
           yield* regenerate
-          // Two that ask at once wait for one comparison.
+          // Two requests at once wait for the same comparison.
           const both = yield* Effect.all([served, served], { concurrency: 2 })
           assert.deepStrictEqual(both.map(serialsOf), [["42"], ["42"]])
           assert.strictEqual(happened("local_ca_crl_went_back"), 0)
         }))
 
-      test("the comparison continues if the client that caused it disconnects", () =>
+      test("continues the comparison if the client that caused it disconnects", () =>
         Effect.gen(function*() {
           const old = yield* stored
           yield* row("41")
           yield* regenerate
           const [comparing, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
           const service = yield* Database
-          // The rows of revocations are read by the comparison alone.
+          // Only the comparison reads the rows of revocations.
           const published = yield* publishedOver({
             ...service,
             single: (statement, params) =>
@@ -1443,7 +1463,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         assert.deepStrictEqual([...Result.getOrThrow(listedSerials(Buffer.from(second.body ?? "")))], ["41"])
       }))
 
-    test("needs no key: a request without a signature may read, and no other method is accepted", () =>
+    test("needs no signature, and accepts no methods except GET and HEAD", () =>
       Effect.gen(function*() {
         const app = yield* surface
         const key = acmeKey()

@@ -9,16 +9,19 @@ import { databases, freshDirectory } from "../../../support/Databases.ts"
 import { column, sql, world } from "../../../support/Graph.ts"
 import { profilesIn, useOwnCa } from "../../../support/Issued.ts"
 
-/* The database does not fit a published list: the database was lost, is another one, or is older. */
+/*
+ * A published list and a database that do not belong together, because the database was lost, is a different one, or is
+ * older.
+ */
 
-describe.each(databases)("the list that was exported, beside a database on $name", (backend) => {
+describe.each(databases)("an exported list, with a database on $name", (backend) => {
   const { test } = useOwnCa(backend)
 
   const emptied = Effect.andThen(sql("DELETE FROM jobs"), sql("DELETE FROM crls"))
   const here = Effect.map(Signers, ({ crlIssuers: [only] }) => only ?? assert.fail("no CA"))
   const number = Effect.map(column("SELECT crl_number FROM crls"), ([one]) => Number(one))
 
-  test("prevents a worker from starting with an empty database unless told to; an old ledger or another CA's list does not", () =>
+  test("prevents a worker from starting with an empty database unless the list is of another CA or there is an old ledger", () =>
     Effect.gen(function*() {
       yield* refuseEmptied
       const { id, path } = yield* here
@@ -40,7 +43,7 @@ describe.each(databases)("the list that was exported, beside a database on $name
       yield* refuseEmptied
     }))
 
-  test("is never followed by a list whose number is not higher", () =>
+  test("is followed only by lists with higher numbers", () =>
     Effect.gen(function*() {
       const { id } = yield* here
       yield* sql("UPDATE crls SET crl_number = 6")

@@ -26,7 +26,7 @@ const config = configOf()
 const olga = { kind: "cli", id: "olga" } as const
 const kind = "local_ca_crl_regenerate"
 
-describe.each(databases)("the record of the last list, beside a database on $name", (backend) => {
+describe.each(databases)("the record of the last list, with a database on $name", (backend) => {
   const { database, records, test } = useOwnCa(backend)
   const said = (event: (typeof records)[number]["event"]) => fieldsOf(records, event)
 
@@ -52,7 +52,7 @@ describe.each(databases)("the record of the last list, beside a database on $nam
   const revoke = ({ orderId }: IssuedHere, reason = 4) =>
     Effect.andThen(orderRecords.revoke(config, olga, orderId, reason), work(kind))
 
-  /** The rows about revocations that the database has now. They are restored later. */
+  /** Returns the present rows about revocations, so that the test can restore them later. */
   const backup = Effect.gen(function*() {
     const list = yield* stored
     const [revocations, orders] = [
@@ -80,7 +80,7 @@ describe.each(databases)("the record of the last list, beside a database on $nam
     (rows) => rows.toSorted((one, other) => String(one["cert_serial"]) < String(other["cert_serial"]) ? -1 : 1)
   )
 
-  test("restores revocations with date and reason that were made since, before anything is served", () =>
+  test("restores revocations that were made later, with date and reason, before anything is served", () =>
     Effect.gen(function*() {
       const [known, late, before] = yield* issue("known.example", "late.example", "before.example")
       if (known === undefined || late === undefined || before === undefined) return assert.fail("nothing was issued")
@@ -134,7 +134,7 @@ describe.each(databases)("the record of the last list, beside a database on $nam
       assert.deepStrictEqual(said("local_ca_revocations_restored"), [], "once")
     }))
 
-  test("restores revocations within half a minute if the database loses commits under a running worker", () =>
+  test("restores revocations within half a minute if the database loses commits while a worker runs", () =>
     Effect.gen(function*() {
       const [one] = yield* issue("a.example")
       if (one === undefined) return assert.fail("nothing was issued")
@@ -166,7 +166,7 @@ describe.each(databases)("the record of the last list, beside a database on $nam
       assert.isAbove(yield* number, published)
     }))
 
-  /** The database, with something that is done before the statement that stores a list. */
+  /** A driver that does something before the statement that stores a list. */
   const beforeStoring = (act: Effect.Effect<void>): Driver => {
     const driver = database.driver()
     return {
@@ -178,7 +178,7 @@ describe.each(databases)("the record of the last list, beside a database on $nam
     }
   }
 
-  test("gets a list before the list is served; a process that dies between the two leaves a number unused", () =>
+  test("contains a list before the list is served, and a process that dies in between leaves a number unused", () =>
     Effect.gen(function*() {
       const before = yield* number
       yield* sql(`INSERT INTO revocations (issuer, serial, revoked_at) VALUES ('${(yield* own).id}', '41', 5)`)
@@ -198,7 +198,7 @@ describe.each(databases)("the record of the last list, beside a database on $nam
       yield* agrees
     }))
 
-  test("prevents a list from being served while it cannot be written", () =>
+  test("prevents a list from being served while the record cannot be written", () =>
     Effect.gen(function*() {
       const { id, issued: { path } } = yield* own
       assert.isUndefined(yield* crls.findHead(id))
@@ -213,7 +213,7 @@ describe.each(databases)("the record of the last list, beside a database on $nam
       yield* agrees
     }), { profiles: profilesIn(freshDirectory(), { crl_path: join(freshDirectory(), "absent", "ca.crl") }) })
 
-  test("does not restore what was pruned, from this list or an older one", () =>
+  test("does not restore what was pruned, whether the record has this list or an older one", () =>
     Effect.gen(function*() {
       const [one, gone] = yield* issue("a.example", "gone.example")
       if (one === undefined || gone === undefined) return assert.fail("nothing was issued")
@@ -247,7 +247,7 @@ describe.each(databases)("the record of the last list, beside a database on $nam
       )
     }))
 
-  test("with an older list of another host is recognised as older and updated", () =>
+  test("is recognised as older and updated if it has an older list of another host", () =>
     Effect.gen(function*() {
       const [one, two] = yield* issue("a.example", "b.example")
       if (one === undefined || two === undefined) return assert.fail("nothing was issued")
@@ -270,7 +270,7 @@ describe.each(databases)("the record of the last list, beside a database on $nam
         `INSERT INTO workers (owner, roles, version, started_at, last_seen_at) VALUES ('${owner}', 'worker', '1', ${now}, ${now})`
       ))
 
-  test("that cannot be used stops only revocations and lists until it is repaired", () =>
+  test("stops only revocations and lists if it cannot be used, until it is repaired", () =>
     Effect.gen(function*() {
       const [one, two] = yield* issue("a.example", "b.example")
       if (one === undefined || two === undefined) return assert.fail("nothing was issued")
@@ -314,7 +314,7 @@ describe.each(databases)("the record of the last list, beside a database on $nam
       assert.strictEqual((yield* listed).size, 2)
     }))
 
-  test("causes the next list to be signed once it is repaired, whatever was tried meanwhile", () =>
+  test("causes the next list to be signed after it was repaired, whatever was tried meanwhile", () =>
     Effect.gen(function*() {
       const { issued: { path } } = yield* own
       const good = yield* record
@@ -334,7 +334,7 @@ describe.each(databases)("the record of the last list, beside a database on $nam
       assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE kind = 'local_ca_crl_regenerate'"), 1)
     }))
 
-  test("of another CA stops this CA, and is not changed", () =>
+  test("stops this CA and remains unchanged if it is of another CA", () =>
     Effect.gen(function*() {
       const { id, issued: { path } } = yield* own
       const foreign = yield* Effect.provide(

@@ -39,7 +39,7 @@ const issuerOf = (id: string, notAfter: number): Issuer => ({
   firstToEnd: { notAfter, subject: "CN=Upper" }
 })
 
-/** Runs with a CA for both profiles that expires `caDays` days after the beginning. */
+/** Runs a worker with a CA for both profiles that expires `caDays` days after the beginning. */
 const withCa = (caDays: number, id = "aa") =>
   Effect.provideService(Issuers, {
     bySection: new Map(),
@@ -57,7 +57,7 @@ describe.each(databases)("the expiry of a CA on $name", (backend) => {
     ([row]) => (Number(row?.["run_at"]) - madeAt) / daySeconds
   )
 
-  test("is reported 90, 30, 7 and 1 days before, once each, whichever processes start meanwhile", () =>
+  test("is reported once each 90, 30, 7 and 1 days before, whichever processes start meanwhile", () =>
     Effect.gen(function*() {
       const heard: Array<unknown> = []
       for (let day = 0; day <= 101; day++) {
@@ -81,7 +81,7 @@ describe.each(databases)("the expiry of a CA on $name", (backend) => {
       })
     }))
 
-  test("is reported once if a threshold passed while no process ran, and also after the expiry", () =>
+  test("is reported once for a threshold that has passed while no process ran, and also after the expiry", () =>
     Effect.gen(function*() {
       yield* run(config, 20)
       assert.deepStrictEqual(yield* told, [["authority_expiring", 20]])
@@ -91,7 +91,7 @@ describe.each(databases)("the expiry of a CA on $name", (backend) => {
       assert.deepStrictEqual(yield* told, [["authority_expiring", 20], ["authority_expiring", 0]])
     }))
 
-  test("is reported again for another expiry and for another CA, and not for one far in the future", () =>
+  test("is reported again for another expiry and for another CA, but not for one far in the future", () =>
     Effect.gen(function*() {
       yield* run(config, 5)
       yield* run(config, 6)
@@ -101,7 +101,7 @@ describe.each(databases)("the expiry of a CA on $name", (backend) => {
       assert.deepStrictEqual((yield* told).map(([, left]) => left), [5, 6, 6])
     }))
 
-  test("is reported only to receivers that name the event, as soon as a configuration has one", () =>
+  test("is reported only to receivers that name the event, as soon as the configuration has one", () =>
     Effect.gen(function*() {
       yield* run(configWith(""), 5)
       assert.deepStrictEqual(yield* told, [], "an entry that names no events is told those of the first version")
@@ -110,7 +110,7 @@ describe.each(databases)("the expiry of a CA on $name", (backend) => {
       assert.lengthOf(yield* told, 1)
     }))
 
-  test("is logged every day, once for each CA, from ninety days before it on", () =>
+  test("is logged every day once for each CA during the last ninety days", () =>
     Effect.gen(function*() {
       yield* run(configWith(""))
       assert.strictEqual(advised(), 0)
@@ -127,7 +127,7 @@ describe.each(databases)("the expiry of a CA on $name", (backend) => {
       })
     }))
 
-  test("is checked each day, and when a threshold is reached", () =>
+  test("is checked each day and when a threshold is reached", () =>
     Effect.gen(function*() {
       yield* run()
       assert.strictEqual(yield* nextAt, 1)
@@ -148,7 +148,7 @@ describe.each(databases)("the expiry of a CA on $name", (backend) => {
       assert.lengthOf(yield* told, 1)
     }))
 
-  test("is not reported for a profile that other services sign for", () =>
+  test("is not reported for a profile for which another service signs", () =>
     Effect.gen(function*() {
       yield* works(config)
       assert.deepStrictEqual(yield* column("SELECT status FROM jobs WHERE kind = 'authority_expiry'"), [])

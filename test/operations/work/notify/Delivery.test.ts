@@ -16,7 +16,7 @@ import { work } from "../../../support/Issued.ts"
 import { keyboard } from "../../../support/Operators.ts"
 import { useWorld } from "../../../support/UseWorld.ts"
 
-/* What happens to a delivery, by the answer of its receiver (docs/decisions/notifications.md, "Delivery"). */
+/* What happens to a delivery, depending on the answer of its receiver (docs/decisions/notifications.md, "Delivery"). */
 
 const config = configOf(`[notify]
 enabled = ["webhook"]
@@ -53,7 +53,7 @@ describe.each(databases)("a delivery on $name", (backend) => {
   const logged = () =>
     records.flatMap(({ event, fields }) => event.startsWith("notify_") ? [[event, fields] as const] : [])
 
-  test("that fails is tried again with the same id, until the receiver accepts it", () =>
+  test("is tried again with the same id after a failure, until the receiver accepts it", () =>
     Effect.gen(function*() {
       answers = [
         new DeliveryRefused({ detail: "answered 500: oh", hope: "retry", status: 500 }),
@@ -97,7 +97,7 @@ describe.each(databases)("a delivery on $name", (backend) => {
       assert.strictEqual(eventsOf(records).filter((event) => event === "notify_delivered").length, 1)
     }).pipe(Effect.provide(Registry.layer("worker", series))))
 
-  test("that is refused permanently ends at once, with the answer of the receiver", () =>
+  test("ends at once with the answer of the receiver if it is refused permanently", () =>
     Effect.gen(function*() {
       answers = [new DeliveryRefused({ detail: "answered 404: no", hope: "never", status: 404 })]
       yield* happen
@@ -115,7 +115,7 @@ describe.each(databases)("a delivery on $name", (backend) => {
       assert.lengthOf(seen, 1)
     }))
 
-  test("to a program that failed ends as failed, the log says so, and an operator may run it once more", () =>
+  test("ends as failed if its program has failed, which is logged, and an operator may run it once more", () =>
     Effect.gen(function*() {
       answers = [new DeliveryRefused({ detail: "exit 7", hope: "never", exitCode: 7 })]
       yield* happen
@@ -131,7 +131,7 @@ describe.each(databases)("a delivery on $name", (backend) => {
       assert.lengthOf(seen, 2)
     }))
 
-  test("to several mailboxes of which some were reached is done, because a retry would send to those again", () =>
+  test("is done if some of its mailboxes were reached, because a retry would send to those again", () =>
     Effect.gen(function*() {
       answers = [new DeliveryRefused({ detail: "1 of 2 recipients refused, the others taken", hope: "ended" })]
       yield* happen
@@ -140,7 +140,7 @@ describe.each(databases)("a delivery on $name", (backend) => {
       assert.include(eventsOf(records), "notify_delivery_failed")
     }))
 
-  test("that no process here can make waits for a process that can, for at most a day", () =>
+  test("waits for at most a day for a process that can make it if no process here can", () =>
     Effect.gen(function*() {
       answers = [new TargetMissing()]
       yield* happen

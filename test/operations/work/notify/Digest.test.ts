@@ -49,7 +49,7 @@ describe.each(databases)("the digest on $name", (backend) => {
     ([row]) => Number(row?.["run_at"])
   )
 
-  test("is sent to every receiver that wants it, once a period, whichever workers start and end meanwhile", () =>
+  test("is sent to every receiver that wants it once a period, whichever workers start and end meanwhile", () =>
     Effect.gen(function*() {
       yield* ending(yield* here, 3, "a.example")
       for (const owner of ["host:1:a", "host:2:b", "host:1:c"]) yield* works(config, { owner })
@@ -69,7 +69,7 @@ describe.each(databases)("the digest on $name", (backend) => {
       assert.strictEqual(yield* wait, madeAt + 14 * daySeconds)
     }))
 
-  test("is sent once more when an operator asks for it, and then after a whole period", () =>
+  test("is sent once more if an operator asks for it, and then after a whole period", () =>
     Effect.gen(function*() {
       yield* ending(yield* here, 3, "a.example")
       yield* works(config)
@@ -88,7 +88,7 @@ describe.each(databases)("the digest on $name", (backend) => {
       assert.lengthOf(yield* digests, 4)
     }))
 
-  test("lists certificates without a successor first, then the next to expire, no more than max_entries, and counts all", () =>
+  test("lists at most max_entries certificates, first those without a successor and then the next to expire, and counts all", () =>
     Effect.gen(function*() {
       const caller = yield* here
       const followed = yield* ending(caller, 1, "old.example")
@@ -154,7 +154,7 @@ describe.each(databases)("the digest on $name", (backend) => {
       assert.lengthOf(again["certificates"] as ReadonlyArray<ExpiringCertificate>, 3)
     }))
 
-  test("lists no more than max_entries also if many were replaced", () =>
+  test("lists at most max_entries certificates even if many were replaced", () =>
     Effect.gen(function*() {
       const caller = yield* here
       const open = [yield* ending(caller, 3, "a.example"), yield* ending(caller, 4, "b.example")]
@@ -167,7 +167,7 @@ describe.each(databases)("the digest on $name", (backend) => {
       assert.deepStrictEqual(listed, [...open, ...followed.slice(0, 1)])
     }))
 
-  test("is not sent while no certificate expires, or all have been replaced, and the check is repeated after the period", () =>
+  test("is not sent while no certificate expires or all of them have been replaced, which is checked again after the period", () =>
     Effect.gen(function*() {
       yield* works(config)
       const caller = yield* here
@@ -180,7 +180,7 @@ describe.each(databases)("the digest on $name", (backend) => {
       assert.strictEqual(yield* wait, madeAt + 14 * daySeconds)
     }))
 
-  test("lists the certificates of deactivated accounts, because these also expire", () =>
+  test("lists the certificates of deactivated accounts, because they expire too", () =>
     Effect.gen(function*() {
       yield* ending(yield* here, 3, "a.example")
       yield* sql("UPDATE accounts SET status = 'deactivated'")
@@ -188,7 +188,7 @@ describe.each(databases)("the digest on $name", (backend) => {
       assert.lengthOf(yield* digests, 2)
     }))
 
-  test("is not queued if nobody gets it: without lead_days, without receivers, or with receivers that do not want it", () =>
+  test("is not queued without lead_days, without receivers, or if no receiver wants it", () =>
     Effect.gen(function*() {
       yield* ending(yield* here, 3, "a.example")
       const silent = [
@@ -209,7 +209,7 @@ lead_days = 14
       assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 0)
     }))
 
-  test("ends when it is turned off, returns when it is turned on, and is not sent a second time for that", () =>
+  test("ends when it is turned off and returns when it is turned on, without being sent a second time", () =>
     Effect.gen(function*() {
       yield* ending(yield* here, 3, "a.example")
       yield* works(config)
@@ -224,7 +224,7 @@ lead_days = 14
       assert.lengthOf(yield* digests, 2)
     }))
 
-  test("waits for a process that serves its profile, and ends when there is none for most of a day", () =>
+  test("waits for a process that serves its profile, and ends if there is none for most of a day", () =>
     Effect.gen(function*() {
       yield* ending(yield* here, 3, "a.example")
       yield* works(config)
@@ -245,7 +245,7 @@ lead_days = 14
       assert.deepStrictEqual(yield* state, ["done"])
     }))
 
-  test("is left to other processes by one that does not serve its profile", () =>
+  test("is left to other processes by a process that does not serve its profile", () =>
     Effect.gen(function*() {
       yield* ending(yield* here, 13, "a.example")
       yield* works(config)
@@ -261,7 +261,7 @@ lead_days = 14
       assert.lengthOf(yield* digests, 4)
     }))
 
-  test("is not run before its time, although that is days away", () =>
+  test("is not run before its time, even if that is days away", () =>
     Effect.gen(function*() {
       yield* works(config)
       yield* sql("ALTER TABLE expiry_digests RENAME TO expiry_digests_away")
@@ -276,7 +276,7 @@ lead_days = 14
       assert.strictEqual(yield* wait, madeAt + 7 * daySeconds)
     }))
 
-  test("moves when its period changes, at the next start", () =>
+  test("moves to another time at the next startup if its period was changed", () =>
     Effect.gen(function*() {
       yield* ending(yield* here, 13, "a.example")
       yield* works(withExpiry("lead_days = 14\ninterval_days = 12"))
@@ -288,7 +288,7 @@ lead_days = 14
       assert.lengthOf(yield* digests, 4)
     }))
 
-  test("is sent once when its worker is killed after any statement", () =>
+  test("is sent once even if its worker is killed after any statement", () =>
     Effect.gen(function*() {
       yield* ending(yield* here, 3, "a.example")
       const outcomes = new Set<number>()
@@ -310,7 +310,7 @@ lead_days = 14
       assert.deepStrictEqual([...outcomes], [0, 2])
     }))
 
-  test("is sent once a period by workers whose clocks differ by hours, days or years, and continues once they agree", () =>
+  test("is sent once a period by workers whose clocks differ by hours, days or years, and continues when they agree", () =>
     Effect.gen(function*() {
       const caller = yield* here
       for (const lead of [3600, 3 * daySeconds, 400 * daySeconds, -400 * daySeconds]) {
@@ -346,7 +346,7 @@ lead_days = 14
       }
     }))
 
-  test("is left for an hour to the process whose clock is ahead, so that not both send it", () =>
+  test("is left for an hour to the process whose clock is ahead, so that only one process sends it", () =>
     Effect.gen(function*() {
       yield* ending(yield* here, 45, "a.example")
       const long = withExpiry("lead_days = 60\ninterval_days = 7")
@@ -362,7 +362,7 @@ lead_days = 14
       assert.lengthOf(yield* digests, 4)
     }))
 
-  test("is tried again when the database fails, and the log says so", () =>
+  test("is tried again if the database fails, which is logged", () =>
     Effect.gen(function*() {
       yield* ending(yield* here, 3, "a.example")
       yield* sql("ALTER TABLE expiry_digests RENAME TO expiry_digests_away")
@@ -392,7 +392,7 @@ lead_days = 14
       assert.strictEqual(yield* wait, madeAt + daySeconds)
     }))
 
-  test("first stores the expiries that are in no column, -1 for a chain that cannot be read", () =>
+  test("first stores the expiries that their column lacks, as -1 for a chain that cannot be read", () =>
     Effect.gen(function*() {
       const caller = yield* here
       const [unread, revoked] = [yield* ending(caller, 3, "a.example"), yield* ending(caller, 3, "b.example")]
@@ -413,7 +413,7 @@ lead_days = 14
       assert.lengthOf(said("notify_expiry_digest_skipped"), 2, "and goes on")
     }))
 
-  test("of very many certificates with very many names stays small, and counts them all", () =>
+  test("stays small for very many certificates with very many names, and counts them all", () =>
     Effect.gen(function*() {
       const large = withExpiry("lead_days = 14\nmax_entries = 1000")
       const caller = yield* here
@@ -433,7 +433,7 @@ lead_days = 14
       assert.isBelow(JSON.stringify(fields).length, 270_000)
     }))
 
-  test("is counted in the metrics, from 0 on if there is one", () =>
+  test("is counted in the metrics from 0 on if it is configured", () =>
     Effect.gen(function*() {
       yield* works(config)
       yield* days(7)
@@ -446,7 +446,7 @@ lead_days = 14
       assert.include(text, line("skipped", 1))
     }).pipe(Effect.provide(Registry.layer("worker", series))))
 
-  test("has one active job for a profile", () =>
+  test("has only one active job for each profile", () =>
     Effect.gen(function*() {
       const both = configOf(`[notify]
 enabled = ["webhook"]

@@ -31,8 +31,8 @@ import { issueTo, useOwnCa, work } from "../../../support/Issued.ts"
 import { useWorld } from "../../../support/UseWorld.ts"
 
 /*
- * Every event of a profile, by every way that causes it, is queued for every backend in the transaction of its change,
- * once (docs/decisions/notifications.md). Operators.test.ts beside this file has the events of operators.
+ * Every event of a profile is queued once for every backend in the transaction of its change, whatever causes it
+ * (docs/decisions/notifications.md). Operators.test.ts in this folder tests the events of operators.
  */
 
 const toml = `[notify]
@@ -70,7 +70,7 @@ const queued = Effect.map(
   (rows) => rows.map((row) => JSON.parse(row) as Row)
 )
 
-/** The jobs that an act queues: their entries, and the members that these get. */
+/** Returns the jobs that an act queues, with their entries and the members of their messages. */
 const told = <A, E, R>(event: string, act: Effect.Effect<A, E, R>) =>
   Effect.gen(function*() {
     yield* sql("DELETE FROM jobs WHERE kind = 'notify_deliver'")
@@ -93,7 +93,7 @@ describe.each(databases)("the events of accounts and certificates on $name", (ba
   const { test } = useOwnCa(backend)
   const telling = <A, E, R>(body: Effect.Effect<A, E, R>) => Effect.provide(body, Notifier.layer(() => config))
 
-  test("are queued for a new account, and not for an existing one that is found", () =>
+  test("are queued for a new account, but not for an existing account that is found", () =>
     telling(Effect.gen(function*() {
       const key = accountKeyOf()
       const made = yield* told("account_created", registerKey(profileOf(config), key))
@@ -105,7 +105,7 @@ describe.each(databases)("the events of accounts and certificates on $name", (ba
       assert.deepStrictEqual((yield* told("account_created", registerKey(profileOf(config), key))).to, [])
     })))
 
-  test("are queued for a deactivated account: by its client, by operators, and with its credential; not a second time", () =>
+  test("are queued once for an account that is deactivated by its client, by an operator or with its credential", () =>
     telling(Effect.gen(function*() {
       type Made = { readonly caller: Caller; readonly account: Account }
       const ways: { readonly [way: string]: (made: Made) => Effect.Effect<void, unknown, Database | Notifier> } = {
@@ -131,7 +131,7 @@ describe.each(databases)("the events of accounts and certificates on $name", (ba
       assert.deepStrictEqual([gone.to, gone.fields?.["account_id"]], [everybody, accountId])
     })))
 
-  test("are queued for a certificate, and for its revocation by anybody; not for a second revocation", () =>
+  test("are queued for a certificate and for its revocation by anybody, but not for a second revocation", () =>
     telling(Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       let serial = ""
@@ -162,7 +162,7 @@ describe.each(databases)("the events of accounts and certificates on $name", (ba
       assert.deepStrictEqual((yield* told("certificate_revoked", Effect.flip(revoke))).to, [])
     })))
 
-  test("are not queued for a change that is rolled back, and not at all if no receiver wants them", () =>
+  test("are not queued for a change that is rolled back, or if no receiver wants them", () =>
     Effect.gen(function*() {
       const occurrence = { event: "account_deactivated", scope: "default", fields: { account_id: "a" } } as const
       yield* Effect.ignore(telling(transaction(Effect.andThen(notify(occurrence), Effect.fail("undone")))))
@@ -178,7 +178,7 @@ describe.each(databases)("the events of accounts and certificates on $name", (ba
 describe.each(databases)("a challenge that failed on $name", (backend) => {
   const { test } = useWorld(backend, { script: () => ({ validate: () => unreachable("connect_failed", "no route") }) })
 
-  test("is reported with what was tried, and without the reason in words", () =>
+  test("is reported with what was tried, but without the text of the reason", () =>
     Effect.provide(
       Effect.gen(function*() {
         const caller = yield* callerAt(profileOf(config))

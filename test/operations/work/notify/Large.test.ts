@@ -14,7 +14,10 @@ import { deliver, deliveries } from "../../../support/Notified.ts"
 import { idLiteral } from "../../../support/OpenDatabase.ts"
 import { useWorld } from "../../../support/UseWorld.ts"
 
-/* A digest with as many certificates as a large installation has: signed chains, and expiries that no column has. */
+/*
+ * A digest with as many certificates as a large installation has, with signed chains whose expiries are not stored in
+ * the column.
+ */
 
 const toml = (port: number) =>
   `[notify]
@@ -38,7 +41,7 @@ const ca = foreignCa({ name: "Large" })
 const key = newPrivateKey()
 const unknown = 500
 
-/** A chain for a name, and its expiry. */
+/** Makes a chain for a name, and returns it with its expiry. */
 const chainOf = (number: number) => {
   const notAfter = madeAt + daySeconds + number * 60
   const name = `host-${number}.large.example`
@@ -69,7 +72,7 @@ describe.runIf(isFull).each(databases)("the digest of ten thousand certificates 
     }
   })
 
-  /** The cost of one such digest: the longest time in which nothing else was done, and the memory. */
+  /** Measures a digest: the longest time in which no other work was done, and the memory. */
   const measured = Effect.fnUntraced(function*(config: ReturnType<typeof configOf>) {
     yield* sql("DELETE FROM jobs")
     yield* sql("DELETE FROM expiry_digests")
@@ -87,7 +90,7 @@ describe.runIf(isFull).each(databases)("the digest of ten thousand certificates 
     return { longestMillis: delays.max / 1e6, heap: Math.max(0, most - before) / 1e6 }
   })
 
-  test("delays no other work for longer than one of two thousand certificates, and fits into a mail", () =>
+  test("delays no other work for longer than a digest of two thousand certificates, and fits into a mail", () =>
     Effect.gen(function*() {
       const server = yield* mailServer()
       const text = toml(server.port)

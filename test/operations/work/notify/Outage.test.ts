@@ -22,7 +22,7 @@ import { receiver } from "../../../support/Receiver.ts"
 import { useWorld } from "../../../support/UseWorld.ts"
 
 /*
- * Receivers that are away for an hour: real webhooks and a real program, on a test clock. What happens meanwhile is
+ * Real webhooks and a real program, on a test clock, that are away for an hour or longer. What happens meanwhile is
  * sent when they are back (docs/notifications.md, "When a receiver is away").
  */
 
@@ -47,8 +47,8 @@ interface Told {
 const body = `body = '{"hook": {{ hook | tojson }}, "delivery_id": {{ delivery_id | tojson }}}'`
 
 /**
- * Three receivers that are away, each in another way: one refuses connections, one answers 503, one program does not
- * exist.
+ * Three receivers that are away in different ways: one refuses connections, one answers 503, and one is a program that
+ * does not exist.
  */
 const outage = Effect.gen(function*() {
   const directory = freshDirectory()
@@ -85,7 +85,7 @@ script_path = "${program}"
       chmodSync(program, 0o755)
       await new Promise<void>((done) => server.listen(port, "127.0.0.1", done))
     }),
-    /** What each receiver got, in order of arrival. */
+    /** What each receiver got, in the order of arrival. */
     told: (): { readonly [target: string]: ReadonlyArray<Told> } => {
       const lines = existsSync(told) ? readFileSync(told, "utf8").trim().split("\n") : []
       const all = {
@@ -108,7 +108,7 @@ describe.each(databases)("receivers that are away on $name", (backend) => {
     first: () => crl.initialize,
     script: ({ script }) => ({
       profiles: profilesIn(freshDirectory()),
-      // With the waits below, nine attempts take more than an hour, and five take less.
+      // With these waits, nine attempts take more than an hour, and five attempts take less.
       maxAttempts: script?.maxAttempts ?? 9,
       deliver: (delivery) =>
         Effect.gen(function*() {
@@ -132,7 +132,7 @@ describe.each(databases)("receivers that are away on $name", (backend) => {
     yield* TestClock.setTime((madeAt + second) * 1000)
   })
 
-  /** In this hour several things happen, and some of them are undone. */
+  /** In this hour, several things happen and some of them are undone. */
   const play = Effect.fnUntraced(function*({ config }: Effect.Success<typeof outage>) {
     attempts.length = 0
     deliver = Context.get(yield* Layer.build(deliveriesOf(config)), Deliveries).deliver
@@ -159,7 +159,7 @@ describe.each(databases)("receivers that are away on $name", (backend) => {
 
   const hooks = ["account_created", "certificate_issued", "certificate_revoked", "account_deactivated"]
 
-  /** Each receiver gets each event, under an id that is the same for all receivers. */
+  /** Checks that each receiver gets each event once, with an id that is the same for all receivers. */
   const haveAll = (told: { readonly [target: string]: ReadonlyArray<Told> }) => {
     const idsOf = new Map(hooks.map((hook) => [hook, new Set<string>()]))
     for (const [target, notices] of Object.entries(told)) {
@@ -169,7 +169,7 @@ describe.each(databases)("receivers that are away on $name", (backend) => {
     for (const [hook, ids] of idsOf) assert.strictEqual(ids.size, 1, hook)
   }
 
-  test("for an hour get all messages when they are back, and are tried on schedule until then", () =>
+  test("get all messages when they are back after an hour, and are tried on schedule until then", () =>
     Effect.gen(function*() {
       const receivers = yield* outage
       yield* play(receivers)
@@ -195,7 +195,7 @@ describe.each(databases)("receivers that are away on $name", (backend) => {
     }))
 
   test(
-    "for longer than a delivery is tried get the messages when an operator asks",
+    "get the messages when an operator asks for them if they were away for longer than a delivery is tried",
     () =>
       Effect.gen(function*() {
         const receivers = yield* outage

@@ -49,7 +49,7 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
     queued,
     (rows) => rows.filter(({ event }) => event === contactEvent).map(({ fields }) => fields["recipient"])
   )
-  /** Due periodic work runs, and its mails are delivered. */
+  /** Runs the periodic work that is due, and delivers its mails. */
   const daily = works(config, { delivers: true })
   const namesOf = ({ certificates }: Payload) =>
     (certificates as ReadonlyArray<ExpiringCertificate>).map(({ identifiers }) => identifiers.join())
@@ -61,7 +61,7 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM jobs"), 0)
     }))
 
-  test("names what expires, to each contact, once a week, whichever workers run", () =>
+  test("tells each contact once a week what expires, whichever workers run", () =>
     Effect.gen(function*() {
       const caller = yield* accountWith(config, [mail("ann"), mail("bob"), "MAILTO:ann%40example.org", mail("ANN")])
       yield* ending(caller, 13, "b.example", "c.example")
@@ -110,7 +110,7 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
       assert.deepStrictEqual(sent.map(namesOf), [["left.example"]])
     }))
 
-  test("reports the state at the time of sending: nothing that was replaced, revoked or deactivated since it was queued", () =>
+  test("reports the state when it is sent, without what was replaced, revoked or deleted since it was queued", () =>
     Effect.gen(function*() {
       const caller = yield* accountWith(config, [mail("ann")])
       const kept = yield* ending(caller, 3, "kept.example")
@@ -160,7 +160,7 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
       assert.deepStrictEqual(yield* column("SELECT DISTINCT status FROM jobs WHERE kind = 'notify_deliver'"), ["done"])
     }))
 
-  test("is not sent to one address more than five times a day, whoever names it", () =>
+  test("is sent to one address at most five times a day, whoever names the address", () =>
     Effect.gen(function*() {
       for (let index = 0; index < 7; index++) {
         const caller = yield* accountWith(config, index < 6 ? [mail("victim")] : [mail("Victim"), mail("ann")])
@@ -186,7 +186,7 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
       assert.deepStrictEqual(taken, [true, true, false, false, true, true, false, false])
     }))
 
-  test("is not sent to a contact that is not one mail address, whatever it contains", () =>
+  test("is not sent to a contact that is not a single mail address, whatever it contains", () =>
     Effect.gen(function*() {
       const odd = [
         "mailto:a@example.org%0d%0aBcc: b@example.org",
@@ -218,7 +218,7 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM expiry_reminders"), 1)
     }))
 
-  test("is queued once if two workers have read the same certificates", () =>
+  test("is queued once even if two workers have read the same certificates", () =>
     Effect.gen(function*() {
       yield* ending(yield* accountWith(config, [mail("ann")]), 3, "a.example")
       const driver = yield* Database
@@ -241,7 +241,7 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
       assert.lengthOf(sent, 1)
     }))
 
-  test("has a separate share of deliveries, so that it delays no mail to operators", () =>
+  test("has its own share of deliveries, so that it does not delay mail to operators", () =>
     Effect.gen(function*() {
       yield* ending(yield* accountWith(config, [mail("ann")]), 3, "a.example")
       yield* works(config)
@@ -249,7 +249,7 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
       assert.deepStrictEqual(shares, ["default/email/expiry_reminder"])
     }))
 
-  test("is queued once when its worker is killed after any statement", () =>
+  test("is queued once even if its worker is killed after any statement", () =>
     Effect.gen(function*() {
       for (const name of ["ann", "bob"]) yield* ending(yield* accountWith(config, [mail(name)]), 3, `${name}.example`)
       const outcomes = new Set<number>()
@@ -267,7 +267,7 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
       assert.deepStrictEqual([...outcomes].toSorted(), [0, 1, 2])
     }))
 
-  test("leaves only the rows of a week and a day, and none of an order that is deleted", () =>
+  test("leaves only the rows of a week and of a day, and none of an order that was deleted", () =>
     Effect.gen(function*() {
       yield* ending(yield* accountWith(config, [mail("ann")]), 2, "a.example")
       yield* ending(yield* accountWith(config, [mail("bob")]), 2, "b.example")
@@ -288,7 +288,7 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
       assert.deepStrictEqual(yield* left, [0, 0])
     }))
 
-  test("ends when it is turned off, and the log says so when the database fails", () =>
+  test("ends when it is turned off, and the log reports a failure of the database", () =>
     Effect.gen(function*() {
       yield* ending(yield* accountWith(config, [mail("ann")]), 2, "a.example")
       yield* sql("ALTER TABLE expiry_reminders RENAME TO expiry_reminders_away")
@@ -302,7 +302,7 @@ describe.each(databases)("mail to contacts on $name", (backend) => {
       assert.include(eventsOf(records), "notify_expiry_reminders_retired")
     }))
 
-  test("names no more than fifty certificates of an account, and counts the others", () =>
+  test("names at most fifty certificates of an account, and counts the others", () =>
     Effect.gen(function*() {
       const caller = yield* accountWith(config, [mail("ann")])
       for (let index = 0; index < 53; index++) yield* ending(caller, 3, `${index}.example`)
