@@ -61,7 +61,7 @@ describe("the address of a client", () => {
     ["[::ffff:203.0.113.7]:80", "203.0.113.7"]
   ])("reads the entry %s as %s", (entry, expected) => assert.strictEqual(address("10.0.0.1", entry), expected))
 
-  it("is found if the values of a repeated header are in order, and if an IPv4 proxy has a mapped address", () => {
+  it("is found in a repeated header, whose values count in order, and with IPv4 proxies that have mapped addresses", () => {
     assert.strictEqual(address("::ffff:10.0.0.1", ["198.51.100.1", "203.0.113.7,10.0.0.2"]), "203.0.113.7")
   })
 })
@@ -108,7 +108,7 @@ describe("the DNS name for the reverse look-up of an address", () => {
   it.each([
     ["192.0.2.7", "7.2.0.192.in-addr.arpa"],
     ["2001:db8::567:89ab", "b.a.9.8.7.6.5.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa"]
-  ])("is, for %s, %s", (text, name) => {
+  ])("is derived from %s as %s", (text, name) => {
     const ip = comparable(text)
     assert.strictEqual(ip && pointerName(ip), name)
   })

@@ -35,7 +35,7 @@ const ofChallenge = [
   new errors.ValidationAbandoned()
 ]
 
-describe("the explanation why an order failed", () => {
+describe("the explanation of why an order failed", () => {
   it("says in plain words what happened and what to do next, for every failure that is stored with an order", () => {
     for (const error of ofOrder) {
       const found = explainEnd({ ...evidence, orderError: problemOf(error) })

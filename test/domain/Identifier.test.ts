@@ -20,7 +20,7 @@ const normalized = (value: string): DnsName => {
   return result._tag === "Success" ? result.success : assert.fail(`refused ${value}: ${result.failure.detail}`)
 }
 
-describe("a name in upper case or with one trailing dot is the same name", () => {
+describe("the normalisation of upper case and of one trailing dot", () => {
   for (const spelling of ["a.example", "A.Example", "a.example.", "A.EXAMPLE."]) {
     it(spelling, () => accepted(spelling, "a.example"))
   }

@@ -127,7 +127,7 @@ for (const [name, Failure] of classes) {
       }
     })
 
-    prop("says when to try again exactly if that makes sense", [parts], ([given]) => {
+    prop("says when to try again if and only if that makes sense", [parts], ([given]) => {
       const failure = new Failure(given)
       const seconds = retryAfter(failure)
       // A problem that is stored with an order has no Retry-After header. Its text says when to try again.

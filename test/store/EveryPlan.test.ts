@@ -150,7 +150,7 @@ const isBounded = (dialect: string, statement: string, step: string): boolean =>
     names.test(statement) && (dialect === "postgres" || steps === undefined || steps.test(step))
   )
 
-/** The wide steps of a plan on SQLite, named by their aliases. */
+/** Returns the wide steps of a plan on SQLite, in which tables are named by their aliases. */
 const wideOnSqlite = (lines: ReadonlyArray<string>, text: string): ReadonlyArray<string> => {
   const tables = new Map<string, string>()
   for (
@@ -182,7 +182,7 @@ interface Node {
   readonly Plans?: ReadonlyArray<Node>
 }
 
-/** The wide steps of a plan on PostgreSQL. */
+/** Returns the wide steps of a plan on PostgreSQL. */
 const wideOnPostgres = (node: Node, above = ""): ReadonlyArray<string> => {
   const table = node["Relation Name"] ?? above
   const below = (node.Plans ?? []).flatMap((one) => wideOnPostgres(one, table))
@@ -291,8 +291,7 @@ describe.each(databases)("every plan on $name", (backend) => {
   it.effect("finds the orders of an account, newest first, without sorting all of them", () =>
     database.use(Effect.gen(function*() {
       yield* grow
-      // PostgreSQL would choose to sort these few rows, because that is quick. The test asks whether it has to sort
-      // them.
+      // PostgreSQL would sort these few rows because that is quick. The test asks whether it has to.
       if (backend.dialect === "postgres") yield* sql("SET enable_sort = off")
       const alone =
         /WHERE o\.account_id (?:= \+\?|>= \$1 AND o\.account_id <= \$1)(?: AND \+?o\.status = 'valid')? (?:ORDER|AND o\.created_at <= )/

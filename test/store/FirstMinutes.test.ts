@@ -15,8 +15,8 @@ import { profilesIn, work } from "../support/Issued.ts"
 import { madeAt } from "../support/LocalCa.ts"
 
 /*
- * A new PostgreSQL database that has not gathered statistics yet. Connections still use the plans that they made while
- * every table was empty when all clients of an installation begin to send requests.
+ * A new PostgreSQL database that has not gathered statistics yet. When all clients of an installation begin to send
+ * requests, its connections still use the plans that they made while every table was empty.
  */
 
 const config = configOf()

@@ -114,7 +114,7 @@ const grantOf = (right: string): string => {
   return `${part === undefined ? privilege : `${privilege} (${part})`} ON ${object}`
 }
 
-/** Returns a statement that needs this right, and no rights that the same user lacks. */
+/** Returns a statement that needs this right, and no other right that the user lacks. */
 const needing = (right: string, column: string) => {
   const { object, part, privilege } = partsOf(right)
   return statement({

@@ -285,7 +285,7 @@ describe("the check of a certificate", () => {
     }
   })
 
-  prop("refuses octets that are no certificate", [fc.uint8Array({ maxLength: 200 })], ([octets]) => {
+  prop("refuses octets that are not a certificate", [fc.uint8Array({ maxLength: 200 })], ([octets]) => {
     assert.strictEqual(faultOf(octets), "certificate_undecodable")
   })
 

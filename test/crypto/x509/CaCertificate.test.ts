@@ -313,7 +313,7 @@ describe("loadCa", () => {
     for (const [files, detail] of expected) assert.include(refusal(files), detail)
   })
 
-  it("never quotes the key when it refuses it", () => {
+  it("never quotes a key that it refuses", () => {
     const middle = ca.privateKeyPem.slice(60, 90)
     const broken = ca.privateKeyPem.replace(middle, `${middle}!`)
     assert.notInclude(refusal({ privateKeyPem: broken }), middle.slice(0, 8))

@@ -182,7 +182,7 @@ describe("the signature of a request", () => {
     )
     assert.strictEqual(reasonOf({ algorithm: seq(oid("1.2.840.10045.4.3.3")) }), "signature")
   })
-  it("is refused with signature_algorithm and a message about the algorithm, if this is unknown or does not match the key", () => {
+  it("is refused with signature_algorithm if the algorithm is unknown or does not match the key, and the message names it", () => {
     const taken = "This server verifies RSA (PKCS #1 or PSS) and ECDSA, each with a digest of SHA-2, and Ed25519."
     const pss = ["-sigopt", "rsa_padding_mode:pss"]
     const cases: ReadonlyArray<readonly [Uint8Array, string]> = [
@@ -211,7 +211,7 @@ describe("the signature of a request", () => {
     ]
     for (const [csr, said] of cases) assert.deepStrictEqual([reason(csr), detail(csr)], ["signature_algorithm", said])
   })
-  it("may be an RSA signature without the NULL, as RFC 4055 demands", () => {
+  it("may be an RSA signature without the NULL, which RFC 4055 requires to be accepted", () => {
     assert.strictEqual(reasonOf({ key: rsaKey, algorithm: seq(oid("1.2.840.113549.1.1.11")) }), "accepted")
   })
   it("is refused with digest if SHA-1 or MD5 is named, in any notation", () => {
@@ -274,7 +274,7 @@ describe("the form of a request", () => {
     assert.strictEqual(ignored(hexed("3081020500")), "undecodable")
     assert.strictEqual(ignored(hexed("020200ff").fill(1, 3)), "undecodable")
   })
-  it("is never accepted with damage, and never causes an exception, in 10 000 mutations", () => {
+  it("is never accepted if it is damaged, and never causes an exception, in 10 000 mutations", () => {
     const random = seeded(seedOf(42))
     const requests = [good, csrOf({ key: rsaKey, subject: seq(cn(utf8("a.example.com"))) })]
     for (let i = runsOf(10_000) / 2; i > 0; i--) {

@@ -174,13 +174,13 @@ describe("lintLeaf", () => {
     }]
   ]
   for (const [name, check, change] of cases) {
-    it(`reports ${name} as ${check}`, () => {
+    it(`reports as ${check} a leaf with ${name}`, () => {
       const parts = partsOf(request)
       assert.strictEqual(lint(assemble({ ...parts, ...change(parts) })), check)
     })
   }
 
-  it("reports a common name that is missing, different, not among the names, or too long as subject", () => {
+  it("reports as subject a common name that is missing, different, not among the names, or too long", () => {
     const named = requestOf({ commonName: "a.example.com" })
     const parts = partsOf(named)
     const withSubject = (subject: Uint8Array, one = named) => lint(assemble({ ...parts, subject }), one)
@@ -195,13 +195,13 @@ describe("lintLeaf", () => {
     assert.strictEqual(lint(assemble(partsOf(tooLong)), tooLong), "subject")
   })
 
-  it("reports a critical SAN as san if the subject is not empty", () => {
+  it("reports as san a SAN that is critical although the subject is not empty", () => {
     const named = requestOf({ commonName: "a.example.com" })
     const san = ext("2.5.29.17", seq(...named.names.map(dns)), true)
     assert.strictEqual(lint(assemble({ ...partsOf(named), san }), named), "san")
   })
 
-  it("reports dates that are inverted or outside the issuer's dates as validity, even if they were requested", () => {
+  it("reports as validity dates that are inverted or outside the issuer's dates, even if they were requested", () => {
     for (
       const one of [
         requestOf({ notAfter: ca.material.notAfter + 1 }),
@@ -217,7 +217,7 @@ describe("lintLeaf", () => {
     assert.strictEqual(lintLeaf(assemble(parts), { issuer: { ...ca.lint, publicKey: other }, request }), "signature")
   })
 
-  it("reports a leaf that is truncated, empty or has trailing bytes as der, and extensions that the issuer does not add as extensions", () => {
+  it("reports as der a leaf that is truncated, empty or has trailing bytes, and as extensions those that the issuer does not add", () => {
     const leaf = assemble(partsOf(request))
     assert.strictEqual(lint(Buffer.concat([leaf, Buffer.from([0])])), "der")
     assert.strictEqual(lint(leaf.subarray(0, -1)), "der")
@@ -337,7 +337,7 @@ describe("checkChain", () => {
       }
     }))
 
-  it.effect("names the fault of a chain that is not good", () =>
+  it.effect("names the fault of a bad chain", () =>
     Effect.gen(function*() {
       const leaf = yield* ca.issuer.build(request)
       const whole = chain(leaf, ca.material.chainPem)

@@ -57,7 +57,7 @@ const detailOf = (list: Uint8Array) => Effect.map(Effect.flip(readRevocationList
 
 describe("a revocation list from another CA", () => {
   for (const type of caTypes) {
-    it.effect(`has the entries that were signed, and verifies only under the key of its CA, for ${type}`, () =>
+    it.effect(`has the entries that were signed, and verifies only under the key of its CA (${type})`, () =>
       Effect.gen(function*() {
         const ca = caOfType(type)
         const entries = [

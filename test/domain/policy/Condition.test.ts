@@ -75,7 +75,7 @@ const table: ReadonlyArray<readonly [string, Array<Verdict>]> = [
 
 describe("Kleene's logic", () => {
   for (const [operator, results] of table) {
-    it(`defines ${operator}`, () => {
+    it(`defines the operator ${operator}`, () => {
       const found = verdicts.flatMap((a) =>
         verdicts.map((b) => evaluate(parsed(`a ${operator} b`), (name) => name === "a" ? a : b))
       )
@@ -83,7 +83,7 @@ describe("Kleene's logic", () => {
     })
   }
 
-  it("defines not", () => {
+  it("defines the operator not", () => {
     assert.deepStrictEqual(
       verdicts.map((verdict) => evaluate(parsed("not a"), () => verdict)),
       ["fail", "pass", "undecided"]

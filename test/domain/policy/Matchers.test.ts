@@ -52,7 +52,7 @@ const rows: ReadonlyArray<readonly [string, (pattern: string) => Compiled, Reado
 describe("matching", () => {
   for (const [what, compile, cases] of rows) {
     it.each(cases.filter(([, matching, other]) => matching.length + other.length > 0))(
-      `tells for the ${what} %s which texts match`,
+      `tells which texts match ${what} like %s`,
       (pattern, matching, other) => {
         assert.deepStrictEqual(matching.filter((text) => !matches(compile(pattern), text)), [])
         assert.deepStrictEqual(other.filter((text) => matches(compile(pattern), text)), [])

@@ -51,7 +51,7 @@ describe("a stage", () => {
       [["allow maybe", "deny maybe"], "allow", answer("undecided", "r2")],
       [["warn allow yes", "deny maybe"], "allow", answer("undecided", "r2", ["r1"])]
     ] as const
-  )("evaluates %j, otherwise %s, to %j", (texts, otherwise, expected) => {
+  )("evaluates the rules %j with the default %s to %j", (texts, otherwise, expected) => {
     assert.deepStrictEqual(judged(texts, otherwise), expected)
   })
 

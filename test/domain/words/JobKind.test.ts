@@ -18,12 +18,12 @@ describe("the payload of a job", () => {
       (value) => !/"__proto__":|"[^"\\]*\\(?:[^"\\]|\\.)*":/.test(JSON.stringify(value))
     )
 
-    it.prop(`is read as it was written, for ${kind}`, [plain], ([value]) => {
+    it.prop(`is read as it was written (${kind})`, [plain], ([value]) => {
       assert.deepStrictEqual(Result.getOrThrow(read(print(value))), JSON.parse(JSON.stringify(value)))
     })
 
     it.prop(
-      `is refused without a member that it needs, or with a member of another type, for ${kind}`,
+      `is refused without a member that it needs, or with a member of another type (${kind})`,
       [payload],
       ([value]) => {
         for (const member of Object.keys(value)) {
@@ -70,11 +70,11 @@ describe("the payload of a job", () => {
     job_retention_sweep: {}
   }
 
-  it.each(Object.entries(first))("is read as the first version wrote it, for %s", (kind, written) => {
+  it.each(Object.entries(first))("is read as the first version wrote it (%s)", (kind, written) => {
     assert.deepStrictEqual(decodePayload(kind as JobKind, JSON.stringify(written)), written)
   })
 
-  it.each(Object.entries(first))("is read with a member that a newer version adds, for %s", (kind, written) => {
+  it.each(Object.entries(first))("is read with a member that a newer version adds (%s)", (kind, written) => {
     const read = decodePayload(kind as JobKind, JSON.stringify({ ...written, of_later: { more: [1] } }))
     assert.isDefined(read)
     assert.deepInclude({ ...read }, written)

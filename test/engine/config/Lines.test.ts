@@ -39,7 +39,7 @@ describe("the lines of a file", () => {
     )
   })
 
-  it("are those of the innermost table that lacks the key if a key is missing, unless another key is given that is present", () => {
+  it("are those of the innermost table around a missing key, unless another given key is present", () => {
     assert.strictEqual(lineOf(lines, "server.tls.cert_path"), 7)
     assert.strictEqual(lineOf(lines, "server.tls.cert_path", "top.level"), 1)
     assert.strictEqual(lineOf(lines, "server.tls.cert_path", "nothing.here"), 7)

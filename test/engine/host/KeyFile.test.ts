@@ -89,7 +89,7 @@ describe("writeNewFile", () => {
       assert.strictEqual(readlinkSync(join(at, ".ca.key.0a1b2c")), target)
     }))
 
-  it.effect("names the directory in its failure if that does not exist", () =>
+  it.effect("names a missing directory in its failure", () =>
     Effect.gen(function*() {
       const at = yield* directory
       const failed = yield* Effect.flip(writeNewFile(file(join(at, "none", "ca.key"), "x")))

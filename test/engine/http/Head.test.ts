@@ -12,7 +12,7 @@ const { test } = useTests({})
 /* Tests how answers are written to a real socket. */
 
 describe("a streamed body", () => {
-  test("continues even if the socket has taken a chunk before the writer begins to wait for that", () =>
+  test("continues even if the socket drains before the writer begins to wait for the drain", () =>
     Effect.gen(function*() {
       const fork = Effect.runForkWith(yield* Effect.context<never>())
       const chunk = Buffer.alloc(1024 * 1024, "x")

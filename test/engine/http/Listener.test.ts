@@ -1120,7 +1120,7 @@ describe("a listener with another TLS certificate", () => {
       assert.match(yield* exchange(listener.port, get("/", once)), /plain$/)
     }))
 
-  test("answers once more in the old protocol on an open connection when TLS is turned on or off, and uses the new protocol on new ones", () =>
+  test("gives an open connection one more answer in its old protocol when TLS is turned on or off", () =>
     Effect.gen(function*() {
       const tls = yield* tlsPair
       const listener = yield* serving(says("plain"))

@@ -68,7 +68,7 @@ describe("parseAddress", () => {
 })
 
 prop(
-  "a text is an address exactly if Node.js reads it as one, and each address has one spelling",
+  "a text is an address if and only if Node.js reads it as one, and each address has one spelling",
   [fc.oneof(fc.ipV4(), fc.ipV6(), fc.stringMatching(/^[0-9a-f:.]{0,20}$/))],
   ([text]) => {
     const parsed = Option.getOrUndefined(parseAddress(text))

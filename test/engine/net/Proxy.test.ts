@@ -70,7 +70,7 @@ describe("the list of hosts that are reached directly", () => {
     ["[2001:db8::1]", true],
     ["2001:db9::1", false],
     ["10.1.2.3.example", false]
-  ])("is asked about %s and answers %s", (host, expected) => {
+  ])("is checked for %s with the result %s", (host, expected) => {
     assert.strictEqual(isExempt(host), expected)
   })
 

@@ -41,7 +41,7 @@ const settingStatement = statement({
 
 const together = { concurrency: "unbounded" } as const
 
-/** By how much the priority of each process is lowered that reads a SQLite file for this process. */
+/** Returns, for each process that reads a SQLite file for this process, by how much its priority is lowered. */
 const readersLower = (): ReadonlyArray<number> =>
   readdirSync("/proc").filter((entry) => /^\d+$/.test(entry)).map(Number).flatMap((pid) => {
     try {

@@ -71,7 +71,7 @@ describe.each(databases)("transactions on $name", (backend) => {
     ["interrupt", Effect.interrupt, (exit) => Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)]
   ]
   for (const [name, ending, isSame] of endings) {
-    it.live(`undo everything on ${name}, pass it on, and leave a usable connection`, () =>
+    it.live(`undo everything, pass on the ${name}, and leave a usable connection`, () =>
       database.use(Effect.gen(function*() {
         for (let round = 0; round < 12; round++) {
           const exit = yield* Effect.exit(transaction(Effect.andThen(run(insert, { value: "a" }), ending)))

@@ -47,7 +47,7 @@ describe("a pool of connections to PostgreSQL", () => {
     vi.useRealTimers()
   })
 
-  it("closes connections that are idle for long, except for the last one, which serves occasional statements", async () => {
+  it("closes connections that have been idle for a long time, except the last one, which serves occasional statements", async () => {
     vi.useFakeTimers({ toFake: ["setInterval"] })
     const pool = poolOf(await freshPostgresUrl(), { idle: 0 })
     const lent = await Promise.all([lend(pool), lend(pool), lend(pool)])

@@ -65,7 +65,7 @@ describe("a server that crashes", () => {
       assert.lengthOf(yield* Effect.promise(() => sqlAt(url, "SELECT 1 FROM things")), 1)
     }).pipe(Effect.scoped))
 
-  it.live("leaves nothing of a migration that was in progress, and the failure has a reason and the migration can run again", () => {
+  it.live("leaves nothing of a migration that was in progress, which fails with a reason and can run again", () => {
     const records: Array<Record> = []
     const migration = (last: string): Migration => ({
       version: 1,

@@ -21,7 +21,7 @@ const events = {
   baking_failed: error("oven")
 } as const
 
-/** A log with other events than those of the engine. */
+/** A log whose events differ from those of the engine. */
 const bakery = makeLog<typeof fields, typeof events>(events)
 
 describe("a record", () => {

@@ -90,7 +90,7 @@ describe.each(databases)("accounts on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM accounts"), 1)
     }))
 
-  test("are found by a request that another one has overtaken in inserting the account", () =>
+  test("are returned to a request that loses the race to insert the account", () =>
     Effect.gen(function*() {
       const key = accountKeyOf()
       const racing = blindOnce(database.driver(), "FROM accounts WHERE profile")
@@ -115,7 +115,7 @@ describe.each(databases)("accounts on $name", (backend) => {
       assert.notStrictEqual(there.account.id, here.account.id)
     }))
 
-  test("are found with onlyReturnExisting or reported as absent before terms and contacts are checked", () =>
+  test("are found or reported as absent by onlyReturnExisting before terms and contacts are checked", () =>
     Effect.gen(function*() {
       const key = accountKeyOf()
       const only = { key, onlyReturnExisting: true, profile: withTerms, contact: ["tel:1"] }
@@ -219,7 +219,7 @@ describe.each(databases)("accounts on $name", (backend) => {
       assert.deepStrictEqual(yield* column("SELECT status FROM accounts"), ["deactivated"])
     }))
 
-  test("leave an audit row of a change that was stored even if the client disconnects then", () =>
+  test("get an audit row for a stored change even if the client disconnects", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profile)
       const account = yield* Effect.flatMap(stored.find("default", caller.accountId), Effect.fromNullishOr)

@@ -105,7 +105,7 @@ describe.each(databases)("limits on $name", (backend) => {
       yield* orderOf(caller, "e.example")
     }))
 
-  test("accept no more than the maximum of 20 orders at once", () =>
+  test("accept only the maximum number if 20 orders arrive at once", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(limited("orders_per_account = 5"))
       const made = yield* Effect.all(

@@ -26,7 +26,7 @@ describe("the certificates that a profile publishes", () => {
       assert.include(openssl(["x509", "-inform", "DER", "-noout", "-subject"], der).toString(), "Issuing CA")
     }))
 
-  it.effect("are none if the profile has no CA of its own", () =>
+  it.effect("do not exist if the profile has no CA of its own", () =>
     Effect.gen(function*() {
       assert.strictEqual((yield* Effect.flip(anchor("relayed")))._tag, "NotPublished")
       assert.strictEqual((yield* Effect.flip(issuerCertificate("relayed")))._tag, "NotPublished")

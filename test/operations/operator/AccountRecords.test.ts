@@ -177,7 +177,7 @@ describe.each(databases)("accounts as operators see them on $name", (backend) =>
         ["that ends this very second", `status = 'valid', certificate = 'PEM', cert_not_after = ${now}`]
       ] as const
     ) {
-      test(`is refused for a certificate ${name}, both before and after the confirmation`, () =>
+      test(`is refused for a certificate ${name}, both in the preview and in the deletion`, () =>
         Effect.gen(function*() {
           const { accountId, ...caller } = yield* callerAt(here)
           const id = yield* orderWith({ accountId, ...caller }, "status = 'processing'")

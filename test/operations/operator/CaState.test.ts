@@ -4,7 +4,7 @@ import { caStateOf } from "../../../src/operations/operator/CaState.ts"
 const day = 86_400
 
 describe("the state of a CA", () => {
-  it("depends on the certificate in its chain that expires first, and is expiring in the last ninety days of that certificate and expired afterwards", () => {
+  it("follows the certificate in its chain that expires first, whose last ninety days count as expiring", () => {
     const stateAt = (now: number) => caStateOf({ firstToEnd: { notAfter: 100 * day, subject: "CN=Upper" } }, now)
     assert.strictEqual(stateAt(10 * day), "ok")
     assert.strictEqual(stateAt(10 * day + 1), "expiring")

@@ -8,7 +8,7 @@ import { make } from "../../../src/operations/operator/DatabaseUp.ts"
 import { databases } from "../../support/Databases.ts"
 import { useStore } from "../../support/UseTests.ts"
 
-describe.each(databases)("the metric that $name answers", (backend) => {
+describe.each(databases)("the metric of whether $name answers", (backend) => {
   const { database, test } = useStore(backend)
 
   /** A driver that has the given answer to each statement. */

@@ -422,7 +422,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
       { name: "none, after a failure", set: "status = 'invalid'", live: false }
     ]
     for (const { live, name, set } of held) {
-      test(`${live ? "keeps the accounts" : "deletes the accounts"} if the certificate of an account is ${name}`, () =>
+      test(`${live ? "keeps the accounts" : "deletes the accounts"} depending on the certificate of one of them (${name})`, () =>
         Effect.gen(function*() {
           const { kid, two } = yield* peopled
           yield* orderWith(two, set)
@@ -441,7 +441,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
         }))
     }
 
-    test("succeeds although an account has a valid certificate if the accounts are kept or only deactivated", () =>
+    test("succeeds if the accounts are kept or only deactivated, even if one of them has a valid certificate", () =>
       Effect.gen(function*() {
         for (const mode of ["keep", "deactivate"] as const) {
           const kid = yield* made(mode)
@@ -561,7 +561,7 @@ describe.each(databases)("credentials for external account binding on $name", (b
           assert.deepStrictEqual(yield* column(`SELECT status FROM accounts WHERE id = '${nobody}'`), ["deactivated"])
         }))
 
-      test("makes an account wait that is bound meanwhile, and that account is refused", () =>
+      test("lets an account that is bound meanwhile wait, and then refuses the account", () =>
         Effect.gen(function*() {
           const kid = yield* made("printers")
           const other: Driver = yield* database.another

@@ -116,7 +116,7 @@ describe.each(databases)("certificates that expire soon on $name", (backend) => 
       assert.deepInclude(yield* within(2, { hideSuperseded: true }), { ids: [], total: 1, hidden: 1 })
     }))
 
-  test("are not replaced by an order that claims to replace them while its certificate expires sooner, is revoked or is not issued yet", () =>
+  test("are not replaced by a claimed replacement whose certificate expires sooner, is revoked or is not issued yet", () =>
     Effect.gen(function*() {
       const caller = yield* here
       const { chain, orderId } = yield* issueTo(caller, ["a.example"])

@@ -50,7 +50,7 @@ describe.each(databases)("orders as operators see them on $name", (backend) => {
       assert.deepStrictEqual(yield* column("SELECT revocation_reason FROM orders"), ["4"])
     }))
 
-  test("are revoked by the list of their CA without a configuration, and by the worker that runs the job if there is another signer", () =>
+  test("are revoked without a configuration by the list of their CA, or by the worker that runs the job if they have another signer", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       const [listed, unlisted] = [yield* issueTo(caller, ["a.example"]), yield* issueTo(caller, ["b.example"])]
@@ -114,7 +114,7 @@ describe.each(databases)("orders as operators see them on $name", (backend) => {
       assert.deepStrictEqual(yield* failures, [])
     }))
 
-  test("are revoked only by the next list if the revocation is requested while a list is being signed", () =>
+  test("wait for the list that contains their revocation if it is requested while a list is being signed", () =>
     Effect.gen(function*() {
       const caller = yield* callerAt(profileOf(config))
       const [one, two] = [yield* issueTo(caller, ["a.example"]), yield* issueTo(caller, ["b.example"])]

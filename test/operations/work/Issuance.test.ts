@@ -1126,7 +1126,7 @@ describe.each(databases)("from order to certificate on $name", (backend) => {
       return yield* Deferred.isDone(killed)
     })
 
-    /** longer than any lease */
+    /** Longer than any lease. */
     const later = TestClock.adjust("2 minutes")
 
     test("records one certificate, and never another one, if it is signing", () => {

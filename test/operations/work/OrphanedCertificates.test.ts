@@ -317,7 +317,7 @@ describe.each(databases)("a certificate for an order that has ended, on $name", 
         }))
     }
 
-    test("is looked for again while the order is pending or cannot be reached, and does not exist if the upstream has refused the order", () =>
+    test("is looked for again while the upstream's order is pending, but not after that order has ended without a certificate", () =>
       Effect.gen(function*() {
         yield* opened
         yield* sql("UPDATE orders SET status = 'invalid'")

@@ -344,7 +344,7 @@ describe.each(databases)("a relayed order without a certificate on $name", (back
         yield* expired
       }))
 
-    test("has its certificate discarded if this arrives", () =>
+    test("has its certificate discarded if one arrives", () =>
       Effect.gen(function*() {
         yield* finalized()
         play(({ request }) => Effect.andThen(TestClock.adjust(validity), signsAtOnce(request)))

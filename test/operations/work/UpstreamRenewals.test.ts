@@ -109,7 +109,7 @@ describe.each(databases)("the renewal window of an upstream on $name", (backend)
       assert.notStrictEqual((yield* renewalInfo("default", second.certId)).start, window.start)
     }))
 
-  test("is not requested for a certificate that has expired, is revoked or no longer has a relay, and a revoked one is urgent", () =>
+  test("is not requested for a certificate that has expired, is revoked or no longer has a relay", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(madeAt * 1000)
       const certificate = yield* issued()

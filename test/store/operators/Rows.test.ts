@@ -78,7 +78,7 @@ describe.each(databases)("rows of operators on $name", (backend) => {
       assert.strictEqual(sessions.nameOf({ tokenHash: "0123456789abcdef0" }), "0123456789abcdef")
     }))
 
-  test("list operators in the order of their names, by status and by effective role", () =>
+  test("are listed by the name, the status and the effective role of the operator", () =>
     Effect.gen(function*() {
       for (const [at, username] of ["eve", "dan", "cem", "ben", "ann"].entries()) yield* person(idOf(at), username)
       yield* sql("UPDATE admin_users SET role = NULL WHERE username = 'ann'")

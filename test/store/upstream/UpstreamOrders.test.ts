@@ -189,7 +189,7 @@ describe.each(databases)("rows of upstream orders on $name", (backend) => {
       }
     }))
 
-  test("store the URL of the certificate, and replace it by a later one", () =>
+  test("store the URL of the certificate, and replace it with a later one", () =>
     Effect.gen(function*() {
       const orderId = yield* inserted
       const other = yield* inserted

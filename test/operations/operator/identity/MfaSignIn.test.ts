@@ -44,7 +44,7 @@ describe.each(databases)("the second step of a sign-in on $name", (backend) => {
 
   const reasons = () => fieldsOf("admin_mfa_failed").map(({ reason }) => reason)
 
-  test("accepts a code of the authenticator, and replaces the incomplete session by a new one", () =>
+  test("accepts a code of the authenticator, and replaces the incomplete session with a new one", () =>
     Effect.gen(function*() {
       const { secret } = yield* withFactor
       const { identity, token } = yield* half("olga")

@@ -103,7 +103,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
       }))
   })
 
-  test("is protected by the end of its session after five wrong passwords, from whatever addresses they come", () =>
+  test("is protected, because a session ends after five wrong passwords from whatever addresses", () =>
     Effect.gen(function*() {
       yield* made("olga")
       const { identity, token } = yield* enter("olga")

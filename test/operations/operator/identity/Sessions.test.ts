@@ -136,7 +136,7 @@ describe.each(databases)("sessions on $name", (backend) => {
       }
     }))
 
-  test("end by signing out, either this one or all of the operator, with a row in the trail", () =>
+  test("end when the operator signs out of one or of all of them, and signing out of all leaves a row in the trail", () =>
     Effect.gen(function*() {
       yield* made("olga")
       yield* made("otto")

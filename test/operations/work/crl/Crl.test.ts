@@ -481,7 +481,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
     }
 
     test(
-      "is looked for beside crl_path with the extension .json if it has no path of its own",
+      "is looked for beside crl_path, with the extension .json, wherever that path is",
       () =>
         Effect.gen(function*() {
           writeFileSync(join(directory, "lists.old.json"), `[{"serial":"01","revoked_at":5}]`)
@@ -574,7 +574,7 @@ describe.each(databases)("revocation lists on $name", (backend) => {
         )
       const isDone = Effect.map(jobs, (statuses) => statuses.includes("done"))
 
-      test("is awaited by a job that ends while its transaction is open, and is listed by the next job", () =>
+      test("is awaited by a job that ends while the transaction of the revocation is open, and is listed by the next job", () =>
         Effect.gen(function*() {
           const [one = assert.fail(), two = assert.fail()] = yield* issue("a.example", "b.example")
           yield* revoke(one)

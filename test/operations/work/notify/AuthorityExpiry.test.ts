@@ -57,7 +57,7 @@ describe.each(databases)("the expiry of a CA on $name", (backend) => {
     ([row]) => (Number(row?.["run_at"]) - madeAt) / daySeconds
   )
 
-  test("is reported once each 90, 30, 7 and 1 days before, whichever processes start meanwhile", () =>
+  test("is reported once at 90, 30, 7 and 1 days before it, whichever processes start meanwhile", () =>
     Effect.gen(function*() {
       const heard: Array<unknown> = []
       for (let day = 0; day <= 101; day++) {

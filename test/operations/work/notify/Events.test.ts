@@ -32,7 +32,7 @@ import { useWorld } from "../../../support/UseWorld.ts"
 
 /*
  * Every event of a profile is queued once for every backend in the transaction of its change, whatever causes it
- * (docs/decisions/notifications.md). Operators.test.ts in this folder tests the events of operators.
+ * (docs/decisions/notifications.md). operator/identity/NotifiedOperators.test.ts tests the events of operators.
  */
 
 const toml = `[notify]

@@ -22,8 +22,8 @@ import { receiver } from "../../../support/Receiver.ts"
 import { useWorld } from "../../../support/UseWorld.ts"
 
 /*
- * Real webhooks and a real program, on a test clock, that are away for an hour or longer. What happens meanwhile is
- * sent when they are back (docs/notifications.md, "When a receiver is away").
+ * Real webhooks and a real program that are away for an hour or longer on a test clock. What happens meanwhile is sent
+ * when they are back (docs/notifications.md, "When a receiver is away").
  */
 
 const hour = 3600
