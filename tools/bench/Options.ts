@@ -72,7 +72,7 @@ const usage = `Usage: npm run bench -- [options]
   --seconds N         length of each measurement (5; 2 where several take turns)
   --issuances N       measure so many issuances instead
   --normal            SQLite with synchronous = normal
-  --grouped           SQLite with synchronous = grouped, for the service; the floor has full
+  --grouped           SQLite with synchronous = grouped, for the service; the floor has normal
 
 Without one of these everything about issuances is measured, with one of these nothing else:
   --pebble            service, Debian's pebble and the floor by turns: bypassed, with http-01, single requests
