@@ -84,7 +84,6 @@ export const exchange = (
     // If a TLS stream closes at once while the client's event is still being handled, Node.js frees the parser twice.
     // Two requests then get the same parser, and an assertion ends the process (24.21: _http_client.js, socketOnEnd).
     const settle = (result: Effect.Effect<ExchangeAnswer, ExchangeBroken>) => {
-      if (isSettled) return
       isSettled = true
       queueMicrotask(() => {
         resume(result)
@@ -92,7 +91,9 @@ export const exchange = (
       })
     }
     let head: ExchangeHead | undefined
-    const failed = (detail: string, code?: string) => settle(new ExchangeBroken({ detail, code, head }))
+    const failed = (detail: string, code?: string) => {
+      if (!isSettled) settle(new ExchangeBroken({ detail, code, head }))
+    }
     const broken = (cause: Error) => failed(cause.message, codeOf(cause))
     let interim = 0
     outgoing.on("error", broken)
@@ -105,13 +106,15 @@ export const exchange = (
       head = { status, headers }
       const chunks: Array<Buffer> = []
       let length = 0
-      const answer = () =>
+      const answer = () => {
+        if (isSettled) return
         settle(Effect.succeed({
           status,
           headers,
           body: Buffer.concat(chunks).subarray(0, maxBytes),
           truncated: length > maxBytes
         }))
+      }
       incoming.on("error", broken)
       if (skipsRedirects && status >= 300 && status <= 399) return answer()
       incoming.on("data", (chunk: Buffer) => {

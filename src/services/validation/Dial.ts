@@ -10,6 +10,7 @@ import type { IpAddress } from "../../engine/net/Address.ts"
 import { candidates, familyOf, makeAddressPolicy, maxCandidates, parseAddress } from "../../engine/net/Address.ts"
 import type { ConnectFailed } from "../../engine/net/Connect.ts"
 import type { Resolver } from "../../engine/net/Resolver.ts"
+import { oncePer } from "../../engine/OncePer.ts"
 import { lifeMillis } from "../../engine/Time.ts"
 import type { ChallengeAttempt, ChallengeRefused, Waiting } from "./Attempt.ts"
 import { ChallengePostponed, stalled, unlessOwn, unreachable } from "./Attempt.ts"
@@ -47,6 +48,11 @@ export const dialled = (address: IpAddress, port: number): string => `${address}
  */
 const mostAddresses = 64
 
+/** The address policy of each section of the configuration. To make it takes longer than to check an address. */
+const policyOf = oncePer(({ allowed_addresses, denied_addresses }: ChallengeAttempt["challenge"]) =>
+  makeAddressPolicy({ denied: denied_addresses, allowed: allowed_addresses })
+)
+
 /**
  * Makes a {@link Dial}. `safe` makes remote text safe for a record. `started` is the time at which the attempt began,
  * in milliseconds since the start of the process.
@@ -61,7 +67,7 @@ export const makeDial = (options: {
 }): Dial => {
   const { challenge, identifier, resolver, safe, started, waiting } = options
   const deadline = started + challenge.timeout_ms
-  const policy = makeAddressPolicy({ denied: challenge.denied_addresses, allowed: challenge.allowed_addresses })
+  const policy = policyOf(challenge)
 
   const resolve = Effect.fnUntraced(function*(host: string) {
     yield* Ref.set(waiting, safe(`the addresses of ${host} were not answered`))

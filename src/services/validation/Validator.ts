@@ -9,6 +9,7 @@ import { emit } from "../../domain/words/Log.ts"
 import { AlpnPeer } from "../../engine/net/AlpnPeer.ts"
 import { HttpGet } from "../../engine/net/HttpGet.ts"
 import { Resolver } from "../../engine/net/Resolver.ts"
+import { oncePer } from "../../engine/OncePer.ts"
 import { lifeMillis } from "../../engine/Time.ts"
 import type { ChallengeAttempt, ChallengePolicy, ChallengePostponed, Waiting } from "./Attempt.ts"
 import { ChallengeRefused, stalled } from "./Attempt.ts"
@@ -19,8 +20,8 @@ import { makeTlsAlpn01 } from "./TlsAlpn01.ts"
 /** The addresses that always lead to this host itself, whatever its listeners are. */
 const loopback = ["127.0.0.0/8", "::1/128"]
 
-/** Returns the address policy of an attempt. The service's own host is denied, unless the settings allow it. */
-const shielded = (challenge: ChallengePolicy, own: ReadonlyArray<string>): ChallengePolicy =>
+/** Returns the settings of an attempt. The service's own host is denied, unless the settings allow it. */
+const shielding = (own: ReadonlyArray<string>) => (challenge: ChallengePolicy): ChallengePolicy =>
   challenge.allow_loopback
     ? challenge
     : { ...challenge, denied_addresses: [...challenge.denied_addresses, ...loopback, ...own] }
@@ -38,6 +39,8 @@ const make = Effect.fnUntraced(function*(own: ReadonlyArray<string>) {
     "tls-alpn-01": makeTlsAlpn01(resolver, yield* AlpnPeer)
   }
 
+  const shielded = oncePer(shielding(own))
+
   const validate = Effect.fnUntraced(function*(attempt: ChallengeAttempt) {
     const { challenge, identifier, type } = attempt
     const started = yield* lifeMillis
@@ -52,7 +55,7 @@ const make = Effect.fnUntraced(function*(own: ReadonlyArray<string>) {
             detail: `no verdict within ${challenge.timeout_ms} ms: ${waited}`
           })
     )
-    yield* checks[type]({ ...attempt, challenge: shielded(challenge, own) }, waiting).pipe(
+    yield* checks[type]({ ...attempt, challenge: shielded(challenge) }, waiting).pipe(
       Effect.timeoutOption(challenge.timeout_ms),
       Effect.flatMap((verdict) => Option.isSome(verdict) ? Effect.void : late),
       Effect.tapErrorTag("ChallengeRefused", ({ detail, reason }) =>
