@@ -202,11 +202,11 @@ describe("src", () => {
     assert.sameMembers([...new Set(always)], ["./commands/Descriptor.ts", "./commands/Usage.ts"])
   })
 
-  it("limits what it does at once, except for the families of addresses and its own listeners", () => {
+  it("limits what it does at once, except for its own listeners", () => {
     const unbounded = files.flatMap((file) =>
       [...readFileSync(join(src, file), "utf8").matchAll(/"unbounded"/g)].map(() => file)
     )
-    assert.sameMembers(unbounded, ["app/Listeners.ts", "engine/net/Resolver.ts"])
+    assert.deepStrictEqual(unbounded, ["app/Listeners.ts"])
   })
 
   it("looks names up on the thread pool only for its own listeners", () => {
@@ -319,7 +319,6 @@ describe("src", () => {
       "app/Serve.ts",
       "app/Stoppable.ts",
       "app/commands/ServeCommand.ts",
-      "engine/net/Resolver.ts",
       "engine/queue/Waits.ts",
       "engine/sql/Sqlite.ts"
     ])

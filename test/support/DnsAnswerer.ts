@@ -34,6 +34,8 @@ export interface Query {
   readonly name: string
   readonly type: string
   readonly transport: "udp" | "tcp"
+  /** The port from which it was sent. */
+  readonly from: number
 }
 
 /** An authoritative name server on 127.0.0.1, over UDP and TCP, whose zone may be changed while it runs. */
@@ -84,11 +86,11 @@ const listenOnce = async (options: DnsAnswererOptions): Promise<DnsAnswerer> => 
     zone.get(name.toLowerCase()) ?? options.look?.(name.toLowerCase()) ?? options.fallback ??
       { rcode: "NXDOMAIN" as const }
 
-  const answer = (query: Packet, transport: "udp" | "tcp"): Buffer | undefined => {
+  const answer = (query: Packet, transport: "udp" | "tcp", from: number): Buffer | undefined => {
     const question: Question | undefined = query.questions?.[0]
     if (question === undefined) return undefined
     const { name, type } = question
-    queries.push({ name, type, transport })
+    queries.push({ name, type, transport, from })
     for (const waiter of waiting) if (waiter.met()) waiter.resolve()
     let at = name
     let entry: Entry = entryOf(at)
@@ -123,7 +125,7 @@ const listenOnce = async (options: DnsAnswererOptions): Promise<DnsAnswerer> => 
       buffered = Buffer.concat([buffered, chunk])
       while (buffered.length >= 2 && buffered.length >= 2 + buffered.readUInt16BE(0)) {
         const end = 2 + buffered.readUInt16BE(0)
-        const reply = answer(Dns.decode(buffered.subarray(2, end)), "tcp")
+        const reply = answer(Dns.decode(buffered.subarray(2, end)), "tcp", socket.remotePort ?? 0)
         buffered = buffered.subarray(end)
         if (reply === undefined) continue
         const length = Buffer.alloc(2)
@@ -140,7 +142,7 @@ const listenOnce = async (options: DnsAnswererOptions): Promise<DnsAnswerer> => 
   const stranger = createSocket("udp4")
   udp.on("message", (message, from) => {
     const query = Dns.decode(message)
-    const reply = answer(query, "udp")
+    const reply = answer(query, "udp", from.port)
     const { forged } = entryOf(query.questions?.[0]?.name ?? "")
     if (forged === "id") reply?.writeUInt16BE(((query.id ?? 0) + 1) % 0x10000)
     if (reply !== undefined) (forged === "port" ? stranger : udp).send(reply, from.port, from.address)

@@ -1,15 +1,16 @@
 import * as Array from "effect/Array"
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Dns from "node:dns"
-import { exhaustion, isExhaustion } from "../host/Exhausted.ts"
+import { isExhaustion } from "../host/Exhausted.ts"
 import { traced } from "../telemetry/Tracing.ts"
 import type { Comparable, IpAddress, Nameserver } from "./Address.ts"
 import { familyOf, parseAddress, parseNameserver, pointerName } from "./Address.ts"
+import type { Question, Reply } from "./Lookup.ts"
+import { makeLookups } from "./Lookup.ts"
 
 /**
  * The DNS returned no records: SERVFAIL, a refusal, no server, no reply or, where this matters, no such name. `code` is
@@ -36,44 +37,6 @@ const longestChain = 16
 /** How long, in ms, the query for the second address family may take after the first has returned addresses. */
 const grace = 1000
 
-/**
- * Sends one query. If there is no record of the type, the result is an empty list. Every query has a resolver object of
- * its own: nothing is cached, an interruption cancels the query, and no thread of the pool waits (c-ares is used, never
- * getaddrinfo, so neither the hosts file nor the search list is read). The query is sent again for minutes, so the
- * caller must set a time limit.
- */
-const ask = (server: Option.Option<Nameserver>) =>
-<A>(
-  name: string,
-  question: (
-    resolver: Dns.Resolver,
-    reply: (error: NodeJS.ErrnoException | null, answers: ReadonlyArray<A> | undefined) => void
-  ) => void
-): Effect.Effect<ReadonlyArray<A>, ResolveFailed> =>
-  Effect.callback<ReadonlyArray<A>, ResolveFailed>((resume) => {
-    const resolver = new Dns.Resolver({ timeout: 1000, tries: 8 })
-    if (Option.isSome(server)) {
-      const { address, port } = server.value
-      resolver.setServers([familyOf(address) === 6 ? `[${address}]:${port}` : `${address}:${port}`])
-    }
-    question(resolver, (error, answers) => {
-      if (error === null) return resume(Effect.succeed(answers ?? []))
-      const code = (unanswered.has(error.code) ? exhaustion() : undefined) ?? error.code ?? "unknown"
-      resume(code === Dns.NODATA ? Effect.succeed([]) : new ResolveFailed({ name, code }))
-    })
-    return Effect.sync(() => resolver.cancel())
-  }).pipe(
-    // ECONNREFUSED may be the result of a shortage of descriptors that is already over, and nothing else would show
-    // that. So the query is repeated once.
-    Effect.retry({ times: 1, while: (error: ResolveFailed) => error.code === Dns.CONNREFUSED })
-  )
-
-/**
- * The codes that mean that no server answered. The resolver also uses these codes if it could not open a socket for the
- * query.
- */
-const unanswered: ReadonlySet<string | undefined> = new Set([Dns.CONNREFUSED, Dns.TIMEOUT, Dns.NOMEM, Dns.FILE])
-
 /** Returns whether a name server reported that the name does not exist. No answer at all is something else. */
 export const noSuchName = ({ code }: ResolveFailed) => code === Dns.NOTFOUND
 
@@ -84,46 +47,62 @@ export const noSuchName = ({ code }: ResolveFailed) => code === Dns.NOTFOUND
 const isLocalhost = (name: string) => /(?:^|\.)localhost\.?$/i.test(name)
 const loopback = Array.getSomes(Array.map(["::1", "127.0.0.1"], parseAddress))
 
+const hasAnswers = ({ answers }: Reply<unknown>) => answers.length > 0
+const never = () => false
+
 const make = (server: Option.Option<Nameserver>): Resolver["Service"] => {
-  const query = ask(server)
-  const ofFamily = (name: string, family: 4 | 6) =>
-    query<Dns.RecordWithTtl>(name, (resolver, reply) => {
-      if (family === 6) resolver.resolve6(name, { ttl: true }, reply)
-      else resolver.resolve4(name, { ttl: true }, reply)
-    }).pipe(Effect.catchIf(noSuchName, () => Effect.succeed([])))
+  const lookups = makeLookups(server)
+
+  /**
+   * Sends one query again and again for minutes, so the caller must set a time limit. If there is no record of the
+   * type, the result is an empty list.
+   */
+  const query = <A>(name: string, question: Question<A>): Effect.Effect<ReadonlyArray<A>, ResolveFailed> =>
+    Effect.suspend(() => {
+      const lookup = lookups([question])
+      return lookup.until(never).pipe(
+        Effect.ensuring(Effect.sync(lookup.end)),
+        Effect.flatMap(() => {
+          const [reply] = lookup.replies
+          return reply?.code === undefined
+            ? Effect.succeed(reply?.answers ?? [])
+            : new ResolveFailed({ name, code: reply.code })
+        })
+      )
+    })
+  const ofFamily = (name: string, family: 4 | 6): Question<Dns.RecordWithTtl> => (resolver, reply) =>
+    family === 6 ? resolver.resolve6(name, { ttl: true }, reply) : resolver.resolve4(name, { ttl: true }, reply)
   const literals = (records: ReadonlyArray<Dns.RecordWithTtl>) =>
     Array.getSomes(records.map(({ address }) => parseAddress(address)))
 
   const timedAddresses: Resolver["Service"]["timedAddresses"] = (name, family) =>
     isLocalhost(name)
       ? Effect.succeed({ addresses: loopback.filter((ip) => familyOf(ip) === family), seconds: 0 })
-      : Effect.map(ofFamily(name, family), (records) => ({
-        addresses: literals(records),
-        seconds: records.length === 0 ? 0 : Math.min(...records.map(({ ttl }) => ttl))
-      }))
+      : query(name, ofFamily(name, family)).pipe(
+        Effect.catchIf(noSuchName, () => Effect.succeed([])),
+        Effect.map((records) => ({
+          addresses: literals(records),
+          seconds: records.length === 0 ? 0 : Math.min(...records.map(({ ttl }) => ttl))
+        }))
+      )
 
-  const addresses = Effect.fnUntraced(
-    function*(name: string): Effect.fn.Return<ReadonlyArray<IpAddress>, ResolveFailed> {
-      if (isLocalhost(name)) return loopback
-      const answered = yield* Deferred.make<void>()
-      const tooLate = Deferred.await(answered).pipe(
-        Effect.andThen(Effect.sleep(grace)),
-        Effect.andThen(new ResolveFailed({ name, code: "second family unanswered" }))
+  const addresses = (name: string): Effect.Effect<ReadonlyArray<IpAddress>, ResolveFailed> =>
+    isLocalhost(name) ? Effect.succeed(loopback) : Effect.suspend(() => {
+      const lookup = lookups([ofFamily(name, 6), ofFamily(name, 4)])
+      const rest = Effect.suspend(() =>
+        lookup.isOver() ? Effect.void : Effect.asVoid(Effect.timeoutOption(lookup.until(never), grace))
       )
-      const family = (version: 4 | 6) =>
-        ofFamily(name, version).pipe(
-          Effect.tap((found) => found.length > 0 ? Deferred.succeed(answered, undefined) : Effect.void),
-          Effect.raceFirst(tooLate),
-          Effect.result
-        )
-      const [found, failures] = Array.separate(
-        yield* Effect.all([family(6), family(4)], { concurrency: "unbounded" })
+      return Effect.andThen(lookup.until(hasAnswers), rest).pipe(
+        Effect.ensuring(Effect.sync(lookup.end)),
+        Effect.flatMap(() => {
+          const list = literals(lookup.replies.flatMap((reply) => reply?.answers ?? []))
+          if (list.length > 0) return Effect.succeed(list)
+          const codes = lookup.replies.map((reply) => reply?.code).filter((code) => code !== Dns.NOTFOUND)
+          const code = codes.find(isExhaustion) ?? codes.find((one) => one !== undefined)
+          return code === undefined ? Effect.succeed(list) : new ResolveFailed({ name, code })
+        })
       )
-      const list = literals(found.flat())
-      const failure = failures.find(({ code }) => isExhaustion(code)) ?? failures[0]
-      return list.length === 0 && failure !== undefined ? yield* failure : list
-    }
-  )
+    })
 
   const pointers = (ip: Comparable) =>
     query<string>(pointerName(ip), (resolver, reply) => resolver.resolvePtr(pointerName(ip), reply)).pipe(

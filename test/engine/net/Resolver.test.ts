@@ -1,19 +1,26 @@
 import { describe, it } from "@effect/vitest"
 import { Array, Cause, Effect, Exit, Fiber } from "effect"
+import { readdirSync, readlinkSync } from "node:fs"
 import { assert } from "vitest"
 import { ResolveFailed, Resolver } from "../../../src/engine/net/Resolver.ts"
-import type { Entry } from "../../support/DnsAnswerer.ts"
+import type { Entry, Query } from "../../support/DnsAnswerer.ts"
 import { dnsAnswerer } from "../../support/DnsAnswerer.ts"
+
+/** The number of sockets of this process, also of those that the runtime does not list. */
+const openSockets = () =>
+  readdirSync("/proc/self/fd").filter((name) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${name}`).startsWith("socket:")
+    } catch {
+      return false // the descriptor by which the directory was read
+    }
+  }).length
 
 /** Starts a DNS server with this zone and a resolver that queries it. */
 const dns = (zone: Record<string, Entry>, fallback?: Entry) =>
   Effect.gen(function*() {
     const answerer = yield* dnsAnswerer({ zone, ...fallback === undefined ? {} : { fallback } })
-    const addresses = (name: string) =>
-      Effect.flatMap(Resolver, (resolver) => resolver.addresses(name)).pipe(
-        Effect.provide(Resolver.layer(answerer.address))
-      )
-    return { ...answerer, addresses }
+    return { ...answerer, ...yield* Effect.provide(Resolver, Resolver.layer(answerer.address)) }
   })
 
 describe("the addresses of a name", () => {
@@ -131,7 +138,63 @@ describe("the addresses of a name", () => {
     }))
 })
 
-it.effect("a resolver cannot be made with a name instead of an address", () =>
+describe("look-ups by one resolver", () => {
+  const names = Array.makeBy(24, (n) => `${n}.example`)
+  /** The ports from which queries for these names came. */
+  const portsOf = (queries: ReadonlyArray<Query>) => new Set(queries.map(({ from }) => from)).size
+
+  // The system chooses ports at random, so a few may be equal.
+  it.live("have a port each, one after another as well as at the same time", () =>
+    Effect.gen(function*() {
+      const { addresses, queries } = yield* dns({}, { A: ["192.0.2.1"] })
+      yield* Effect.forEach(names, addresses)
+      assert.isAtLeast(portsOf(queries.splice(0)), names.length - 4)
+      yield* Effect.forEach(names, addresses, { concurrency: "unbounded" })
+      assert.isAtLeast(portsOf(queries.splice(0)), names.length - 4)
+    }))
+
+  it.live("go on if another is interrupted", () =>
+    Effect.gen(function*() {
+      const { addresses, queried, zone } = yield* dns({}, { drop: true })
+      const [kept, dropped] = [
+        yield* Effect.forkChild(addresses("a.example")),
+        yield* Effect.forkChild(addresses("b.example"))
+      ]
+      yield* Effect.promise(() => Promise.all([queried("a.example", 2), queried("b.example", 2)]))
+      yield* Fiber.interrupt(dropped)
+      zone.set("a.example", { A: ["192.0.2.1"] })
+      assert.deepStrictEqual<ReadonlyArray<string>>(yield* Fiber.join(kept), ["192.0.2.1"])
+    }))
+
+  it.live("close their socket at once if they are interrupted", () =>
+    Effect.gen(function*() {
+      const { addresses, queried } = yield* dns({}, { drop: true })
+      const before = openSockets()
+      const fiber = yield* Effect.forkChild(addresses("a.example"))
+      yield* Effect.promise(() => queried("a.example", 2))
+      assert.isAbove(openSockets(), before)
+      yield* Fiber.interrupt(fiber)
+      assert.strictEqual(openSockets(), before)
+    }))
+
+  it.live("end in order although earlier ones were interrupted or failed", () =>
+    Effect.gen(function*() {
+      const { addresses, queried } = yield* dns({
+        "a.example": { A: ["192.0.2.1"] },
+        "b.example": { drop: true },
+        "c.example": { rcode: "SERVFAIL" }
+      })
+      for (const round of [1, 2, 3]) {
+        assert.deepStrictEqual<ReadonlyArray<string>>(yield* addresses("a.example"), ["192.0.2.1"])
+        const fiber = yield* Effect.forkChild(addresses("b.example"))
+        yield* Effect.promise(() => queried("b.example", 2 * round))
+        yield* Fiber.interrupt(fiber)
+        assert.strictEqual((yield* Effect.flip(addresses("c.example"))).code, "ESERVFAIL")
+      }
+    }))
+})
+
+it.effect("are not requested from a resolver that is not an address", () =>
   Effect.gen(function*() {
     const exit = yield* Effect.exit(Effect.provide(Resolver, Resolver.layer("dns.example")))
     assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause))
@@ -149,18 +212,9 @@ it.effect("a static resolver answers from its table of addresses", () =>
   }))))
 
 describe("the texts of TXT records", () => {
-  const asking = (zone: Record<string, Entry>, fallback?: Entry) =>
-    Effect.map(dns(zone, fallback), (server) => ({
-      ...server,
-      texts: (name: string) =>
-        Effect.flatMap(Resolver, (resolver) => resolver.texts(name)).pipe(
-          Effect.provide(Resolver.layer(server.address))
-        )
-    }))
-
   it.live("are joined within one record, but not across records", () =>
     Effect.gen(function*() {
-      const { queries, texts } = yield* asking({
+      const { queries, texts } = yield* dns({
         "a.example": { TXT: [["v=spf1 ", "", "-all"], "one", [""], "a".repeat(255), ["b".repeat(255), "c"]] }
       })
       const found = yield* texts("a.example")
@@ -170,13 +224,13 @@ describe("the texts of TXT records", () => {
 
   it.live("keep their octets", () =>
     Effect.gen(function*() {
-      const { texts } = yield* asking({ "a.example": { TXT: ["\"quoted\" ", "Case", "line\n", "nul\0"] } })
+      const { texts } = yield* dns({ "a.example": { TXT: ["\"quoted\" ", "Case", "line\n", "nul\0"] } })
       assert.sameMembers([...yield* texts("a.example")], ["\"quoted\" ", "Case", "line\n", "nul\0"])
     }))
 
   it.live("are found through an alias", () =>
     Effect.gen(function*() {
-      const { texts } = yield* asking({
+      const { texts } = yield* dns({
         "alias.example": { CNAME: "second.example" },
         "second.example": { CNAME: "a.example" },
         "a.example": { TXT: ["one", "two"] }
@@ -187,7 +241,7 @@ describe("the texts of TXT records", () => {
   it.live("are requested again over TCP after a truncated reply", () =>
     Effect.gen(function*() {
       const many = Array.makeBy(200, (n) => `value ${n}`)
-      const { queries, texts } = yield* asking({
+      const { queries, texts } = yield* dns({
         "flagged.example": { TXT: ["one"], truncate: true },
         "long.example": { TXT: many }
       })
@@ -201,14 +255,14 @@ describe("the texts of TXT records", () => {
 
   it.live("are absent if there is no data, even at the end of an alias", () =>
     Effect.gen(function*() {
-      const { texts } = yield* asking({ "a.example": { A: ["192.0.2.1"] }, "alias.example": { CNAME: "a.example" } })
+      const { texts } = yield* dns({ "a.example": { A: ["192.0.2.1"] }, "alias.example": { CNAME: "a.example" } })
       assert.deepStrictEqual(yield* texts("a.example"), [])
       assert.deepStrictEqual(yield* texts("alias.example"), [])
     }))
 
   it.live("fail with NXDOMAIN, even at the end of an alias", () =>
     Effect.gen(function*() {
-      const { texts } = yield* asking({ "alias.example": { CNAME: "absent.example" } })
+      const { texts } = yield* dns({ "alias.example": { CNAME: "absent.example" } })
       for (const name of ["absent.example", "alias.example"]) {
         const failure = yield* Effect.flip(texts(name))
         assert.deepStrictEqual([failure.name, failure.code], [name, "ENOTFOUND"])
@@ -218,7 +272,7 @@ describe("the texts of TXT records", () => {
   for (const rcode of ["SERVFAIL", "REFUSED"] as const) {
     it.live(`fail with ${rcode}`, () =>
       Effect.gen(function*() {
-        const { texts } = yield* asking({}, { rcode })
+        const { texts } = yield* dns({}, { rcode })
         const failure = yield* Effect.flip(texts("a.example"))
         assert.deepStrictEqual([failure.name, failure.code], ["a.example", `E${rcode}`])
       }))
@@ -226,7 +280,7 @@ describe("the texts of TXT records", () => {
 
   it.live("fail at an alias loop", () =>
     Effect.gen(function*() {
-      const { texts } = yield* asking({
+      const { texts } = yield* dns({
         "self.example": { CNAME: "self.example" },
         "upper.example": { CNAME: "UPPER.example" },
         "a.example": { CNAME: "b.example" },
@@ -240,13 +294,13 @@ describe("the texts of TXT records", () => {
 
   it.live("cannot be resolved if there is no name server", () =>
     Effect.gen(function*() {
-      const { texts } = yield* Effect.scoped(asking({}))
+      const { texts } = yield* Effect.scoped(dns({}))
       assert.instanceOf(yield* Effect.flip(texts("a.example")), ResolveFailed)
     }))
 
   it.live("are queried by exactly the given name, and are not cached", () =>
     Effect.gen(function*() {
-      const { queries, texts, zone } = yield* asking({ "_acme-challenge.a.example": { TXT: ["one"] } })
+      const { queries, texts, zone } = yield* dns({ "_acme-challenge.a.example": { TXT: ["one"] } })
       assert.deepStrictEqual(yield* texts("_acme-challenge.a.example"), ["one"])
       zone.set("_acme-challenge.a.example", { TXT: ["two"] })
       assert.deepStrictEqual(yield* texts("_acme-challenge.a.example"), ["two"])
@@ -256,7 +310,7 @@ describe("the texts of TXT records", () => {
   for (const forged of ["id", "port"] as const) {
     it.live(`are not taken from a reply with another ${forged}`, () =>
       Effect.gen(function*() {
-        const { queried, texts, zone } = yield* asking({ "a.example": { TXT: ["false"], forged } })
+        const { queried, texts, zone } = yield* dns({ "a.example": { TXT: ["false"], forged } })
         const fiber = yield* Effect.forkChild(texts("a.example"))
         yield* Effect.promise(() => queried("a.example"))
         zone.set("a.example", { TXT: ["true"] })
@@ -266,7 +320,7 @@ describe("the texts of TXT records", () => {
 
   it.live("are no longer queried after an interruption if no server answers", () =>
     Effect.gen(function*() {
-      const { queried, queries, texts } = yield* asking({}, { drop: true })
+      const { queried, queries, texts } = yield* dns({}, { drop: true })
       const fiber = yield* Effect.forkChild(texts("a.example"))
       yield* Effect.promise(() => queried("a.example"))
       yield* Fiber.interrupt(fiber)
