@@ -107,7 +107,8 @@ export const startMember = (installation: Installation, process: Process, roles:
     )
     const surface = yield* Effect.provide(surfaceOf(config), services)
     const around = yield* Effect.context<Kept>()
-    return (request: Request) => Effect.provide(oneSync(surface.handle(request)), Context.merge(around, services))
+    return (request: Request) =>
+      Effect.provide(Effect.orDie(oneSync(surface.handle(request))), Context.merge(around, services))
   })
 
   const working = Effect.gen(function*() {

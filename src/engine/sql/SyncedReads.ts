@@ -26,16 +26,12 @@ export const synced = <A>(commits: CommitSync, read: Effect.Effect<A, SqlError>)
 
 /**
  * Runs an effect whose reads do not wait for the disk. Its result waits once instead, for everything that the reads may
- * have shown. Nothing that rests on a read may leave the process before. A failed sync is a defect, because it ends the
- * process.
+ * have shown. Nothing that depends on a read may leave the process before. Fails if the sync has failed.
  */
-export const oneSync = <A, R>(self: Effect.Effect<A, never, R>): Effect.Effect<A, never, R | Database> =>
+export const oneSync = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError, R | Database> =>
   Effect.withFiber((fiber) => {
     const { commits } = driverOf(fiber)
     if (commits === undefined) return self
     const sofar = { commit: 0 }
-    return Effect.tap(
-      Effect.provideService(self, shownSoFar, sofar),
-      () => Effect.orDie(commits.upTo(sofar.commit))
-    )
+    return Effect.tap(Effect.provideService(self, shownSoFar, sofar), () => commits.upTo(sofar.commit))
   })
