@@ -8,7 +8,10 @@ import { acmeKey, at, bodyOf, freshNonce, newClient, posted, signed, surfaceOf, 
 import { issueTo, useOwnCa } from "../../support/Issued.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-/* Optional members in the form of encoders that do not leave out absent values, and wrong values of such members. */
+/*
+ * Optional members as encoders send them that write absent values instead of leaving them out, and wrong values of
+ * these members.
+ */
 
 const none: ReadonlyArray<unknown> = [
   null,
@@ -124,7 +127,7 @@ describe.each(databases)("members of requests, on $name", (backend) => {
       }
     }))
 
-  test("of a header count as absent if they are null or empty, except crit, which may only be left out", () =>
+  test("of a header count as absent if they are null or empty, except crit, which must be left out if it has no value", () =>
     Effect.gen(function*() {
       for (const kid of [null, ""]) {
         assert.strictEqual((yield* newAccount({}, { kid })).status, 201, shown(kid))
@@ -141,7 +144,7 @@ describe.each(databases)("members of requests, on $name", (backend) => {
       assert.strictEqual((yield* (yield* surface).handle(posted(target, body))).status, 201)
     }))
 
-  test("of a contact: blanks around scheme and address are removed", () =>
+  test("of a contact may have blanks around the scheme and the address, which are removed", () =>
     Effect.gen(function*() {
       const contact = ["mailto:ops@example.org"]
       for (const given of ["mailto: ops@example.org", "mailto:ops@example.org ", "  MAILTO:  ops@example.org  "]) {

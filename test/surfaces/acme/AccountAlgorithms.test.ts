@@ -31,7 +31,7 @@ const kinds: ReadonlyArray<readonly [alg: AcmeKey["alg"], make: () => KeyObject]
   ["EdDSA", () => generateKeyPairSync("ed25519").privateKey]
 ]
 
-/** The profile `other` accepts all of them, and `default` accepts the default ones. */
+/** Profile `other` accepts all of them, and profile `default` accepts those that a profile accepts by default. */
 const config = configOf(`[profiles.other.account]
 algorithms = [${kinds.map(([alg]) => `"${alg}"`).join(", ")}]
 `)
@@ -75,7 +75,7 @@ describe.each(databases)("keys of accounts, on $name", (backend) => {
       }))
   }
 
-  test("of other types than ES256 and RS256 are refused by default, both for accounts and in a rollover", () =>
+  test("of types other than ES256 and RS256 are refused by default, both at newAccount and in a rollover", () =>
     Effect.gen(function*() {
       const app = yield* surface
       for (const [alg, make] of kinds.slice(2)) {
@@ -95,7 +95,7 @@ describe.each(databases)("keys of accounts, on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM accounts"), kinds.length - 2)
     }))
 
-  test("that the profile no longer accepts are refused with the accepted ones, and a malformed key is refused as malformed", () =>
+  test("of an algorithm that the profile no longer accepts get an error that lists the accepted algorithms, and malformed keys are refused as malformed", () =>
     Effect.gen(function*() {
       const [, , , , [, ed] = []] = kinds
       const key = acmeKey(ed?.())

@@ -60,7 +60,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
       return nonce
     })
 
-  test("newNonce answers HEAD with 200 and GET with 204, each with a different nonce", () =>
+  test("answers newNonce with 200 for HEAD and 204 for GET, each with a different nonce", () =>
     Effect.gen(function*() {
       const answers = yield* Effect.forEach(["HEAD", "GET", "HEAD", "GET"], (method) => get(at("/newNonce"), method))
       assert.deepStrictEqual(answers.map(({ status }) => status), [200, 204, 200, 204])
@@ -69,7 +69,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
       for (const answer of answers) assert.notProperty(answer, "body")
     }))
 
-  test("the directory has no nonce and no Link header, and contains the URLs and settings of the profile", () =>
+  test("serves a directory that contains the URLs and settings of the profile, without a nonce or a Link header", () =>
     Effect.gen(function*() {
       for (const method of ["GET", "HEAD"]) {
         const answer = yield* get(at("/directory"), method)
@@ -85,7 +85,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
       }
     }))
 
-  test("the directory is not sent again to a client that has the current one", () =>
+  test("does not send the directory again to a client that has the current one", () =>
     Effect.gen(function*() {
       const tag = headerOf(yield* get(at("/directory")), "etag")
       assert.match(tag, /^"[\w-]{22}"$/)
@@ -111,7 +111,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
       assert.strictEqual(signedRead.status, 200, "a signed request is answered in full")
     }))
 
-  test("another method is answered 405 with the methods that the route accepts", () =>
+  test("answers any other method with 405 and the methods that the route accepts", () =>
     Effect.gen(function*() {
       const takes: ReadonlyArray<readonly [target: string, allow: string, methods: ReadonlyArray<string>]> = [
         [at("/directory"), "GET, HEAD, POST", ["PUT", "DELETE", "OPTIONS", "post"]],
@@ -131,13 +131,13 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
       }
     }))
 
-  test("headers that claim another method are ignored", () =>
+  test("ignores headers that claim another method", () =>
     Effect.gen(function*() {
       const headers = { "x-http-method-override": "POST", "x-http-method": "POST", "x-method-override": "POST" }
       problem(yield* handle(requestOf("GET", at("/newOrder"), { headers })), 405, "malformed")
     }))
 
-  test("paths are compared exactly: nothing is decoded, folded or normalised", () =>
+  test("compares paths exactly, and decodes, folds or normalises nothing", () =>
     Effect.gen(function*() {
       const app = yield* surface
       const kid = yield* register(app, key)
@@ -196,7 +196,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
       }
     }))
 
-  test("health and the root belong to no profile", () =>
+  test("serves /health and / outside of every profile", () =>
     Effect.gen(function*() {
       yield* sql("ALTER TABLE nonces RENAME TO away")
       const none = yield* surfaceOf(config, 0)
@@ -209,7 +209,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
       ])
     }))
 
-  test("a POST without the media type is answered 415, and its body is not read; case and parameters do not matter", () =>
+  test("answers a POST without the media type, in any case and with any parameters, with 415 and does not read its body", () =>
     Effect.gen(function*() {
       const unread = Effect.die("the body was read")
       const types = ["", "application/json", "text/plain", "application/jose+jsonx", "xapplication/jose+json", "a, b"]
@@ -232,7 +232,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
       }
     }))
 
-  test("every answer to a POST has a new nonce and a link to the directory", () =>
+  test("adds a new nonce and a link to the directory to every answer to a POST", () =>
     Effect.gen(function*() {
       const app = yield* surface
       const kid = yield* register(app, key)
@@ -273,7 +273,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
       assert.notProperty(late.headers, "replay-nonce")
     }))
 
-  test("if no nonce is available, errors are sent without one and newNonce fails", () =>
+  test("sends errors without a nonce if none is available, and then newNonce fails", () =>
     Effect.gen(function*() {
       yield* sql("ALTER TABLE nonces RENAME TO away")
       const answers = yield* Effect.all([
@@ -291,7 +291,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
       }
     }))
 
-  test("a storage failure is a 500 without details, and so is a defect, which is logged", () =>
+  test("answers a storage failure and a defect with 500 and without details, and logs the defect", () =>
     Effect.gen(function*() {
       const app = yield* surface
       const kid = yield* register(app, key)
@@ -345,7 +345,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
         return (yield* Fiber.join(asking)).status === 200
       })
 
-    test("the slot is released after success, failure, defect and interruption", () =>
+    test("releases the slot after success, failure, defect and interruption", () =>
       Effect.gen(function*() {
         const app = yield* surfaceOf(config, 1)
         const kid = yield* register(app, key)
@@ -373,7 +373,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
         assert.isTrue(yield* isFree(app), "after a defect")
       }))
 
-    test("the look-up of a client's reverse name takes no slot", () =>
+    test("takes no slot for the look-up of a client's reverse name", () =>
       Effect.gen(function*() {
         const app = yield* surfaceOf(config, 1)
         const kid = yield* register(app, key)
@@ -393,7 +393,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
         assert.strictEqual((yield* Fiber.join(slow)).status, 200)
       }))
 
-    test("a request that finds no slot in time is refused, with a nonce for a POST; reading a body takes no slot", () =>
+    test("refuses a request that finds no slot in time, with a nonce for a POST, and takes no slot while a body is read", () =>
       Effect.gen(function*() {
         const app = yield* surfaceOf(config, 1)
         const kid = yield* register(app, key)
@@ -422,7 +422,7 @@ describe.each(databases)("the ACME surface on $name", (backend) => {
         assert.isTrue(yield* isFree(app))
       }))
 
-    test("a waiting request proceeds when a slot is released", () =>
+    test("lets a waiting request proceed when a slot is released", () =>
       Effect.gen(function*() {
         const app = yield* surfaceOf(config, 1)
         const kid = yield* register(app, key)

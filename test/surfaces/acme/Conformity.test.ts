@@ -21,7 +21,7 @@ describe.each(databases)("a client that exists in practice, on $name", (backend)
   })
   const { test } = useWorld(backend, { first: () => someone })
 
-  test("may send back its whole account with the status, and the contacts are updated", ({ kid, post }) =>
+  test("may send back its whole account object, including the status, to update the contacts", ({ kid, post }) =>
     Effect.gen(function*() {
       const contact = ["mailto:a@b.example"]
       const answer = yield* post(kid, { status: "valid", contact, termsOfServiceAgreed: true, orders: `${kid}/orders` })
@@ -40,7 +40,7 @@ describe.each(databases)("a client that exists in practice, on $name", (backend)
       assert.deepInclude(objectOf(yield* post(kid, { status: "deactivated" })), { status: "deactivated", contact })
     }))
 
-  test("sees every challenge of a pending authorization, and of a finished one only the challenge that decided it", ({ post }) =>
+  test("sees every challenge of a pending authorization, but only the deciding challenge of a finished one", ({ post }) =>
     Effect.gen(function*() {
       const placed = yield* post(urlOf(at("/newOrder")), { identifiers: [{ type: "dns", value: "a.example" }] })
       const { authorizations: [url = ""] } = objectOf<OrderBody>(placed)
@@ -99,7 +99,7 @@ describe.each(databases)("a client that exists in practice, on $name", (backend)
       }
     }))
 
-  test("that asks for a certificate profile is refused, and the answer contains the name of that profile", ({ post }) =>
+  test("is refused if it asks for a certificate profile, and the answer contains the name of that profile", ({ post }) =>
     Effect.gen(function*() {
       const identifiers = [{ type: "dns", value: "a.example" }]
       for (const [profile, shown] of [["tlsserver", "tlsserver"], ["default", "default"], [" ", "\\u{20}"]] as const) {

@@ -55,7 +55,7 @@ describe.each(databases)("scripts of other origins, on $name", (backend) => {
       assert.deepStrictEqual(sharing(late), shared)
     }))
 
-  test("learn by OPTIONS what they may send", () =>
+  test("learn from the answer to OPTIONS what they may send", () =>
     Effect.gen(function*() {
       const asked = yield* get(tool, at("/newOrder"), asking, "OPTIONS")
       assert.strictEqual(asked.status, 204)
@@ -73,7 +73,7 @@ describe.each(databases)("scripts of other origins, on $name", (backend) => {
       assert.deepStrictEqual(sharing(other), { vary: "Origin" })
     }))
 
-  test("may not if scheme, host or port differ, and caches learn that the answer depends on the origin", () =>
+  test("may read nothing if their scheme, host or port differs, and caches learn that the answer depends on the origin", () =>
     Effect.gen(function*() {
       const others = [
         "http://tool.example.test",
@@ -92,7 +92,7 @@ describe.each(databases)("scripts of other origins, on $name", (backend) => {
       for (const origin of others) assert.deepStrictEqual(sharing(yield* get(origin)), { vary: "Origin" }, origin)
     }))
 
-  test("may all read if * is listed", () =>
+  test("may read every answer, whatever their origin, if * is listed", () =>
     Effect.gen(function*() {
       const app = yield* surface("\"*\"")
       for (const origin of [tool, "null", "https://evil.example"]) {
@@ -101,7 +101,7 @@ describe.each(databases)("scripts of other origins, on $name", (backend) => {
       }
     }))
 
-  test("get no permission outside of the profiles, and none at all by default", () =>
+  test("get no permission outside the profiles, and none at all by default", () =>
     Effect.gen(function*() {
       for (const path of ["/health", "/", "/.well-known/acme-challenge/x", "/profile/nobody/directory"]) {
         assert.deepStrictEqual(sharing(yield* get(tool, path)), {}, path)

@@ -24,7 +24,7 @@ import { callsOf } from "../../support/Work.ts"
 
 const longest = 131_072
 const mostCalls = 200_000
-/** Calls that judge labels take much longer than others. */
+/** For programs that judge labels, whose calls take much longer than others. */
 const mostCallsOverLabels = 30_000
 
 const profile = profileOf(configOf())
@@ -53,7 +53,7 @@ const orders = (names: ReadonlyArray<string>) =>
 
 const partsOf = (refusal: ReturnType<typeof orders>) => refusal._tag === "Compound" ? refusal.parts : []
 
-/** Different xn-- labels that are so short that 29 of them fit into a name. */
+/** Different xn-- labels, so short that 29 of them fit into a name. */
 const labels: ReadonlyArray<string> = Array.from(
   { length: 3100 },
   (_, at) => tr46.toASCII(String.fromCodePoint(0x4e00 + at)) ?? ""
@@ -71,7 +71,7 @@ const { csr: ofManyNames } = makeCsr({
 })
 
 const within = (what: string, program: () => unknown, most = mostCalls) =>
-  it(`${what}: at most ${most} calls`, () => assert.isAtMost(callsOf(program), most))
+  it(`${what} is at most ${most} calls`, () => assert.isAtMost(callsOf(program), most))
 
 describe("the cost of", () => {
   within(
@@ -113,19 +113,19 @@ describe("the cost of", () => {
   within("an RSA modulus of 8192 bits", () => rsaWeakness(new Uint8Array(1024).fill(0xff)))
 })
 
-describe("an order", () => {
-  it("whose names are all refused lists ten of them", () => {
+describe("a newOrder request", () => {
+  it("lists ten of its names in the answer if all of them are refused", () => {
     assert.strictEqual(partsOf(orders(names("-"))).length, 10)
   })
 
-  it("with too many different xn-- labels is refused for that reason, each time that it is sent", () => {
+  it("is refused for having too many different xn-- labels each time that it is sent", () => {
     for (const _ of [1, 2]) {
       const [first] = partsOf(orders(names("example")))
       assert.match(first !== undefined && "detail" in first ? first.detail : "", /more than 256 different xn-- labels/)
     }
   })
 
-  it("with names that share their labels is not refused for that reason", () => {
+  it("is not refused for its xn-- labels if its names share them", () => {
     const shared = labels.slice(0, 28).join(".")
     const refusal = orders([...Array.from({ length: 99 }, (_, at) => `a${at}.${shared}`), "."])
     assert.strictEqual(refusal._tag, "MalformedIdentifier")

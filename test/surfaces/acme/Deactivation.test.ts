@@ -60,7 +60,7 @@ describe.each(databases)("a deactivated authorization, on $name", (backend) => {
       assert.strictEqual((yield* deactivate(first)).status, 200, "a second time changes nothing")
     }))
 
-  test("makes a ready order read pending until it expires, with the reason and no longer listed", ({ deactivate, finalize, listed, order, second, send }) =>
+  test("makes a ready order pending until it expires; the order gives the reason and is no longer listed", ({ deactivate, finalize, listed, order, second, send }) =>
     Effect.gen(function*() {
       yield* sql("UPDATE authorizations SET status = 'valid'")
       yield* sql("UPDATE orders SET status = 'ready'")

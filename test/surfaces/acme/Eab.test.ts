@@ -27,7 +27,10 @@ import {
 } from "../../support/Handle.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-/* External account binding (RFC 8555 section 7.3.4), with every line about it in docs/attacks.md, "Accounts". */
+/*
+ * External account binding (RFC 8555 section 7.3.4), with every attack on it that docs/attacks.md lists under
+ * "Accounts".
+ */
 
 /** Profiles `default` and `other` require a binding; `open` does not, and `strict` also has terms. */
 const config = configOf(`
@@ -74,7 +77,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
     return answer
   })
 
-  /** newAccount with members in addition to the agreement; `undefined` removes one. */
+  /** Sends a newAccount request with members in addition to the agreement; `undefined` removes a member. */
   const newAccount = (key: AcmeKey, payload: object, profile = "default") =>
     Effect.flatMap(freshNonce, (nonce) => {
       const target = newAccountAt(profile)
@@ -101,7 +104,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
 
   const of = (event: Record["event"]) => records.filter((record) => record.event === event)
 
-  /** Checks that a request is refused for a reason, with a nonce that works and without an account. */
+  /** Checks that a request is refused for a reason: the answer has a nonce that works, and no account is created. */
   const refused = Effect.fnUntraced(function*(
     answer: Answer,
     [status, type]: readonly [number, string],
@@ -126,7 +129,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
     assert.strictEqual(bodyOf(next).type, "urn:ietf:params:acme:error:accountDoesNotExist")
   })
 
-  /** Only log records mention refusals of newAccount. */
+  /** Checks that nothing is stored about a refusal of newAccount: only the log mentions it. */
   const nothingWritten = Effect.gen(function*() {
     assert.strictEqual(yield* count("SELECT count(*) FROM accounts"), 0)
     assert.isEmpty((yield* column("SELECT event FROM audit_log")).filter((event) => !event.startsWith("eab_")))
@@ -229,7 +232,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
     ]
   ]
   for (const [name, reason, make, kid = ({ to }: Attempt) => to.kid] of unauthorized) {
-    test(`${name}: unauthorized, with the same text for all of these faults`, () =>
+    test(`refuses ${name} as unauthorized, with the same text for all of these faults`, () =>
       Effect.gen(function*() {
         const [to, key] = [yield* credential(), acmeKey()]
         const attempt = { to, key, binding: correct(to, key) }
@@ -240,7 +243,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       }))
   }
 
-  test("a credential of another profile is unauthorized with the same text, and is accepted at its own profile", () =>
+  test("refuses a credential of another profile as unauthorized with the same text, and accepts it at its own profile", () =>
     Effect.gen(function*() {
       const [to, key] = [yield* credential("other"), acmeKey()]
       const answer = yield* bound(to, key)
@@ -291,7 +294,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
     ["an empty object", () => ({})]
   ]
   for (const [name, make] of malformed) {
-    test(`${name}: malformed`, () =>
+    test(`refuses ${name} as malformed`, () =>
       Effect.gen(function*() {
         const [to, key] = [yield* credential(), acmeKey()]
         const answer = yield* newAccount(key, { externalAccountBinding: make({ to, key, binding: correct(to, key) }) })
@@ -321,7 +324,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
     ["a header with a typ", () => ({ header: { typ: "JWT" } })]
   ]
   for (const [name, more, make = acmeKey] of accepted) {
-    test(`${name}: accepted, and the account is bound`, () =>
+    test(`accepts ${name} and binds the account`, () =>
       Effect.gen(function*() {
         const [to, key] = [yield* credential(), make()]
         const answer = yield* newAccount(key, { externalAccountBinding: correct(to, key, more(key)) })
@@ -342,7 +345,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       }))
   }
 
-  test("no binding where one is required: externalAccountRequired, also for a key that has an account", () =>
+  test("answers a newAccount without a required binding with externalAccountRequired, even if the key has an account", () =>
     Effect.gen(function*() {
       const [to, key] = [yield* credential(), acmeKey()]
       for (const none of [{}, { externalAccountBinding: null }, { externalAccountBinding: "" }]) {
@@ -356,7 +359,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       assert.notInclude(eventsOf(records), "account_found")
     }))
 
-  test("onlyReturnExisting requires no binding and ignores one", () =>
+  test("is not required for onlyReturnExisting, which ignores any binding", () =>
     Effect.gen(function*() {
       const [to, key, stranger] = [yield* credential(), acmeKey(), acmeKey()]
       const location = headerOf(yield* bound(to, key), "location")
@@ -374,7 +377,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM accounts"), 1)
     }))
 
-  test("where it is off, every binding is ignored", () =>
+  test("ignores every binding at a profile where it is off", () =>
     Effect.gen(function*() {
       const to = yield* credential()
       const whatever: ReadonlyArray<(key: AcmeKey) => unknown> = [
@@ -395,7 +398,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       assert.notIncludeMembers([...eventsOf(records)], ["eab_verified", "eab_rejected"])
     }))
 
-  test("the directory says whether a binding is required", () =>
+  test("is announced in the directory if it is required", () =>
     Effect.gen(function*() {
       const metaOf = (profile: string) =>
         Effect.map(
@@ -410,7 +413,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       assert.deepStrictEqual(yield* metaOf("open"), {})
     }))
 
-  test("one credential binds any number of accounts, at every profile", () =>
+  test("binds any number of accounts, at every profile, to one credential", () =>
     Effect.gen(function*() {
       const to = yield* credential()
       for (const profile of ["default", "default", "default", "other"]) {
@@ -421,7 +424,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       assert.strictEqual((yield* eab.find(to.kid)).status, "active")
     }))
 
-  test("a key that has an account keeps its first binding, whichever credential it sends later", () =>
+  test("keeps the first binding of a key that has an account, whichever credential the key sends later", () =>
     Effect.gen(function*() {
       const [first, second, key] = [yield* credential(), yield* credential(), acmeKey()]
       const location = headerOf(yield* bound(first, key), "location")
@@ -442,7 +445,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       assert.deepStrictEqual(verified?.fields, { kid: second.kid, account_id: location.split("/").at(-1) })
     }))
 
-  test("an account that was created while bindings were off has no credential", () =>
+  test("leaves an account without a credential if the account was created while bindings were off", () =>
     Effect.gen(function*() {
       const [to, key] = [yield* credential(), acmeKey()]
       assert.strictEqual((yield* newAccount(key, {}, "open")).status, 201)
@@ -451,7 +454,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM accounts WHERE eab_kid IS NULL"), 1)
     }))
 
-  test("revoking or deleting a credential does not change the accounts that it bound", () =>
+  test("does not change the accounts that a credential bound when the credential is revoked or deleted", () =>
     Effect.gen(function*() {
       const [to, key] = [yield* credential(), acmeKey()]
       const kid = headerOf(yield* bound(to, key), "location")
@@ -468,7 +471,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       assert.deepStrictEqual(yield* kidsOf, [stored(to)])
     }))
 
-  test("a credential that is revoked after it was checked binds no account", () =>
+  test("binds no account to a credential that is revoked after it was checked", () =>
     Effect.gen(function*() {
       const to = yield* credential()
       const entropy = yield* Entropy
@@ -481,7 +484,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM accounts"), 0)
     }))
 
-  test("terms are checked first, then contacts, then the binding", () =>
+  test("is checked after the terms and the contacts", () =>
     Effect.gen(function*() {
       const [to, key] = [yield* credential(), acmeKey()]
       const wrong = { contact: ["tel:1"], externalAccountBinding: {}, termsOfServiceAgreed: false }
@@ -497,7 +500,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       assert.strictEqual((yield* bound(to, key, "strict")).status, 201)
     }))
 
-  test("a deactivated account is refused before its binding is checked", () =>
+  test("is not checked for a deactivated account, which is refused first", () =>
     Effect.gen(function*() {
       const [to, key] = [yield* credential(), acmeKey()]
       yield* bound(to, key)
@@ -510,7 +513,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       assert.notIncludeMembers([...eventsOf(records)], ["eab_verified", "eab_rejected"])
     }))
 
-  test("a binding of the old key cannot be used after the key was rolled over", () =>
+  test("refuses a binding of the old key after the key was rolled over", () =>
     Effect.gen(function*() {
       const [to, key, next] = [yield* credential(), acmeKey(), acmeKey()]
       const kid = headerOf(yield* bound(to, key), "location")
@@ -523,7 +526,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       assert.deepStrictEqual(yield* kidsOf, [stored(to)])
     }))
 
-  test("many newAccounts of one key at once: one account is created and bound once, and one answer is 201", () =>
+  test("creates and binds one account, with one answer of 201, when many newAccount requests with one key come at once", () =>
     Effect.gen(function*() {
       const [to, key] = [yield* credential(), acmeKey()]
       const fibers = yield* Effect.forEach(Array.from({ length: 10 }), () => Effect.forkChild(bound(to, key)))
@@ -533,7 +536,7 @@ describe.each(databases)("external account binding on $name", (backend) => {
       assert.strictEqual(of("eab_verified").length, 10)
     }))
 
-  test("if two requests insert the same account, the log has a record about the binding of the second one too", () =>
+  test("logs the bindings of both requests if two requests insert the same account", () =>
     Effect.gen(function*() {
       const [winning, losing, key] = [yield* credential(), yield* credential(), acmeKey()]
       const location = headerOf(yield* bound(winning, key), "location")

@@ -15,7 +15,7 @@ const config = configOf()
 const read = <A>({ body }: Answer): A => JSON.parse(String(body)) as A
 const end = "1970-01-08T00:00:00Z"
 
-describe.each(databases)("the answer says why something ended, on $name", (backend) => {
+describe.each(databases)("the answer to a late request, on $name", (backend) => {
   const { records, test } = useWorld(backend, {
     first: () =>
       Effect.gen(function*() {
@@ -34,7 +34,7 @@ describe.each(databases)("the answer says why something ended, on $name", (backe
   })
 
   for (const status of ["pending", "ready"] as const) {
-    test(`an order that expired while ${status}, before and after it is swept`, ({ finalize, order }) =>
+    test(`says that an order expired while ${status}, before and after the order is swept`, ({ finalize, order }) =>
       Effect.gen(function*() {
         if (status === "ready") yield* sql("UPDATE authorizations SET status = 'valid'")
         yield* sql(`UPDATE orders SET status = '${status}'`)
@@ -60,7 +60,7 @@ describe.each(databases)("the answer says why something ended, on $name", (backe
     ["deactivated", "was deactivated"]
   ] as const
   for (const [status, why] of ended) {
-    test(`a challenge under an authorization that is ${status}`, ({ trigger }) =>
+    test(`says why a challenge cannot be triggered if its authorization is ${status}`, ({ trigger }) =>
       Effect.gen(function*() {
         if (status === "expired") yield* TestClock.adjust("8 days")
         else yield* sql(`UPDATE authorizations SET status = '${status}'`)
@@ -68,7 +68,7 @@ describe.each(databases)("the answer says why something ended, on $name", (backe
       }))
   }
 
-  test("a challenge whose order alone has ended", ({ trigger }) =>
+  test("says that the order of a challenge has ended if only the order has", ({ trigger }) =>
     Effect.gen(function*() {
       yield* sql("UPDATE orders SET status = 'invalid'")
       assert.match((yield* trigger).detail ?? "", /^The order of the authorization of a\.example is no longer pending/)
@@ -79,7 +79,7 @@ describe.each(databases)("the answer says why something ended, on $name", (backe
     ["invalid", "invalid", "invalid", "it is invalid already, and nothing can be issued by it"]
   ] as const
   for (const [order, authorization, reason, why] of kept) {
-    test(`an authorization of an order that is ${order}`, ({ deactivate }) =>
+    test(`says why an authorization cannot be deactivated if its order is ${order}`, ({ deactivate }) =>
       Effect.gen(function*() {
         yield* sql(`UPDATE authorizations SET status = '${authorization}'`)
         yield* sql(`UPDATE orders SET status = '${order}'`)

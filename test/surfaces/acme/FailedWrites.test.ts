@@ -25,8 +25,8 @@ import {
 import { useWorld } from "../../support/UseWorld.ts"
 
 /*
- * A database trigger makes each write fail once: from newAccount to the end of the account, every write of every step fails
- * before the step is taken (docs/attacks.md, "Orders and races").
+ * A database trigger makes each write fail once: in each step from newAccount to the deactivation of the account, every
+ * write fails before the step succeeds (docs/attacks.md, "Orders and races").
  */
 
 const config = configOf()
@@ -47,8 +47,8 @@ describe.each(databases)("a write that fails once on $name", (backend) => {
   )
 
   /**
-   * Sends the request once for each write that fails, and nothing of it is stored. Then it sends the request again, and
-   * the request succeeds.
+   * Sends the request once for each write, which then fails, and checks that nothing of the request is stored. Then
+   * sends the request again, and checks that it succeeds.
    */
   const despite = <R>(writes: ReadonlyArray<Write>, make: Effect.Effect<Answer, never, R>) =>
     Effect.gen(function*() {
@@ -93,7 +93,7 @@ describe.each(databases)("a write that fails once on $name", (backend) => {
           yield* TestClock.adjust("50 millis")
         }
         yield* repair
-        // Everything that was put back is due by then, and expired leases are free again.
+        // By then, every job that was put back is due, and expired leases are free again.
         yield* TestClock.adjust("2 minutes")
       }
       assert.isAbove(failures, 0, `${write.operation} of ${write.table} was wanted`)
@@ -126,7 +126,7 @@ describe.each(databases)("a write that fails once on $name", (backend) => {
       return challenge?.url ?? ""
     })
 
-  test("in a request: the answer is an internal error, nothing of the request is stored, and the next request succeeds", () =>
+  test("in a request causes an internal error, stores nothing of the request, and lets the next request succeed", () =>
     Effect.gen(function*() {
       const [key, next] = [acmeKey(), acmeKey()]
       const kid = headerOf(yield* despite([...inserted("accounts"), spent], newAccount(key)), "location")
@@ -174,7 +174,7 @@ describe.each(databases)("a write that fails once on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM accounts"), 0)
     }))
 
-  test("of the audit trail: the change is not made without its row, and the next request makes both", () =>
+  test("to the audit trail prevents the change as well, and the next request makes both", () =>
     Effect.gen(function*() {
       const key = acmeKey()
       const kid = headerOf(yield* newAccount(key), "location")

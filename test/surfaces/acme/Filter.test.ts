@@ -31,7 +31,7 @@ import type { Making } from "../../support/UseTests.ts"
 const urn = "urn:ietf:params:acme:error:"
 
 describe.each(databases)("the filter on $name", (backend) => {
-  /** Every test has a policy, and gets its surface. */
+  /** Each test sets its own policy, and gets the surface with it. */
   let config = configOf()
   const { records, test } = useStore(backend, {
     layer: ({ name, records, script = "" }: Making<string | (() => string)>) => {
@@ -81,7 +81,7 @@ filter.rule.relying = { when = "lists", then = "allow" }
 filter.rule.inside = { when = "office", then = "allow" }
 `
   test(
-    "at the connection stage: every request under the prefix is checked, whatever the method",
+    "checks every request under the prefix at the connection stage, whatever the method",
     (surface) =>
       Effect.gen(function*() {
         const from = (clientIp: string, method: string, path: string) =>
@@ -114,7 +114,7 @@ filter.rule.inside = { when = "office", then = "allow" }
   )
 
   test(
-    "a refused POST is answered with a new nonce, and its own nonce remains unused",
+    "answers a refused POST with a new nonce and does not use up the nonce of the request",
     (surface) =>
       Effect.gen(function*() {
         const key = acmeKey()
@@ -131,7 +131,7 @@ filter.rule.inside = { when = "office", then = "allow" }
   )
 
   test(
-    "a profile without a filter, paths outside every profile and /health are never refused",
+    "never refuses a profile without a filter, a path outside every profile, or /health",
     (surface) =>
       Effect.gen(function*() {
         const from = (path: string) => surface.handle(requestOf("GET", path, { clientIp: "203.0.113.1" }))
@@ -148,7 +148,7 @@ filter.check.own = { type = "identifiers", allow = ["*.example"] }
 filter.rule.names = { when = "own", then = "allow" }
 `
   test(
-    "newOrder: one refused name gives a problem about that name, several give a compound problem, and nothing is written",
+    "answers newOrder with a problem about the one refused name, or with a compound problem about several, and nothing is written",
     (surface) =>
       Effect.gen(function*() {
         const { order } = yield* someone(surface)
@@ -184,7 +184,7 @@ filter.rule.names = { when = "own", then = "allow" }
   )
 
   test(
-    "newOrder: the answer about many names has no longer text for each name than the answer about one",
+    "keeps the text for each name as short in an answer to newOrder about many names as in one about a single name",
     (surface) =>
       Effect.gen(function*() {
         const { order } = yield* someone(surface)
@@ -201,33 +201,41 @@ filter.default = "allow"
 filter.check.evil = { type = "identifiers", allow = ["*.evil"] }
 filter.rule.no = { when = "evil", then = "deny", message = "ask <the> \\"owner\\"" }
 `
-  test("a rule's message is sent unchanged and without the name of an identifier", (surface) =>
-    Effect.gen(function*() {
-      const { order } = yield* someone(surface)
-      assert.deepStrictEqual(bodyOf(yield* order("a.evil")), {
-        type: `${urn}rejectedIdentifier`,
-        status: 403,
-        detail: "ask <the> \"owner\""
-      })
-      assert.deepInclude(logged("filter_denied")[0] ?? {}, {
-        rule: "no",
-        check: undefined,
-        detail: "ask <the> \"owner\""
-      })
-    }), messages)
+  test(
+    "sends the message of a rule unchanged and without the name of an identifier",
+    (surface) =>
+      Effect.gen(function*() {
+        const { order } = yield* someone(surface)
+        assert.deepStrictEqual(bodyOf(yield* order("a.evil")), {
+          type: `${urn}rejectedIdentifier`,
+          status: 403,
+          detail: "ask <the> \"owner\""
+        })
+        assert.deepInclude(logged("filter_denied")[0] ?? {}, {
+          rule: "no",
+          check: undefined,
+          detail: "ask <the> \"owner\""
+        })
+      }),
+    messages
+  )
 
-  test("a deny rule without a message is named in the answer", (surface) =>
+  test("names in the answer the deny rule that has no message", (surface) =>
     Effect.gen(function*() {
       const { order } = yield* someone(surface)
       assert.strictEqual(bodyOf(yield* order("a.evil")).detail, "refused by rule no")
       assert.deepInclude(logged("filter_denied")[0] ?? {}, { rule: "no", check: undefined })
     }), messages.replace(/, message = .*\}/, " }"))
 
-  test("a refusal without a message and a failing check has its own text", (surface) =>
-    Effect.gen(function*() {
-      const { order } = yield* someone(surface)
-      assert.strictEqual(bodyOf(yield* order("a.example")).detail, "request refused by policy")
-    }), messages.replace("filter.default = \"allow\"", "filter.default = \"deny\""))
+  test(
+    "has a text of its own for a refusal with neither a message nor a failing check",
+    (surface) =>
+      Effect.gen(function*() {
+        const { order } = yield* someone(surface)
+        assert.strictEqual(bodyOf(yield* order("a.example")).detail, "request refused by policy")
+      }),
+    messages.replace("filter.default = \"allow\"", "filter.default = \"deny\"")
+  )
 
   const teams = `filter.rules = ["printers", "sites"]
 filter.check.print = { type = "identifiers", allow = ["*.print.example"] }
@@ -235,7 +243,7 @@ filter.check.web = { type = "identifiers", allow = ["*.web.example"] }
 filter.rule.printers = { when = "print", then = "allow" }
 filter.rule.sites = { when = "web", then = "allow" }
 `
-  test("a name that some rule permits is not among the refused names", (surface) =>
+  test("does not count a name among the refused names if some rule permits it", (surface) =>
     Effect.gen(function*() {
       const { order } = yield* someone(surface)
       for (const permitted of ["a.web.example", "a.print.example"]) {
@@ -252,7 +260,7 @@ filter.rule.sites = { when = "web", then = "allow" }
       assert.isUndefined(mixed.identifier)
     }), teams)
 
-  test("mode warn logs the refusal and lets the request through", (surface) =>
+  test("logs the refusal and lets the request through in mode warn", (surface) =>
     Effect.gen(function*() {
       const { order } = yield* someone(surface)
       assert.strictEqual((yield* order("a.evil")).status, 201)
@@ -266,7 +274,7 @@ filter.check.gone = { type = "custom", script_path = "/nowhere", stages = ["iden
 filter.rule.r = { when = "gone", then = "allow" }
 `
   test(
-    "an undecided check at newOrder is answered 500 serverInternal, and only the log has the cause",
+    "answers newOrder with 500 serverInternal if a check is undecided, and only the log has the cause",
     (surface) =>
       Effect.gen(function*() {
         const { order } = yield* someone(surface)
@@ -288,12 +296,16 @@ filter.rule.r = { when = "gone", then = "allow" }
     lost
   )
 
-  test("an undecided check at the connection is answered 500 serverInternal", (surface) =>
-    Effect.gen(function*() {
-      const answer = yield* surface.handle(requestOf("GET", at("/directory")))
-      assert.deepStrictEqual([answer.status, bodyOf(answer).type], [500, `${urn}serverInternal`])
-      assert.deepInclude(logged("filter_undecided")[0] ?? {}, { stage: "connection", check: "gone" })
-    }), lost.replace("\"identifiers\"", "\"connection\""))
+  test(
+    "answers with 500 serverInternal if a check of the connection is undecided",
+    (surface) =>
+      Effect.gen(function*() {
+        const answer = yield* surface.handle(requestOf("GET", at("/directory")))
+        assert.deepStrictEqual([answer.status, bodyOf(answer).type], [500, `${urn}serverInternal`])
+        assert.deepInclude(logged("filter_undecided")[0] ?? {}, { stage: "connection", check: "gone" })
+      }),
+    lost.replace("\"identifiers\"", "\"connection\"")
+  )
 
   const atCsr = (verdict: string) => () => {
     const path = shellScript(`test "$ACME_FILTER_STAGE" != CSR || { echo "not $ACME_FILTER_IDENTIFIERS"; ${verdict}; }`)
@@ -302,7 +314,7 @@ filter.check.late = { type = "custom", script_path = "${path}", stages = ["ident
 filter.rule.r = { when = "late", then = "allow" }
 `
   }
-  test("finalize: a refusal is badCSR and audited, and the order stays ready", (surface) =>
+  test("refuses finalize with badCSR and an audit row, and the order stays ready", (surface) =>
     Effect.gen(function*() {
       const { ready } = yield* someone(surface)
       const { finalize, status } = yield* ready("a.example")
@@ -327,7 +339,7 @@ filter.rule.r = { when = "late", then = "allow" }
     }), atCsr("exit 1"))
 
   test(
-    "finalize: an undecided check is answered 500 and audited, and the order stays ready",
+    "answers finalize with 500 and an audit row if a check is undecided, and the order stays ready",
     (surface) =>
       Effect.gen(function*() {
         const { ready } = yield* someone(surface)
@@ -346,7 +358,7 @@ filter.rule.r = { when = "late", then = "allow" }
     atCsr("sleep 1000")
   )
 
-  test("finalize: a request that passes is issued", (surface) =>
+  test("lets a certificate be issued if the finalize request passes", (surface) =>
     Effect.gen(function*() {
       const { ready } = yield* someone(surface)
       const { finalize, status } = yield* ready("a.example")
@@ -356,7 +368,7 @@ filter.rule.r = { when = "late", then = "allow" }
 
   let ran = ""
   test(
-    "names with a comma or newline, or too many names for a script: badCSR before any script starts",
+    "answers badCSR before any script starts if a name has a comma or a newline, or if there are too many names for a script",
     (surface) =>
       Effect.gen(function*() {
         const { ready } = yield* someone(surface)
@@ -381,7 +393,7 @@ filter.rule.r = { when = "late", then = "allow" }
     }
   )
 
-  test("free text with a comma is accepted if the policy has no script", (surface) =>
+  test("accepts free text with a comma if the policy has no script", (surface) =>
     Effect.gen(function*() {
       const { ready } = yield* someone(surface)
       const { finalize } = yield* ready("a.example")
@@ -395,7 +407,7 @@ filter.check.team = { type = "eab", allow = ["team-*"] }
 filter.rule.team = { when = "team", then = "allow" }
 `
   test(
-    "an eab check reads the credential of the account until the credential is deleted",
+    "reads the credential of the account for an eab check until the credential is deleted",
     (surface) =>
       Effect.gen(function*() {
         const key = acmeKey()
@@ -423,7 +435,7 @@ filter.rule.team = { when = "team", then = "allow" }
     labelled
   )
 
-  test("a check runs once for all rules of a stage", (surface) =>
+  test("runs a check once for all rules of a stage", (surface) =>
     Effect.gen(function*() {
       assert.strictEqual((yield* surface.handle(requestOf("GET", at("/directory")))).status, 200)
       // The second run of the script fails, as its file says.
@@ -444,7 +456,7 @@ filter.rule.c = { when = "once", then = "allow" }
 trusted_proxies = []
 `
   test(
-    "the client's address is determined with the settings of each profile, and with those of the process elsewhere",
+    "determines the client's address with the settings of the profile, and elsewhere with those of the process",
     (surface) =>
       Effect.sync(() => {
         const of = (target: string, forwarded: string) =>
@@ -458,12 +470,16 @@ trusted_proxies = []
     proxied
   )
 
-  test("stored columns and audit rows have the same client address", (surface) =>
-    Effect.gen(function*() {
-      const { ready } = yield* someone(surface, "203.0.113.7")
-      const { finalize } = yield* ready("a.example")
-      yield* finalize(Buffer.from("x"))
-      assert.deepStrictEqual(yield* column("SELECT client_ip FROM audit_log"), ["203.0.113.7"])
-      assert.deepStrictEqual(yield* column("SELECT created_ip FROM orders"), ["203.0.113.7"])
-    }), names)
+  test(
+    "stores the same client address in the columns of records and in audit rows",
+    (surface) =>
+      Effect.gen(function*() {
+        const { ready } = yield* someone(surface, "203.0.113.7")
+        const { finalize } = yield* ready("a.example")
+        yield* finalize(Buffer.from("x"))
+        assert.deepStrictEqual(yield* column("SELECT client_ip FROM audit_log"), ["203.0.113.7"])
+        assert.deepStrictEqual(yield* column("SELECT created_ip FROM orders"), ["203.0.113.7"])
+      }),
+    names
+  )
 })

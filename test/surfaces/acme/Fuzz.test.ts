@@ -60,7 +60,7 @@ const edits: fc.Arbitrary<ReadonlyArray<Edit>> = fc.array(
     place: fc.noBias(fc.nat({ max: 999 })).map((thousandth) => thousandth / 1000),
     octets: fc.oneof(
       fc.array(octet, { minLength: 1, maxLength: 6 }),
-      // Octets that have a meaning in JSON and DER.
+      // Octets with a meaning in JSON or DER.
       ...[
         "\0",
         "\"",
@@ -97,7 +97,7 @@ const edited = (good: Uint8Array, changes: ReadonlyArray<Edit>): Buffer =>
     ])
   }, Buffer.from(good))
 
-/** JSON in place of another value, or an almost correct one. */
+/** A JSON value of another type, or one that is almost correct. */
 const anyValue = fc.oneof(
   fc.jsonValue({ depthSize: "small" }),
   fc.fullUnicodeString({ maxLength: 40 }),
@@ -132,7 +132,7 @@ const anyValue = fc.oneof(
   )
 )
 
-/** Size of the header of a DER element at `start`, and of its contents. */
+/** Returns the sizes of the header and of the contents of the DER element at `start`. */
 const sizeAt = (bytes: Buffer, start: number): readonly [header: number, contents: number] => {
   const first = bytes[start + 1] ?? 0
   return first < 0x80 ? [2, first] : [2 + (first & 0x7f), bytes.readUIntBE(start + 2, first & 0x7f)]
@@ -210,7 +210,7 @@ describe.each(databases)("damaged requests on $name", (backend) => {
       return { order: headerOf(placed, "location"), authorization, challenge, finalize: order.finalize }
     })
 
-  test("bodies with changed octets", () =>
+  test("get a success or a problem if octets of the body were changed", () =>
     Effect.gen(function*() {
       const kid = yield* registered
       const statuses = yield* tryAll(sample(edits, 1), (changes, nonce) => {
@@ -226,7 +226,7 @@ describe.each(databases)("damaged requests on $name", (backend) => {
       assert.include([...statuses.keys()], 400)
     }))
 
-  test("header members of any kind, with a correct signature", () =>
+  test("get a success or a problem if the signed header has members of any kind", () =>
     Effect.gen(function*() {
       const kid = yield* registered
       const cases = fc.tuple(
@@ -242,12 +242,12 @@ describe.each(databases)("damaged requests on $name", (backend) => {
       assert.includeMembers([...statuses.keys()], [200, 201, 400])
     }))
 
-  test("keys of any kind", () =>
+  test("get a success or a problem if the key is of any kind", () =>
     Effect.gen(function*() {
       const member = fc.constantFrom("kty", "crv", "x", "y", "n", "e", "d", "k")
       const text = fc.oneof(
         fc.uint8Array({ maxLength: 300 }),
-        fc.uint8Array({ minLength: 32, maxLength: 32 }) // This value is a coordinate, but not that of a point.
+        fc.uint8Array({ minLength: 32, maxLength: 32 }) // This has the length of a coordinate, but belongs to no point.
       ).map((bytes) => Buffer.from(bytes).toString("base64url"))
       const cases = fc.tuple(
         fc.constantFrom("EC", "RSA"),
@@ -262,7 +262,7 @@ describe.each(databases)("damaged requests on $name", (backend) => {
       assert.includeMembers([...statuses.keys()], [400, 401])
     }))
 
-  test("payloads of any kind, at every resource", () =>
+  test("get a success or a problem if the payload is of any kind, at every resource", () =>
     Effect.gen(function*() {
       const kid = yield* registered
       const urls = yield* ready(kid)
@@ -298,7 +298,7 @@ describe.each(databases)("damaged requests on $name", (backend) => {
       assert.includeMembers([...statuses.keys()], [200, 201, 400, 403, 404])
     }))
 
-  test("paths of any kind", () =>
+  test("get a success or a problem if the path is of any kind", () =>
     Effect.gen(function*() {
       const kid = yield* registered
       const cases = fc.tuple(
@@ -317,7 +317,7 @@ describe.each(databases)("damaged requests on $name", (backend) => {
       assert.includeMembers([...statuses.keys()], [404])
     }))
 
-  test("certificates to be revoked, with changed octets", () =>
+  test("get a success or a problem if octets of the certificate to be revoked were changed", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(madeAt * 1000)
       const kid = yield* registered
@@ -340,7 +340,7 @@ describe.each(databases)("damaged requests on $name", (backend) => {
     }))
 
   for (const [how, seed, spoil] of [["as it stands", 6, edited], ["and signed again", 7, resigned]] as const) {
-    test(`requests for a certificate with changed octets, ${how}`, () =>
+    test(`get a success or a problem if octets of the CSR were changed, ${how}`, () =>
       Effect.gen(function*() {
         const kid = yield* registered
         const { finalize } = yield* ready(kid)

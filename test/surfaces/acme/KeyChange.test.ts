@@ -29,12 +29,12 @@ import {
 import { issueRequest, madeAt, settingsIn } from "../../support/LocalCa.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-/* Key rollover (RFC 8555 section 7.3.5), with every refusal of docs/attacks.md, "Key rollover". */
+/* Key rollover (RFC 8555 section 7.3.5), with every attack on it that docs/attacks.md lists under "Key rollover". */
 
 const surface = surfaceOf(configOf())
 const target = at("/keyChange")
 
-/** An inner JWS that is correct except for the changes in `more`. */
+/** Makes an inner JWS that is correct except for the changes in `more`. */
 const innerOf = (
   next: AcmeKey,
   kid: string,
@@ -56,7 +56,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
     Effect.flatMap(surface, (app) => Effect.flatMap(byAccount(key, kid, kid.slice(urlOf("").length)), app.handle))
   const registered = (key: AcmeKey) => Effect.flatMap(surface, (app) => register(app, key))
 
-  test("a process that has the old key in its cache refuses it after another process has replaced it", () =>
+  test("makes a process that has cached the old key refuse it once another process has replaced it", () =>
     Effect.gen(function*() {
       const [key, next] = [acmeKey(), acmeKey()]
       const kid = yield* registered(key)
@@ -76,7 +76,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
 
   const newKeys: ReadonlyArray<readonly [string, () => AcmeKey, readonly [number, string]]> = [
     ["another P-256 key", () => acmeKey(), [401, "unauthorized"]],
-    // The algorithm is judged before the signature.
+    // The algorithm is checked before the signature.
     [
       "an RSA key",
       () => acmeKey(generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey),
@@ -84,7 +84,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
     ]
   ]
   for (const [name, make, [status, type]] of newKeys) {
-    test(`${name} replaces the old key, which then belongs to no account`, () =>
+    test(`replaces the old key by ${name}, and the old key then belongs to no account`, () =>
       Effect.gen(function*() {
         const [old, next] = [acmeKey(), make()]
         const kid = yield* registered(old)
@@ -106,7 +106,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
   }
 
   for (const [name, scope] of [["everybody", burntKeys.everybody], ["the account", undefined]] as const) {
-    test(`a key that is blocked for ${name} cannot replace a key`, () =>
+    test(`refuses a new key that is blocked for ${name}`, () =>
       Effect.gen(function*() {
         const [old, next] = [acmeKey(), acmeKey()]
         const kid = yield* registered(old)
@@ -223,7 +223,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
     )
   ]
   for (const { inner, name, reason, status, type } of refusals) {
-    test(`${name}: ${type}, and the key does not change`, () =>
+    test(`answers ${name} with ${type} and does not change the key`, () =>
       Effect.gen(function*() {
         const [old, next] = [acmeKey(), acmeKey()]
         const kid = yield* registered(old)
@@ -241,7 +241,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
       }))
   }
 
-  test("an inner signature of which one part is too short: the error names its length", () =>
+  test("names in its error the length of an inner signature that is an octet too short", () =>
     Effect.gen(function*() {
       const [old, next] = [acmeKey(), acmeKey()]
       const kid = yield* registered(old)
@@ -251,7 +251,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
       assert.strictEqual(bodyOf(answer).detail, "The inner signature has 63 octets, and one of ES256 has 64.")
     }))
 
-  test("the same key, and the key of another account of the profile, get 409 with the Location of that account", () =>
+  test("answers a key that already has an account at the profile, even the same one, with 409 and the Location of that account", () =>
     Effect.gen(function*() {
       const [old, taken] = [acmeKey(), acmeKey()]
       const kid = yield* registered(old)
@@ -264,7 +264,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
       assert.strictEqual((yield* read(old, kid)).status, 200)
     }))
 
-  test("a key that has an account at another profile can be used here", () =>
+  test("accepts a key that has an account at another profile", () =>
     Effect.gen(function*() {
       const [old, next] = [acmeKey(), acmeKey()]
       const kid = yield* registered(old)
@@ -275,7 +275,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
       assert.strictEqual((yield* change(old, kid, innerOf(next, kid, old))).status, 200)
     }))
 
-  test("two rollovers at once: one succeeds, and the key of the other belongs to no account", () =>
+  test("succeeds for one of several rollovers at once, and the keys of the others belong to no account", () =>
     Effect.gen(function*() {
       const old = acmeKey()
       const kid = yield* registered(old)
@@ -289,14 +289,14 @@ describe.each(databases)("keyChange on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM audit_log"), 1)
     }))
 
-  test("two rollovers that are both verified before either is written: one commits", () =>
+  test("commits one of two rollovers that were both verified before either was written", () =>
     Effect.gen(function*() {
       const old = acmeKey()
       const kid = yield* registered(old)
       const driver = database.driver()
       const both = yield* Deferred.make<void>()
       let arrived = 0
-      // Neither request writes before both have come this far.
+      // Neither request writes before both have reached this point.
       const together: Driver = {
         ...driver,
         transact: (body) =>
@@ -317,7 +317,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
       assert.strictEqual((yield* read(winner, kid)).status, 200)
     }))
 
-  test("afterwards a signed request and revokeCert with the old key are refused, and newAccount makes a new, empty account", () =>
+  test("makes the old key useless: requests that it signs are refused, revokeCert too, and newAccount makes a new, empty account", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(madeAt * 1000)
       const [old, next] = [acmeKey(), acmeKey()]
@@ -356,7 +356,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
 
   const probed: Array<string> = []
   test(
-    "a rollover between trigger and validation: the validation uses the key of the time of the trigger",
+    "does not change a validation that was triggered before, which uses the key that triggered it",
     () =>
       Effect.gen(function*() {
         probed.length = 0
@@ -383,7 +383,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
     }
   )
 
-  test("two accounts that want the same key at once: one gets it, and the other gets the Location of that account", () =>
+  test("gives a key that two accounts want at once to one of them, and the other gets the Location of that account", () =>
     Effect.gen(function*() {
       const [one, two, next] = [acmeKey(), acmeKey(), acmeKey()]
       const kids = [yield* registered(one), yield* registered(two)] as const
@@ -397,7 +397,7 @@ describe.each(databases)("keyChange on $name", (backend) => {
       assert.strictEqual(new Set(yield* column("SELECT pubkey FROM accounts")).size, 2)
     }))
 
-  test("a deactivated account cannot roll its key over", () =>
+  test("refuses a deactivated account", () =>
     Effect.gen(function*() {
       const [old, next] = [acmeKey(), acmeKey()]
       const kid = yield* registered(old)

@@ -25,7 +25,7 @@ describe.each(databases)("the orders of an account on $name", (backend) => {
   const listed = (answer: { readonly body?: unknown }) =>
     (JSON.parse(String(answer.body)) as { readonly orders: ReadonlyArray<string> }).orders
 
-  test("are at the URL that the account object contains, newest first; without orders the list is empty", () =>
+  test("are listed at the URL that the account object contains, newest first, and without orders the list is empty", () =>
     Effect.gen(function*() {
       const { kid, list, order, send } = yield* someone
       const account = yield* send(kid.slice(urlOf("").length))
@@ -76,7 +76,7 @@ describe.each(databases)("the orders of an account on $name", (backend) => {
       assert.deepStrictEqual(listed(yield* list()), [6, 3, 2, 1, 0].map((at) => made[at] ?? ""))
     }))
 
-  test("come in short pages if many orders have failed: no page reads more than 500 failed ones", () =>
+  test("come in short pages if many orders have failed, because a page reads at most 500 failed ones", () =>
     Effect.gen(function*() {
       const { list, order } = yield* someone
       const oldest = yield* order("a.example")
@@ -97,7 +97,7 @@ describe.each(databases)("the orders of an account on $name", (backend) => {
       assert.notMatch(String(second.headers["link"]), /rel="next"/)
     }))
 
-  test("of another account are refused, whether or not that account exists", () =>
+  test("are not shown to another account, whether or not the requested account exists", () =>
     Effect.gen(function*() {
       const [one, other] = [yield* someone, yield* someone]
       for (const path of [other.kid.slice(urlOf("").length), at("/acct/01890a5d-ac96-774b-bcce-b302099a8057")]) {
@@ -109,7 +109,7 @@ describe.each(databases)("the orders of an account on $name", (backend) => {
       }
     }))
 
-  test("accept only their own kind of cursor, and the id of another account's order only counts as a time", () =>
+  test("are paged only by a cursor of the right form, and the id of another account's order counts only as a time", () =>
     Effect.gen(function*() {
       const [one, other] = [yield* someone, yield* someone]
       const first = yield* one.order("a.example")

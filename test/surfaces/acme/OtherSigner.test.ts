@@ -23,7 +23,7 @@ import {
 } from "../../support/Handle.ts"
 import { issueTo, useForeignSigner, work } from "../../support/Issued.ts"
 
-/* The answers to clients if the service does not sign itself. */
+/* The answers to clients if another signer signs for the service. */
 
 const config = configOf("[signer]\nbackend = \"custom\"\ncustom.script_path = \"sign\"")
 const surface = surfaceOf(config)
@@ -62,7 +62,7 @@ describe.each(databases)("a profile whose signer is not this service, on $name",
     assert.strictEqual(bodyOf(answer).type, "urn:ietf:params:acme:error:serverInternal")
   }
 
-  test("an order that is being signed has a longer Retry-After than with a local CA", () =>
+  test("sends a longer Retry-After with an order that is being signed than a local CA does", () =>
     Effect.gen(function*() {
       const { caller, post } = yield* someone
       const { id } = yield* orderOf(caller, "a.example")
@@ -73,7 +73,7 @@ describe.each(databases)("a profile whose signer is not this service, on $name",
       assert.deepStrictEqual([answer.status, headerOf(answer, "retry-after")], [200, "5"])
     }))
 
-  test("revokeCert waits for the signer and then succeeds", () =>
+  test("answers revokeCert with success after the signer has revoked", () =>
     Effect.gen(function*() {
       const { revoke } = yield* holder
       const asking = yield* Effect.forkChild(revoke)
@@ -85,7 +85,7 @@ describe.each(databases)("a profile whose signer is not this service, on $name",
       assert.deepStrictEqual([again.status, bodyOf(again).type], [400, "urn:ietf:params:acme:error:alreadyRevoked"])
     }))
 
-  test("a key that its holder reports as compromised: the signer is asked to revoke each of its certificates", () =>
+  test("asks the signer to revoke every certificate of a key that its holder reports as compromised", () =>
     Effect.gen(function*() {
       const { caller } = yield* someone
       const first = yield* issueTo(caller, ["a.example"])
@@ -104,7 +104,7 @@ describe.each(databases)("a profile whose signer is not this service, on $name",
       assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE kind = 'signer_revoke'"), 2)
     }))
 
-  test("revokeCert answers one second before its time limit that the revocation is still in progress", () =>
+  test("answers revokeCert one second before the time limit that the revocation is still in progress", () =>
     Effect.gen(function*() {
       const { revoke } = yield* holder
       const asking = yield* Effect.forkChild(revoke)
@@ -125,7 +125,7 @@ describe.each(databases)("a profile whose signer is not this service, on $name",
       ["that an operator cancels", sql("UPDATE jobs SET status = 'cancelled' WHERE kind = 'signer_revoke'")]
     ] as const
   ) {
-    test(`a revocation ${how} fails, and can be requested again`, () =>
+    test(`lets a revocation ${how} fail, after which it can be requested again`, () =>
       Effect.gen(function*() {
         const { revoke } = yield* holder
         const asking = yield* Effect.forkChild(revoke)
@@ -149,7 +149,7 @@ describe.each(databases)("a profile whose signer is not this service, on $name",
   }
 
   test(
-    "no more than a quarter of the slots waits; a further request is answered at once and joins the same job",
+    "lets at most a quarter of the slots wait, and answers a further request at once and joins it to the same job",
     () =>
       Effect.gen(function*() {
         const { revoke } = yield* holder
@@ -175,7 +175,7 @@ describe.each(databases)("a profile whose signer is not this service, on $name",
       ["does not exist if the signer fails", new HookFailed({ exit: 1, detail: "away" }), 404]
     ] as const
   ) {
-    test(`the revocation list ${what}`, () =>
+    test(`serves a revocation list that ${what}`, () =>
       Effect.gen(function*() {
         const answer = yield* read("/crl")
         assert.strictEqual(answer.status, status)
@@ -192,7 +192,7 @@ describe.each(databases)("a profile whose signer is not this service, on $name",
     return [identifier, leaf.serialNumber].map((hex) => Buffer.from(hex, "hex").toString("base64url")).join(".")
   }
 
-  test("a window that the signer suggests is sent to the client, with the explanation", () =>
+  test("sends the client the window that the signer suggests, with the explanation", () =>
     Effect.gen(function*() {
       const { issued } = yield* holder
       const answer = yield* read(`/renewalInfo/${certIdOf(issued.leaf)}`)
@@ -206,7 +206,7 @@ describe.each(databases)("a profile whose signer is not this service, on $name",
   })
 
   test(
-    "if the signer fails, the service's own estimate is served, and the log has the reason",
+    "serves the service's own estimate if the signer fails, and the log has the reason",
     () =>
       Effect.gen(function*() {
         const { issued } = yield* holder
@@ -220,7 +220,7 @@ describe.each(databases)("a profile whose signer is not this service, on $name",
   )
 
   test(
-    "the signer is not asked about a certificate that the service knows to be revoked",
+    "does not ask the signer about a certificate that the service knows to be revoked",
     () =>
       Effect.gen(function*() {
         const { issued } = yield* holder
@@ -233,7 +233,7 @@ describe.each(databases)("a profile whose signer is not this service, on $name",
   )
 })
 
-describe.each(databases)("a profile whose upstream takes no reasons on $name", (backend) => {
+describe.each(databases)("a profile whose upstream accepts no revocation reasons, on $name", (backend) => {
   const { test } = useForeignSigner(backend, {
     revoke: () =>
       new SigningFailed({ cause: "upstream_refused", detail: "only 0 is taken", problemType: "badRevocationReason" })

@@ -31,7 +31,7 @@ const csr = makeCsr({ names: ["a.example"] }).csr.toString("base64url")
 describe.each(databases)("what belongs to another account on $name", (backend) => {
   const { records, test } = useWorld(backend, { startsAt: madeAt })
 
-  /** A new account at a profile. */
+  /** Makes a new account at a profile. */
   const someone = (profile = "default") =>
     Effect.gen(function*() {
       const app = yield* surface
@@ -85,7 +85,7 @@ describe.each(databases)("what belongs to another account on $name", (backend) =
       String(answer.body)
     )
 
-  test("order, finalize, authorization, challenge and certificate are not found, at the same profile and at another one", () =>
+  test("is not found if it is an order, an authorization, a challenge or a certificate, at the same profile or another", () =>
     Effect.gen(function*() {
       const a = yield* someone()
       const pending = yield* a.order
@@ -116,7 +116,7 @@ describe.each(databases)("what belongs to another account on $name", (backend) =
       assert.strictEqual(yield* stored, before)
     }))
 
-  test("account and order list are unauthorized, whether or not the account exists", () =>
+  test("is unauthorized if it is an account or its list of orders, whether or not the account exists", () =>
     Effect.gen(function*() {
       const a = yield* someone()
       for (const b of [yield* someone(), yield* someone("other")]) {
@@ -134,7 +134,7 @@ describe.each(databases)("what belongs to another account on $name", (backend) =
       assert.strictEqual((yield* a.post(`/acct/${idOf(a.kid)}`)).status, 200)
     }))
 
-  test("keyChange that names another account is malformed", () =>
+  test("cannot be changed by a keyChange that names the other account, which is malformed", () =>
     Effect.gen(function*() {
       const [a, b, next] = [yield* someone(), yield* someone(), acmeKey()]
       const header = { jwk: next.jwk, url: urlOf("/profile/default/keyChange") }
@@ -145,7 +145,7 @@ describe.each(databases)("what belongs to another account on $name", (backend) =
       for (const one of [a, b]) assert.strictEqual((yield* one.post(`/acct/${idOf(one.kid)}`)).status, 200)
     }))
 
-  test("a request to revoke the certificate is unauthorized at its profile, and not found at another", () =>
+  test("cannot be revoked if it is a certificate, which is unauthorized at its profile and not found at another", () =>
     Effect.gen(function*() {
       const { leaf } = yield* (yield* someone()).certified
       const payload = { certificate: leaf.raw.toString("base64url") }
@@ -153,7 +153,7 @@ describe.each(databases)("what belongs to another account on $name", (backend) =
       problem(yield* (yield* someone("other")).post("/revokeCert", payload), 404, "malformed")
     }))
 
-  test("an order id of version 4, in upper case, of 10 KB, with U+0000 or with %2F is not found", () =>
+  test("is not found by an order id of version 4, in upper case, of 10 KB, with U+0000 or with %2F", () =>
     Effect.gen(function*() {
       const a = yield* someone()
       const { order: id } = yield* a.order

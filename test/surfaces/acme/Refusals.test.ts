@@ -75,7 +75,7 @@ describe.each(databases)("a refused request on $name", (backend) => {
       }
     }))
 
-  test("is logged at most twenty times a minute for one host, and eighty times for its network", ({ app, mine }) =>
+  test("is logged at most twenty times a minute for one host and eighty times a minute for its network", ({ app, mine }) =>
     Effect.gen(function*() {
       const refuse = (clientIp: string) =>
         Effect.repeat(app.handle(requestOf("GET", at("/nothing"), { clientIp })), { times: 29 })

@@ -65,7 +65,7 @@ describe.each(databases)("a refusal of names, on $name", (backend) => {
     ]
   ]
   for (const [title, names, detail] of cases) {
-    test(`${title}: the detail has the first name, its reason and the number of others`, ({ send }) =>
+    test(`has a detail with the first name, its reason and the number of others: ${title}`, ({ send }) =>
       Effect.gen(function*() {
         const problem = yield* ordering(send, names)
         assert.strictEqual(problem.detail, detail)
@@ -76,13 +76,13 @@ describe.each(databases)("a refusal of names, on $name", (backend) => {
       }))
   }
 
-  test("of another type: the detail has the name", ({ send }) =>
+  test("has the name in its detail if the name is of another type", ({ send }) =>
     Effect.gen(function*() {
       const { detail } = yield* ordering(send, ["192.0.2.1"], "ip")
       assert.strictEqual(detail, "192.0.2.1: Certificates are issued for identifiers of type dns only.")
     }))
 
-  test("of a CSR: the detail has the first name and the number of others", ({ send }) =>
+  test("has the first name and the number of others in its detail if it is about a CSR", ({ send }) =>
     Effect.gen(function*() {
       const names = ["a.example", "b.example", "c.example"]
       const placed = yield* send(urlOf(at("/newOrder")), {

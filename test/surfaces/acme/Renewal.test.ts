@@ -27,7 +27,7 @@ import {
 import { daySeconds, issueRequest, madeAt, settingsIn } from "../../support/LocalCa.ts"
 import { useWorld } from "../../support/UseWorld.ts"
 
-/* Renewal information and `replaces` (RFC 9773), with docs/attacks.md, "Renewal information". */
+/* Renewal information and `replaces` (RFC 9773), with the attacks of docs/attacks.md, "Renewal information". */
 
 const surface = surfaceOf(configOf())
 const validity = 604_800
@@ -62,7 +62,7 @@ describe.each(databases)("renewal on $name", (backend) => {
           `UPDATE orders SET status = 'valid', certificate = '${chain}', cert_serial = '${serial}',
            cert_not_after = ${notAfter} WHERE id = ${literal(url)}`
         )
-        // The subjectKeyIdentifier of the issuer: its OID, and an OCTET STRING that contains one of 20 octets.
+        // The subjectKeyIdentifier of the issuer: the OID, and an OCTET STRING that contains another one of 20 octets.
         const issuer = new X509Certificate(chain.slice(chain.lastIndexOf("-----BEGIN"))).raw.toString("hex")
         const [, identifier = ""] = /0603551d0e04160414([0-9a-f]{40})/.exec(issuer) ?? []
         return {
@@ -124,7 +124,7 @@ describe.each(databases)("renewal on $name", (backend) => {
       assert.strictEqual((yield* info(`${base64url(identifier)}.${base64url(`0000${serial}`)}`)).status, 200)
     }))
 
-  test("a malformed certID is refused as malformed; an unknown one, or one of another CA or profile, is not found", () =>
+  test("refuses a malformed certID as malformed, and finds no certificate for an unknown one or one of another CA or profile", () =>
     Effect.gen(function*() {
       const { certId, identifier, serial } = yield* (yield* someone).certified("a.example")
       const odd = [
@@ -161,7 +161,7 @@ describe.each(databases)("renewal on $name", (backend) => {
       assert.strictEqual(told.length, odd.length + missing.length)
     }))
 
-  test("can be read only with GET and HEAD", () =>
+  test("has information that can be read only with GET and HEAD", () =>
     Effect.gen(function*() {
       const { certified, key, kid } = yield* someone
       const { certId } = yield* certified("a.example")
@@ -171,7 +171,7 @@ describe.each(databases)("renewal on $name", (backend) => {
       assert.strictEqual((yield* app.handle(requestOf("HEAD", at(`/renewalInfo/${certId}`)))).status, 200)
     }))
 
-  test("an order shows which certificate it replaces, in the canonical spelling", () =>
+  test("shows in an order which certificate it replaces, in the canonical spelling", () =>
     Effect.gen(function*() {
       const { certified, order } = yield* someone
       const { certId, identifier, serial } = yield* certified("a.example", "b.example")
@@ -183,7 +183,7 @@ describe.each(databases)("renewal on $name", (backend) => {
       assert.strictEqual(told?.fields["cert_serial"], serial)
     }))
 
-  test("replaces must name a certificate of the same account that shares a name with the order", () =>
+  test("requires that `replaces` name a certificate of the same account that shares a name with the order", () =>
     Effect.gen(function*() {
       const [mine, other] = [yield* someone, yield* someone]
       const { certId, identifier } = yield* mine.certified("a.example")
@@ -216,7 +216,7 @@ describe.each(databases)("renewal on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM orders"), before)
     }))
 
-  test("any certID finds either the one certificate or none, in renewalInfo and in replaces alike", () =>
+  test("finds either the one certificate or none for any certID, in renewalInfo and in replaces alike", () =>
     Effect.gen(function*() {
       const { certified, order } = yield* someone
       const { certId, identifier, serial } = yield* certified("a.example")
@@ -255,7 +255,7 @@ describe.each(databases)("renewal on $name", (backend) => {
       assert.deepStrictEqual(records.filter(({ level }) => level === "error"), [])
     }))
 
-  test("20 orders that replace one certificate at once: one is accepted, the others get 409 alreadyReplaced", () =>
+  test("accepts one of 20 orders that replace one certificate at once, and answers the others with 409 alreadyReplaced", () =>
     Effect.gen(function*() {
       const { certified, order } = yield* someone
       const { certId } = yield* certified("a.example")
@@ -275,7 +275,7 @@ describe.each(databases)("renewal on $name", (backend) => {
       assert.isFalse(eventsOf(records).includes("db_statement_failed"))
     }))
 
-  test("a certificate can be replaced again once the order that was to replace it has failed or expired", () =>
+  test("allows a certificate to be replaced again once the order that was to replace it has failed or expired", () =>
     Effect.gen(function*() {
       const { certified, order } = yield* someone
       const { certId } = yield* certified("a.example")
@@ -288,7 +288,7 @@ describe.each(databases)("renewal on $name", (backend) => {
       assert.deepStrictEqual(yield* column(`SELECT status FROM orders WHERE id = ${literal(second)}`), ["invalid"])
     }))
 
-  test("does not count towards limits and is not refused by them: five times for each certificate", () =>
+  test("does not count towards limits and is not refused by them, up to five times for each certificate", () =>
     Effect.gen(function*() {
       const keys = ["orders_per_account = 2", "names_per_account = 2", "pending_authorizations_per_account = 2"]
       for (const key of keys) {
@@ -316,7 +316,7 @@ describe.each(databases)("renewal on $name", (backend) => {
       }
     }))
 
-  test("orders of different profiles can replace the same certificate", () =>
+  test("refuses `replaces` at a profile that did not issue the certificate", () =>
     Effect.gen(function*() {
       const { certified, order } = yield* someone
       const { certId } = yield* certified("a.example")

@@ -52,7 +52,7 @@ type Signer = { readonly key: AcmeKey; readonly kid?: string }
 
 const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString("base64url")
 
-/** The suffix of the problem type; nothing if there is no type. */
+/** Returns the last part of the problem type, or nothing if there is no problem. */
 const typeOf = (answer: Answer): string => answer.status === 200 ? "" : bodyOf(answer).type?.split(":").at(-1) ?? ""
 
 const refusal = (answer: Answer) => ({ status: answer.status, type: typeOf(answer), detail: bodyOf(answer).detail })
@@ -62,7 +62,7 @@ const absent = { status: 404, type: "malformed", detail: "This profile has issue
 describe.each(databases)("revokeCert on $name", (backend) => {
   const { database, records, test } = useOwnCa(backend)
 
-  /** A new account, in the form that signed requests need and in the form that operations need. */
+  /** Makes a new account, and returns it in the form that signed requests need and in the one that operations need. */
   const someone = Effect.fnUntraced(function*(profile = "default") {
     const key = acmeKey()
     const app = yield* surface
@@ -73,7 +73,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
     return { key, kid, caller }
   })
 
-  /** An account with a certificate. The records before it are removed from the log. */
+  /** Makes an account with a certificate, and then empties the log. */
   const holder = Effect.fnUntraced(function*(certificateKey = newPrivateKey()) {
     const account = yield* someone()
     const issued = yield* issueTo(account.caller, ["a.example"], certificateKey)
@@ -150,7 +150,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
   )
 
   describe("authorization", () => {
-    test("the account of the order gets 200 without a body; the order, the row and the job are written", () =>
+    test("succeeds for the account of the order with 200 and no body, and the order, the row and the job are written", () =>
       Effect.gen(function*() {
         const { caller, issued, key, kid } = yield* holder()
         const answer = yield* revoke({ key, kid }, issued.der)
@@ -196,7 +196,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       ["Ed25519", () => generateKeyPairSync("ed25519").privateKey]
     ] as const
     for (const [name, make] of keys) {
-      test(`the certificate's own ${name} key, without an account`, () =>
+      test(`succeeds for the certificate's own ${name} key without an account`, () =>
         Effect.gen(function*() {
           const { caller, issued } = yield* holder(make())
           const answer = yield* revoke({ key: acmeKey(issued.key) }, issued.der, 4)
@@ -214,7 +214,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
           assert.deepInclude(records.find(({ event }) => event === "certificate_revoked")?.fields ?? {}, { code: 4 })
         }))
 
-      test(`another ${name} key and a signature by such a key get 401`, () =>
+      test(`fails with 401 for another ${name} key and for a signature by another key`, () =>
         Effect.gen(function*() {
           const { issued } = yield* holder(make())
           const [own, other] = [acmeKey(issued.key), acmeKey(make())]
@@ -235,7 +235,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         }))
     }
 
-    test("the certificate's own key that also has an account signs with its jwk", () =>
+    test("succeeds for the certificate's own key with a jwk, even if the key has an account", () =>
       Effect.gen(function*() {
         const { issued } = yield* holder()
         const key = acmeKey(issued.key)
@@ -244,7 +244,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         assert.strictEqual((yield* revoke({ key }, issued.der)).status, 200)
       }))
 
-    test("a deactivated account can revoke its certificate, even if an operator deactivated the account", () =>
+    test("succeeds for a deactivated account, even if an operator deactivated it", () =>
       Effect.gen(function*() {
         for (const status of ["deactivated", "revoked"]) {
           const { issued, key, kid } = yield* holder()
@@ -256,14 +256,14 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         }
       }))
 
-    test("an expired certificate can be revoked", () =>
+    test("succeeds for an expired certificate", () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* holder()
         yield* TestClock.adjust("91 days")
         assert.strictEqual((yield* revoke({ key, kid }, issued.der)).status, 200)
       }))
 
-    test("an account key that was rolled over belongs to no account", () =>
+    test("fails for an account key that was rolled over", () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* holder()
         yield* sql(`UPDATE accounts SET pubkey = ${backend.dialect === "sqlite" ? "?" : "$1"}`, [
@@ -276,7 +276,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
   })
 
   describe("attacks", () => {
-    test("a jwk that is not the certificate's key and the kid of another account get the same 401 unauthorized, whether or not the certificate is revoked", () =>
+    test("answers a jwk that is not the certificate's key and the kid of another account with the same 401 unauthorized, whether or not the certificate is revoked", () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* holder()
         const stranger = yield* someone()
@@ -308,13 +308,13 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         )
       }))
 
-    test("another certificate of the same key, one changed byte, the same serial from another CA and an unknown certificate get 404 malformed with the same text", () =>
+    test("answers another certificate of the same key, one changed byte, the same serial from another CA and an unknown certificate with the same 404 malformed", () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* holder()
         const changed = Buffer.from(issued.der)
         changed[changed.length - 1] = (changed.at(-1) ?? 0) ^ 1
-        // A certificate with the same names, serial number and key but the signature of another CA, and one with the
-        // same serial number and one's own key.
+        // Two certificates from another CA: one with the same names, serial number and key, and one with the same
+        // serial number and the attacker's own key.
         const attacker = newPrivateKey()
         const twin = (subjectKey: typeof attacker) => {
           const ca = foreignCa({ name: "Test CA" })
@@ -368,13 +368,13 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         assert.deepStrictEqual(found[0]?.cert_serial, issued.serial)
       }))
 
-    test("revokeCert for A's certificate by B gets 401 at the same profile, and not found at another", () =>
+    test("answers B's request for A's certificate with 401 at the same profile and with 404 at another", () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* holder()
         const [here, there] = [yield* someone(), yield* someone("other")]
         assert.strictEqual((yield* revoke(here, issued.der)).status, 401)
         assert.deepStrictEqual(refusal(yield* revoke(there, issued.der, undefined, elsewhere)), absent)
-        // The right key and the right account have no effect at the wrong profile.
+        // Even the right key and the right account have no effect at the wrong profile.
         assert.deepStrictEqual(
           refusal(yield* revoke({ key: acmeKey(issued.key) }, issued.der, undefined, elsewhere)),
           absent
@@ -387,7 +387,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         yield* nothingRevoked
       }))
 
-    test("PEM, and DER with trailing octets, get 400 malformed, and no row is written", () =>
+    test("answers PEM, and DER with trailing octets, with 400 malformed, and writes no row", () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* holder()
         const good = text(issued.der)
@@ -420,7 +420,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         )
       }))
 
-    test("the reasons -1, 7 and 11 get 400 badRevocationReason, which names the code; 2^31, 1.5 and \"1\" are malformed", () =>
+    test("answers the reasons -1, 7 and 11 with 400 badRevocationReason, which names the code, and 2^31, 1.5 and \"1\" with malformed", () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* holder()
         const codes = [-1, 7, 11, 2 ** 31, -(2 ** 31), 255, Number.MAX_SAFE_INTEGER, 1e20]
@@ -446,7 +446,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       }))
 
     for (const [reason, word] of [[0], [8], [undefined], [6, "Certificate Hold"], [10, "AA Compromise"]] as const) {
-      test(`reason ${reason ?? "left out"}: accepted and stored; the CRL says ${word ?? "no reasonCode"}`, () =>
+      test(`accepts and stores the reason ${reason ?? "left out"}, and the CRL says ${word ?? "no reasonCode"}`, () =>
         Effect.gen(function*() {
           const { issued, key, kid } = yield* holder()
           assert.strictEqual((yield* revoke({ key, kid }, issued.der, reason)).status, 200)
@@ -459,7 +459,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         }))
     }
 
-    test("of 20 at once with different reasons, one gets 200, and the order and the CRL have its reason; the others get alreadyRevoked", () =>
+    test("answers one of 20 requests at once with 200, the order and the CRL have its reason, and the other requests get alreadyRevoked", () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* holder()
         const other = yield* database.another
@@ -498,7 +498,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         assert.strictEqual((yield* listText).match(/Serial Number/g)?.length, 1)
       }))
 
-    test("both `jwk` and `kid`, and neither of them, are malformed, and the nonce stays usable", () =>
+    test("answers both `jwk` and `kid`, and neither of them, with malformed, and the nonce stays usable", () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* holder()
         const app = yield* surface
@@ -512,7 +512,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         yield* nothingRevoked
       }))
 
-    test("the same request twice: the second fails by its nonce, and with a new nonce it is answered alreadyRevoked", () =>
+    test("refuses a repeated request because of its nonce, and answers it with alreadyRevoked if it has a new nonce", () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* holder()
         const app = yield* surface
@@ -528,7 +528,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       }))
   })
 
-  test("the checks come in order: authorization, then the reason, then whether it is revoked", () =>
+  test("checks first the authorization, then the reason, and then whether the certificate is already revoked", () =>
     Effect.gen(function*() {
       const { issued, key, kid } = yield* holder()
       const asked = (signer: Signer, reason?: number) => Effect.map(revoke(signer, issued.der, reason), typeOf)
@@ -545,7 +545,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       assert.deepStrictEqual(yield* stamps, [[madeAt, undefined]])
     }))
 
-  test("the stored key decides and not the one in the certificate", () =>
+  test("compares the key of the request with the stored key and not with the one in the certificate", () =>
     Effect.gen(function*() {
       const { issued } = yield* holder()
       const stored = newPrivateKey()
@@ -554,7 +554,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       assert.strictEqual((yield* revoke({ key: acmeKey(stored) }, issued.der)).status, 200)
     }))
 
-  test("strangers cause at most ten rows a minute, and the log has the others", () =>
+  test("writes at most ten rows a minute about strangers, and the log has the other requests", () =>
     Effect.gen(function*() {
       const { issued, key, kid } = yield* holder()
       const changed = Buffer.from(issued.der)
@@ -568,7 +568,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       yield* TestClock.adjust("59 seconds")
       yield* ask(1)
       assert.strictEqual(yield* written, 10)
-      // It does not help either to send a stored certificate, which any server shows to its clients.
+      // Nor is there a row if they send a stored certificate, which any server shows to its clients.
       yield* revoke(outsider, issued.der)
       assert.strictEqual(yield* written, 10)
       // Requests of accounts, and of the certificate's key, are recorded no matter what outsiders do.
@@ -580,7 +580,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       assert.strictEqual(yield* written, 22)
     }))
 
-  test("of a serial number that is too long for a certificate, 64 digits are recorded", () =>
+  test("records 64 digits of a serial number that is too long for a certificate", () =>
     Effect.gen(function*() {
       const { issued } = yield* holder()
       const head = 4
@@ -596,7 +596,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       assert.deepStrictEqual(rows, [`01${"0".repeat(62)}`])
     }))
 
-  test("a key that its holder revoked for compromise is refused at finalize, whoever uses it", () =>
+  test("makes finalize refuse a key that its holder revoked for compromise, whoever uses it", () =>
     Effect.gen(function*() {
       const { caller, issued, key, kid } = yield* holder()
       const another = yield* someone("other")
@@ -680,7 +680,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         assert.deepStrictEqual(yield* revoked, [`${issued.serial} 4`, ...serialsOf(...others)].sort())
       }))
 
-    test("loses no other certificate if the account asks for the revocation", () =>
+    test("loses no other certificate if an account requests the revocation", () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* shared()
         assert.strictEqual((yield* revoke({ key, kid }, issued.der, 1)).status, 200)
@@ -690,7 +690,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
         assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE kind = 'key_revoke'"), 0)
       }))
 
-    test("loses no other certificate if the reason is another one", () =>
+    test("loses no other certificate if the reason is not keyCompromise", () =>
       Effect.gen(function*() {
         const { issued } = yield* shared()
         assert.strictEqual((yield* revoke({ key: acmeKey(issued.key) }, issued.der, 4)).status, 200)
@@ -709,14 +709,14 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       }))
   })
 
-  test("a key revoked for another reason may be used again", () =>
+  test("allows a key that was revoked for another reason to be used again", () =>
     Effect.gen(function*() {
       const { caller, issued, key, kid } = yield* holder()
       assert.strictEqual((yield* revoke({ key, kid }, issued.der, 4)).status, 200)
       assert.notStrictEqual((yield* issueTo(caller, ["a.example"], issued.key)).serial, issued.serial)
     }))
 
-  test("renewal information says at once that a revoked certificate is to be renewed", () =>
+  test("makes renewal information say at once that the certificate is to be renewed", () =>
     Effect.gen(function*() {
       const { issued, key, kid } = yield* holder()
       const keyId = openssl(["x509", "-noout", "-ext", "authorityKeyIdentifier"], issued.leaf.toString()).toString()
@@ -729,7 +729,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       assert.strictEqual(headerOf(yield* ask, "retry-after"), "60")
     }))
 
-  test("if no worker has seen the issuer, the answer is 500 serverInternal, the log says so, and nothing is revoked", () =>
+  test("answers 500 serverInternal if no worker has seen the issuer, the log says so, and nothing is revoked", () =>
     Effect.gen(function*() {
       const { issued, key, kid } = yield* holder()
       const [issuer = ""] = yield* column("SELECT issuer FROM crls")
@@ -746,7 +746,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       assert.strictEqual((yield* revoke({ key, kid }, issued.der)).status, 200)
     }))
 
-  /** The only worker reports that the CA revokes nothing. */
+  /** Lets the only worker report that the CA revokes nothing. */
   const stopped = Effect.gen(function*() {
     const [issuer = ""] = yield* column("SELECT issuer FROM crls")
     const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
@@ -756,7 +756,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
     yield* states.report({ profile: "default", owner: "w", trouble: "the record", since: now, stoppedIssuer: issuer })
   })
 
-  test("if the CA signs no more lists, the answer is 503 serverInternal with an explanation, and nothing is revoked until it signs again", () =>
+  test("answers 503 serverInternal with an explanation if the CA signs no more lists, and revokes nothing until the CA signs again", () =>
     Effect.gen(function*() {
       const { issued, key, kid } = yield* holder()
       yield* stopped
@@ -771,7 +771,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       assert.strictEqual((yield* revoke({ key, kid }, issued.der)).status, 200, "no worker has said so lately")
     }))
 
-  test("a CA that signs no more lists: the other certificates of a compromised key are revoked once it signs again", () =>
+  test("revokes the other certificates of a compromised key only once a CA that signed no more lists signs again", () =>
     Effect.gen(function*() {
       const { caller, issued } = yield* holder()
       const other = yield* issueTo(caller, ["b.example"], issued.key)
@@ -789,7 +789,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
     }))
 
   for (const table of ["jobs", "revocations"]) {
-    test(`without its row in ${table} the certificate is not revoked at all`, () =>
+    test(`does not revoke the certificate at all if the row in ${table} cannot be written`, () =>
       Effect.gen(function*() {
         const { issued, key, kid } = yield* holder()
         if (backend.dialect === "sqlite") {
@@ -810,7 +810,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       }))
   }
 
-  test("two certificates with one serial number are distinguished by their octets", () =>
+  test("distinguishes two certificates with one serial number by their octets", () =>
     Effect.gen(function*() {
       const one = yield* holder()
       const other = yield* issueTo(one.caller, ["b.example"])
@@ -825,7 +825,7 @@ describe.each(databases)("revokeCert on $name", (backend) => {
       assert.notStrictEqual(other.serial, one.issued.serial)
     }))
 
-  test("requests for the list, the anchor and the issuer create no nonce and allow only reading", () =>
+  test("publishes the list, the anchor and the issuer, which can only be read, and their answers have no nonce", () =>
     Effect.gen(function*() {
       const app = yield* surface
       const published = [

@@ -37,7 +37,7 @@ const key = acmeKey()
 const rsaKey = acmeKey(generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey)
 const absent = "01890a5d-ac96-774b-bcce-b302099a8057"
 
-/** A request in parts. A row of the table may damage each of them. */
+/** A request in parts. A row of the table may damage any of them. */
 interface Draft {
   readonly target: string
   readonly contentType: string
@@ -182,7 +182,7 @@ const ofJwk: ReadonlyArray<Row> = [
 
 /** Signatures that newAccount refuses and revokeCert does not. */
 const ofNewAccount: ReadonlyArray<Row> = [
-  // The alg of a key shows that it cannot sign here. The answer lists the accepted ones.
+  // The alg shows that the key cannot sign here. The answer lists the algorithms that are accepted.
   ...([["ES384", "P-384"], ["ES512", "P-521"]] as const).map(([alg, namedCurve]) => {
     const { jwk } = acmeKey(generateKeyPairSync("ec", { namedCurve }).privateKey)
     return rejected(`a ${namedCurve} key`, "algorithm_unsupported", withHeader({ alg, jwk }), "badSignatureAlgorithm")
@@ -201,7 +201,7 @@ const ofNewAccount: ReadonlyArray<Row> = [
   )
 ]
 
-/** The log of a request, without the records about new nonces and found accounts. */
+/** Returns the log of a request without the records about new nonces and found accounts. */
 const saidOf = (records: ReadonlyArray<Record>) =>
   // Each refusal also has a record request_refused (Refusals.test.ts).
   records.filter(({ event }) => event !== "request_refused").map(({ event, fields }) =>
@@ -235,7 +235,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
   const nonceIn = ({ header }: Draft): string => "nonce" in header ? String(header.nonce) : ""
 
   const ofAccounts = ["ES256", "RS256"]
-  /** The refusals of every key that may get certificates. */
+  /** The algorithms that revokeCert accepts with a jwk: those of every key that may get certificates. */
   const ofCertificates = ["ES256", "RS256", "ES384", "ES512", "EdDSA"]
 
   const refused = (answer: Answer, status: number, type: string | undefined, taken = ofAccounts) =>
@@ -256,7 +256,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
   const isFaultAt = (path: string) => ({ name }: Row) => path !== "/newNonce" || name !== "url of another resource"
   const revokeCert = (header: object) => draftOf(at("/revokeCert"), { certificate: nobodys }, header)
 
-  // The status of the answer to a correct request.
+  // `taken` is the status of the answer to a correct request.
   describe.each([
     {
       resource: "a kid resource",
@@ -365,7 +365,8 @@ describe.each(databases)("signed requests on $name", (backend) => {
       }))
   })
 
-  // All faults at once, and then one fewer each time, from the front. The first fault that remains decides the answer.
+  // The request has all faults at first, and then one fewer each time, in the order of the table. The first fault that
+  // remains decides the answer.
   test("makes the checks in the order of the table", () =>
     Effect.gen(function*() {
       const kid = yield* registered
@@ -413,16 +414,16 @@ describe.each(databases)("signed requests on $name", (backend) => {
       }
     }))
 
-  test("an account cannot use at another profile a nonce that it uses at its own profile at the same time", () =>
+  test("cannot use an account at another profile, even with a nonce that the account uses at the same time", () =>
     Effect.gen(function*() {
       const kid = yield* registered
       const sent = (target: string, nonce: string) => {
         const header = { kid: kid.replace("default", target.split("/")[2] ?? ""), url: urlOf(target), nonce }
         return handle(posted(target, signed(key, header, { identifiers: [{ type: "dns", value: "a.example" }] })))
       }
-      yield* sent(at("/newOrder"), yield* freshNonce) // This process knows the key now.
+      yield* sent(at("/newOrder"), yield* freshNonce) // From here on, this process knows the key.
       const shared = yield* freshNonce
-      // The nonce of the first one is being spent when the others come, so they are one batch.
+      // The others come while the nonce of the first one is being used up, so they form one batch.
       const answers = yield* Effect.all([
         sent(at("/newOrder"), yield* freshNonce),
         sent("/profile/other/newOrder", shared),
@@ -434,7 +435,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM orders WHERE profile = 'other'"), 0)
     }))
 
-  test("a nonce that was made for one profile is accepted at another, because the url binds the request", () =>
+  test("may use at one profile a nonce that was made for another, because the url binds the request", () =>
     Effect.gen(function*() {
       const app = yield* surface
       const nonce = headerOf(yield* app.handle(requestOf("HEAD", at("/newNonce"))), "replay-nonce")
@@ -443,7 +444,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
       assert.strictEqual((yield* handle(posted(target, signed(key, header, {})))).status, 201)
     }))
 
-  test("a member twice in header or payload: the last one counts, both for the checks and for the meaning", () =>
+  test("may have a member twice in the header or the payload, and the last one counts both for the checks and for the meaning", () =>
     Effect.gen(function*() {
       const kid = yield* registered
       const target = targetOf(kid)
@@ -468,7 +469,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
       assert.include(JSON.stringify(rows), "mailto:a@b.example")
     }))
 
-  test("a jwk with private members: these are neither stored nor logged", () =>
+  test("may have private members in the jwk, which are neither stored nor logged", () =>
     Effect.gen(function*() {
       for (const { privateKey, ...one } of [key, rsaKey]) {
         const { d = "", kty, p, ...rest } = privateKey.export({ format: "jwk" })
@@ -488,7 +489,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
       }
     }))
 
-  test("another spelling of the same URL is another URL, whatever the Host header says", () =>
+  test("are refused if the url is another spelling of the same URL, whatever the Host header says", () =>
     Effect.gen(function*() {
       const app = yield* surfaceOf(configOf(`[server]\nbase_url = "https://acme.example"`))
       const path = at("/newAccount")
@@ -523,7 +524,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
       assert.strictEqual((yield* send(`https://acme.example${path}`, forged)).answer.status, 201)
     }))
 
-  test("everything after a deactivation is unauthorized, at every URL", () =>
+  test("are unauthorized at every URL after the account was deactivated", () =>
     Effect.gen(function*() {
       const kid = yield* registered
       const app = yield* surface
@@ -554,12 +555,12 @@ describe.each(databases)("signed requests on $name", (backend) => {
         const again = yield* draftOf(at("/newAccount"), payload, { jwk: key.jwk })
         yield* refused(yield* handle(requestFor(again)), 401, "unauthorized")
       }
-      // An account that was lost may still revoke, because the certificate alone decides this request.
+      // A deactivated account may still revoke, because the certificate alone decides this request.
       const revoking = yield* draftOf(at("/revokeCert"), { certificate: "AAAA" }, { kid })
       yield* refused(yield* handle(requestFor(revoking)), 400, "malformed")
     }))
 
-  test("the nonce is used up before the account is checked", () =>
+  test("use up the nonce before the account is checked", () =>
     Effect.gen(function*() {
       const kid = yield* registered
       for (const status of ["deactivated", "revoked"]) {
@@ -579,7 +580,7 @@ describe.each(databases)("signed requests on $name", (backend) => {
       }
     }))
 
-  test("POST-as-GET accepts no payload, the trigger accepts any object, the account accepts none or an object", () =>
+  test("have no payload in a POST-as-GET, any object in the trigger, and none or an object at the account", () =>
     Effect.gen(function*() {
       const kid = yield* registered
       const tryWith = (target: string, payload: Draft["payload"]) =>

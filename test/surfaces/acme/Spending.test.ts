@@ -49,7 +49,7 @@ describe.each(databases)("the nonce of a request that writes on $name", (backend
 
   type App = Effect.Success<ReturnType<typeof surfaceOf>>
 
-  /** Sends the same request twice. Returns the first answer, and whether the second one was only about its nonce. */
+  /** Sends the same request twice. Returns the first answer, and whether the second one only refused the nonce. */
   const sentTwice = Effect.fnUntraced(function*(app: App, request: Request) {
     const first = yield* app.handle(request)
     const rows = Effect.all(["orders", "jobs", "audit_log"].map((table) => count(`SELECT count(*) FROM ${table}`)))
@@ -75,7 +75,7 @@ describe.each(databases)("the nonce of a request that writes on $name", (backend
       (request) => sentTwice(app, request)
     )
 
-  /** The type of the problem that newAccount returns the first time. */
+  /** Sends newAccount twice, and returns the type of the first problem. */
   const refusedTwice = (app: App, key: AcmeKey, payload: object = {}, target = at("/newAccount")) =>
     Effect.gen(function*() {
       const header = { jwk: key.jwk, url: urlOf(target), nonce: yield* freshNonce }

@@ -19,7 +19,7 @@ const objectOf = <A extends object>({ body }: Answer): A => JSON.parse(String(bo
 
 const shownOf = (answer: Answer) => [objectOf<OrderBody>(answer).status, answer.headers["retry-after"]]
 
-/** A wait of this length has no other cause. */
+/** How long a poll is held. The number is unusual, so that no other wait has this length. */
 const holdMillis = 970
 
 const limits = { request_timeout_ms: 60_000, max_concurrent_requests: 1, hold_ms: holdMillis }
@@ -27,11 +27,11 @@ const limits = { request_timeout_ms: 60_000, max_concurrent_requests: 1, hold_ms
 /** The number of polls that are held while one request at a time is handled. */
 const mostHeld = 4
 
-/** The means of a test on one database. A service handles one request at a time. */
+/** What tests on one database use. The services of this world handle one request at a time. */
 const worldOn = (backend: (typeof databases)[number]) => {
   const { test } = useWorld(backend, { around: watched, script: () => ({ server: limits }) })
 
-  /** A client with an order. */
+  /** Makes a client with an order. */
   const clientOf = (config: ReturnType<typeof configOf>) =>
     Effect.flatMap(
       Effect.flatMap(surfaceOf(config, 1), newClient),
@@ -52,7 +52,7 @@ const worldOn = (backend: (typeof databases)[number]) => {
 
   const client = clientOf(configOf())
 
-  /** The client's order, in state `ready`. */
+  /** Makes a client whose order is `ready`. */
   const readyBy = (config: ReturnType<typeof configOf>) =>
     Effect.gen(function*() {
       const { finalize, send, ...more } = yield* clientOf(config)
@@ -62,7 +62,7 @@ const worldOn = (backend: (typeof databases)[number]) => {
       return { ...more, send, finalized: send(finalize, { csr }) }
     })
 
-  /** The client's order, in state `processing`. */
+  /** Makes a client whose order is `processing`. */
   const signingBy = (config: ReturnType<typeof configOf>) =>
     Effect.gen(function*() {
       const { finalized, order, send, ...more } = yield* readyBy(config)
@@ -102,7 +102,7 @@ describe.each(databases)("a poll, on $name", (backend) => {
       assert.deepStrictEqual(shownOf(yield* send(order)), ["valid", undefined])
     }))
 
-  test("is held no longer than its time limit, and then says how long to wait", () =>
+  test("is held no longer than its time limit, and is then answered with how long to wait", () =>
     Effect.gen(function*() {
       const { poll } = yield* signing
       const polling = yield* Effect.forkChild(poll)
@@ -113,7 +113,7 @@ describe.each(databases)("a poll, on $name", (backend) => {
       assert.deepStrictEqual(shownOf(yield* Fiber.join(polling)), ["processing", "1"])
     }))
 
-  test("of an order that another service signs asks for a longer wait the longer it takes", () =>
+  test("of an order that another service signs gets a longer Retry-After the longer the signing takes", () =>
     Effect.gen(function*() {
       const { poll } = yield* signingBy(configOf("[signer]\nbackend = \"custom\"\ncustom.script_path = \"sign\""))
       const pauses: Array<unknown> = []
@@ -128,7 +128,7 @@ describe.each(databases)("a poll, on $name", (backend) => {
       assert.deepStrictEqual(pauses, [["processing", "1"], ["processing", "3"], ["processing", "5"]])
     }))
 
-  test("says when the next attempt begins, if that is known", () =>
+  test("is answered with the time until the next attempt, if that is known", () =>
     Effect.gen(function*() {
       const { poll } = yield* signing
       const now = yield* currentSeconds
@@ -143,7 +143,7 @@ describe.each(databases)("a poll, on $name", (backend) => {
       assert.deepStrictEqual(pauses, [["processing", "9"], ["processing", "30"]])
     }))
 
-  test("of an order that ended without a message is answered normally after that time", () =>
+  test("of an order that ended without a message is answered with the result after its time limit", () =>
     Effect.gen(function*() {
       const { poll } = yield* signing
       const polling = yield* Effect.forkChild(poll)
@@ -153,7 +153,7 @@ describe.each(databases)("a poll, on $name", (backend) => {
       assert.deepStrictEqual(shownOf(yield* Fiber.join(polling)), ["valid", undefined])
     }))
 
-  test("that begins while no poll can be held is answered within a second", () =>
+  test("that comes while no poll can be held is answered within a second", () =>
     Effect.gen(function*() {
       const { poll } = yield* signing
       const { challenge, send } = yield* client
@@ -163,7 +163,7 @@ describe.each(databases)("a poll, on $name", (backend) => {
       yield* Fiber.interruptAll(polls)
     }))
 
-  test("beyond the maximum number is answered at once; a poll that is abandoned makes room", () =>
+  test("beyond the maximum number is answered at once, and a poll that is abandoned makes room for another", () =>
     Effect.gen(function*() {
       const { poll } = yield* signing
       const [first] = yield* Effect.forEach(Array.from({ length: mostHeld }), () => Effect.forkChild(poll))
@@ -191,7 +191,7 @@ describe.each(databases)("a poll, on $name", (backend) => {
       assert.deepStrictEqual(shownOf(yield* Fiber.join(ofAuthorization)), ["valid", undefined])
     }))
 
-  test("of an order whose job was abandoned is answered at that time", () =>
+  test("of an order is answered as soon as its job is abandoned", () =>
     Effect.gen(function*() {
       const { poll } = yield* signing
       const polling = yield* Effect.forkChild(poll)
@@ -230,86 +230,91 @@ describe.each(databases)("a poll, on $name", (backend) => {
     }))
 })
 
-/** The wait for results in this configuration. A wait of this length has no other cause. */
+/** The wait for results in this configuration. The number is unusual, so that no other wait has this length. */
 const waitMillis = 4321
 
-describe.each(databases)("a request that begins a job, if its answer waits for the result, on $name", (backend) => {
-  const { clientOf, held, readyBy, test } = worldOn(backend)
-  const waiting = configOf(`[order]\nfinalize_wait_ms = ${waitMillis}\n[challenge]\nanswer_wait_ms = ${waitMillis}`)
-  const ready = readyBy(waiting)
+describe.each(databases)(
+  "a request whose answer waits for the result of the job that it begins, on $name",
+  (backend) => {
+    const { clientOf, held, readyBy, test } = worldOn(backend)
+    const waiting = configOf(`[order]\nfinalize_wait_ms = ${waitMillis}\n[challenge]\nanswer_wait_ms = ${waitMillis}`)
+    const ready = readyBy(waiting)
 
-  test("is answered with the certificate, or with the reason why there is none", () =>
-    Effect.gen(function*() {
-      for (const [change, wanted] of [["", "valid"], ["UPDATE jobs SET attempts = max_attempts", "invalid"]] as const) {
-        const { finalized, order } = yield* ready
+    test("is answered with the certificate, or with the reason why there is none", () =>
+      Effect.gen(function*() {
+        for (
+          const [change, wanted] of [["", "valid"], ["UPDATE jobs SET attempts = max_attempts", "invalid"]] as const
+        ) {
+          const { finalized, order } = yield* ready
+          const finalizing = yield* Effect.forkChild(finalized)
+          yield* held(1, waitMillis)
+          if (change !== "") yield* sql(change)
+          yield* work("signer_issue")
+          const answer = yield* Fiber.join(finalizing)
+          assert.deepStrictEqual(shownOf(answer), [wanted, undefined])
+          assert.strictEqual(answer.headers["location"], order)
+          const { certificate, error } = objectOf<OrderBody>(answer)
+          assert.deepStrictEqual([certificate !== undefined, error !== undefined], [
+            wanted === "valid",
+            wanted !== "valid"
+          ])
+        }
+      }))
+
+    test("is answered with the result of the validation, even if it is repeated", () =>
+      Effect.gen(function*() {
+        const { challenge, send } = yield* clientOf(waiting)
+        const both = yield* Effect.forEach([1, 2], () => Effect.forkChild(send(challenge, {})))
+        yield* held(2, waitMillis)
+        yield* work("challenge_validate")
+        for (const one of both) assert.deepStrictEqual(shownOf(yield* Fiber.join(one)), ["valid", undefined])
+      }))
+
+    test("is answered with the present state when the wait is over, and the job goes on", () =>
+      Effect.gen(function*() {
+        const { finalized, order, send } = yield* ready
         const finalizing = yield* Effect.forkChild(finalized)
         yield* held(1, waitMillis)
-        if (change !== "") yield* sql(change)
+        yield* TestClock.adjust(waitMillis - 1)
+        assert.isUndefined(finalizing.pollUnsafe())
+        yield* TestClock.adjust(1)
+        const [status, pause] = shownOf(yield* Fiber.join(finalizing))
+        assert.deepStrictEqual([status, Number(pause) >= 1], ["processing", true])
         yield* work("signer_issue")
-        const answer = yield* Fiber.join(finalizing)
-        assert.deepStrictEqual(shownOf(answer), [wanted, undefined])
-        assert.strictEqual(answer.headers["location"], order)
-        const { certificate, error } = objectOf<OrderBody>(answer)
-        assert.deepStrictEqual([certificate !== undefined, error !== undefined], [
-          wanted === "valid",
-          wanted !== "valid"
-        ])
-      }
-    }))
+        assert.deepStrictEqual(shownOf(yield* send(order)), ["valid", undefined])
+      }))
 
-  test("is answered with the result of the validation, also if it is repeated", () =>
-    Effect.gen(function*() {
-      const { challenge, send } = yield* clientOf(waiting)
-      const both = yield* Effect.forEach([1, 2], () => Effect.forkChild(send(challenge, {})))
-      yield* held(2, waitMillis)
-      yield* work("challenge_validate")
-      for (const one of both) assert.deepStrictEqual(shownOf(yield* Fiber.join(one)), ["valid", undefined])
-    }))
+    test("is answered at once while no request can be held, and leaves its place if its client hangs up", () =>
+      Effect.gen(function*() {
+        const firsts = []
+        for (let count = 0; count < mostHeld; count++) {
+          firsts.push(yield* Effect.forkChild((yield* ready).finalized))
+          yield* held(count + 1, waitMillis)
+        }
+        assert.deepStrictEqual(shownOf(yield* (yield* ready).finalized), ["processing", "1"])
+        yield* Fiber.interruptAll(firsts)
+        const next = yield* Effect.forkChild((yield* ready).finalized)
+        yield* held(1, waitMillis)
+        yield* work("signer_issue")
+        assert.deepStrictEqual(shownOf(yield* Fiber.join(next)), ["valid", undefined])
+      }))
 
-  test("is answered with the present state at the end of that time, and the job goes on", () =>
-    Effect.gen(function*() {
-      const { finalized, order, send } = yield* ready
-      const finalizing = yield* Effect.forkChild(finalized)
-      yield* held(1, waitMillis)
-      yield* TestClock.adjust(waitMillis - 1)
-      assert.isUndefined(finalizing.pollUnsafe())
-      yield* TestClock.adjust(1)
-      const [status, pause] = shownOf(yield* Fiber.join(finalizing))
-      assert.deepStrictEqual([status, Number(pause) >= 1], ["processing", true])
-      yield* work("signer_issue")
-      assert.deepStrictEqual(shownOf(yield* send(order)), ["valid", undefined])
-    }))
-
-  test("is answered at once while no request can be held, and leaves its place if its client hangs up", () =>
-    Effect.gen(function*() {
-      const firsts = []
-      for (let count = 0; count < mostHeld; count++) {
-        firsts.push(yield* Effect.forkChild((yield* ready).finalized))
-        yield* held(count + 1, waitMillis)
-      }
-      assert.deepStrictEqual(shownOf(yield* (yield* ready).finalized), ["processing", "1"])
-      yield* Fiber.interruptAll(firsts)
-      const next = yield* Effect.forkChild((yield* ready).finalized)
-      yield* held(1, waitMillis)
-      yield* work("signer_issue")
-      assert.deepStrictEqual(shownOf(yield* Fiber.join(next)), ["valid", undefined])
-    }))
-
-  test("is answered with the present state when the process stops or an operator cancels the job", () =>
-    Effect.gen(function*() {
-      const { finalized, order } = yield* ready
-      const cancelled = yield* Effect.forkChild(finalized)
-      yield* held(1, waitMillis)
-      const job = yield* findLive("signer_issue", order.slice(order.lastIndexOf("/") + 1))
-      yield* jobs.cancel({ kind: "cli", id: "tester" }, job?.id ?? "")
-      // The process looks for ends that it was not told of.
-      yield* TestClock.adjust(waitMillis - 1)
-      assert.deepStrictEqual(shownOf(yield* Fiber.join(cancelled)), ["invalid", undefined])
-      const stopped = yield* Effect.forkChild((yield* ready).finalized)
-      yield* held(1, waitMillis)
-      const { ends } = yield* Queue
-      ends.stop()
-      assert.deepStrictEqual(shownOf(yield* Fiber.join(stopped)), ["processing", "1"])
-      assert.deepStrictEqual(shownOf(yield* (yield* ready).finalized), ["processing", "1"])
-    }))
-})
+    test("is answered with the present state when the process stops or an operator cancels the job", () =>
+      Effect.gen(function*() {
+        const { finalized, order } = yield* ready
+        const cancelled = yield* Effect.forkChild(finalized)
+        yield* held(1, waitMillis)
+        const job = yield* findLive("signer_issue", order.slice(order.lastIndexOf("/") + 1))
+        yield* jobs.cancel({ kind: "cli", id: "tester" }, job?.id ?? "")
+        // The process looks for ends of jobs of which it was not told.
+        yield* TestClock.adjust(waitMillis - 1)
+        assert.deepStrictEqual(shownOf(yield* Fiber.join(cancelled)), ["invalid", undefined])
+        const stopped = yield* Effect.forkChild((yield* ready).finalized)
+        yield* held(1, waitMillis)
+        const { ends } = yield* Queue
+        ends.stop()
+        assert.deepStrictEqual(shownOf(yield* Fiber.join(stopped)), ["processing", "1"])
+        assert.deepStrictEqual(shownOf(yield* (yield* ready).finalized), ["processing", "1"])
+      }))
+  }
+)

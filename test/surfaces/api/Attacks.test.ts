@@ -68,7 +68,7 @@ describe("every route of the API", () => {
       assert.strictEqual(none.status, 404)
     }))
 
-  test("is not reached by a similar path, with a session or without", ({ ask }) =>
+  test("is not reached by a similar path, whether the request has a session or not", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "anna", "admin")
       for (const route of routes.filter(({ pattern }) => pattern.startsWith("/api/"))) {
@@ -82,7 +82,7 @@ describe("every route of the API", () => {
       }
     }))
 
-  test("is refused with a log record of the reason and the caller, unless no such route exists", ({ ask }) =>
+  test("logs the reason and the caller of each refusal, unless there is no such route", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "vera", "viewer")
       records.length = 0
@@ -103,7 +103,7 @@ describe("every route of the API", () => {
       ])
     }))
 
-  test("refuses every unknown token in the same way, and the address can sign in as before", ({ ask }) =>
+  test("refuses every unknown token in the same way, and its address can still sign in", ({ ask }) =>
     Effect.gen(function*() {
       const tries = config.admin.login_max_attempts + 1
       const guess = ask("/api/orders", { headers: { authorization: `Bearer ${printApiToken("A".repeat(43))}` } })
@@ -112,7 +112,7 @@ describe("every route of the API", () => {
       yield* signedIn({ ask }, "vera", "viewer")
     }))
 
-  test("counts the hash of a password to its client's share", ({ ask }) =>
+  test("counts the hashing of a password towards its client's share", ({ ask }) =>
     Effect.gen(function*() {
       const seen: Array<Peer | undefined> = []
       const verify = () =>
@@ -129,7 +129,7 @@ describe("every route of the API", () => {
       assert.deepStrictEqual(seen, [peer])
     }))
 
-  test("that fails by a fault of the service sends no details, and the log has the beginning of the error", ({ ask }) =>
+  test("sends no details if it fails through a fault of the service, and the log has the beginning of the error", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "vera", "viewer")
       const driver: Driver = { ...yield* Database, aside: () => Effect.die(new Error("inside ".repeat(1000))) }
@@ -141,7 +141,7 @@ describe("every route of the API", () => {
       assert.lengthOf(String(error), 2000)
     }))
 
-  test("whose statement fails logs the failed statement, and no second record about a fault", ({ ask }) =>
+  test("logs a failed statement once, without a second record about a fault", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "vera", "viewer")
       yield* sql("ALTER TABLE admin_sessions RENAME TO gone")
@@ -151,13 +151,13 @@ describe("every route of the API", () => {
       assert.notInclude(eventsOf(records), "request_handler_panicked")
     }))
 
-  test("is not revealed to strangers: a path of the API is answered 401, whether or not it exists", ({ ask }) =>
+  test("is hidden from strangers, who get 401 for every path of the API, whether or not it exists", ({ ask }) =>
     Effect.gen(function*() {
       for (const path of ["/api/none", "/api/orders"]) assert.strictEqual((yield* ask(path)).status, 401)
       assert.strictEqual((yield* ask("/none")).status, 404)
     }))
 
-  test("accepts one session or one token, and not two of either", ({ ask }) =>
+  test("accepts one session or one token, but not two credentials", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "anna", "admin")
       const pair = `${sessionCookie}=${held.cookie}`
@@ -180,7 +180,7 @@ describe("every route of the API", () => {
       assert.strictEqual((yield* ask("/api/orders", { headers: { authorization: bearer } })).status, 200)
     }))
 
-  test("accepts the cookie that the sign-in gave, and never one that the browser had before", ({ ask }) =>
+  test("accepts the cookie that the sign-in set, and never one that the browser had before", ({ ask }) =>
     Effect.gen(function*() {
       yield* made("anna", "admin")
       const planted = "A".repeat(43)
@@ -199,7 +199,7 @@ describe("the address of a client of the API", () => {
   describe("without a trusted proxy", () => {
     const { config, test } = useApi(sqlite)
 
-    test("is that of the connection, whatever a header says", ({ ask }) =>
+    test("is the address of the connection, whatever a header says", ({ ask }) =>
       Effect.gen(function*() {
         for (let at = 0; at < config.admin.login_max_attempts; at++) {
           assert.strictEqual(
@@ -216,7 +216,7 @@ describe("the address of a client of the API", () => {
   describe("behind a trusted proxy", () => {
     const { test } = useApi(sqlite, `[admin.filter]\ntrusted_proxies = ["192.0.2.1"]\n`)
 
-    test("is the one that the proxy reports", ({ ask }) =>
+    test("is the address that the proxy reports", ({ ask }) =>
       Effect.gen(function*() {
         yield* ask("/api/session", { ...wrong, headers: { "x-forwarded-for": "198.51.100.1" } })
         yield* ask("/api/session", { ...wrong, headers: forged("198.51.100.2"), clientIp: "192.0.2.9" })

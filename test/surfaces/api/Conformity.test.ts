@@ -27,7 +27,7 @@ const documented = makeDocumented(JSON.parse(JSON.stringify(documentOf("0.0.0-te
 /** The number of requests of either kind for each route. */
 const runs = isFull ? 60 : 4
 
-/** The values for paths and members that exist in the database. There are also values that nothing there has. */
+/** The values for paths and members: some exist in the database, and some do not. */
 interface Known {
   readonly ids: ReadonlyArray<string>
 }
@@ -39,7 +39,7 @@ const strange: fc.Arbitrary<unknown> = fc.oneof(
   fc.constantFrom(...odd)
 )
 
-/** A text for a member or a parameter of this name. Sometimes it has a meaning. */
+/** Makes a text for a member or a parameter of this name. Some of the texts have a meaning. */
 const textOf = (name: string, { ids }: Known): fc.Arbitrary<string> => {
   if (/password/i.test(name)) return fc.constantFrom(password, password, "Gdańsk shipyard, 9 cranes", "short")
   if (name === "contact") return fc.constantFrom("mailto:ops@corp.example", "ops@corp.example", "nobody")
@@ -56,13 +56,13 @@ const textOf = (name: string, { ids }: Known): fc.Arbitrary<string> => {
   )
 }
 
-/** A value that a schema accepts. */
+/** Makes values that a schema accepts. */
 const madeFrom = (schema: Schema.Constraint): fc.Arbitrary<unknown> => {
   const arbitrary = Arbitrary.schema(schema)
   return fc.nat().map((seed) => Effect.runSync(Arbitrary.sampleEffect(arbitrary, { count: 1, seed }))[0])
 }
 
-/** The members of a schema with a fitting value for each. */
+/** Makes an object with a fitting value for each member of a schema. */
 const membersOf = (schema: Route["payload"], known: Known): fc.Arbitrary<object> => {
   if (schema === undefined) return fc.constant({})
   const ast = SchemaAST.toEncoded(schema.ast)
@@ -96,7 +96,7 @@ const targetOf = ({ pattern }: Route, path: ReadonlyArray<string>, query: object
 const parametersOf = ({ pattern }: Route): ReadonlyArray<string> =>
   [...pattern.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name)
 
-/** Requests that fit a route. */
+/** Makes requests that fit a route. */
 const fitting = (route: Route, known: Known): fc.Arbitrary<Made> =>
   fc.record({
     path: fc.tuple(
@@ -109,7 +109,7 @@ const fitting = (route: Route, known: Known): fc.Arbitrary<Made> =>
     body: route.payload === undefined ? undefined : body
   }))
 
-/** Requests with one fault: a member or a parameter that is unusual, unknown or missing. */
+/** Makes requests with one fault: a member or a parameter that is unusual, unknown or missing. */
 const misfitting = (route: Route, known: Known): fc.Arbitrary<Made> =>
   fc.tuple(fitting(route, known), strange, fc.nat(), fc.constantFrom("strange", "unknown", "gone"))
     .map(
@@ -128,11 +128,11 @@ const misfitting = (route: Route, known: Known): fc.Arbitrary<Made> =>
 describe.each(databases)("requests made from the document, $name", (backend) => {
   const { records, test } = useApi(backend)
 
-  /** Asks as an admin, who signs in again if a request has ended the session. */
+  /** Sends requests as an admin, and signs in again if a request has ended the session. */
   const asking = ({ ask }: Asking, begun: Held) => {
     const now = { held: begun, password, asked: 0 }
     return Effect.fnUntraced(function*({ method, name }: Route, { body, target }: Made) {
-      // Each request has its own address. Otherwise wrong passwords would cause 429 for all of them.
+      // Each request has its own address. Otherwise wrong passwords would cause 429 for all requests.
       const clientIp = `198.18.${now.asked >> 8}.${now.asked++ & 255}`
       const asked: Ask = { method, clientIp, ...now.held, ...(body === undefined ? {} : { body }) }
       const told = yield* ask(target, asked)
@@ -153,7 +153,7 @@ describe.each(databases)("requests made from the document, $name", (backend) => 
   test("get the documented answers, and never 500", (api) =>
     Effect.gen(function*() {
       yield* populate
-      // The service never writes such values: numbers too large to be exact, and a list that is not a list.
+      // The service never writes such values: numbers that are too large to be exact, and a list that is no list.
       yield* sql("UPDATE orders SET cert_not_after = 1900000000 WHERE cert_not_after IS NOT NULL")
       yield* sql("UPDATE orders SET error = NULL")
       yield* sql("DELETE FROM audit_log")
@@ -196,12 +196,12 @@ describe.each(databases)("requests made from the document, $name", (backend) => 
       assert.isAbove(succeeded.size, 30, [...succeeded].join(", "))
     }))
 
-  test("that are answered in an undocumented way are a fault of the service, and the log names the place", (api) =>
+  test("get an error of the service if the answer is undocumented, and the log names the place", (api) =>
     Effect.gen(function*() {
       yield* populate
       for (const table of ["admin_users", "audit_log"]) yield* sql(`DELETE FROM ${table}`)
       const held = yield* signedIn(api, "anna", "admin")
-      // The type of this error is not a text.
+      // The type in this error is not a string.
       const error = `'{"type":7,"status":500,"detail":"x"}'`
       yield* sql(`UPDATE orders SET cert_not_after = 1900000000, error = ${error} WHERE cert_not_after IS NOT NULL`)
       const told = yield* api.ask("/api/orders?identifier=a.example&profile=default", held)

@@ -38,7 +38,7 @@ describe("the OpenAPI document", () => {
     assert.notInclude(JSON.stringify(document), "\"$id\"")
   })
 
-  it("declares 413 where a body or file is sent, and 415 where that is a body", () => {
+  it("declares 413 where a body or a file is sent, and 415 where a body is sent", () => {
     const promising = (status: string) => operations.filter(({ operation }) => status in operation.responses)
     assert.notInclude(promising("413").map(({ method }) => method), "GET")
     assert.sameMembers(
@@ -59,7 +59,7 @@ describe("the OpenAPI document", () => {
     assert.deepStrictEqual([signIn, profiles], ["public", "viewer"])
   })
 
-  it("has the CSRF token among the headers of changes, but not at the start of a session", () => {
+  it("declares the CSRF token as a header of changes, but not of requests that begin a session", () => {
     const having = operations.filter(({ operation }) =>
       (operation as { readonly parameters?: ReadonlyArray<{ readonly name: string }> }).parameters
         ?.some(({ name }) => name === "X-CSRF-Token")
@@ -71,7 +71,7 @@ describe("the OpenAPI document", () => {
     assert.notInclude(having.map(({ operation }) => operation.operationId), "signIn")
   })
 
-  it("declares the header for the lag of a standby where a standby may answer, and nowhere else", () => {
+  it("declares the header with the lag of a standby where a standby may answer, and nowhere else", () => {
     const having = operations.filter(({ operation }) =>
       Object.values(operation.responses as { readonly [status: string]: { readonly headers?: object } })
         .some(({ headers = {} }) => "x-acme-svc-read-lag-ms" in headers)

@@ -20,7 +20,7 @@ const documented = makeDocumented(JSON.parse(JSON.stringify(documentOf("0.0.0-te
 
 const id = "01890a5d-ac96-774b-bcce-b302099a8057"
 
-/** A path with a value for each parameter. */
+/** Returns the path with a value for each parameter. */
 const pathOf = ({ pattern }: Route, value: string): string => pattern.replaceAll(/\{\w+\}/g, value)
 
 const oddValues: ReadonlyArray<unknown> = [
@@ -62,7 +62,7 @@ const membersOf = (schema: Route["payload"]): ReadonlyArray<string> =>
     ? schema.ast.propertySignatures.map(({ name }) => String(name))
     : []
 
-/** A value that fits a schema, if one can be generated. */
+/** Returns a value that fits a schema, if one can be generated. */
 const fitting = (schema: Route["payload"]): object =>
   schema === undefined
     ? {}
@@ -87,7 +87,7 @@ const holds = (route: Route, asked: string, told: Told): void => {
 describe.each(databases)("bad input to the API, $name", (backend) => {
   const { test } = useApi(backend)
 
-  test("gets the documented answer", ({ ask }) =>
+  test("gets an answer that the document describes", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "anna", "admin")
       for (const route of routes) {
@@ -139,7 +139,7 @@ describe.each(databases)("bad input to the API, $name", (backend) => {
       }
     }))
 
-  test("with more parameters than any route has is not processed", ({ ask }) =>
+  test("is not processed if it has more parameters than any route has", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "anna", "admin")
       const query = (count: number) => Array.from({ length: count }, (_, at) => `p${at}=`).join("&")
@@ -158,7 +158,7 @@ describe.each(databases)("bad input to the API, $name", (backend) => {
       assert.strictEqual(age.json.message, "ttlSeconds takes a number of seconds from 0 to 2147483647.")
     }))
 
-  test("with an unknown route or method gets an answer that says so", ({ ask }) =>
+  test("gets an answer that names the fault if the route or the method is unknown", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "anna", "admin")
       for (
@@ -176,7 +176,7 @@ describe.each(databases)("bad input to the API, $name", (backend) => {
         const told = yield* ask(path, held)
         assert.deepStrictEqual([path, told.status, told.json.error], [path, 404, "not_found"])
       }
-      // If a fixed segment is written in another case, it counts as a parameter. Here it is an id that no account has.
+      // A fixed segment in another case counts as a parameter. Here it is an id that no account has.
       const near = yield* ask("/api/accounts/EXPORT", held)
       assert.deepStrictEqual([near.status, near.json.message], [404, "There is no account EXPORT."])
       for (const method of ["OPTIONS", "TRACE", "PUT", "CONNECT"]) {

@@ -26,7 +26,7 @@ import { selfSigned } from "../../support/Shown.ts"
 import { watched } from "../../support/Watched.ts"
 
 /*
- * The decisions that handlers of the API make themselves: windows, filters, who sees what, and the answer to a
+ * The decisions that handlers of the API make themselves: windows, filters, what each role sees, and the answer to a
  * revocation.
  */
 
@@ -115,7 +115,7 @@ describe("a handler of the API", () => {
       assert.deepStrictEqual(kinds((yield* api.ask("/api/search?q=anna", other)).json), [])
     }))
 
-  test("knows the profiles that are served, and no others", (api) =>
+  test("knows the profiles that are served and no others", (api) =>
     Effect.gen(function*() {
       const held = yield* admin(api)
       const { items, ...window } = (yield* api.ask("/api/profiles", held)).json
@@ -172,7 +172,7 @@ describe("a handler of the API", () => {
       assert.deepStrictEqual([kinds.length, sums], [2, { ready: 0, running: 0, failed: 3 }])
     }))
 
-  test("reports that a search for names, and a count of certificates that were not replaced, ended early", (api) =>
+  test("reports that a search for names or a count of unreplaced certificates ended early", (api) =>
     Effect.gen(function*() {
       const held = yield* admin(api)
       const caller = yield* callerAt(profileOf(config))
@@ -277,7 +277,7 @@ describe("a handler of the API", () => {
       assert.strictEqual(yield* count("SELECT count(*) FROM jobs WHERE status = 'ready'"), 1)
     }))
 
-  test("answers a revocation when its job ends, or before the time of the request is over", (api) =>
+  test("answers a revocation when its job ends, or shortly before the request's time is over", (api) =>
     watched(Effect.gen(function*() {
       const held = yield* admin(api)
       const caller = yield* callerAt(profileOf(config))
@@ -313,8 +313,8 @@ describe("a handler of the API", () => {
         assert.match(told.text, said)
         yield* sql("DELETE FROM jobs")
       }
-      // This one is answered a second before the time of the request is over. The others are answered at the next
-      // check, a quarter of a second later.
+      // This one is answered a second before the request's time is over. The others are answered at the next check, a
+      // quarter of a second later.
       assert.strictEqual((yield* Clock.currentTimeMillis) - began, 4 * 250 + 2000)
     })))
 })

@@ -6,7 +6,7 @@ const read = (text: string) => readJson(Buffer.from(text))
 const largest = 65_536
 
 describe("a body of the API", () => {
-  it("is read as JSON, also if names and values contain brackets, quotes and commas", () => {
+  it("is read as JSON, even if names and values contain brackets, quotes and commas", () => {
     const value = { "a:{[": "}]\"\\", b: [{ a: 1 }, { a: 2 }], "": null }
     assert.deepStrictEqual(read(JSON.stringify(value)), Result.succeed(value))
   })
@@ -18,7 +18,7 @@ describe("a body of the API", () => {
     ["{\"a\":{\"x\":1},\"a\":2}", "a"],
     ["{\"a\":[{}],\"a\":2}", "a"],
     [`{"${"n".repeat(300)}":1,"${"n".repeat(300)}":2}`, "n".repeat(64)]
-  ])("is refused with a member that was given twice: %s", (text, name) => {
+  ])("is refused if it has a member twice: %s", (text, name) => {
     assert.deepStrictEqual(read(text), Result.fail(`The member ${name} was given twice.`))
   })
 
@@ -36,9 +36,9 @@ describe("a body of the API", () => {
     assert.deepStrictEqual(readJson(Buffer.from([0xff])), Result.fail("The body is not UTF-8 text."))
   })
 
-  // Searching for the end of each string in such a text takes a second, and no other request is served during that
-  // time.
-  it("that is not JSON is read only to the first error", () => {
+  // If the end of every string in such a text were searched for, this would take a second, in which no other request is
+  // served.
+  it("is read only up to the first error if it is not JSON", () => {
     assert.deepStrictEqual(read("[".repeat(40)), Result.fail("The body is not JSON."))
     assert.deepStrictEqual(read(`"${"\\\"".repeat(largest / 2)}`), Result.fail("The body is not JSON."))
   })

@@ -11,7 +11,7 @@ import { codeOf, password } from "../../support/Operators.ts"
 import type { Sender } from "../../support/Roles.ts"
 import { cellOf, routes, senders } from "../../support/Roles.ts"
 
-/* Every route for every kind of caller: the test sends a request for each cell of docs/api-roles.md. */
+/* Every route for every kind of caller: the test sends a request for each cell of the table in docs/api-roles.md. */
 
 const pathOf = ({ pattern }: Route): string => pattern.replaceAll(/\{\w+\}/g, "01890a5d-ac96-774b-bcce-b302099a8057")
 
@@ -20,7 +20,7 @@ const ending = ["signOut", "revokeOwnSession", "changeOwnPassword", "beginEnrolm
 
 const codesOfChecks = ["session_invalid", "session_expired", "session_idle", "csrf_failed", "insufficient_role"]
 
-/** After the checks, the routes of enrolment also tell a sign-in that it needs a code. */
+/** The routes of enrolment also answer mfa_pending after the checks, if a sign-in needs a code. */
 const refusedByChecks = ({ access }: Route, { json, status }: Told): number | undefined =>
   codesOfChecks.includes(json?.error) || json?.error === "mfa_pending" && access !== "half" ? status : undefined
 
@@ -93,7 +93,7 @@ describe("the routes of the API", () => {
 
   const counts = (access: Access) => routes.filter((route) => route.access === access).length
 
-  test("can be found in one way only: no path fits two routes with as many parameters", () =>
+  test("can be found in one way only, because no path fits two routes with equally many parameters", () =>
     Effect.sync(() => {
       const segmentsOf = ({ pattern }: Route) => pattern.split("/")
       const patterns = [...new Map(routes.map((route) => [route.pattern, segmentsOf(route)])).values()]
@@ -108,7 +108,7 @@ describe("the routes of the API", () => {
       }
     }))
 
-  test("have one rule of access each, and few of them are for everybody", () =>
+  test("have one rule of access each, and few of them are open to everybody", () =>
     Effect.sync(() => {
       assert.strictEqual(counts("public"), 2)
       assert.isAbove(counts("viewer"), 20)
@@ -122,7 +122,7 @@ describe("the routes of the API", () => {
       )
     }))
 
-  test("let viewers change only what is their own, and need no CSRF token only during a sign-in", () =>
+  test("let viewers change only what is their own, and work without a CSRF token only during a sign-in", () =>
     Effect.sync(() => {
       const nameOf = ({ method, pattern }: Route) => `${method} ${pattern}`
       const changes = routes.filter(({ method }) => method !== "GET")

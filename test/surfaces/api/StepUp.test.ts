@@ -41,7 +41,7 @@ describe("a change that needs the caller's password", () => {
     (what) => sql(`SELECT ${what}`)
   )
 
-  test("is made with the right password and not with another one", (api) =>
+  test("is made with the right password only", (api) =>
     Effect.gen(function*() {
       assert.sameMembers(
         routes.filter(({ isStepUp }) => isStepUp).filter((route) => !guarded.includes(route)),
@@ -76,7 +76,7 @@ describe("a change that needs the caller's password", () => {
       }
     }))
 
-  test("of a second factor is refused if the password is missing, the first enrolment too", (api) =>
+  test("is refused without the password if it is about a second factor, even at the first enrolment", (api) =>
     Effect.gen(function*() {
       const held = yield* signedIn(api, "ann", "viewer")
       for (const [method, path] of [["POST", "totp"], ["DELETE", "totp"], ["POST", "recovery-codes"]] as const) {
@@ -94,7 +94,7 @@ const cleared = /=; .*Max-Age=0$/
 describe("one's own sessions", () => {
   const { test } = useApi(sqlite)
 
-  test("can be ended by their names: the cookie is removed with the own session, and stays with another one", (api) =>
+  test("can be ended by their names, and the cookie is removed only if the present session is ended", (api) =>
     Effect.gen(function*() {
       const held = yield* signedIn(api, "ann", "viewer")
       yield* enter("ann")

@@ -23,7 +23,7 @@ const at = (seconds: number): string => new Date((now + seconds) * 1000).toISOSt
 const id = "0b2cf0de-7f3c-4a53-9f43-6d2b6a9f1a11"
 
 describe("a table", () => {
-  it("has padded columns under upper-case names and a footer; an empty one has only the footer", () => {
+  it("has padded columns under upper-case names and a footer, and only the footer if it is empty", () => {
     assert.strictEqual(
       String(renderTable(["id", "next update"], [["a", "b"], ["cc", ""]], 7)),
       ["ID  NEXT UPDATE", "a   b", "cc", "2 of 7 row(s)."].join("\n")
@@ -46,7 +46,7 @@ describe("a table", () => {
     assert.include(renderTable(["o", "label"], [["a", at(-60)], ["b", "text"]], 2).on(terminal(80)), at(-60))
   })
 
-  it("fits the terminal: the widest text is shortened, but never a column that identifies the row", () => {
+  it("fits the terminal, because the widest text is shortened, but never a column that identifies the row", () => {
     const long = "www.example.org ".repeat(20).trim()
     const table = renderTable(["id", "status", "about", "names"], [[id, "valid", "some job of work", long], [
       id,
@@ -63,7 +63,7 @@ describe("a table", () => {
     assert.include(table.on(terminal(20)), id)
   })
 
-  it("measures columns of the terminal and not characters", () => {
+  it("is measured in columns of the terminal and not in characters", () => {
     const rows = [["証明書", "x"], ["e\u0301te\u0301", "x"], ["🔒", "x"], ["plain", "x"]]
     const lines = renderTable(["name", "b"], rows, 4).on(terminal(80)).split("\n").slice(1, -1)
     assert.deepStrictEqual(lines.map((line) => columnsOf(line.slice(0, -1))), [8, 8, 8, 8])
@@ -112,7 +112,7 @@ describe("the caller, in output for people", () => {
     detail: { target: "olga" }
   } as const
 
-  it("is the address with the name that the address has", () => {
+  it("is shown as the address with its reverse name", () => {
     const told = "192.0.2.7 (bank.example)"
     assert.include(String(renderAuditRow(row)), `from           ${told}`)
     assert.include(String(renderTrail([row], 1)), told)
@@ -120,7 +120,7 @@ describe("the caller, in output for people", () => {
     assert.isUndefined(clientText(undefined, undefined))
   })
 
-  it("is shown in the trail beside the outcome and the subject", () => {
+  it("is shown in the audit trail next to the outcome and the subject", () => {
     const [head = "", line = ""] = String(renderTrail([row], 1)).split("\n")
     assert.match(head, /^ID +TIME +EVENT +OUTCOME +ACTOR +FROM +ABOUT +PROFILE/)
     assert.match(line, /operator_role_changed +failure +admin root +192\.0\.2\.7 \(bank\.example\) +olga$/)
@@ -129,7 +129,7 @@ describe("the caller, in output for people", () => {
 })
 
 describe("a cell that needs attention", () => {
-  it("is coloured on a terminal, and is a word for a program", () => {
+  it("is coloured on a terminal, and is a plain word in output for a program", () => {
     const table = renderTable(["id", "factor"], [["a", "yes"], ["b", { text: "no", style: "yellow" }]], 2)
     assert.include(table.on(terminal(80, { paint: painted })), "\u001b[33mno\u001b[39m")
     assert.match(String(table), /^b {3}no$/m)

@@ -10,7 +10,8 @@ import { column } from "../../support/Graph.ts"
 import { entered, usePanel } from "../../support/Panel.ts"
 
 /*
- * The share to which a request's reads beside the service belong, and what happens to the reads when the client leaves.
+ * The share to which a request's reads on a separate connection count, and what happens to the reads when the client
+ * leaves.
  */
 
 /** The database, and the asker of each read on a separate connection. */
@@ -30,7 +31,7 @@ const heard = Effect.gen(function*() {
 
 type Ask<R> = (target: string, held: Held) => Effect.Effect<{ readonly status: number }, unknown, R>
 
-/** Requests each target, and returns the askers of its reads. */
+/** Requests each target, and returns the askers of the reads. */
 const askersOf = Effect.fnUntraced(function*<R>(ask: Ask<R>, held: Held, targets: ReadonlyArray<string>) {
   const { askers, hearing } = yield* heard
   return yield* Effect.forEach(targets, (target) =>
@@ -41,7 +42,7 @@ const askersOf = Effect.fnUntraced(function*<R>(ask: Ask<R>, held: Held, targets
     }))
 })
 
-/** Of the requests whose client leaves during a read, those whose read is still in progress. */
+/** Lets the client of each request leave during a read, and returns the targets whose read goes on. */
 const notGivenUp = Effect.fnUntraced(function*<R>(ask: Ask<R>, held: Held, targets: ReadonlyArray<string>) {
   const driver = yield* Database
   return yield* Effect.filter(targets, (target) =>
@@ -58,7 +59,7 @@ const notGivenUp = Effect.fnUntraced(function*<R>(ask: Ask<R>, held: Held, targe
       }
       const asked = yield* Effect.forkDetach(Effect.provideService(ask(target, held), Database, waiting))
       yield* Deferred.await(begun)
-      // The listener does the same. The test does not wait for a read that cannot be interrupted.
+      // The listener interrupts in the same way. The test does not wait for a read that cannot be interrupted.
       asked.interruptUnsafe()
       yield* Effect.repeat(Effect.yieldNow, { times: 100 })
       return isUnderWay
@@ -73,7 +74,7 @@ const userId = Effect.map(
 describe("a read of the API on a separate connection", () => {
   const { test } = useApi(sqlite)
 
-  test("counts to its operator, every page of an export too; a read that all callers share has a share of its own", ({ ask }) =>
+  test("counts towards the share of its operator, as every page of an export does, and a read that all callers share has a share of its own", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* signedIn({ ask }, "anna", "viewer")
       const anna = yield* Effect.map(userId, (id) => `${id} of ${id}`)
@@ -103,7 +104,7 @@ describe("a read of the API on a separate connection", () => {
 describe("a read of the panel on a separate connection", () => {
   const { test } = usePanel(sqlite)
 
-  test("counts to its operator, every page of an export too; a read that all callers share has a share of its own", ({ ask }) =>
+  test("counts towards the share of its operator, as every page of an export does, and a read that all callers share has a share of its own", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "anna", "viewer")
       const anna = yield* Effect.map(userId, (id) => `${id} of ${id}`)

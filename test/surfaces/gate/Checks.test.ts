@@ -5,8 +5,8 @@ import type { Guard, Sender } from "../../../src/surfaces/operator/gate/Operator
 import { csrfFits, roleFits, stateFits } from "../../../src/surfaces/operator/gate/OperatorChecks.ts"
 
 /*
- * Each check alone. The entrance asks them one after another, so one check could hide that another one lets a request
- * through.
+ * Each check alone. The entrance makes them one after another, so that one check could hide that another one lets a
+ * request through.
  */
 
 const guard = (access: Guard["access"], more: Partial<Guard> = {}): Guard => ({
@@ -51,11 +51,11 @@ describe("a check of the entrance", () => {
       ["half", program, "passes"],
       ["viewer", viewer, "passes"]
     ] as const
-  )("of the state, on a route for %s", (access, sender, told) => {
+  )("judges the state of the session on a route for %s", (access, sender, told) => {
     assert.strictEqual(tagOf(stateFits(guard(access), sender)), told)
   })
 
-  it("of the CSRF token requires the token of the session, and only for a change", () => {
+  it("requires the CSRF token of the session, and only for a change", () => {
     const route = guard("own")
     const fits = (headers: Request["headers"], sender: Sender = viewer, of = route) =>
       tagOf(csrfFits(post(headers), of, sender))
@@ -89,7 +89,7 @@ describe("a check of the entrance", () => {
       [guard("viewer", { isForPeople: true }), program, bearer, "InsufficientRole"],
       [guard("public"), undefined, bearer, "passes"]
     ] as const
-  )("of the role, on a route of %o", (route, sender, shown, told) => {
+  )("judges the role of the caller on the route %o", (route, sender, shown, told) => {
     assert.strictEqual(tagOf(roleFits(route, sender, shown)), told)
   })
 })

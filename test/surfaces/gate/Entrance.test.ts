@@ -58,7 +58,7 @@ const known = matcherOf([
 describe("the entrance of operators", () => {
   const { records, test } = useStore(sqlite)
 
-  /** The questions that a request causes, one after another, and how it ends. */
+  /** Returns the questions that a request causes, one after another, and how the request ends. */
   const told = (method: string, path: string, of: Partial<CheckServices> = {}) => {
     const asked: Array<string> = []
     const asking = <A>(what: string, answer: A) => Effect.sync(() => (asked.push(what), answer))
@@ -74,7 +74,7 @@ describe("the entrance of operators", () => {
     )
   }
 
-  test("asks for the policy first, then for the session, and last for the name of a client that changes something", () =>
+  test("asks first about the policy, then about the session, and last about the reverse name of a client that changes something", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* told("GET", "/things"), ["policy", "session", "no name"])
       assert.deepStrictEqual(yield* told("HEAD", "/things"), ["policy", "session", "no name"])
@@ -84,7 +84,7 @@ describe("the entrance of operators", () => {
       assert.deepStrictEqual(yield* told("GET", "/none"), ["policy", "NoSuchRoute"])
     }))
 
-  test("makes no further check after a refusal, and logs the refusals that it decides itself", () =>
+  test("makes no further check after a refusal, and logs its own refusals", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* told("POST", "/things", { admit: () => new AccessDenied({}) }), ["AccessDenied"])
       const idle = { identify: () => new SessionIdle() }

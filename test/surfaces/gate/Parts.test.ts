@@ -27,11 +27,11 @@ const sent = (headers: Request["headers"]): Request => ({
   body: Effect.succeed(Buffer.alloc(0))
 })
 
-describe("a request shows", () => {
+describe("the credential of a request", () => {
   const shown = (headers: Request["headers"]) =>
     Result.match(shownBy(sent(headers)), { onFailure: ({ _tag }) => _tag, onSuccess: (found) => found })
 
-  it("no credential, a session among other cookies, or a token", () => {
+  it("can be nothing, a session among other cookies, or a token", () => {
     assert.deepStrictEqual(shown({}), { kind: "nothing" })
     assert.deepStrictEqual(shown({ cookie: `a=b; ${sessionCookie}x=1; ${sessionCookie}=one;c=d` }), {
       kind: "session",
@@ -50,17 +50,17 @@ describe("a request shows", () => {
     { authorization: "Bearer" },
     { authorization: "Bearer a b" },
     { authorization: "x Bearer abc" }
-  ])("a credential that cannot be read, by %o", (headers) => {
+  ])("is refused as unreadable: %o", (headers) => {
     assert.strictEqual(shown(headers), "BadRequest")
   })
 
-  it("a credential that cannot be read, by a header that was sent twice", () => {
+  it("is refused as unreadable if its header was sent twice", () => {
     assert.strictEqual(shown({ authorization: ["Bearer abc", "Bearer abc"] }), "BadRequest")
     assert.strictEqual(shown({ authorization: ["Bearer abc", ""] }), "BadRequest")
   })
 })
 
-describe("a request comes from another site", () => {
+describe("a request", () => {
   const origin = originOf("https://admin.example.org/")
 
   it.each<readonly [boolean, Request["headers"]]>([
@@ -76,7 +76,7 @@ describe("a request comes from another site", () => {
     [true, { "sec-fetch-site": "cross-site" }],
     [true, { "sec-fetch-site": ["same-origin", "same-origin"] }],
     [true, { origin: "https://admin.example.org", "sec-fetch-site": "cross-site" }]
-  ])("%s, by %o", (isOther, headers) => {
+  ])("comes from another site (%s) if its headers are %o", (isOther, headers) => {
     assert.strictEqual(isForeign(sent(headers), origin), isOther)
   })
 })
@@ -86,7 +86,7 @@ describe("a link from another site", () => {
   const followed = (headers: Request["headers"], path = "/ui/orders", method = "GET") =>
     isLinkFromElsewhere({ ...sent(headers), method, path, target: path })
 
-  it("leads to a page, which a browser opens", () => {
+  it("is recognised if a browser opens a page with it", () => {
     for (const path of ["/", "/ui", "/ui/", "/ui/orders/1"]) assert.isTrue(followed(link, path), path)
   })
 
@@ -98,16 +98,16 @@ describe("a link from another site", () => {
     ["an image", { ...link, "sec-fetch-mode": "no-cors" }],
     ["with an origin", { ...link, origin: "https://evil.example" }],
     ["by a header that was sent twice", { ...link, "sec-fetch-site": ["cross-site", "cross-site"] }]
-  ])("is none %s", (_, headers) => assert.isFalse(followed(headers)))
+  ])("is not recognised if it is %s", (_, headers) => assert.isFalse(followed(headers)))
 
-  it("does not lead to an answer for programs or to a change", () => {
+  it("is not recognised if it points to an answer for programs or makes a change", () => {
     for (const path of ["/api/orders", "/health", "/uix"]) assert.isFalse(followed(link, path), path)
     assert.isFalse(followed(link, "/ui/login", "POST"))
     assert.isFalse(followed(link, "/ui/orders", "HEAD"))
   })
 })
 
-describe("a page that was requested by another name of loopback", () => {
+describe("a page that was requested under another name of loopback", () => {
   const asked = (host: string, target = "/ui/orders?status=valid", method = "GET") => ({
     ...sent({ host }),
     method,
@@ -116,7 +116,7 @@ describe("a page that was requested by another name of loopback", () => {
   })
   const at = (request: Request, base = "http://localhost:3001", isTls = false) => samePageAt(request, base, isTls)
 
-  it("is at the base URL, with its query", () => {
+  it("is sent to the base URL, with its query", () => {
     for (const host of ["127.0.0.1:3001", "[::1]:3001", "127.3.2.1:3001"]) {
       assert.strictEqual(at(asked(host)), "http://localhost:3001/ui/orders?status=valid")
     }
@@ -124,7 +124,7 @@ describe("a page that was requested by another name of loopback", () => {
     assert.strictEqual(at(asked("127.0.0.1", "/ui"), "https://localhost", true), "https://localhost/ui")
   })
 
-  it("stays where it is unless only the name differs, whatever a proxy between may say: a proxy names any host", () => {
+  it("stays where it is unless only the name differs, since a proxy may send any host name", () => {
     for (const host of ["localhost:3001", "127.0.0.1:3002", "127.0.0.1", "admin.example:3001", "", "a b", "["]) {
       assert.isUndefined(at(asked(host)), host)
     }
@@ -146,7 +146,7 @@ describe("a body", () => {
     [false, { "content-type": ["application/json", "application/json"] }],
     [false, { "content-type": "application/json", "content-encoding": "gzip" }],
     [false, { "content-type": "application/json", "content-encoding": ["identity", "identity"] }]
-  ])("is taken as it is: %s, by %o", (isTaken, headers) => {
+  ])("is accepted as it is (%s) if the headers are %o", (isTaken, headers) => {
     assert.strictEqual(isPlain(sent(headers), /^application\/json$/), isTaken)
   })
 
@@ -154,12 +154,12 @@ describe("a body", () => {
     [new BodyTooLarge(), { _tag: "BodyRefused", maxBytes: 9 }],
     [new BodyTooSlow(), { _tag: "BadRequest", detail: "The form did not arrive in time." }],
     [new Shed(), { _tag: "Busy", retryAfter: 5 }]
-  ])("that does not come is refused by its cause: %o", (cause, told) => {
+  ])("is refused for the reason for which it did not arrive: %o", (cause, told) => {
     const refused = Effect.runSync(Effect.flip(octetsOf({ ...sent({}), body: cause }, 9, "form")))
     assert.deepInclude<object>(refused, told)
   })
 
-  it("accepts texts that both databases can store", () => {
+  it("may contain only texts that both databases can store", () => {
     assert.isTrue(isStorable("Łódź 😀"))
     for (const odd of ["a\u0000", "\ud83d", "a\ude00b"]) assert.isFalse(isStorable(odd), JSON.stringify(odd))
   })
@@ -180,8 +180,8 @@ describe("a failure of an operation", () => {
   })
 })
 
-describe("a client gets its name", () => {
-  it.each([["client.example"], [undefined]])("by what the look-up finds: %s", (name) => {
+describe("the reverse name of a client", () => {
+  it.each([["client.example"], [undefined]])("is the one that the look-up finds: %s", (name) => {
     const known = new Map<string | undefined, string | undefined>()
     const names = {
       look: (ip: string) => Effect.sync(() => void known.set(ip, name)),
@@ -215,7 +215,7 @@ describe("the routes of a surface", () => {
   ]
   const find = matcherOf(declared)
 
-  it("read the parameters of their path, and a fixed segment has priority over a parameter", () => {
+  it("read the parameters of the path, and prefer a fixed segment to a parameter", () => {
     assert.deepInclude(find("/things/a-1"), { pattern: "/things/{id}", parameters: { id: "a-1" } })
     for (const matching of [find, matcherOf(declared.toReversed())]) {
       assert.deepInclude(matching("/things/new"), { pattern: "/things/new", parameters: {} })
@@ -245,7 +245,7 @@ describe("the routes of a surface", () => {
     assert.strictEqual(told("/nothing", "GET"), "NoSuchRoute")
   })
 
-  it("are open to everybody if declared so, by any method if all routes of a path are", () => {
+  it("are open to everybody if declared so, and a path is open by any method if all its routes are", () => {
     const isOpen = (path: string, method: string) => isReachedByAnybody(find(path), method)
     assert.isTrue(isOpen("/open", "GET"))
     assert.isTrue(isOpen("/open", "HEAD"))

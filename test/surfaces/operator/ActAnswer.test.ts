@@ -56,7 +56,7 @@ const end = act({ ...plain, id: "end", output, run: given, http: { route: "POST 
 
 const client = { ip: "192.0.2.1", request_id: "1", user_agent: undefined }
 
-/** Sends a request for an act. */
+/** Returns the answer to a request for an act. */
 const asked = (
   one: AnyAct<never>,
   request: Request,
@@ -65,7 +65,7 @@ const asked = (
   const [route] = routeOf(one)
   return route === undefined
     ? assert.fail("there is no route")
-    // None of these acts asks for the password, so the service that compares passwords is not needed.
+    // None of these acts asks for the password, so that the service that compares passwords is not needed.
     : answerOf(request, { route, parameters: {}, sender: by, client, held: undefined }, 9) as Effect.Effect<
       Answer,
       OperatorError,
@@ -75,7 +75,7 @@ const asked = (
 
 const bodyOf = ({ body }: Answer) => body === undefined ? undefined : JSON.parse(String(body))
 
-/** The input of an act, or the status and the sentence of a refusal. */
+/** Returns the input of an act, or the status and the sentence of a refusal. */
 const told = <R>(answer: Effect.Effect<Answer, OperatorError, R>) =>
   Effect.map(
     Effect.result(answer),
@@ -98,7 +98,7 @@ const media = "A body needs Content-Type: application/json, and must not be comp
 describe("a request for an act", () => {
   const { config, records, test } = useApi(sqlite)
 
-  test("contains the values that its route accepts", () =>
+  test("passes on the values that its route accepts", () =>
     Effect.gen(function*() {
       const a = "{\"name\":\"a\"}"
       for (
@@ -119,7 +119,7 @@ describe("a request for an act", () => {
       }
     }))
 
-  test("contains nothing else", () =>
+  test("passes on nothing else", () =>
     Effect.gen(function*() {
       const a = "{\"name\":\"a\"}"
       const many = (count: number) => Array.from({ length: count }, (_, at) => `p${at}=`).join("&")
@@ -153,13 +153,13 @@ describe("a request for an act", () => {
       assert.strictEqual((yield* told(asked(list as AnyAct<never>, requestOf("GET", `/?${many(64)}`))))[0], 200)
     }))
 
-  test("contains no body if it is a GET, and the service does not wait for one", () =>
+  test("has no body if it is a GET, and the service does not wait for one", () =>
     Effect.gen(function*() {
       const never = { ...requestOf("GET", "/"), body: Effect.never }
       assert.deepStrictEqual(yield* told(asked(list as AnyAct<never>, never)), [200, { limit: 50, offset: 0 }])
     }))
 
-  test("of a caller that the checks should have refused is a defect", () =>
+  test("is a defect if it comes from a caller whom the checks should have refused", () =>
     Effect.gen(function*() {
       const { tokenHash, userId, username } = sender
       const half = { kind: "half", step: "verify", userId, username, tokenHash, csrfToken: "c", expiresAt: 1 } as const

@@ -34,7 +34,7 @@ const declared = [
   // @ts-expect-error
   act({ ...right, access: "superuser" }),
 
-  // The declaration does not say who may do it.
+  // The declaration does not say who may perform the act.
   // @ts-expect-error
   act({ ...right, access: undefined }),
 
@@ -66,7 +66,7 @@ const declared = [
 ]
 
 describe("a declaration", () => {
-  it("with a mistake does not compile, and a correct one is accepted unchanged", () => {
+  it("does not compile if it has a mistake, and is accepted unchanged if it is correct", () => {
     assert.strictEqual(declared.length, 9)
     assert.strictEqual(declared[0]?.id, "readThing")
   })

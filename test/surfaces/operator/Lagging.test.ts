@@ -64,7 +64,7 @@ describe("the routes that may lag", () => {
   })
 })
 
-/** The tables of sessions, tokens and roles, of guards, and the one that a standby cannot read. */
+/** The tables of sessions, tokens, roles and guards, and the one that a standby cannot read. */
 const forbidden = [
   "admin_sessions",
   "admin_users",
@@ -77,7 +77,10 @@ const forbidden = [
 
 const reader = `reader_${process.pid}`
 
-/** A database whose standby is the primary itself, as a user who may read no table that decides who may do what. */
+/**
+ * Makes a database whose standby is the primary itself, with a user who may not read the tables that decide who may do
+ * what.
+ */
 const withReader = (url: string) => {
   const own = new URL(url)
   own.username = reader
@@ -96,7 +99,7 @@ const withReader = (url: string) => {
   ))
 }
 
-/** The events of reads that the standby refused. */
+/** Returns the events of reads that the standby refused. */
 const refused = (records: ReadonlyArray<Record>) =>
   eventsOf(records).filter((event) => event.startsWith("db_standby") || event === "db_statement_failed")
 

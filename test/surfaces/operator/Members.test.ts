@@ -104,12 +104,12 @@ const random = fc.sample(
   { numRuns: 10, seed: 42 }
 )
 
-/** A number for each field. */
+/** Returns a number that identifies a field. */
 const idOf = (field: Field<unknown>): number => members.findIndex((one) => one.field === field)
 
 /**
- * The expected differences: a query or a form writes several texts as lines, and only JSON has a type for true and
- * false.
+ * Whether the verdict is expected to differ: a query or a form writes several texts as lines, and only JSON has a type
+ * for true and false.
  */
 const isOtherwise = ({ form }: Field<unknown>, { kind }: Spelling, text: string): boolean => {
   if (kind === "body") return form === "boolean" && !/^\s*(?:true|false)\s*$/.test(text)
@@ -121,18 +121,18 @@ const isSecret = (field: Field<unknown>): boolean => field.read(" a ") === " a "
 
 const blanks = ["", " ", "\t", "\u00a0", "\u3000", " \r\n "]
 
-/** A text in the form of its member. */
+/** Returns a text in the form of its member. */
 const inForm = ({ form }: Field<unknown>, text: string) =>
   form === "integer" ? Number(text) : form === "boolean" ? text === "true" : form === "texts" ? [text] : text
 
-/** A text that a field accepts. */
+/** Returns a text that a field accepts. */
 const fitting = (field: Field<unknown>): string =>
   field.words[0] ?? [...field.form === "boolean" ? ["true"] : [], ...usual].find((text) =>
     field.read(inForm(field, text)) !== undefined
   ) ??
     assert.fail(`no text of the list fits: ${field.description}`)
 
-/** The members that an act needs, each with a fitting value. */
+/** Returns the members that an act needs, each with a fitting value. */
 const neededBy = ({ act }: Kept): Written =>
   Object.fromEntries(
     Object.entries(act.input).flatMap(([member, field]) =>
@@ -156,13 +156,13 @@ describe("each member of each act", () => {
   const spellings = new Map(acts.map((kept) => [kept, spellingsOf(kept, place)]))
   const spellingsFor = (kept: Kept, member: string) => (spellings.get(kept) ?? []).filter(({ has }) => has(member))
 
-  /** The result for one member: its value, or the code of the refusal. */
+  /** Returns the result for one member: its value, or the code of the refusal. */
   const shortOf = (verdict: Verdict, member: string) =>
     "accepted" in verdict
       ? { accepted: Object.hasOwn(verdict.accepted, member) ? verdict.accepted[member] : undefined }
       : { refused: verdict.refused }
 
-  /** Writes a value in a spelling, and records unexpected results. A refusal has to name the member. */
+  /** Writes a value in a spelling, and records unexpected results. A refusal must name the member. */
   const checking = () => {
     const faults: Array<string> = []
     return {
@@ -189,11 +189,11 @@ describe("each member of each act", () => {
     }
   }
 
-  test("gives one verdict for one text", () =>
+  test("gets one verdict on one text in every spelling", () =>
     Effect.gen(function*() {
       const { check, faults } = checking()
       const seen = new Set<unknown>()
-      // Command lines take longest. Outside of the gate, each is tried with an eighth of the texts.
+      // Command lines take the longest. Outside the gate, each is tried with an eighth of the texts.
       let lines = 0
       const isSpared = () => !isFull && lines++ % 8 !== 0
       for (const { field, kept, member, others } of members) {
@@ -215,7 +215,7 @@ describe("each member of each act", () => {
       assert.deepStrictEqual(faults, [])
     }))
 
-  test("is accepted if it fits, without the blanks around it", () =>
+  test("is accepted, without the blanks around it, if it fits", () =>
     Effect.gen(function*() {
       const { check, faults } = checking()
       for (const { field, kept, member, others } of members) {
@@ -244,7 +244,7 @@ describe("each member of each act", () => {
       assert.deepStrictEqual(faults, [])
     }))
 
-  /** The verdict on a missing member. */
+  /** Returns the verdict on a missing member. */
   const leftOut = (field: Field<unknown>) => field.isNeeded ? { refused: "bad_request" } : { accepted: field.absent }
 
   test("may be absent if it is optional, and is asked for if it is required", () =>
@@ -258,7 +258,7 @@ describe("each member of each act", () => {
       assert.deepStrictEqual(faults, [])
     }))
 
-  test("that is blank counts as absent in a query, a form and a page, and is refused in a body and on a command line", () =>
+  test("counts as absent in a query, a form and a page if it is blank, and is then refused in a body and on a command line", () =>
     Effect.gen(function*() {
       const { check, faults } = checking()
       for (const { field, kept, member, others } of members) {
@@ -267,7 +267,7 @@ describe("each member of each act", () => {
           const isRefused = (spelling.kind === "body" && field.isBlankAbsent !== true) || spelling.kind === "flag"
           for (const blank of blanks) {
             const written = { ...others, [member]: [blank] }
-            // In a body, a word may be outside of its set. A command line cannot express even that.
+            // A body may contain a word outside the set of the member. A command line cannot express even that.
             const code = spelling.kind === "body" && field.words.length > 0 ? "invalid_status" : "bad_request"
             yield* check(kept, member, spelling, written, isRefused ? { refused: code } : leftOut(field))
           }
@@ -276,7 +276,7 @@ describe("each member of each act", () => {
       assert.deepStrictEqual(faults, [])
     }))
 
-  test("that is given twice is refused, except for texts, which a command line takes one by one", () =>
+  test("is refused if it is given twice, except for texts, which a command line takes one by one", () =>
     Effect.gen(function*() {
       const { check, faults } = checking()
       for (const { field, kept, member, others } of members) {
@@ -290,7 +290,7 @@ describe("each member of each act", () => {
       assert.deepStrictEqual(faults, [])
     }))
 
-  test("is refused beside an unknown member, except on a page", () =>
+  test("is refused together with an unknown member, except on a page", () =>
     Effect.gen(function*() {
       const { check, faults } = checking()
       for (const kept of acts) {
@@ -304,7 +304,7 @@ describe("each member of each act", () => {
       assert.deepStrictEqual(faults, [])
     }))
 
-  test("counts as absent from a body if it is null and optional, and otherwise must have its type", () =>
+  test("counts as absent from a body if it is null and optional, and must have its type otherwise", () =>
     Effect.gen(function*() {
       const faults: Array<string> = []
       const typesOf = (value: unknown) =>

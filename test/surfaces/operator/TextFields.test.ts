@@ -20,7 +20,7 @@ const addressOf = (length: number): string => {
 }
 
 describe("a member", () => {
-  it("that is a mail address has at most 254 characters", () => {
+  it("has at most 254 characters if it is a mail address", () => {
     const field = mail("An address.")
     assert.strictEqual(field.read(" olga@example.org "), "olga@example.org")
     assert.strictEqual(field.read(addressOf(254)), addressOf(254))
@@ -29,14 +29,14 @@ describe("a member", () => {
     }
   })
 
-  it("that names an operator is accepted in every notation", () => {
+  it("is accepted in every notation if it names an operator", () => {
     const field = username("A name.")
     assert.strictEqual(field.read(" OLGA "), "olga")
     assert.strictEqual(field.read("no name"), "no name", "which is found nowhere")
     for (const odd of ["", " ", "a\nb", "x".repeat(1001)]) assert.isUndefined(field.read(odd), odd)
   })
 
-  it("of a token has limits", () => {
+  it("is kept within limits if it belongs to a token", () => {
     const { allowedAddresses, expiresInDays, name } = createToken.input
     assert.strictEqual(name.read(" backup "), "backup")
     assert.strictEqual(name.read("\u{1f511}".repeat(64)), "\u{1f511}".repeat(64))
@@ -51,7 +51,7 @@ describe("a member", () => {
     assert.strictEqual(message(allowedAddresses, many), "it takes at most 32 addresses and ranges of addresses.")
   })
 
-  it("that is a secret is taken exactly as it is, and a blank address in a body clears the address", () => {
+  it("is taken exactly as it is if it is a secret, and clears the address if it is a blank address in a body", () => {
     const fields = { contact: mail("An address."), password: secret("A password.") }
     assert.strictEqual(fields.password.read("  two blanks  "), "  two blanks  ")
     const form = new URLSearchParams([["password", "  "], ["contact", "  "]])

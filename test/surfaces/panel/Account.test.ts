@@ -198,7 +198,7 @@ describe.each(databases)("one's own account on $name", (backend) => {
       const [token] = (yield* tokens.list("vic", { limit: 1, offset: 0 })).items
       yield* made("bob", "viewer")
       const theirs = yield* entered(panel, "olga", "admin")
-      // On this page, not even an admin can do this with a token of another operator.
+      // On this page, not even an admin can revoke a token of another operator.
       assert.strictEqual((yield* send(panel, theirs, `${page}/tokens/${token?.id}/revoke`)).status, 404)
       yield* send(panel, held, `${page}/tokens/${token?.id}/revoke`)
       assert.include(wordsOf(yield* panel.ask(page, held)), "ci viewer revoked")

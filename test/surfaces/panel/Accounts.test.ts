@@ -49,7 +49,7 @@ describe.each(databases)("the pages of accounts on $name", (backend) => {
       assert.strictEqual(file.text.trim().split("\r\n").length, 2)
     }))
 
-  test("refuse an invalid filter, with a message beside the filters", ({ ask }) =>
+  test("refuse an invalid filter with a message beside the filters", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       const told = yield* ask("/ui/accounts?eabKid=nonsense", held)
@@ -60,7 +60,7 @@ describe.each(databases)("the pages of accounts on $name", (backend) => {
       assert.strictEqual((yield* ask("/ui/accounts/export?format=xml", held)).status, 400)
     }))
 
-  test("show an account completely, and without controls to viewers", ({ ask }) =>
+  test("show every detail of an account, but no controls to viewers", ({ ask }) =>
     Effect.gen(function*() {
       const { accountId } = yield* account
       const { credential } = yield* eab.create({ kind: "cli", id: "x" }, { label: "printers", profile: undefined })
@@ -138,7 +138,7 @@ describe.each(databases)("the pages of accounts on $name", (backend) => {
       assert.deepStrictEqual((yield* accounts.detail(accountId)).account.contact, [])
     }))
 
-  test("deactivate an account permanently, and then offer neither deactivation nor contacts", ({ ask }) =>
+  test("deactivate an account permanently, and then offer neither the deactivation nor a change of contacts", ({ ask }) =>
     Effect.gen(function*() {
       const { accountId } = yield* account
       const held = yield* entered({ ask }, "otto", "operator")
@@ -159,7 +159,7 @@ describe.each(databases)("the pages of accounts on $name", (backend) => {
       assert.deepStrictEqual(rows, [by], "who did it, from where, by which request")
     }))
 
-  test("delete an account with all orders, but not while a certificate can be used, and both places say so", ({ ask }) =>
+  test("delete an account with all orders, but not while a certificate can be used, which both the page and the refusal say", ({ ask }) =>
     Effect.gen(function*() {
       const caller = yield* account
       yield* orderOf(caller, "a.example")
@@ -181,7 +181,7 @@ describe.each(databases)("the pages of accounts on $name", (backend) => {
       assert.strictEqual((yield* ask(path, held)).status, 404)
     }))
 
-  test("show texts that clients sent as text", ({ ask }) =>
+  test("escape the texts that clients sent", ({ ask }) =>
     Effect.gen(function*() {
       const { accountId } = yield* account
       yield* sql(

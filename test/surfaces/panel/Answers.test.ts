@@ -11,7 +11,7 @@ import { entered, form, send, usePanel, wordsOf } from "../../support/Panel.ts"
 describe("the panel", () => {
   const { test } = usePanel(sqlite, "[eab]\nenabled = true\n[admin]\nrequire_mfa = false\npage_size_max = 2\n")
 
-  test("leads from beyond the end of a list to its last page, which has as many rows as a page may have", ({ ask }) =>
+  test("redirects from beyond the end of a list to the last page, which has as many rows as a page may have", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "anna", "admin")
       const led = (target: string) =>

@@ -47,7 +47,7 @@ describe.each(databases)("the page of authorities on $name", (backend) => {
       assert.include(wordsOf(yield* panel.ask("/ui/authorities", held)), "This service has no CA of its own")
     }))
 
-  test("says that no worker has started with a CA that has no list yet", (panel) =>
+  test("says that no worker has started with a CA if the CA has no list yet", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       const page = yield* withCa(issuer)(panel.ask("/ui/authorities", held))
@@ -132,7 +132,7 @@ describe.each(databases)("the page of authorities on $name", (backend) => {
       assert.include((yield* ask(startsAt)).text, "<b class=\"wait\">expiring</b> <b class=\"good\">ok</b>")
     }))
 
-  test("sends the certificate and the list as they are stored, and 404 for an unknown CA", (panel) =>
+  test("sends the certificate and the list as they are stored, and answers 404 for an unknown CA", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       yield* list(startsAt + 6 * day)

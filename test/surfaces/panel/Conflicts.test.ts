@@ -12,7 +12,7 @@ import { entered, form, isBeside, send, usePanel, wordsOf } from "../../support/
 
 describe.each(databases)("a conflict on $name", (backend) => {
   const { config, test } = usePanel(backend)
-  /** Sends a form in the same way as the script of this page. */
+  /** Sends a form in the same way as the script of the page does. */
   const from = (page: string) => ({
     "hx-request": "true",
     "hx-current-url": `${config.admin.base_url}${page}`
@@ -53,7 +53,7 @@ describe.each(databases)("a conflict on $name", (backend) => {
       }
     }))
 
-  test("stays at the form if no script names the page, and if that page no longer exists", (panel) =>
+  test("leaves the form in place if no script names the page, or if that page no longer exists", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "otto", "operator")
       const { orderId } = yield* pending
@@ -76,7 +76,7 @@ describe.each(databases)("a conflict on $name", (backend) => {
       assert.strictEqual(told.headers["hx-retarget"], "find .refusal")
     }))
 
-  test("does not exist if something else is refused", (panel) =>
+  test("is not assumed if the refusal has another reason", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "ann", "admin")
       const headers = from("/ui/account")

@@ -8,7 +8,7 @@ import { entered, form, usePanel } from "../../support/Panel.ts"
 
 /* The pages of EAB credentials (docs/decisions/panel.md). */
 
-/** Clients register without a credential, and the binding is added afterwards. */
+/** With this, clients register without a credential. The tests add the binding afterwards. */
 const withoutEab = configOf()
 const cli = { kind: "cli", id: "x" } as const
 const nobody = "01890a5d-ac96-774b-bcce-b302099a8057"
@@ -63,7 +63,7 @@ describe.each(databases)("the pages of EAB credentials on $name", (backend) => {
       assert.strictEqual(yield* count("SELECT count(*) FROM eab_keys"), 0)
     }))
 
-  test("list credentials by status, with a second page, exports and the accounts of each", ({ ask }) =>
+  test("list credentials by status, with a second page, with exports and with the accounts of each credential", ({ ask }) =>
     Effect.gen(function*() {
       for (let made = 0; made < 51; made++) yield* minted(`label-${made}.`)
       const revoked = yield* minted("gone")
@@ -104,7 +104,7 @@ describe.each(databases)("the pages of EAB credentials on $name", (backend) => {
       assert.strictEqual((yield* ask(`/ui/eab/${nobody}/revoke`, { method: "POST", ...held })).status, 404)
     }))
 
-  test("delete in three ways, one of which is refused while a certificate can be used", ({ ask }) =>
+  test("delete a credential in three ways, one of which is refused while a certificate can be used", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "otto", "operator")
       const remove = (kid: string, accounts: string) =>
@@ -145,7 +145,7 @@ describe.each(databases)("the pages of EAB credentials on $name", (backend) => {
       assert.strictEqual(plainly.headers["hx-redirect"], "/ui/eab?done=deleted")
     }))
 
-  test("show a label as text", ({ ask }) =>
+  test("escape a label", ({ ask }) =>
     Effect.gen(function*() {
       const kid = yield* minted(hostile)
       const held = yield* entered({ ask }, "ann", "viewer")

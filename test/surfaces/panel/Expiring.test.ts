@@ -24,7 +24,7 @@ describe.each(databases)("the page of expiring certificates on $name", (backend)
     return id
   })
 
-  test("says that no certificate expires, and offers a longer period", ({ ask }) =>
+  test("says that no certificate expires in the period, and offers a longer one", ({ ask }) =>
     Effect.gen(function*() {
       const told = yield* ask("/ui/expiring", yield* entered({ ask }, "ann", "viewer"))
       assert.include(told.text, "Nothing expires within 30 days.")
@@ -35,7 +35,7 @@ describe.each(databases)("the page of expiring certificates on $name", (backend)
       assert.deepStrictEqual([...periods.matchAll(/days=(\d+)"/g)].map(([, days]) => days), ["7", "30", "90", "365"])
     }))
 
-  test("lists the certificates that expire first at the top, links their replacements, and hides replaced ones on request", ({ ask }) =>
+  test("lists first the certificates that expire first, links to their replacements, and hides replaced ones on request", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       const caller = yield* callerAt(profileOf(config))
@@ -84,7 +84,7 @@ describe.each(databases)("the page of expiring certificates on $name", (backend)
       assert.include((yield* ask("/ui/expiring?profile=default&days=40&page=2", held)).text, "host-50.example")
     }))
 
-  test("moves a period into its limits, and refuses an invalid one", ({ ask }) =>
+  test("moves a period to the nearest limit, and refuses an invalid one", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       for (const bad of ["days=1.5", "days=soon", "days=%00", "superseded=x"]) {

@@ -12,7 +12,10 @@ import { callerAt, eventsOf, fieldsOf, orderOf, profileOf, sql } from "../../sup
 import { made, password } from "../../support/Operators.ts"
 import { entered, form, usePanel } from "../../support/Panel.ts"
 
-/* Whatever is typed into the panel, and whatever the database does, the answer is readable and shows no internals. */
+/*
+ * Whatever an operator types, and whatever the database does, the answer of the panel is readable and shows no
+ * internals.
+ */
 
 /** Every field of a form, with a value that some field accepts. */
 const fields = {
@@ -132,7 +135,7 @@ describe.each(databases)("the panel on $name", (backend) => {
       assert.notInclude(eventsOf(records), "db_statement_failed")
     }))
 
-  test("shows no internals while a table is missing, and reports a statement that fails as such", (panel) =>
+  test("shows no internals while a table is missing, and reports a failed statement as such", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "anna", "admin")
       yield* made("olga")

@@ -20,7 +20,7 @@ const plain = (html: string) => html.replaceAll("&#x2f;", "/").replaceAll("&amp;
 describe.each(databases)("the pages of jobs on $name", (backend) => {
   const { config, test } = usePanel(backend)
 
-  /** An order whose certificate was requested, and the job that has to sign it. */
+  /** Makes an order whose certificate was requested, and returns the job that signs it. */
   const finalized = Effect.gen(function*() {
     const caller = yield* callerAt(profileOf(config))
     const { id: orderId } = yield* orderOf(caller, "a.example")
@@ -39,7 +39,7 @@ describe.each(databases)("the pages of jobs on $name", (backend) => {
       assert.notInclude(told.text, "data-poll")
     }))
 
-  test("say whether a worker runs, what was done last, and since when a job is due", ({ ask }) =>
+  test("say whether a worker runs, which job was done last, and since when a job has been due", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       const shown = ask("/ui/jobs", held)
@@ -187,7 +187,7 @@ describe.each(databases)("the pages of jobs on $name", (backend) => {
       assert.strictEqual((yield* ask(`/ui/jobs/${nobody}/cancel`, { method: "POST", ...held })).status, 404)
     }))
 
-  test("show an error as text", ({ ask }) =>
+  test("escape an error", ({ ask }) =>
     Effect.gen(function*() {
       const { id } = yield* finalized
       yield* sql(`UPDATE jobs SET status = 'failed', last_error = ${backend.dialect === "sqlite" ? "?" : "$1"}`, [

@@ -12,7 +12,7 @@ describe("a lean template", () => {
     )
   })
 
-  it("keeps its lines, so that an error is reported with the right line", () => {
+  it("keeps its line numbers, so that an error is reported with the right one", () => {
     const template = "<tr>\n  <td>\n    {{ a|nothing }}\n  </td>\n</tr>\n"
     const lineOf = (text: string) => text.slice(0, text.indexOf("nothing")).split("\n").length
     assert.strictEqual(lineOf(lean(template)), lineOf(template))

@@ -63,7 +63,7 @@ describe.each(databases)("the page of notifications on $name", (backend) => {
       assert.notInclude(fragment.text, "<html")
     }))
 
-  test("runs a delivery at once, for operators and admins", ({ ask }) =>
+  test("lets operators and admins run a delivery at once", ({ ask }) =>
     Effect.gen(function*() {
       yield* told
       yield* sql("UPDATE jobs SET status = 'failed', attempts = max_attempts, last_error = 'planted'")
@@ -81,7 +81,7 @@ describe.each(databases)("the page of notifications on $name", (backend) => {
       assert.strictEqual((yield* send({ ask }, held, `${page}/run`, { id: "x" })).status, 404)
     }))
 
-  test("sends a test and shows the answers, for operators and admins", ({ ask }) =>
+  test("lets operators and admins send a test, and shows the answers", ({ ask }) =>
     Effect.gen(function*() {
       const viewer = yield* entered({ ask }, "vera", "viewer")
       assert.notInclude((yield* ask(page, viewer)).text, "Send a test")
@@ -136,7 +136,7 @@ enabled = []
 `
   )
 
-  test("offers each receiver, every event that one of them wants, and only profiles that have a receiver", ({ ask }) =>
+  test("offers every receiver, every event that a receiver wants, and only profiles that have a receiver", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "otto", "operator")
       const [target, event, of] = (yield* ask(page, held)).text.split("<select ").slice(1).map((select) =>

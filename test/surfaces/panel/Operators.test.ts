@@ -27,7 +27,7 @@ describe.each(databases)("the pages of operators on $name", (backend) => {
       }
     }))
 
-  test("show 25 sessions, as the page of one's own account does, and say how many older ones there are", (panel) =>
+  test("show 25 sessions, like the page of one's own account, and say how many older ones there are", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "ann", "admin")
       yield* made("bob", "viewer")
@@ -117,7 +117,7 @@ describe.each(databases)("the pages of operators on $name", (backend) => {
       assert.isUndefined((yield* shownOf("bob")).contactEmail)
     }))
 
-  test("offer operators no action that they may not take on themselves, and refuse it", (panel) =>
+  test("do not offer admins the actions that they may not take on themselves, and refuse those", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "ann", "admin")
       const card = yield* panel.ask("/ui/operators/ann", held)
@@ -135,7 +135,7 @@ describe.each(databases)("the pages of operators on $name", (backend) => {
       }
     }))
 
-  test("reset a second factor, which is offered only if there is one", (panel) =>
+  test("reset a second factor, and offer this only if the operator has one", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "ann", "admin")
       yield* made("bob", "viewer")

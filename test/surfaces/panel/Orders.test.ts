@@ -16,7 +16,7 @@ describe("the pages of orders", () => {
   const { config, test } = usePanel(sqlite, custom)
   const caller = Effect.suspend(() => callerAt(profileOf(config)))
 
-  /** An order with a certificate that expires `seconds` from now, and the order's own path. */
+  /** Makes an order with a certificate that expires `seconds` from now, and returns the order's path. */
   const issued = Effect.fnUntraced(function*(seconds: number, set = "revoked_at = NULL") {
     const { cert } = yield* selfSigned("a.example", startsAt)
     const chain = cert + cert
@@ -43,7 +43,7 @@ describe("the pages of orders", () => {
       assert.include(refused.text, "invalid_status")
     }))
 
-  test("refresh by themselves as long as the order or one of its jobs can change", ({ ask }) =>
+  test("refresh themselves as long as the order or one of its jobs can change", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       const { id } = yield* orderOf(yield* caller, "a.example")

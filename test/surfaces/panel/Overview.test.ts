@@ -28,7 +28,7 @@ const row = (at: number, event: string, outcome = "success", profile = "default"
      VALUES (${at}, '${event}', '${outcome}', 'acme', '${profile}')`
   )
 
-/** The state and the text of each tile, by the path of its link. */
+/** Returns the state and the text of each tile, by the path of its link. */
 const tilesOf = (text: string) =>
   [...text.replaceAll("&#x2f;", "/").matchAll(/<a class="tile ([a-z]+)" href="([^"]*)">(.*?)<\/a>/gs)].map(
     ([, state = "", url = "", words = ""]) => ({
@@ -56,7 +56,7 @@ const withCa = (notAfter: number) =>
 
 describe.each(databases)("the overview on $name", (backend) => {
   const { config, test } = usePanel(backend)
-  /** The rows that a worker leaves after the sweeps. */
+  /** Writes the rows that a worker leaves after the sweeps. */
   const sweeps = (kinds: ReadonlyArray<JobKind>) =>
     Effect.forEach(kinds, (kind, at) =>
       jobRows.insert({
@@ -227,7 +227,7 @@ describe.each(databases)("the overview on $name", (backend) => {
       for (let many = 0; many < 2; many++) yield* orderOf(caller, "a.example")
       const page = yield* shown(panel)
       assert.include(wordsOf(page), "In all 1 account , 2 orders and 0 EAB credentials .")
-      // These are counted once a minute.
+      // The records are counted once a minute.
       yield* orderOf(caller, "b.example")
       const held = yield* entered(panel, "vera", "viewer")
       const words = Effect.map(panel.ask("/ui/", held), wordsOf)
@@ -236,7 +236,7 @@ describe.each(databases)("the overview on $name", (backend) => {
       assert.include(yield* words, "3 orders")
     }))
 
-  test("says that lists are due, or have expired", (panel) =>
+  test("says that revocation lists are due or have expired", (panel) =>
     Effect.gen(function*() {
       const list = { issuer: issuer(0).id, number: 1, der: Buffer.from("x"), thisUpdate: 1 }
       yield* crls.insert({ ...list, nextUpdate: startsAt + 3 * day })
@@ -271,7 +271,7 @@ describe.each(databases)("the overview on $name", (backend) => {
       assert.strictEqual(none.status, 200)
       assert.notInclude(none.text, "<b>&")
       assert.include(wordsOf(none), "so far 0 0 0")
-      // For a wrong range, only the chart is refused.
+      // If the range is wrong, only the chart is refused.
       for (const query of ["range=9y", "range=7d&range=30d"]) {
         const odd = yield* panel.ask(`/ui/?${query}`, held)
         assert.strictEqual(odd.status, 400)
@@ -281,7 +281,7 @@ describe.each(databases)("the overview on $name", (backend) => {
       }
     }))
 
-  test("is the same for every role, a fragment if only that is requested, and requires a session", (panel) =>
+  test("is the same for every role, is sent as a fragment if only that is requested, and requires a session", (panel) =>
     Effect.gen(function*() {
       for (const role of ["viewer", "operator", "admin"] as const) {
         const held = yield* entered(panel, role, role)
@@ -296,7 +296,7 @@ describe.each(databases)("the overview on $name", (backend) => {
     }))
 })
 
-describe("the overview of a trail that keeps three days", () => {
+describe("the overview if the trail keeps three days", () => {
   const { test } = usePanel(sqlite, "[audit]\nretention_days = 3\n[challenge]\nbypass = true\n")
 
   test("says that earlier days are not kept, and names endpoints without validation", (panel) =>
@@ -314,10 +314,10 @@ describe("the overview of a trail that keeps three days", () => {
     }))
 })
 
-describe("the overview of a trail that keeps exactly as long as the chart shows", () => {
+describe("the overview if the trail keeps exactly the period of the chart", () => {
   const { test } = usePanel(sqlite, "[audit]\nretention_days = 29\n")
 
-  test("shows every day of it, from the beginning of the oldest day on", (panel) =>
+  test("says that the oldest day is not kept unless all of it is kept", (panel) =>
     Effect.gen(function*() {
       const shown = (at: number) =>
         Effect.gen(function*() {

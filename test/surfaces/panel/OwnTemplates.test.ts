@@ -28,7 +28,7 @@ describe("a custom page", () => {
       String((fields as { readonly error: string }).error)
     )
 
-  test("that loops for ever or fails otherwise is replaced by an error page; the log names the place, and other pages work", (panel) =>
+  test("is replaced by an error page if it loops forever or fails, the log names the place, and other pages work", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "otto", "operator")
       const failing = [
@@ -46,13 +46,13 @@ describe("a custom page", () => {
       assert.lengthOf(faults(), failing.length)
     }))
 
-  test("with a wrong name replaces no page, and the log names the file", () =>
+  test("replaces no page if its name is wrong, and the log names the file", () =>
     Effect.sync(() => {
       const told = records.filter(({ event }) => event === "admin_template_unused")
       assert.deepStrictEqual(told.map(({ fields }) => fields), [{ path: `${folder}/worker.html` }])
     }))
 
-  test("is shown without values that do not exist", (panel) =>
+  test("is shown with nothing in place of values that do not exist", (panel) =>
     Effect.gen(function*() {
       const told = yield* panel.ask("/ui/nonces", yield* entered(panel, "vera", "viewer"))
       assert.strictEqual(told.status, 200)
@@ -60,7 +60,7 @@ describe("a custom page", () => {
       assert.notInclude(eventsOf(records), "request_handler_panicked")
     }))
 
-  test("that fails after a record was made still says that the record was made", (panel) =>
+  test("still says that a record was made if the page fails afterwards", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "otto", "operator")
       const told = yield* send(panel, held, "/ui/eab", { label: "Printers" })

@@ -18,7 +18,7 @@ const withOwn = (files: { readonly [name: string]: string }) => {
 }
 
 describe("a custom template", () => {
-  it.effect("replaces the built-in one of its name, and a file that replaces nothing is named", () =>
+  it.effect("replaces the built-in template of the same name, and a file that replaces nothing is reported by name", () =>
     Effect.gen(function*() {
       const { folder, made } = withOwn({
         "workers.html": "{% import 'ui.html' as ui %}{{ ui.badge('good', word) }}",
@@ -48,7 +48,7 @@ describe("a custom template", () => {
       ["{% if rows %}", 1, "syntax error: unexpected end of input, expected end of block"]
     ] as const
   )(
-    "is refused before a page is asked for, with its file, its line and the cause: %j",
+    "is refused before any page is requested, with its file, its line and the cause: %j",
     ([text, line, cause]) =>
       Effect.gen(function*() {
         const { folder, made } = withOwn({ "workers.html": text })

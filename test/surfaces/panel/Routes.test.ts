@@ -11,7 +11,7 @@ import { crookedPathsOf, fromElsewhere, withoutToken } from "../../support/Forge
 import { enrolled, enter, keyboard, made, password } from "../../support/Operators.ts"
 import { entered, form, usePanel } from "../../support/Panel.ts"
 
-/* Every route of the panel, for every kind of caller and under attack, so that a new route is tested as well. */
+/* Every route of the panel, for every kind of caller and for attacks, so that a new route is tested as well. */
 
 const senders = ["nobody", "half", "viewer", "operator", "admin", "token"] as const
 type Sender = (typeof senders)[number]
@@ -32,8 +32,8 @@ const rows: { readonly [A in Access]: { readonly [S in Sender]: Cell } } = {
 const isRefused = ({ status, text }: Told, code: string): boolean => status === 403 && text.includes(code)
 
 /**
- * The result of the checks, as far as an answer shows it. After the checks, a sign-in that needs a code is also sent to
- * `verify`.
+ * Returns the result of the checks, as far as the answer shows it. After the checks, a sign-in that needs a code is
+ * also sent to `verify`.
  */
 const cellOf = ({ access }: Guarded, told: Told): Cell => {
   const { location = "", "set-cookie": cookie } = told.headers
@@ -77,10 +77,11 @@ describe("the routes of the panel", () => {
         allowedAddresses: []
       } as const
       const { token } = yield* tokens.create(keyboard, asked)
-      /** A session for a single request. */
+      /** Begins a session for a single request. */
       const another = Effect.fnUntraced(function*(sender: keyof typeof usernames) {
         const body = form({ username: usernames[sender], password })
-        // The other address is needed because the form of sign-in is also sent empty, which counts as a failed attempt.
+        // This sign-in needs a separate address, because the sign-in form is also sent empty, which counts as a failed
+        // attempt.
         const cookie = cookieOf(yield* ask("/ui/login", { method: "POST", body, clientIp: "198.51.100.1" }))
         const { text } = yield* ask("/ui/", { cookie })
         return { cookie, csrf: /X-CSRF-Token":"([\w-]+)"/.exec(text)?.[1] ?? "" }

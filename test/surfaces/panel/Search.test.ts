@@ -13,7 +13,7 @@ import { entered, usePanel } from "../../support/Panel.ts"
 describe.each(databases)("the search box on $name", (backend) => {
   const { config, test } = usePanel(backend)
 
-  test("says what can be searched, with an example each, when the box is empty", ({ ask }) =>
+  test("says what can be searched for, with an example of each, when the box is empty", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       for (const target of ["/ui/search", "/ui/search?q=", "/ui/search?q=+"]) {
@@ -26,7 +26,7 @@ describe.each(databases)("the search box on $name", (backend) => {
       assert.include((yield* ask("/ui/search", admin)).text, "An operator")
     }))
 
-  test("opens the one record that an id or a serial number can mean", ({ ask }) =>
+  test("opens the only record that an id or a serial number can mean", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       const caller = yield* callerAt(profileOf(config))
@@ -97,7 +97,7 @@ describe.each(databases)("the search box on $name", (backend) => {
       assert.strictEqual((yield* ask("/ui/search?q=a%00b", held)).status, 400)
     }))
 
-  test("shows the search text as text", ({ ask }) =>
+  test("escapes the search text", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       assertHarmless((yield* ask(`/ui/search?q=${encodeURIComponent(hostile.slice(0, 250))}`, held)).text)

@@ -17,7 +17,7 @@ describe("the panel", () => {
     body: form({ username: "ann", password, ...fields })
   })
 
-  test("sends callers without a session to sign-in, and then back to the requested page", ({ ask }) =>
+  test("sends callers without a session to the sign-in page, and then back to the requested page", ({ ask }) =>
     Effect.gen(function*() {
       yield* made("ann", "viewer")
       const bounced = yield* ask("/ui/orders?status=valid")
@@ -39,7 +39,7 @@ describe("the panel", () => {
       assert.strictEqual((yield* ask("/ui/orders?status=valid", { cookie: cookieOf(told) })).status, 200)
     }))
 
-  test("sends callers whose session was idle or has expired to sign-in in the same way", ({ ask }) =>
+  test("sends callers whose session was idle too long or has expired to the sign-in page in the same way", ({ ask }) =>
     Effect.gen(function*() {
       const { session_idle_timeout_seconds: idle, session_ttl_seconds: life } = config.admin
       const told = (cookie: string) =>
@@ -74,7 +74,7 @@ describe("the panel", () => {
       }
     }))
 
-  test("tells a script that the session is lost and where to go, and tells a refresh only that it is lost", ({ ask }) =>
+  test("tells a script that the session is lost and where to go, and tells a refresh only that the session is lost", ({ ask }) =>
     Effect.gen(function*() {
       const headers = { "hx-request": "true", "hx-current-url": `${config.admin.base_url}/ui/jobs?kind=a` }
       const told = yield* ask("/ui/orders", { headers })
@@ -84,7 +84,7 @@ describe("the panel", () => {
       assert.strictEqual(refresh.text, "")
     }))
 
-  test("ends the session that the browser has when another one begins there", ({ ask }) =>
+  test("ends the session of a browser when another session begins there", ({ ask }) =>
     Effect.gen(function*() {
       yield* made("ann", "viewer")
       const first = cookieOf(yield* ask("/ui/login", signIn()))

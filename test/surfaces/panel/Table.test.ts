@@ -9,7 +9,7 @@ import { patternOf, patternsOf } from "../../support/PanelRoutes.ts"
 /* The test tables must contain every route and form of the panel, so that a new one is not forgotten. */
 
 describe("the forms of the panel", () => {
-  it("name POST and their path, so that typed text never gets into a URL if the script is missing", () => {
+  it("declare POST and their path, so that typed text never gets into a URL if the script is missing", () => {
     const folder = join(panelFiles.folder, "templates")
     const forms = readdirSync(folder).flatMap((
       name
@@ -24,7 +24,7 @@ describe("the pages and fragments of the panel", () => {
     assert.deepStrictEqual([...new Set(rows.map(({ pattern }) => pattern))].toSorted(), patternsOf("GET"))
   })
 
-  it("are measured if they are pages", () => {
+  it("are all measured, except for fragments", () => {
     const reads = pages.readsOf({ accounts: 1000, orders: 1000, auditRows: 1000 }, 0)
     const measured = new Set(reads.map(({ path }) => patternOf(path.split("?")[0] ?? "")))
     // Pages for a session that lacks its second factor are not measured.

@@ -76,7 +76,7 @@ describe.each(databases)("the pages of upstream orders on $name", (backend) => {
       assert.strictEqual((yield* ask(`/ui/upstream-orders/${nobody}`, held)).status, 404)
     }))
 
-  test("show texts of an upstream as text", ({ ask }) =>
+  test("escape the texts of an upstream", ({ ask }) =>
     Effect.gen(function*() {
       const held = yield* entered({ ask }, "ann", "viewer")
       const id = yield* relayed("a.example")

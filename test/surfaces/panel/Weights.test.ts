@@ -45,7 +45,7 @@ const others = [
 describe("a page of the panel with full lists", () => {
   const { test } = usePanel(sqlite)
 
-  test("weighs 20 KB at most", (panel) =>
+  test("has at most 20 KB", (panel) =>
     Effect.gen(function*() {
       yield* fillLists
       const held = yield* entered(panel, "ann", "admin")

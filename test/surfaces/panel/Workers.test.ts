@@ -53,7 +53,7 @@ describe.each(databases)("the page of workers on $name", (backend) => {
       assert.include(text, "⟨U+202E⟩⟨U+E0041⟩")
     }))
 
-  test("is a fragment if only that is requested, and requires a session", (panel) =>
+  test("is sent as a fragment if only that is requested, and requires a session", (panel) =>
     Effect.gen(function*() {
       const held = yield* entered(panel, "vic", "viewer")
       const fragment = yield* panel.ask("/ui/workers", { cookie: held.cookie, headers: { "hx-request": "true" } })

@@ -15,13 +15,13 @@ import { bodyOf, headerOf, requestOf } from "../../support/Handle.ts"
 import { foreignCa, madeAt, settingsIn, signerOf } from "../../support/LocalCa.ts"
 import { useTests } from "../../support/UseTests.ts"
 
-/* The listener without TLS, with two CAs, a profile that signs with a program, and one with an upstream. */
+/* The listener without TLS, with two CAs, a profile that signs with a program, and a profile with an upstream. */
 
 const cas = { web: foreignCa({ name: "Web CA" }), mail: foreignCa({ name: "Mail CA" }) }
 const lists = { web: Buffer.from("list of web"), mail: Buffer.from("list of mail"), printed: Buffer.from("printed") }
 
 interface Script {
-  /** What the store returns in place of the lists. */
+  /** What the store returns instead of the lists. */
   readonly list?: ReturnType<PublishedCrls["Service"]["of"]>
 }
 
@@ -48,7 +48,7 @@ const { test } = useTests({
   }
 })
 
-/** The app with this many slots. */
+/** Makes the app with this many slots. */
 const appOf = (slots = 10) =>
   make(new Set(["web", "mail", "program", "upstream"]), {
     proxies: { trusted_proxies: ["192.0.2.1"], forwarded_header: "x-forwarded-for" },
@@ -106,7 +106,7 @@ test("serves nothing else", () =>
     }
   }))
 
-test("logs profile, pattern and client of a request", () =>
+test("logs the profile, the pattern and the client of a request", () =>
   Effect.gen(function*() {
     const { route } = appOf()
     const forwarded = { clientIp: "192.0.2.1", headers: { "x-forwarded-for": "203.0.113.9" } }

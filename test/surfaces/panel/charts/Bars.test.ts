@@ -31,7 +31,7 @@ describe("the ticks of an axis", () => {
     }
   })
 
-  it("name hours, and days at their first hour", () => {
+  it("are labelled with hours, and with the day at its first hour", () => {
     assert.strictEqual(startLabel(begin), "1 Nov")
     assert.strictEqual(startLabel(begin + 3600), "01:00")
     assert.strictEqual(bucketLabel(begin, 3600), "1 Nov, 00:00–01:00")
@@ -56,7 +56,7 @@ describe("a chart of a trend", () => {
     assert.isBelow(svg.length, 16_000)
   })
 
-  it("has a title for each bucket, with its counts and a remark if it is not over", () => {
+  it("has a title for each bucket with its counts, and a remark if the bucket is not over yet", () => {
     const { svg } = trendChart([bar(0, { issued: 12_345, refused: 1 }), bar(1, { revoked: 2 })], day)
     const titles = [...svg.matchAll(/<title>([^<]*)<\/title>/g)].map(([, title]) => title)
     assert.deepStrictEqual(titles, [
@@ -67,7 +67,7 @@ describe("a chart of a trend", () => {
     assert.include(trendChart(many, 21_600).svg, "per 6 hours, UTC")
   })
 
-  it("shows one refusal beside a thousand certificates", () => {
+  it("shows even one refusal next to a thousand certificates", () => {
     const { svg } = trendChart([bar(0, { issued: 100_000, refused: 1 })], day)
     const [, height = ""] = /url\(#bar-refused\)" d="M[\d.]+ [\d.]+v-([\d.]+)/.exec(svg) ?? []
     assert.isAtLeast(Number(height), 2)
