@@ -16,7 +16,7 @@ const ids = [
 ] as const
 
 describe("AccountKeys", () => {
-  it.effect("stores only the octets of a key, and not the larger block of memory that they were read into", () =>
+  it.effect("stores only the octets of a key, and not the larger block of memory into which they were read", () =>
     Effect.gen(function*() {
       const keys = yield* AccountKeys
       const [fresh, stored] = [imported(), imported()]
@@ -30,7 +30,7 @@ describe("AccountKeys", () => {
       }
     }).pipe(Effect.provide(AccountKeys.layer)))
 
-  it.effect("returns the key of the row if the account has another key meanwhile", () =>
+  it.effect("returns the key of the row even if the account has another key by now", () =>
     Effect.gen(function*() {
       const keys = yield* AccountKeys
       const [former, present] = [imported(), imported()]

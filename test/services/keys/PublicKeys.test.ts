@@ -8,7 +8,7 @@ import { PublicKeys } from "../../../src/services/keys/PublicKeys.ts"
 import { ecKey, rsaKey, rsaSpki, spkiOf } from "../../crypto/Pki.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 
-/** A file with a list of keys. */
+/** Writes a file with a list of keys. */
 const listOf = (...lines: ReadonlyArray<string>): string => {
   const path = join(freshDirectory(), "keys")
   writeFileSync(path, lines.join("\n"))
@@ -21,7 +21,7 @@ const judged = (paths: ReadonlyArray<string>, spki: Uint8Array) =>
 const sha256 = (octets: Uint8Array) => createHash("sha256").update(octets).digest("hex")
 
 describe("every key that clients send", () => {
-  it.effect("is refused for a weakness of its own", () =>
+  it.effect("is refused if the key itself is weak", () =>
     Effect.gen(function*() {
       assert.isUndefined(yield* judged([], spkiOf(ecKey)))
       assert.isUndefined(yield* judged([], spkiOf(rsaKey)))

@@ -20,7 +20,7 @@ const margin = ttlSeconds / 10
 
 const together = { concurrency: "unbounded" } as const
 
-/** The nonces of a process over a database. */
+/** Makes the nonces of a process over a database. */
 const noncesOver = (driver: Driver) =>
   Effect.map(
     Layer.build(Layer.fresh(Layer.provide(
@@ -30,7 +30,7 @@ const noncesOver = (driver: Driver) =>
     Context.get(Nonces)
   )
 
-/** A driver that runs an effect before each statement and each transaction. */
+/** Returns a driver that runs an effect before each statement and each transaction. */
 const before = (driver: Driver, first: Effect.Effect<void, SqlError>): Driver => ({
   ...driver,
   single: (statement, params) => Effect.andThen(first, driver.single(statement, params)),
@@ -47,7 +47,7 @@ const issued = (nonces: Nonces["Service"]) =>
     return nonce
   })
 
-/** While the body runs, the table cannot be found. */
+/** Runs the body while the table has another name, so that statements fail. */
 const withoutTable = <A, E, R>(body: Effect.Effect<A, E, R>) =>
   Effect.acquireUseRelease(
     sql("ALTER TABLE nonces RENAME TO nonces_away"),
@@ -100,7 +100,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.isBelow(taken, batch)
       }))
 
-    test("gives no nonce that has used up more than a tenth of its lifetime", (nonces) =>
+    test("gives no nonce of whose lifetime more than a tenth is over", (nonces) =>
       Effect.gen(function*() {
         for (let now = 0; now < 4 * ttlSeconds; now += 7) {
           yield* TestClock.setTime(now * 1000)
@@ -111,7 +111,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         }
       }))
 
-    test("gives no nonce while none can be stored, and a stored one as soon as possible", (nonces) =>
+    test("gives no nonce while none can be stored, and gives one again as soon as one is stored", (nonces) =>
       Effect.gen(function*() {
         const given = yield* withoutTable(Effect.replicateEffect(nonces.issue, 50, together))
         assert.deepStrictEqual(given.filter((nonce) => nonce !== undefined), [])
@@ -157,7 +157,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.strictEqual((yield* Effect.flip(nonces.spend("a".repeat(43))))._tag, "StorageFailed")
       }))
 
-    test("refuses a nonce whose row cannot be read, alone or among others", (nonces) =>
+    test("refuses a nonce whose row cannot be read, whether it comes alone or among others", (nonces) =>
       Effect.gen(function*() {
         const made = "created_at = 9223372036854775807"
         for (const spoilt of [made, "created_millisecond = 9223372036854775807"]) {
@@ -180,7 +180,8 @@ describe.each(databases)("nonces on $name", (backend) => {
         const leaving = yield* Effect.forkChild(slow.spend(left))
         const waiting = yield* Effect.forkChild(slow.spend(last))
         yield* Effect.yieldNow
-        // On SQLite, the batch contains everybody who waits when the statement runs. The one who has left is not in it.
+        // On SQLite, the batch contains every caller that waits when the statement runs, and so not the one that has
+        // left.
         yield* Fiber.interrupt(leaving)
         yield* Deferred.succeed(go, undefined)
         assert.deepStrictEqual([yield* Fiber.join(spending), yield* Fiber.join(waiting)], ["fresh", "fresh"])
@@ -208,11 +209,11 @@ describe.each(databases)("nonces on $name", (backend) => {
       Effect.gen(function*() {
         const lost = yield* issued(nonces)
         const batch = yield* stored
-        yield* TestClock.adjust("1 second") // Without this, the batches could not be distinguished.
+        yield* TestClock.adjust("1 second") // Otherwise the batches could not be told apart.
         while ((yield* stored) === batch) yield* issued(nonces)
         yield* sql("DELETE FROM nonces")
         assert.strictEqual(yield* nonces.spend(lost), "unknown")
-        // A client may try no more than once again.
+        // A client tries again only once.
         assert.strictEqual(yield* nonces.spend(yield* issued(nonces)), "fresh")
       }))
 
@@ -257,7 +258,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.isUndefined(yield* nonces.spendSigned({ ...signed, nonce: "a".repeat(44) }))
       }))
 
-    test("checks nonces with a signer and without one in one batch, each nonce once", (nonces) =>
+    test("checks nonces with and without a signer in one batch, each nonce once", (nonces) =>
       Effect.gen(function*() {
         const pubkey = Buffer.from("key of one")
         const accountId = yield* addAccount("p", "key of one")
@@ -282,7 +283,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         for (const changed of [{ profile: "q" }, { pubkey: Buffer.from("former key") }]) {
           const [nonce, first] = [yield* issued(nonces), yield* issued(nonces)]
           const mine = { nonce, profile: "p", accountId, pubkey }
-          // The statement for the first one is on its way when the others come, so they are one batch.
+          // The others come while the statement for the first one runs, so they form one batch.
           const verdicts = yield* Effect.forEach(
             [{ ...mine, nonce: first }, { ...mine, ...changed }, mine],
             nonces.spendSigned,
@@ -297,7 +298,7 @@ describe.each(databases)("nonces on $name", (backend) => {
       }))
 
     if (backend.dialect === "postgres") {
-      test("blocks no nonce while it waits for another, with a signer or without", (nonces) =>
+      test("locks no nonce while it waits for another, with a signer or without", (nonces) =>
         Effect.gen(function*() {
           const pubkey = Buffer.from("key of one")
           const accountId = yield* addAccount("p", "key of one")
@@ -308,7 +309,7 @@ describe.each(databases)("nonces on $name", (backend) => {
             Effect.gen(function*() {
               yield* other.begin(connection)
               yield* connection.executeRaw(`SELECT 1 FROM nonces WHERE value = '${signed}' FOR UPDATE`, [])
-              // The statement for the first one is on its way when the others come.
+              // The others come while the statement for the first one runs.
               const spending = yield* Effect.forkChild(Effect.all([
                 nonces.spend(first),
                 nonces.spend(plain),
@@ -366,7 +367,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.sameMembers(fresh, given)
       }))
 
-    test("accepts a nonce that another process issued, once for both processes", (nonces) =>
+    test("accepts a nonce that another process issued, but only once by both processes", (nonces) =>
       Effect.gen(function*() {
         const other = yield* noncesOver(yield* database.another)
         const nonce = yield* issued(other)
@@ -376,7 +377,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         )
       }))
 
-    test("accepts no other text, alone or among others, and such texts use up no nonce", (nonces) =>
+    test("accepts no other text, alone or among nonces, and such a text uses up no nonce", (nonces) =>
       Effect.gen(function*() {
         const nonce = yield* issued(nonces)
         const before = yield* stored
@@ -417,7 +418,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.deepStrictEqual(verdicts, presented.map(({ expected }) => expected))
       }))
 
-    test("accepts a nonce exactly until its expiry, at whatever fraction of a second it was made", () =>
+    test("accepts a nonce exactly until its expiry, whatever the fraction of the second at which it was made", () =>
       Effect.gen(function*() {
         for (const within of [0, 1, 500, 999]) {
           yield* TestClock.setTime(1_000_000_000 + within)
@@ -441,7 +442,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.strictEqual(yield* nonces.spend(second), "expired")
       }))
 
-    test("accepts nonces at ttl - 1 s but not at ttl + 1 s, and one from the future if the clock was set back", (nonces) =>
+    test("accepts nonces one second before the end of their lifetime but not one second after it, and nonces from the future if the clock was set back", (nonces) =>
       Effect.gen(function*() {
         const now = 1_000_000_000
         for (const [later, verdict] of [[ttlSeconds - 1, "fresh"], [ttlSeconds + 1, "expired"], [-3600, "fresh"]]) {
@@ -450,7 +451,7 @@ describe.each(databases)("nonces on $name", (backend) => {
           yield* TestClock.setTime(now + Number(later) * 1000)
           assert.strictEqual(yield* nonces.spend(nonce), verdict, `${later} s later`)
         }
-        // Nonces that were made ahead before the clock was changed are still handed out, and are still valid.
+        // Nonces that were prepared before the clock was changed are still handed out, and are still valid.
         yield* TestClock.setTime(now)
         yield* issued(nonces)
         yield* TestClock.setTime(now - 3_600_000)
@@ -458,7 +459,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.strictEqual(yield* nonces.spend(given), "fresh")
       }))
 
-    test("reports a failure to every waiting caller, uses up nothing then, and works afterwards", (nonces) =>
+    test("reports a failure to every waiting caller without using up a nonce, and works afterwards", (nonces) =>
       Effect.gen(function*() {
         const given = yield* Effect.replicateEffect(issued(nonces), 130, together)
         const failures = yield* withoutTable(
@@ -468,7 +469,7 @@ describe.each(databases)("nonces on $name", (backend) => {
         assert.deepStrictEqual(yield* Effect.forEach(given, nonces.spend, together), given.map(() => "fresh"))
       }))
 
-    test("reports to every waiting caller that a transaction could not begin", (nonces) =>
+    test("reports to every waiting caller if a transaction cannot begin", (nonces) =>
       Effect.gen(function*() {
         const given = yield* Effect.replicateEffect(issued(nonces), 130, together)
         let reachable = false
@@ -514,7 +515,7 @@ describe.each(databases)("nonces on $name", (backend) => {
       }))
   })
 
-  test("a flood of requests leaves no more rows than requests and one prepared batch, and these are swept in batches", (nonces) =>
+  test("leave no more rows after a flood than one for each request and one prepared batch, and the rows are swept in batches", (nonces) =>
     Effect.gen(function*() {
       const asked = 1000
       yield* Effect.replicateEffect(issued(nonces), asked)

@@ -43,7 +43,7 @@ const withTemplates = (files: { readonly [name: string]: string }, body = "cat >
 }
 
 describe("the log", () => {
-  it.live("names sections that nothing uses, mail without TLS and programs that cannot be run", () =>
+  it.live("names sections that nothing uses, mail without TLS, and programs that cannot be run", () =>
     Effect.gen(function*() {
       const config = configOf(`[notify]
 enabled = ["email", "custom"]
@@ -67,7 +67,7 @@ script_path = "/nowhere/tell"
       ])
     }))
 
-  it.live("names a digest that no receiver gets, and one that is sent after its certificates have expired", () =>
+  it.live("names a digest that no receiver gets, and a digest that would come after its certificates have expired", () =>
     Effect.gen(function*() {
       const chat = "[notify]\nenabled = [\"webhook\"]\nwebhook_enabled = [\"chat\"]\n[notify.webhook.chat]\n"
         + "url = \"https://chat.example/\"\n"
@@ -95,7 +95,7 @@ script_path = "/nowhere/tell"
       assert.deepStrictEqual(found, [["notify_template_unused", join(at, "webhook/acount_created.j2")]])
     }))
 
-  it.live("has a record of an event that could not be queued, and nothing else fails", () =>
+  it.live("has a record about an event that could not be queued, and nothing else fails", () =>
     Effect.gen(function*() {
       const failing = Notifier.of({
         isWanted: () => true,
@@ -113,7 +113,7 @@ script_path = "/nowhere/tell"
 describe("a folder of templates", () => {
   const refusal = (toml: string) => Effect.map(Effect.flip(Effect.scoped(Layer.build(deliveries(toml)))), String)
 
-  it.live("prevents a start if a file does not compile, and every such file is named with line and cause", () =>
+  it.live("prevents the startup if a file does not compile, and every such file is named with its line and the cause", () =>
     Effect.gen(function*() {
       const { at, toml } = withTemplates({
         "webhook/account_created.j2": "fine\n{% include 'x' %}",
@@ -134,7 +134,7 @@ describe("a folder of templates", () => {
       )
     }))
 
-  it.live("replaces the texts that it has files for, and no others", () =>
+  it.live("replaces the texts for which it has files and no others", () =>
     Effect.gen(function*() {
       const at = folder({ "webhook/certificate_issued.j2": "{{ names }} is there\n" })
       const section = configOf(`[notify]\ntemplate_dir = "${at}"\n`).notify

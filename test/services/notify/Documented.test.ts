@@ -26,13 +26,13 @@ const configOf = (toml: string) =>
 
 const nasty = "a\"\\\r\n\u2028<b>&{{ x }}😀"
 
-/** An event with hostile text in each member that a client or a host can influence. */
+/** Makes an event with hostile text in each member that a client or a host can influence. */
 const eventOf = (event: NotificationEvent): Payload =>
   event === "certificate_issued"
     ? issued({ identifiers: ["a.example"] })
     : payload(event, { username: nasty, identifier: nasty, error: nasty, challenge_type: "http-01", user_agent: nasty })
 
-/** The longest possible values of everything that others write: a message names ten names. */
+/** Makes an event with the longest possible value of everything that others write. A message names ten names. */
 const longest = (event: NotificationEvent): Payload => {
   const name = (number: number) => `${number}.${"x".repeat(253)}`.slice(0, 253)
   const names = Array.from({ length: 1000 }, (_, number) => name(number))
@@ -55,7 +55,7 @@ describe("docs/notifications.md", () => {
   })
 
   it.effect.each(configs)(
-    "has bodies that their receivers accept, whatever the event contains and however long it is: %#",
+    "has bodies that their receivers accept, whatever the event contains and however long the event is: %#",
     (toml) =>
       Effect.gen(function*() {
         const { notify } = configOf(toml)

@@ -39,7 +39,7 @@ const refusal = (toml: string) =>
   )
 
 describe("a mail", () => {
-  it.live("contains what happened, to all recipients at once, and the program that sent it", () =>
+  it.live("contains what happened and the program that sent it, and goes to all recipients at once", () =>
     Effect.gen(function*() {
       const server = yield* mailServer()
       yield* attempt(section(server.port))
@@ -74,7 +74,7 @@ Delivery: ${deliveryId}
       )
     }))
 
-  it.live("gets no headers from its texts, and is complete whatever they contain", () =>
+  it.live("gets no headers from its texts, and is complete whatever the texts contain", () =>
     Effect.gen(function*() {
       const server = yield* mailServer({ hide8BITMIME: true, hideSMTPUTF8: true })
       const nasty = "x\r\nBcc: evil@example.org\r\n\r\n.\r\nü 😀\u0000"
@@ -92,7 +92,7 @@ Delivery: ${deliveryId}
       assert.isAtMost(Math.max(...raw.split("\r\n").map((line) => line.length)), 998)
     }))
 
-  it.live("about an attack on an account goes to its operator, the admins and the recipients of the section", () =>
+  it.live("goes to the operator, the admins and the recipients of the section if it is about an attack on an operator's account", () =>
     Effect.gen(function*() {
       const server = yield* mailServer()
       const toml = `[admin]\nenabled = true\n${section(server.port).replaceAll("[notify", "[admin.notify")}`
@@ -119,7 +119,7 @@ Delivery: ${deliveryId}
       assert.include(server.taken[0]?.mail.text ?? "", "\nWrong passwords: 20\n")
     }))
 
-  it.live("to an operator contains no text of a stranger's User-Agent", () =>
+  it.live("contains no text of a stranger's User-Agent if it goes to an operator", () =>
     Effect.gen(function*() {
       const server = yield* mailServer()
       const toml = `[admin]\nenabled = true\n${section(server.port).replaceAll("[notify", "[admin.notify")}`
@@ -138,7 +138,7 @@ Delivery: ${deliveryId}
       assert.lengthOf(server.taken, told.length)
     }))
 
-  it.live("to an operator goes to their own address, and about a change of the address to the previous one", () =>
+  it.live("goes to the operator's own address, or to the previous address if the address was changed", () =>
     Effect.gen(function*() {
       const server = yield* mailServer()
       const toml = `[admin]\nenabled = true\n${section(server.port).replaceAll("[notify", "[admin.notify")}`
@@ -183,7 +183,7 @@ Delivery: ${deliveryId}
     }))
 })
 
-describe("the connection", () => {
+describe("the connection to a mail server", () => {
   const secure: SMTPServerOptions = {
     authOptional: false,
     onAuth: ({ password, username }, _, done) =>
@@ -192,13 +192,13 @@ describe("the connection", () => {
   const login = (password = "hunter22") => `smtp_username = "acme"\nsmtp_password = "${password}"`
 
   it.live.each<readonly ["starttls" | "tls", boolean]>([["starttls", false], ["tls", true]])(
-    "by %s signs in over TLS and verifies the certificate",
+    "signs in over TLS (%s) and verifies the certificate",
     ([security, fromTheStart]) =>
       Effect.gen(function*() {
         const server = yield* mailServer({ ...secure, ...pair, secure: fromTheStart })
         yield* attempt(section(server.port, `smtp_security = "${security}"\n${login()}`))
         assert.deepInclude(server.taken[0]?.session ?? {}, { secure: true, user: "acme" })
-        // The certificate is for localhost alone.
+        // The certificate is only for localhost.
         const toml = section(server.port, `smtp_security = "${security}"`).replace("localhost", "127.0.0.1")
         const failed = yield* refusal(toml)
         assert.deepInclude({ ...failed }, { hope: "retry" })
@@ -214,7 +214,7 @@ describe("the connection", () => {
       assert.lengthOf(server.taken, 0)
     }))
 
-  it.live("with a refused password is tried again, and the error does not contain the password", () =>
+  it.live("is tried again if the password was refused, and the error does not contain the password", () =>
     Effect.gen(function*() {
       const server = yield* mailServer({ ...secure, ...pair })
       const failed = yield* refusal(section(server.port, `smtp_security = "starttls"\n${login("swordfish")}`))
@@ -223,7 +223,7 @@ describe("the connection", () => {
     }))
 })
 
-describe("a mail server that refuses", () => {
+describe("a mail", () => {
   it.live.each<readonly [string, SMTPServerOptions, "retry" | "never", number]>([
     ["the sender, permanently", { onMailFrom: (_, _1, done) => done(answering(550)) }, "never", 550],
     ["the sender, temporarily", { onMailFrom: (_, _1, done) => done(answering(450)) }, "retry", 450],
@@ -246,13 +246,13 @@ describe("a mail server that refuses", () => {
       452
     ],
     ["the connection", { onConnect: (_, done) => done(answering(554)) }, "retry", 554]
-  ])("%s", ([, options, hope, status]) =>
+  ])("is given up or tried again if the server refuses %s", ([, options, hope, status]) =>
     Effect.gen(function*() {
       const server = yield* mailServer(options)
       assert.deepInclude({ ...yield* refusal(section(server.port)) }, { hope, status })
     }))
 
-  it.live("one recipient of two does not get the message twice", () =>
+  it.live("goes only once to a recipient who was accepted if another one was refused", () =>
     Effect.gen(function*() {
       const server = yield* mailServer({
         onRcptTo: ({ address }, _, done) => address.startsWith("two") ? done(answering(550)) : done()
@@ -262,7 +262,7 @@ describe("a mail server that refuses", () => {
       assert.lengthOf(server.taken, 1)
     }))
 
-  it.live("does not answer, disconnects or does not exist: the delivery is tried again", () =>
+  it.live("is tried again if the server does not answer, disconnects or does not exist", () =>
     Effect.gen(function*() {
       const hanging = yield* rawServer(() => {})
       const greeted = yield* rawServer(() => {}, { greeting: "220 here\r\n" })

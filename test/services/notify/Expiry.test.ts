@@ -83,7 +83,7 @@ describe("the digest", () => {
       )
     }))
 
-  it.effect("with the largest number of certificates and names can be rendered", () =>
+  it.effect("can be rendered with the largest number of certificates and names", () =>
     Effect.gen(function*() {
       const { letter } = yield* compiled
       const certificates = Array.from({ length: 1000 }, () => certificate(3, ...many))

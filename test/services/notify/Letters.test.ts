@@ -8,8 +8,8 @@ import { mailServer } from "../../support/MailServer.ts"
 import { deliver, deliveries, deliveryId, payload } from "../../support/Notified.ts"
 
 /*
- * Every mail, whatever its contents and whatever the server supports, must be acceptable to each server and each
- * reader.
+ * Every mail must be acceptable to each server and each mail program, whatever its contents and whatever the server
+ * supports.
  */
 
 const toml = (port: number, to: string) => {
@@ -89,7 +89,7 @@ describe("a mail", () => {
   for (const hideSMTPUTF8 of [false, true]) {
     for (const hide8BITMIME of [false, true]) {
       const offers = [hideSMTPUTF8 ? [] : ["SMTPUTF8"], hide8BITMIME ? [] : ["8BITMIME"]].flat().join(" and ")
-      it.live(`of each event is complete through a server that offers ${offers || "neither SMTPUTF8 nor 8BITMIME"}`, () =>
+      it.live(`is complete for each event if the server offers ${offers || "neither SMTPUTF8 nor 8BITMIME"}`, () =>
         Effect.gen(function*() {
           const server = yield* mailServer({ hideSMTPUTF8, hide8BITMIME })
           const sections = deliveries(toml(server.port, "ops@example.org"))
@@ -135,7 +135,7 @@ describe("a mail", () => {
     }
   }
 
-  it.live("to an address with non-ASCII characters before the @ announces this to a server that supports it", () =>
+  it.live("uses SMTPUTF8 for an address with non-ASCII characters before the @ if the server supports it", () =>
     Effect.gen(function*() {
       const asked: Array<unknown> = []
       const server = yield* mailServer({

@@ -22,7 +22,7 @@ const section = (path: string, more = "") =>
 const told = (body: string, fields = issued(), more = "") =>
   Effect.provide(deliver("custom", "tell", fields), deliveries(section(shellScript(body), more)))
 
-/** Waits until a process has ended, or is only an entry in the table. */
+/** Waits until a process has ended or is a zombie. */
 const gone = (pid: number) =>
   Effect.promise(async () => {
     while (existsSync(`/proc/${pid}`) && !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, "utf8"))) await delay(20)
@@ -53,7 +53,7 @@ describe("a program", () => {
       ])
     }))
 
-  it.live("gets every variable for every event, empty if there is no value", () =>
+  it.live("gets every variable for every event, even those without a value, which are empty", () =>
     Effect.gen(function*() {
       const to = freshDirectory()
       const digest = payload("certificates_expiring", { certificates: [], account_id: "x", order_id: "y" })
@@ -69,7 +69,7 @@ describe("a program", () => {
       ])
     }))
 
-  describe("with a certificate that has many names", () => {
+  describe("about a certificate with many names", () => {
     const longest = (count: number) =>
       Array.from({ length: count }, (_, number) => `${number}.${"x".repeat(253)}`.slice(0, 253))
     const toldOf = (identifiers: ReadonlyArray<string>) =>
@@ -84,7 +84,7 @@ describe("a program", () => {
       })
 
     it.live.each([order.max_identifiers, 258])(
-      "gets %i names of the greatest length in its variable",
+      "gets %i names of the maximum length in its variable",
       (count) =>
         Effect.gen(function*() {
           const { names, records } = yield* toldOf(longest(count))
@@ -94,7 +94,7 @@ describe("a program", () => {
     )
 
     it.live.each([259, 520, 5000])(
-      "gets an empty variable for %i names, is started nevertheless, and the log says so",
+      "is started with an empty variable for %i names, and the log says so",
       (count) =>
         Effect.gen(function*() {
           const { names, records } = yield* toldOf(longest(count))
@@ -113,7 +113,7 @@ describe("a program", () => {
   })
 
   it.live.each([["never", ""], ["retry", "retry = true"]] as const)(
-    "that fails by its exit, a signal or its timeout has hope \"%s\" with \"%s\"",
+    "has the outcome %s with \"%s\" if it fails through its exit status, a signal or its timeout",
     ([hope, more]) =>
       Effect.gen(function*() {
         const failing = (script: string, toml = more) =>
@@ -132,7 +132,7 @@ describe("a program", () => {
       })
   )
 
-  it.live("that does not exist is tried again; if a program does not end, its whole process group is killed", () =>
+  it.live("is tried again if it does not exist, and is killed with its whole process group if it does not end", () =>
     Effect.gen(function*() {
       const pid = join(freshDirectory(), "pid")
       const stuck = shellScript(`sleep 300 & echo $! > ${pid}.new; mv ${pid}.new ${pid}; sleep 300`)
@@ -157,7 +157,7 @@ describe("a program", () => {
     }))
 
   it.live.runIf(isFull)(
-    "that says more than anybody reads, or reads nothing of much, ends as it would",
+    "ends normally if it prints more than is read or reads nothing of a long input",
     () =>
       Effect.gen(function*() {
         const much = issued({ user_agent: "x".repeat(1_000_000) })

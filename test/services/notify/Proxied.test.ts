@@ -10,8 +10,8 @@ import type { Pair } from "../../support/Shown.ts"
 import { selfSigned } from "../../support/Shown.ts"
 
 /*
- * Webhooks that go through `[proxy]`: by a tunnel for https, with the whole URL for http. The proxy looks the names up,
- * because this process cannot resolve them.
+ * Webhooks that go through `[proxy]`: by a tunnel for https, and with the whole URL for http. The proxy looks up the
+ * names, which this process cannot resolve.
  */
 
 const host = "receiver.example"
@@ -49,7 +49,7 @@ const refusal = (toml: string) =>
   })
 
 describe("a webhook through a proxy", () => {
-  it.live("over https uses a tunnel, and the proxy sees only host and port", () =>
+  it.live("uses a tunnel for https, in which the proxy sees only the host and the port", () =>
     Effect.gen(function*() {
       const proxy = yield* proxyWith()
       const { asked, port } = yield* receiver(fine, right)
@@ -61,7 +61,7 @@ describe("a webhook through a proxy", () => {
       assert.isUndefined(head.headers["proxy-authorization"])
     }))
 
-  it.live("over http sends the whole URL to the proxy, and the sign-in at the proxy is separate from the one at the receiver", () =>
+  it.live("sends the whole URL to the proxy for http, and signs in to the proxy and to the receiver separately", () =>
     Effect.gen(function*() {
       const proxy = yield* proxyWith()
       const { asked, port } = yield* receiver(fine)
@@ -84,7 +84,7 @@ describe("a webhook through a proxy", () => {
       assert.deepStrictEqual(proxy.seen, [])
     }))
 
-  it.live("compares the receiver's certificate with the name in the URL, not with what the proxy says", () =>
+  it.live("compares the receiver's certificate with the name in the URL, whatever the proxy says", () =>
     Effect.gen(function*() {
       const proxy = yield* proxyWith()
       const { asked, port } = yield* receiver(fine, other)
@@ -96,7 +96,7 @@ describe("a webhook through a proxy", () => {
     }))
 
   it.live.each<readonly ["http" | "https", number]>([["https", 407], ["https", 403], ["http", 407]])(
-    "over %s to which the proxy answers %i is tried again, because the receiver got no request",
+    "is tried again over %s if the proxy answers %i, because the receiver got no request",
     ([scheme, refuse]) =>
       Effect.gen(function*() {
         const proxy = yield* proxyWith({ refuse })
@@ -111,7 +111,7 @@ describe("a webhook through a proxy", () => {
   )
 
   it.live.each<"http" | "https">(["http", "https"])(
-    "over %s sends nothing while the proxy is unreachable",
+    "sends nothing over %s while the proxy is unreachable",
     (scheme) =>
       Effect.gen(function*() {
         const { asked, port } = yield* receiver(fine, scheme === "https" ? right : undefined)

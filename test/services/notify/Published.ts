@@ -2,9 +2,9 @@ import addFormats from "ajv-formats"
 import { Ajv2020 } from "ajv/dist/2020.js"
 
 /*
- * Schemas of what receivers accept, as they publish it. Each has only the members that the examples of
- * docs/notifications.md use, with the limits that the receiver names. They were written by hand from the source that is
- * named beside each schema.
+ * Schemas of what receivers accept, according to what they publish. Each has only the members that the examples of
+ * docs/notifications.md use, with the limits that the receiver names. Each was written by hand from the source that is
+ * named above it.
  */
 
 type Schema = Readonly<Record<string, unknown>>
@@ -18,7 +18,7 @@ const object = (properties: Readonly<Record<string, Schema>>, optional: Readonly
   additionalProperties: false
 })
 
-/** An adaptive card in a message, as a workflow of Teams takes it. */
+/** An adaptive card in a message, as a workflow of Teams accepts it. */
 const card = object({
   $schema: { const: "http://adaptivecards.io/schemas/adaptive-card.json" },
   type: { const: "AdaptiveCard" },
@@ -31,7 +31,7 @@ const card = object({
   }
 })
 
-/** Names of labels, and their values: an empty value would not be a label. */
+/** Names of labels with their values. A label with an empty value would not exist. */
 const labels: Schema = {
   type: "object",
   propertyNames: { pattern: "^[a-zA-Z_][a-zA-Z0-9_]*$" },
@@ -41,14 +41,14 @@ const labels: Schema = {
 }
 
 const schemas: { readonly [receiver: string]: Schema } = {
-  // https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks; of the length,
+  // https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks; for the length,
   // https://docs.slack.dev/reference/methods/chat.postMessage
   slack: object({ text: text({ maxLength: 40_000 }) }),
   // https://developers.mattermost.com/integrate/webhooks/incoming, "Parameters"; a post has 16,383 characters.
   mattermost: object({ text: text({ maxLength: 16_383 }), username: text({ maxLength: 64 }) }),
   // https://matrix-org.github.io/matrix-hookshot/latest/setup/webhooks.html, "Webhook Handling"
   matrix: object({ text: text(), username: text() }),
-  // https://learn.microsoft.com/connectors/teams, "When a Teams webhook request is received"; of the card,
+  // https://learn.microsoft.com/connectors/teams, "When a Teams webhook request is received"; for the card,
   // https://adaptivecards.io/schemas/1.4.0/adaptive-card.json
   teams: object({
     type: { const: "message" },
@@ -87,7 +87,7 @@ const schemas: { readonly [receiver: string]: Schema } = {
       startsAt: { type: "string", format: "date-time" }
     })
   },
-  // Our own schemas: what the document says about the default body and about the example.
+  // Schemas of this project: what the document says about the default body and about the example.
   chat: object({ text: text() }),
   own: object({
     id: { type: "string", format: "uuid" },
@@ -104,13 +104,13 @@ const schemas: { readonly [receiver: string]: Schema } = {
 export const receivers: ReadonlyArray<string> = Object.keys(schemas)
 
 const ajv = new Ajv2020({ strict: true, allErrors: true, allowUnionTypes: true })
-// The module is CommonJS: its types say less than what is exported.
+// The module is CommonJS, and its types do not describe all that it exports.
 const formats = addFormats as unknown as typeof addFormats.default
 formats(ajv)
 
 const judges = new Map(receivers.map((receiver) => [receiver, ajv.compile(schemas[receiver] ?? false)]))
 
-/** What a receiver would refuse in a body; nothing if it accepts the body. */
+/** Returns what a receiver would refuse in a body, or nothing if the receiver accepts the body. */
 export const refusalsOf = (receiver: string, body: unknown): ReadonlyArray<string> => {
   const judge = judges.get(receiver)
   if (judge === undefined) return [`nothing is known of ${receiver}`]

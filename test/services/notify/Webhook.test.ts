@@ -38,7 +38,7 @@ describe("a webhook", () => {
       assert.isUndefined(head.headers["webhook-signature"])
     }))
 
-  it.live("may have a body that the operator wrote, which remains JSON whatever the event contains", () =>
+  it.live("may have a body that the operator wrote, which is JSON whatever the event contains", () =>
     Effect.gen(function*() {
       const { asked, port } = yield* receiver(fine)
       const nasty = "\r\nBcc: x\u0000\"\\'{{ secret }}\u2028 ü 😀".repeat(500)
@@ -79,7 +79,7 @@ describe("a webhook", () => {
     [500, "retry"],
     [503, "retry"],
     [599, "retry"]
-  ])("that answers %i: %s", ([status, hope]) =>
+  ])("that answers %i has the outcome %s", ([status, hope]) =>
     Effect.gen(function*() {
       const { asked, port } = yield* receiver((response) => {
         response.writeHead(status, { location: "/elsewhere", "retry-after": "120" }).end("it says no")
@@ -93,7 +93,7 @@ describe("a webhook", () => {
       )
     }))
 
-  it.live("accepts a date as the time to try again", () =>
+  it.live("may get a date as the time to try again", () =>
     Effect.gen(function*() {
       const { port } = yield* receiver((response) => {
         response.writeHead(503, { "retry-after": new Date(Date.now() + 600_000).toUTCString() }).end()
@@ -138,7 +138,7 @@ describe("a webhook", () => {
       assert.strictEqual("detail" in failed ? failed.detail : "", "answered 404: no *** for *** [31m *** ***")
     }))
 
-  it.live("with a template that cannot be rendered is not sent, and is not tried again", () =>
+  it.live("is neither sent nor tried again if its template cannot be rendered", () =>
     Effect.gen(function*() {
       const { asked, port } = yield* receiver(fine)
       const failed = yield* refusal(chat(port, "body = '{% for a in not_after %}{% endfor %}'"))
@@ -147,7 +147,7 @@ describe("a webhook", () => {
       assert.deepStrictEqual(asked, [])
     }))
 
-  it.live("that is not in the configuration is not a target", () =>
+  it.live("is no target if it is not in the configuration", () =>
     Effect.gen(function*() {
       const { port } = yield* receiver(fine)
       const failed = yield* Effect.provide(Effect.flip(deliver("webhook", "other")), deliveries(chat(port)))

@@ -7,7 +7,7 @@ import { fine, receiver } from "../../support/Receiver.ts"
 import type { Pair } from "../../support/Shown.ts"
 import { ofOwnCa, selfSigned } from "../../support/Shown.ts"
 
-/* Webhooks at receivers that cannot prove who they are: nothing is sent to them, and the error says why. */
+/* Webhooks at receivers that cannot prove their identity: nothing is sent to them, and the error says why. */
 
 const host = "receiver.example"
 const year = 31_557_600

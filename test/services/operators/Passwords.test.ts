@@ -17,7 +17,7 @@ describe("hashes of passwords", () => {
     use: (passwords: Passwords["Service"]) => Effect.Effect<A, E, R>
   ) => Effect.provide(Effect.flatMap(Passwords, use), Passwords.layer(settings))
 
-  test("have 600,000 iterations with their own salt, and match only their password", () =>
+  test("have 600,000 iterations and a salt of their own, and match only their password", () =>
     withPasswords({}, ({ hash, verify }) =>
       Effect.gen(function*() {
         const [one, other] = [yield* hash("tramway"), yield* hash("tramway")]
@@ -27,7 +27,7 @@ describe("hashes of passwords", () => {
         assert.deepStrictEqual(yield* verify("Tramway", one), { _tag: "Wrong" })
       })))
 
-  test("of an unknown user or in an unreadable form cost as much as others, and never match", () => {
+  test("cost as much and never match if the user is unknown or the stored hash is unreadable", () => {
     const asked: Array<number> = []
     const counted: Derive = (password, salt, iterations) =>
       Effect.andThen(Effect.sync(() => void asked.push(iterations)), derive(password, salt, iterations))
@@ -54,7 +54,7 @@ describe("hashes of passwords", () => {
       }))
   })
 
-  test("are computed two at once, 32 wait, and a further one is told to try again", () =>
+  test("are computed two at a time while up to 32 wait, and a further caller is told to try again", () =>
     Effect.gen(function*() {
       const gate = yield* Deferred.make<void>()
       let [running, most] = [0, 0]
@@ -76,7 +76,7 @@ describe("hashes of passwords", () => {
         }))
     }))
 
-  /** Hashes that wait until the test releases them. */
+  /** Makes hashes wait until the test releases them. */
   const heldHashes = Effect.map(Deferred.make<void>(), (gate) => {
     let running = 0
     const held: Derive = () =>
@@ -91,7 +91,7 @@ describe("hashes of passwords", () => {
     Effect.provideService(self, currentPeer, peerOf(address))
   const settled = Effect.repeat(Effect.yieldNow, { times: 100 })
 
-  test("are shared fairly: sixty hosts of one network cannot keep out others, who are next", () =>
+  test("are shared fairly, so that sixty hosts of one network cannot keep out other clients, who are next", () =>
     Effect.gen(function*() {
       const begun: Array<string> = []
       const gates: Array<Deferred.Deferred<void>> = []
@@ -133,7 +133,7 @@ describe("hashes of passwords", () => {
         }))
     }))
 
-  test("that find no place are counted against a client that has others in the queue, and against nobody else", () =>
+  test("that find no place in the queue count against a client that already waits there, and against no other client", () =>
     Effect.gen(function*() {
       const { held, letGo } = yield* heldHashes
       yield* withPasswords({ derive: held }, ({ verify }) =>
@@ -156,7 +156,7 @@ describe("hashes of passwords", () => {
         }))
     }))
 
-  test("for an operator who is signed in do not wait for those of strangers", () =>
+  test("do not wait for those of strangers if the operator is signed in", () =>
     Effect.gen(function*() {
       const { held, letGo, running } = yield* heldHashes
       yield* withPasswords({ derive: held, recoveryIterations: 1 }, ({ findCode, hash, hashCodes, verify }) =>
@@ -192,7 +192,7 @@ describe("hashes of passwords", () => {
         }))
     }))
 
-  test("are computed outside the event loop, which can run between any two of them, however many wait", () =>
+  test("are computed outside the event loop, which can run between any two of them however many wait", () =>
     withPasswords({ iterations: 50_000 }, ({ hash }) =>
       Effect.gen(function*() {
         let turns = 0
@@ -204,11 +204,11 @@ describe("hashes of passwords", () => {
         yield* Effect.all(all, { concurrency: "unbounded" })
         yield* Fiber.interrupt(turning)
         assert.lengthOf(times, 34)
-        // Two are computed at once, so at most two of them end before others have had their turn.
+        // Two are computed at once, so at most two of them end before the event loop runs.
         for (const [at, time] of times.entries()) assert.isAbove(time, times[at - 2] ?? 0)
       })))
 
-  test("leave the queue when nobody waits for them any more", () =>
+  test("leave the queue when no caller waits for them any more", () =>
     Effect.gen(function*() {
       const never: Derive = () => Effect.never
       yield* withPasswords({ derive: never }, ({ hash }) =>
@@ -222,7 +222,7 @@ describe("hashes of passwords", () => {
         }))
     }))
 
-  test("of recovery codes take less work, and a code is found at any position", () =>
+  test("of recovery codes take less work and match a code at any position", () =>
     withPasswords({}, ({ findCode, hashCodes }) =>
       Effect.gen(function*() {
         const hashes = yield* hashCodes(["AAAAAAAAAA", "BBBBBBBBBB"], "olga")

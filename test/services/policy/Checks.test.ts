@@ -16,7 +16,7 @@ import { configOf } from "../../support/Graph.ts"
 import { connecting, ordering, policiesOf } from "../../support/Policies.ts"
 import { shellScript } from "../../support/Script.ts"
 
-/** A policy whose only rule allows what the check passes. */
+/** Makes a policy whose only rule allows what the check passes. */
 const policyOf = (check: string, extra = "") =>
   configOf(`filter.rules = ["r"]
 [filter.rule.r]
@@ -47,12 +47,12 @@ describe("allowed_ip", () => {
       [`deny = ["::ffff:10.0.0.0/120", "::ffff:a01:1"]`, ["10.0.1.1", "::1", "::a00:1"], ["10.0.0.1", "10.1.0.1"]],
       [`allow = ["10.0.0.0/8"]\ndeny = ["10.1.0.0/16"]`, ["10.2.0.1"], ["10.1.0.1", "192.0.2.1"]]
     ] as const
-  )("%s", ([lists, passing, failing]) =>
+  )("applies to IPv4, IPv6 and mapped addresses: %s", ([lists, passing, failing]) =>
     Effect.gen(function*() {
       for (const ip of passing) assert.strictEqual(shown(yield* connecting(ip)), allowed, ip)
       for (const ip of failing) assert.match(shown(yield* connecting(ip)), denied(ip))
       for (const ip of failing) assert.match(shown(yield* ordering(ip, ["a"])), denied(ip))
-      // An unknown client address fails the check, also in a rule that only denies.
+      // An unknown client address fails the check, even in a rule that only denies.
       assert.strictEqual(shown(yield* connecting("")), "Denied: the client address is not known")
     }).pipe(Effect.provide(policiesOf(policyOf(`type = "allowed_ip"\n${lists}`)))))
 })
@@ -71,7 +71,7 @@ deny = ["10.1.0.0/16"]`)))))
 })
 
 describe("path", () => {
-  it.effect("matches globs with the path, deny first", () =>
+  it.effect("compares the path with globs, those of deny first", () =>
     Effect.gen(function*() {
       for (const path of ["/crl", "/acct/1"]) assert.strictEqual(shown(yield* connecting("::1", path)), allowed)
       for (const path of ["/crl/", "/acct/1/orders", "/CRL", "/%63rl"]) {
@@ -82,7 +82,7 @@ describe("path", () => {
       assert.isBelow(long.length, 400, "a path is cut")
     }).pipe(Effect.provide(policiesOf(policyOf(`type = "path"\nallow = ["/crl", "/acct/*"]\ndeny = ["/acct/2"]`)))))
 
-  it.effect("does not concern names: such a policy allows newOrder and finalize", () =>
+  it.effect("does not apply to names, so that such a policy allows newOrder and finalize", () =>
     Effect.map(Policies, (policies) => {
       assert.isDefined(policies.of("default")?.connection)
       assert.isUndefined(policies.of("default")?.identifiers)
@@ -92,7 +92,7 @@ describe("path", () => {
 describe("identifiers", () => {
   const names = (check: string) => policiesOf(policyOf(`type = "identifiers"\n${check}`))
 
-  it.effect("policy names that look similar: evilexample.com, example.com.evil, *.a.example.com against *.example.com", () =>
+  it.effect("refuses evilexample.com, example.com.evil and *.a.example.com if *.example.com is allowed", () =>
     Effect.gen(function*() {
       const refused = ["evilexample.com", "example.com.evil", "*.a.example.com", "a.b.example.com", "example.com"]
       assert.strictEqual(shown(yield* ordering("::1", ["a.example.com", "*.example.com"])), allowed)
@@ -101,7 +101,7 @@ describe("identifiers", () => {
       }
     }).pipe(Effect.provide(names(`allow = ["*.example.com"]\nallow_wildcards = true`))))
 
-  it.effect("every name must pass, and the failing ones are named", () =>
+  it.effect("requires that every name pass, and lists the failing ones", () =>
     Effect.gen(function*() {
       const decision = yield* ordering("::1", ["a.x", "b.y", "c.x", "d.y"])
       assert.strictEqual(shown(decision), "Denied: not allowed: b.y, d.y")
@@ -111,7 +111,7 @@ describe("identifiers", () => {
       ])
     }).pipe(Effect.provide(names(`allow = ["*.x"]`))))
 
-  it.effect("names that are refused for different reasons are listed separately", () =>
+  it.effect("lists names separately if they are refused for different reasons", () =>
     Effect.gen(function*() {
       assert.strictEqual(
         shown(yield* ordering("::1", ["a.y", "*.x", "b.y", "no.x"])),
@@ -119,13 +119,13 @@ describe("identifiers", () => {
       )
     }).pipe(Effect.provide(names(`allow = ["*.x"]\ndeny = ["no.x"]`))))
 
-  it.effect("wildcards need their own permission", () =>
+  it.effect("refuses wildcards unless they are permitted separately", () =>
     Effect.gen(function*() {
       assert.strictEqual(shown(yield* ordering("::1", ["*.x"])), "Denied: wildcards are not allowed: *.x")
       assert.strictEqual(shown(yield* ordering("::1", ["a.x"])), allowed)
     }).pipe(Effect.provide(names(""))))
 
-  it.effect("deny applies to common names, allow does not; globs and regular expressions behave the same", () =>
+  it.effect("applies deny but not allow to common names, with globs and regular expressions alike", () =>
     Effect.gen(function*() {
       assert.strictEqual(shown(yield* ordering("::1", ["host1.x", "cn:A printer"])), allowed)
       assert.strictEqual(shown(yield* ordering("::1", ["secret.x"])), "Denied: denied: secret.x")
@@ -142,7 +142,7 @@ describe("identifiers", () => {
       `allow = ["a.x"]\nallow_regex = ["host[0-9]+\\\\.x"]\ndeny = ["secret.*"]\ndeny_regex = ["top.*"]`
     ))))
 
-  it.effect("types that are not listed fail", () =>
+  it.effect("refuses types that are not listed", () =>
     Effect.gen(function*() {
       assert.strictEqual(
         shown(yield* ordering("::1", ["a.x", "cn:a.x"])),
@@ -160,7 +160,7 @@ describe("eab", () => {
   const other = "Denied: the account's credential kid-1 is not among those allowed"
   const denied = "Denied: the account's credential kid-1 is denied"
 
-  it.effect("an account without a credential fails, also if the check only denies", () =>
+  it.effect("refuses an account without a credential, even if the check only denies", () =>
     Effect.gen(function*() {
       assert.strictEqual(shown(yield* ordering("::1", ["a"])), none)
       assert.strictEqual(shown(yield* ordering("::1", ["a"], of("ok"))), allowed)
@@ -174,7 +174,7 @@ describe("eab", () => {
       )
     }).pipe(Effect.provide(eab(`deny = ["bad*"]`))))
 
-  it.effect("labels match by glob and regular expression, ids exactly", () =>
+  it.effect("compares labels with globs and regular expressions, and ids exactly", () =>
     Effect.gen(function*() {
       for (const label of ["team-", "TEAM-a", "Printer 7"]) {
         assert.strictEqual(shown(yield* ordering("::1", ["a"], of(label))), allowed, label)
@@ -189,7 +189,7 @@ describe("eab", () => {
       )
     }).pipe(Effect.provide(eab(`allow = ["team-*"]\nallow_regex = ["printer [0-9]"]\nkids = ["kid-2"]`))))
 
-  it.effect("without lists any credential passes, or any active one", () =>
+  it.effect("accepts any credential without lists, or any active one with require_active", () =>
     Effect.gen(function*() {
       for (const [check, revoked] of [["", "Allowed"], ["require_active = true", "Denied"]] as const) {
         yield* Effect.gen(function*() {
@@ -201,13 +201,13 @@ describe("eab", () => {
       }
     }))
 
-  it.effect("a revoked credential still matches", () =>
+  it.effect("still accepts a revoked credential", () =>
     Effect.map(
       ordering("::1", ["a"], of("x", { status: "revoked" })),
       (decision) => assert.strictEqual(shown(decision), allowed)
     ).pipe(Effect.provide(eab(`allow = ["x"]`))))
 
-  it.effect("but not with require_active", () =>
+  it.effect("refuses a revoked credential with require_active", () =>
     Effect.map(
       ordering("::1", ["a"], of("x", { status: "revoked" })),
       (decision) => assert.strictEqual(shown(decision), "Denied: the account's credential kid-1 is revoked")
@@ -256,7 +256,7 @@ describe("reverse_dns", () => {
     })
   const refused = (ip: string, why: string) => `Denied: the client address ${ip} ${why}`
 
-  it.live("a name counts if it resolves to the address itself", () =>
+  it.live("accepts a name only if it resolves to the address itself", () =>
     over(`allow = ["*.corp.example"]`, () =>
       Effect.gen(function*() {
         assert.strictEqual(shown(yield* connecting("192.0.2.7")), allowed)
@@ -274,7 +274,7 @@ describe("reverse_dns", () => {
         assert.strictEqual(shown(yield* connecting("192.0.2.11")), allowed, "of 17 names the one that is asked about")
       })))
 
-  it.live("deny finds a name at any position among many", () =>
+  it.live("finds a denied name at any position among many", () =>
     Effect.gen(function*() {
       for (const [at, count] of [[0, 1], [15, 17], [16, 17], [17, 40], [199, 200]] as const) {
         const PTR = Array.from({ length: count }, (_, n) => n === at ? "last.corp.example" : `n${n}.other.example`)
@@ -287,7 +287,7 @@ describe("reverse_dns", () => {
       }
     }))
 
-  it.live("sixteen names are looked up; if none has the address and there are more, the result is undecided", () =>
+  it.live("looks up sixteen names, and is undecided if none of them has the address and there are more", () =>
     over(`allow = ["*.corp.example"]`, () =>
       Effect.gen(function*() {
         const most = "the first 16 do not have the address"
@@ -305,7 +305,7 @@ describe("reverse_dns", () => {
       ...Object.fromEntries(Array.from({ length: 17 }, (_, n) => [`m${n}.corp.example`, { A: ["192.0.2.99"] }]))
     }))
 
-  it.live("without lists: any name that resolves to the address passes", () =>
+  it.live("accepts, without lists, any name that resolves to the address", () =>
     over("", () =>
       Effect.gen(function*() {
         assert.strictEqual(shown(yield* connecting("192.0.2.7")), allowed)
@@ -313,14 +313,14 @@ describe("reverse_dns", () => {
         assert.match(shown(yield* connecting("192.0.2.99")), /^Denied: .* has no name in the DNS$/)
       })))
 
-  it.live("or any name without a look-up if require_forward_confirm is off", () =>
+  it.live("accepts a name without a look-up if require_forward_confirm is off", () =>
     over(`allow = ["*.corp.example"]\nrequire_forward_confirm = false`, ({ queries }) =>
       Effect.gen(function*() {
         assert.strictEqual(shown(yield* connecting("192.0.2.8")), allowed)
         assert.deepStrictEqual(queries.map(({ type }) => type), ["PTR"])
       })))
 
-  it.live("deny applies to every name, confirmed or not, and an address without a name fails if the check only denies", () =>
+  it.live("denies every listed name, confirmed or not, and refuses an address without a name even if the check only denies", () =>
     over(`deny = ["a.corp.example"]`, () =>
       Effect.gen(function*() {
         for (const ip of ["192.0.2.7", "192.0.2.8"]) {
@@ -333,31 +333,31 @@ describe("reverse_dns", () => {
         assert.strictEqual(shown(yield* connecting("2001:db8::7")), allowed)
       })))
 
-  it.live("SERVFAIL and refusal are undecided", () =>
+  it.live("is undecided after SERVFAIL and REFUSED", () =>
     over(`allow_regex = [".*\\\\.corp\\\\.example"]`, () =>
       Effect.gen(function*() {
         assert.strictEqual(shown(yield* connecting("192.0.2.9")), "Undecided: 9.2.0.192.in-addr.arpa: ESERVFAIL")
         assert.strictEqual(shown(yield* connecting("192.0.2.10")), "Undecided: broken.corp.example: EREFUSED")
       })))
 
-  it.live("addresses are cached for their TTL, and looked up again afterwards", () =>
+  it.live("caches addresses for their TTL, and looks them up again afterwards", () =>
     over(`allow = ["*.corp.example"]`, ({ queries }) =>
       Effect.gen(function*() {
         yield* connecting("192.0.2.7")
         const first = queries.length
         yield* connecting("192.0.2.7")
         assert.deepStrictEqual(queries.slice(first).map(({ type }) => type), ["PTR"])
-        // The address of six.corp.example must not be cached.
+        // The address of six.corp.example is not to be cached.
         yield* connecting("2001:db8::7")
         const third = queries.length
         yield* connecting("2001:db8::7")
         assert.isAbove(queries.length - third, 1)
       })))
 
-  describe("only the family of the address is looked up", () => {
+  describe("a look-up of only the family of the address", () => {
     const records = { A: ["192.0.2.12"], AAAA: ["2001:db8::12"], ttl: 60 }
 
-    it.live("no answer about it is undecided", () =>
+    it.live("is undecided if there is no answer about this family", () =>
       over(`allow = ["*.corp.example"]\ntimeout_ms = 700`, ({ zone }) =>
         Effect.gen(function*() {
           zone.set("dual.corp.example", { ...records, drop: ["A"] })
@@ -367,7 +367,7 @@ describe("reverse_dns", () => {
           )
         })))
 
-    it.live("the other family is not looked up", () =>
+    it.live("asks nothing about the other family", () =>
       over(`allow = ["*.corp.example"]\ntimeout_ms = 20000`, ({ queries, zone }) =>
         Effect.gen(function*() {
           zone.set("dual.corp.example", { ...records, drop: ["AAAA"] })
@@ -376,7 +376,7 @@ describe("reverse_dns", () => {
         })))
   })
 
-  it.live("that a name has no address is not cached", () =>
+  it.live("does not cache that a name has no address", () =>
     over(`allow = ["*.corp.example"]`, ({ zone }) =>
       Effect.gen(function*() {
         assert.strictEqual(
@@ -401,7 +401,7 @@ describe("reverse_dns", () => {
         }))
     )
 
-  it.effect.each([[60, 60], [4000, 300]])("an address with a TTL of %i is cached for %i s", ([ttl, kept]) => {
+  it.effect.each([[60, 60], [4000, 300]])("caches an address with a TTL of %i for %i s", ([ttl, kept]) => {
     const asked = { count: 0 }
     return Effect.gen(function*() {
       yield* connecting("192.0.2.7")
@@ -430,7 +430,7 @@ describe("reverse_dns", () => {
       )
     ))))
 
-  it.effect("a failed look-up of a name does not matter if another name is confirmed", () =>
+  it.effect("ignores a failed look-up of a name if another name is confirmed", () =>
     Effect.map(connecting("192.0.2.7"), (decision) => assert.strictEqual(shown(decision), allowed)).pipe(
       Effect.provide(policiesOf(
         policyOf(`type = "reverse_dns"\nallow = ["*.example"]`),
@@ -447,7 +447,7 @@ describe("custom", () => {
   const custom = (body: string, more = "", limit = "timeout_ms = 20000") =>
     policiesOf(policyOf(`type = "custom"\nscript_path = "${shellScript(body)}"\n${limit}\n${more}`))
 
-  it.live("exit 0 passes, whatever the script prints", () =>
+  it.live("passes if the script ends with 0, whatever the script prints", () =>
     Effect.map(connecting("192.0.2.1"), (decision) => assert.strictEqual(shown(decision), allowed)).pipe(
       Effect.provide(custom("echo no; exit 0"))
     ))
@@ -460,19 +460,19 @@ describe("custom", () => {
     ["printf 'a\\033[31mb\\007\\n'; exit 1", "a [31mb"],
     ["kill -9 $$", "refused by a script"]
   ])(
-    "%s fails: %s",
+    "fails after the script %s with the reason %s",
     ([body, reason]) =>
       Effect.map(connecting("192.0.2.1"), (decision) => assert.strictEqual(shown(decision), `Denied: ${reason}`)).pipe(
         Effect.provide(custom(body ?? ""))
       )
   )
 
-  it.live("a reason is shortened", () =>
+  it.live("shortens a long reason", () =>
     Effect.map(connecting("192.0.2.1"), (decision) => assert.strictEqual(shown(decision).length, 508)).pipe(
       Effect.provide(custom("head -c 5000 /dev/zero | tr '\\0' x; exit 1"))
     ))
 
-  it.live("a script that does not start or exceeds its time is undecided", () =>
+  it.live("is undecided if the script does not start or exceeds its time", () =>
     Effect.gen(function*() {
       const absent = policiesOf(policyOf(`type = "custom"\nscript_path = "/nowhere/script"`))
       assert.strictEqual(
@@ -486,7 +486,7 @@ describe("custom", () => {
       )
     }))
 
-  it.live("names that are too long for a variable are undecided, so that no script judges a part of them", () =>
+  it.live("is undecided if the names are too long for a variable, so that no script judges a part of them", () =>
     Effect.map(
       ordering("192.0.2.1", Array.from({ length: 600 }, (_, n) => `${n}.${"x".repeat(250)}`)),
       (decision) =>
@@ -496,7 +496,7 @@ describe("custom", () => {
         )
     ).pipe(Effect.provide(custom("exit 0"))))
 
-  it.live("gets the connection in environment and input", () =>
+  it.live("gives the script the connection in the environment and the input", () =>
     Effect.gen(function*() {
       const decision = yield* connecting("::ffff:192.0.2.1", "/acct/$(id)")
       assert.strictEqual(
@@ -508,7 +508,7 @@ describe("custom", () => {
       "echo $ACME_FILTER_HOOK $ACME_FILTER_CHECK_NAME $ACME_FILTER_CLIENT_IP $ACME_FILTER_METHOD \"$ACME_FILTER_PATH\" $(cat); exit 1"
     ))))
 
-  it.live("gets the names in environment and input", () =>
+  it.live("gives the script the names in the environment and the input", () =>
     Effect.map(ordering("192.0.2.1", ["-n", "b.x", "cn:B x"], { at: "CSR" }), (decision) =>
       assert.strictEqual(
         shown(decision),
@@ -517,7 +517,7 @@ describe("custom", () => {
         "echo $ACME_FILTER_HOOK $ACME_FILTER_ACCOUNT_ID $ACME_FILTER_STAGE $ACME_FILTER_IDENTIFIERS $(cat); exit 1"
       ))))
 
-  it.live("gets the documented variables of the request", () =>
+  it.live("gives the script the documented variables of the request", () =>
     Effect.gen(function*() {
       const row = /\| `ACME_FILTER_STAGE` +\| (.*) \|/.exec(text("docs/policy.md"))?.[1] ?? ""
       const words = [...row.matchAll(/`([^`]+)`/g)].map(([, word]) => word)
@@ -529,12 +529,12 @@ describe("custom", () => {
       "echo $ACME_FILTER_STAGE $(sed 's/.*\"stage\":\"\\([^\"]*\\)\".*/\\1/'); exit 1"
     ))))
 
-  it.live("has an empty input without pass_stdin, and gets its arguments unchanged", () =>
+  it.live("gives the script its arguments unchanged, and an empty input without pass_stdin", () =>
     Effect.map(connecting("::1"), (decision) => assert.strictEqual(shown(decision), "Denied: $x|-y|[]")).pipe(
       Effect.provide(custom("echo \"$1|$2|[$(cat)]\"; exit 1", `pass_stdin = false\nargs = ["$x", "-y"]`))
     ))
 
-  it.effect("runs at most 16 at once", () =>
+  it.effect("runs at most 16 scripts at once", () =>
     Effect.gen(function*() {
       let [running, most] = [0, 0]
       const scripts = Scripts.layerScripted(({ turns }) =>

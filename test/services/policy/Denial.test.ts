@@ -5,14 +5,14 @@ import type { Decision } from "../../../src/services/policy/Policy.ts"
 import { configOf } from "../../support/Graph.ts"
 import { connecting, ordering, policiesOf } from "../../support/Policies.ts"
 
-/* The check that a refusal quotes, and the names that it calls refused. */
+/* The check that a refusal quotes, and the names that the refusal lists. */
 
 interface Written {
   readonly rules: ReadonlyArray<string>
   readonly otherwise?: "allow" | "deny"
 }
 
-/** Rules written as `allow CONDITION`, perhaps with a message behind a bar. */
+/** Makes a policy from rules such as `allow CONDITION`, with an optional message after a bar. */
 const policy = ({ otherwise = "deny", rules }: Written) =>
   policiesOf(configOf(`[filter]
 rules = ${JSON.stringify(rules.map((_, index) => `r${index + 1}`))}
@@ -61,7 +61,7 @@ const refusing = (check: string | undefined, detail: string, ...names: ReadonlyA
   names: names.map((name) => [name, `not allowed: ${name}`])
 })
 
-describe("what no rule allows", () => {
+describe("a request that no rule allows", () => {
   const teams = { rules: ["allow print", "allow web"] }
 
   it.effect("is explained by the last rule that could have allowed it, without names of other requests", () =>
@@ -79,13 +79,13 @@ describe("what no rule allows", () => {
       )
     }))
 
-  it.effect("is determined by every rule, not only the first and the last", () =>
+  it.effect("is explained by every rule, not only by the first and the last", () =>
     Effect.map(
       asked(["a.web.example", "x.other"], { rules: ["allow print", "allow web", "allow print and short"] }),
       (told) => assert.deepStrictEqual(told, refusing("print", "not allowed: x.other", "x.other"))
     ))
 
-  it.effect("has no refused name if each of the names is permitted by some rule", () =>
+  it.effect("has no refused name if some rule permits each of its names", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(
         yield* asked(["a.print.example", "a.web.example"], teams),
@@ -93,7 +93,7 @@ describe("what no rule allows", () => {
       )
     }))
 
-  it.effect("is explained by the parts of a condition that decided it", () =>
+  it.effect("is explained by the parts of a condition that decided the condition", () =>
     Effect.gen(function*() {
       const names = ["a.print.example", "x.other"]
       const only = refusing("web", "not allowed: x.other", "x.other")
@@ -127,7 +127,7 @@ describe("what no rule allows", () => {
     }))
 })
 
-describe("what a rule denies", () => {
+describe("a request that a rule denies", () => {
   it.effect("is explained with the rule's name, and only with its own failed check", () =>
     Effect.gen(function*() {
       const said = { rule: "r2", check: undefined, detail: "refused by rule r2", names: [] }
@@ -139,7 +139,7 @@ describe("what a rule denies", () => {
       })
     }))
 
-  it.effect("names what its check refused and no earlier rule permits", () =>
+  it.effect("has the refused names that the rule's check refused and no earlier rule permits", () =>
     Effect.gen(function*() {
       const rules = ["allow print", "deny not web"]
       assert.deepStrictEqual(yield* asked(["a.print.example", "x.other"], { rules, otherwise: "allow" }), {

@@ -40,10 +40,10 @@ const signersOf = (
     Context.get(Signers)
   )
 
-/** Every test has a separate directory. */
+/** Each test has a separate directory. */
 const { records, test } = useTests({ first: () => Effect.sync(freshDirectory) })
 
-/** Settings with a separate directory below another. */
+/** Makes settings with a separate directory below another. */
 const settingsBelow = (directory: string, name: string, more: Partial<LocalCaSettings> = {}) => {
   const own = join(directory, name)
   mkdirSync(own)
@@ -52,7 +52,7 @@ const settingsBelow = (directory: string, name: string, more: Partial<LocalCaSet
 
 describe("the backends of the profiles", () => {
   test(
-    "are shared if the sections are equal: one CA is made and loaded once",
+    "are shared if the sections are equal, so that one CA is made and loaded once",
     (directory) =>
       Effect.gen(function*() {
         const signers = yield* signersOf([
@@ -84,7 +84,7 @@ describe("the backends of the profiles", () => {
       }
     }))
 
-  test("are kept at a reload, unless the way to the network has changed", (directory) =>
+  test("are kept at a reload unless the settings of the network have changed", (directory) =>
     Effect.gen(function*() {
       const profiles = [profile("a", settingsIn(directory))]
       const outbound = (password: string) => ({ dns: { resolver: "" }, proxy: { http_url: Redacted.make(password) } })
@@ -95,7 +95,7 @@ describe("the backends of the profiles", () => {
       assert.notStrictEqual(yield* third.of("a"), yield* first.of("a"))
     }))
 
-  test("are separate if the sections differ: each signs with its own CA and validity", (directory) =>
+  test("are separate if the sections differ, so that each signs with its own CA and validity", (directory) =>
     Effect.gen(function*() {
       const sections = {
         a: settingsBelow(directory, "a"),
@@ -119,7 +119,7 @@ describe("the backends of the profiles", () => {
 
   const every = () => true
 
-  test("are available although a file of one is missing; that one signs when the file is back, the others sign", (directory) =>
+  test("are available if a file of one is missing, and that one signs once the file is back", (directory) =>
     Effect.gen(function*() {
       const [a, b] = [settingsBelow(directory, "a"), settingsBelow(directory, "b")]
       const profiles = [profile("a", a), profile("b", b)]
@@ -159,7 +159,7 @@ describe("the backends of the profiles", () => {
       ["is away", [{ unsent: true }], /connect ECONNREFUSED/]
     ] as const
   ) {
-    test(`are available although the upstream of one ${what}; that one signs once an account exists, the others sign`, (directory) =>
+    test(`are available if the upstream of one ${what}, and that one signs once it has an account`, (directory) =>
       Effect.gen(function*() {
         const created = { status: 201, json: {}, headers: { location: `${ca}/acct/1` } }
         const { web } = upstreamWith({ "/account": [...refused, ...refused, created], "/revoke": [{}] })
@@ -245,7 +245,7 @@ describe("the backends of the profiles", () => {
       ) {
         const before = readFileSync(path)
         writeFileSync(path, text)
-        // If no signer at all could be made, that alone would refuse the start.
+        // If no signer could be made at all, that alone would prevent the startup.
         const refused = yield* Effect.flip(signersOf(profiles, undefined, undefined, every))
         assert.deepInclude(refused, { _tag: "ProfileUnusable", profile: "a", isOutside: false }, path)
         writeFileSync(path, before)
@@ -262,7 +262,7 @@ describe("the backends of the profiles", () => {
     }))
 
   test(
-    "do not exist for a profile whose signer cannot be made, and the log has the profile and the reason",
+    "are missing for a profile whose signer cannot be made, and the log has the profile and the reason",
     (directory) =>
       Effect.gen(function*() {
         const sound = settingsBelow(directory, "sound")
@@ -278,7 +278,7 @@ describe("the backends of the profiles", () => {
       })
   )
 
-  test("do not exist without a profile, and nothing is written", (directory) =>
+  test("are not made if there is no profile, and nothing is written", (directory) =>
     Effect.gen(function*() {
       const signers = yield* signersOf([])
       yield* Effect.flip(signers.of("default"))

@@ -22,7 +22,7 @@ import type { ForeignCa } from "../../support/LocalCa.ts"
 import { daySeconds, foreignCa, keyPem, madeAt, settingsIn } from "../../support/LocalCa.ts"
 import { useTests } from "../../support/UseTests.ts"
 
-/** Every test gets settings with its own directory. */
+/** Each test gets settings with a directory of its own. */
 const { records, test } = useTests({
   startsAt: madeAt,
   first: () => Effect.sync(() => settingsIn(freshDirectory()))
@@ -31,11 +31,11 @@ const { records, test } = useTests({
 const read = (path: string): string => readFileSync(path, "utf8")
 const modeOf = (path: string): number => statSync(path).mode & 0o777
 
-/** Whether the two files belong together. */
+/** Returns whether the two files belong together. */
 const isPair = ({ cert_path, key_path }: CaFileSettings): boolean =>
   new X509Certificate(read(cert_path)).checkPrivateKey(createPrivateKey(read(key_path)))
 
-/** Replaces the pair at the place in the settings by that of another party. */
+/** Replaces the pair of files in the settings by the pair of another party. */
 const supply = (
   { cert_path, key_path }: CaFileSettings,
   { certificatePem, key }: Pick<ForeignCa, "certificatePem" | "key">,
@@ -83,7 +83,7 @@ describe("a CA that strict verifiers refuse", () => {
       }
     }))
 
-  test("is reported if it stands above the CA that signs, and a root needs no authority key identifier", (settings) =>
+  test("is reported even if it is above the CA that signs, but a root needs no authority key identifier", (settings) =>
     Effect.gen(function*() {
       const weak = foreignCa({ name: "Weak", without: ["subjectKeyIdentifier", "authorityKeyIdentifier"] })
       const ca = foreignCa({ name: "Below", issuer: weak })
@@ -92,7 +92,7 @@ describe("a CA that strict verifiers refuse", () => {
       assert.deepStrictEqual(records.map(({ fields }) => fields["reason"]), ["subject_key_identifier_missing"])
     }))
 
-  test("is refused by OpenSSL for exactly that reason, and this service makes no such CA", (settings) =>
+  test("is refused by OpenSSL for the reported reason, and this service makes no such CA", (settings) =>
     Effect.gen(function*() {
       const path = (name: string) => join(dirname(settings.cert_path), name)
       const verify = (ca: ForeignCa) => {
@@ -124,7 +124,7 @@ describe("a CA that strict verifiers refuse", () => {
 })
 
 describe("a CA that does not exist yet", () => {
-  test("is made once: the key is readable for its owner only, the certificate for everybody, whatever the umask", (settings) =>
+  test("is made once, and only its owner can read the key while everybody can read the certificate, whatever the umask", (settings) =>
     Effect.gen(function*() {
       const umask = process.umask(0o777)
       const made = yield* Effect.ensuring(
@@ -185,7 +185,7 @@ describe("a CA that does not exist yet", () => {
       }
     }))
 
-  test("is refused if its directory is missing, or a link has no target; the link is not followed", (settings) =>
+  test("is refused if its directory is missing or a link has no target, and the link is not followed", (settings) =>
     Effect.gen(function*() {
       const nowhere = settingsIn(join(dirname(settings.cert_path), "absent"))
       assert.include((yield* Effect.flip(generateIfAbsent(nowhere))).message, nowhere.key_path)
@@ -200,7 +200,7 @@ describe("a CA that does not exist yet", () => {
       }
     }))
 
-  test("is made completely by one of many fibers that try at once", (settings) =>
+  test("is made completely by one of many fibers that try to make it at once", (settings) =>
     Effect.gen(function*() {
       const tries = yield* Effect.replicateEffect(Effect.result(generateIfAbsent(settings)), 12, {
         concurrency: "unbounded"
@@ -212,7 +212,7 @@ describe("a CA that does not exist yet", () => {
       yield* loadForSigning(settings)
     }))
 
-  it("is made completely by one of two processes that try at once", async () => {
+  it("is made completely by one of two processes that try to make it at once", async () => {
     const settings = settingsIn(freshDirectory())
     const source = (path: string) => JSON.stringify(new URL(`../../../src/${path}`, import.meta.url).href)
     const code = `
@@ -279,7 +279,7 @@ describe("a CA that exists", () => {
       }
     }))
 
-  test("is reported before and after its validity, to the second, and is loaded nevertheless", (settings) =>
+  test("is reported before and after its validity, to the second, but is loaded nevertheless", (settings) =>
     Effect.gen(function*() {
       const [notBefore, notAfter] = [madeAt, madeAt + 10 * daySeconds]
       supply(settings, foreignCa({ name: "Root", notBefore, notAfter }))
@@ -311,7 +311,7 @@ describe("a CA that exists", () => {
       }
     }))
 
-  test("counts as a supplied root if it signed itself with a name that is not configured", (settings) =>
+  test("counts as a supplied root if it is self-signed and its name is not the configured one", (settings) =>
     Effect.gen(function*() {
       const root = foreignCa({ name: "Corporate Root" })
       const intermediate = foreignCa({ name: "Issuing CA", issuer: root })

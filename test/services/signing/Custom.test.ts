@@ -40,14 +40,14 @@ const made = (path: string, more?: Partial<CustomSettings>) =>
 
 const request = issueRequest(["a.example", "*.b.example"])
 
-/** A chain that a CA of the test signs for a request. */
+/** Makes a chain that a CA of the test signs for a request. */
 const chainFor = (asked: IssueRequest) =>
   Effect.flatMap(LocalCa.make(settingsIn(freshDirectory())), (ca) => ca.issue(asked)).pipe(
     Effect.provide(Entropy.layer),
     Effect.map(({ chain }) => chain)
   )
 
-/** A program that prints a text and ends. */
+/** Writes a program that prints a text and ends. */
 const printing = (text: string, exit = 0): string => {
   const file = join(freshDirectory(), "output")
   writeFileSync(file, text)
@@ -57,7 +57,7 @@ const printing = (text: string, exit = 0): string => {
 const issueBy = (path: string, more?: Partial<CustomSettings>, asked = request) =>
   Effect.flatMap(made(path, more), ({ issue }) => issue(asked))
 
-/** How an issuance by a program ends, and the log of it. */
+/** Returns how an issuance by a program fails, and its log. */
 const failureOf = (path: string, more?: Partial<CustomSettings>, asked = request) =>
   Effect.gen(function*() {
     const records: Array<Record> = []
@@ -89,7 +89,7 @@ describe("the hook issue", () => {
       })
     }))
 
-  it.live("prints the chain, in which blanks at the end are removed and one newline is added", () =>
+  it.live("prints the chain, which then ends with one newline and no other blanks", () =>
     Effect.gen(function*() {
       const chain = yield* chainFor(request)
       for (const text of [chain, chain.trimEnd(), `${chain}\n \n\t\n`]) {
@@ -117,7 +117,7 @@ describe("the hook issue", () => {
       [":", "the script ended with 3"]
     ] as const
   ) {
-    it.live(`exit 3 is a bad CSR, with the first line as the reason: ${JSON.stringify(expected)}`, () =>
+    it.live(`reports a bad CSR by exit 3, with the first line as the reason: ${JSON.stringify(expected)}`, () =>
       Effect.gen(function*() {
         const { cause, detail, records } = yield* failureOf(shellScript(`${said}; exit 3`))
         assert.deepStrictEqual([cause, detail, records], ["CsrRejected", expected, []])
@@ -125,7 +125,7 @@ describe("the hook issue", () => {
   }
 
   for (const exit of [1, 2, 4, 125, 126, 127, 255]) {
-    it.live(`exit ${exit} is a failure that is tried again`, () =>
+    it.live(`is tried again after exit ${exit}`, () =>
       Effect.gen(function*() {
         const { cause, detail, records } = yield* failureOf(shellScript(`echo 'the HSM is away'; exit ${exit}`))
         assert.deepStrictEqual([cause, detail], ["script_failed", "the HSM is away"])
@@ -135,7 +135,7 @@ describe("the hook issue", () => {
       }))
   }
 
-  it.live("all output of a failed program is in the log, its first line as the error", () =>
+  it.live("has all its output in the log if it fails, with the first line as the error", () =>
     Effect.gen(function*() {
       const said = "echo Traceback; echo '  line 7'; printf 'red \\033[31m\\n\\n' >&2; echo 'KeyError: zone' >&2"
       const { detail, records: [record] } = yield* failureOf(shellScript(`${said}; exit 1`))
@@ -147,7 +147,7 @@ describe("the hook issue", () => {
       assert.isUndefined(short.records[0]?.fields["output"])
     }))
 
-  it.live("a program that a signal ends has failed, and so has one that does not exist or may not be run", () =>
+  it.live("fails if a signal ends the program, or if the program does not exist or may not be run", () =>
     Effect.gen(function*() {
       const killed = yield* failureOf(shellScript("kill -9 $$"))
       assert.deepStrictEqual([killed.cause, killed.detail], ["script_failed", "the script ended with SIGKILL"])
@@ -158,7 +158,7 @@ describe("the hook issue", () => {
       }
     }))
 
-  it.live("a program that does not end is killed with all its children when its time is over", () =>
+  it.live("is killed with all its children if it does not end in time", () =>
     Effect.gen(function*() {
       const pids = join(freshDirectory(), "pids")
       const script = shellScript(
@@ -180,14 +180,14 @@ describe("the hook issue", () => {
       }
     }))
 
-  it.live("a grandchild that keeps the pipe open does not delay the signing", () =>
+  it.live("is not delayed by a grandchild that keeps the pipe open", () =>
     Effect.gen(function*() {
       const file = join(freshDirectory(), "chain")
       writeFileSync(file, yield* chainFor(request))
       assert.include((yield* issueBy(shellScript(`cat '${file}'; sleep 600 &`))).chain, "BEGIN CERTIFICATE")
     }))
 
-  it.live("output beyond the limit is a failure, however the program ends", () =>
+  it.live("fails if its output exceeds the limit, however the program ends", () =>
     Effect.gen(function*() {
       const finite = yield* failureOf(shellScript("head -c 70000 /dev/zero | tr '\\0' x"))
       assert.deepStrictEqual([finite.cause, finite.detail], ["chain_rejected", "the script printed too much"])
@@ -200,7 +200,7 @@ describe("the hook issue", () => {
 })
 
 describe("the chain that a program prints", () => {
-  /** This check refuses what a program prints, and the log says so. */
+  /** Tests that this check refuses what a program prints, and that the log says so. */
   const refused = (name: string, check: string, body: () => Effect.Effect<string, unknown, never>) =>
     it.effect(name, () =>
       Effect.gen(function*() {
@@ -212,7 +212,7 @@ describe("the chain that a program prints", () => {
           yield* Clock.Clock
         )
         assert.deepStrictEqual([cause, detail.split(":")[0]], ["chain_rejected", `the chain failed the check ${check}`])
-        // A certificate for the key of the CSR is found at any position, and a certificate for another key is not.
+        // A certificate for the key of the CSR is found at any position. A certificate for another key is not found.
         const cert_serial = findLeaf(text, request.csr.spki)?.serial
         assert.deepStrictEqual(records.map(({ event, fields }) => [event, fields]), [
           ["order_finalize_chain_rejected", { order_id: "order", check, cert_serial }]
@@ -331,7 +331,7 @@ describe("the hook revoke", () => {
     }))
 
   for (const exit of [1, 3]) {
-    it.live(`exit ${exit} is a failure that is tried again`, () =>
+    it.live(`is tried again after exit ${exit}`, () =>
       Effect.gen(function*() {
         const script = shellScript(`echo busy; exit ${exit}`)
         const error = yield* Effect.flip(

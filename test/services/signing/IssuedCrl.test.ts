@@ -44,7 +44,7 @@ const listOf = ({ material: { keyIdentifier, subject }, privateKey }: TestCa, nu
 const recordIn = (directory: string) => make(join(directory, "ca.crl"), own.material.publicKey)
 
 describe("the record of the list that a CA issued last", () => {
-  test("is written completely beside crl_path, readable for everybody, and can be read again", (directory) =>
+  test("is written completely next to crl_path, can be read by everybody, and is read back", (directory) =>
     Effect.gen(function*() {
       const record = recordIn(directory)
       assert.strictEqual(record.path, join(directory, "ca.crl.issued"))
@@ -61,7 +61,7 @@ describe("the record of the list that a CA issued last", () => {
       assert.deepStrictEqual(readdirSync(directory), ["ca.crl.issued"])
     }))
 
-  test("cannot be used, and is not replaced, if it is anything but a list of this CA", (directory) =>
+  test("is neither used nor replaced if it is anything but a list of this CA", (directory) =>
     Effect.gen(function*() {
       const record = recordIn(directory)
       const { path } = record
@@ -94,7 +94,7 @@ describe("the record of the list that a CA issued last", () => {
       assert.deepStrictEqual(yield* record.read, list)
     }))
 
-  test("that cannot be written names its path, and leaves no file", (directory) =>
+  test("leaves no file if it cannot be written, and the error names the path", (directory) =>
     Effect.gen(function*() {
       const record = make(join(directory, "absent", "ca.crl"), own.material.publicKey)
       const failure = yield* Effect.flip(Effect.provide(record.write(yield* listOf(own)), Entropy.layer))

@@ -7,7 +7,7 @@ import { Issuers } from "../../../src/services/signing/Issuers.ts"
 import { freshDirectory } from "../../support/Databases.ts"
 import { foreignCa, settingsIn, signerOf } from "../../support/LocalCa.ts"
 
-/** Two profiles, each with its own CA. */
+/** Makes two profiles, each with its own CA. */
 const twoCas = () => {
   const directory = freshDirectory()
   return ["well", "gone"].map((name) => {
@@ -21,7 +21,7 @@ const built = (...words: Parameters<typeof Issuers.layer>) =>
   Effect.scoped(Effect.map(Layer.build(Issuers.layer(...words)), Context.get(Issuers)))
 
 describe("the CAs of the profiles", () => {
-  it.effect("are those whose certificates exist, if profiles may be degraded", () =>
+  it.effect("are only those whose certificates exist if profiles may be degraded", () =>
     Effect.gen(function*() {
       const profiles = twoCas()
       const before = yield* built(profiles)

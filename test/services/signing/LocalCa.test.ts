@@ -20,7 +20,7 @@ import { daySeconds, foreignCa, issueRequest, keyPem, madeAt, requestedKey, sett
 import { effectProp } from "../../support/Property.ts"
 import { useTests } from "../../support/UseTests.ts"
 
-/** Every test gets settings with its own directory. */
+/** Each test gets settings with a directory of its own. */
 const { records, test } = useTests({
   startsAt: madeAt,
   first: () => Effect.sync(() => settingsIn(freshDirectory()))
@@ -35,7 +35,7 @@ const leafOf = (issued: Issued): X509Certificate => certificatesOf(issued)[0] ??
 
 const seconds = (text: string): number => Date.parse(text) / 1000
 
-/** Replaces the pair at the place in the settings by that of another party, followed by further certificates. */
+/** Replaces the pair of files in the settings by the pair of another party, followed by further certificates. */
 const supply = (settings: LocalCaSettings, { certificatePem, key }: ForeignCa, rest = "") => {
   writeFileSync(settings.cert_path, certificatePem + rest)
   writeFileSync(settings.key_path, keyPem(key), { mode: 0o600 })
@@ -78,7 +78,7 @@ describe("a leaf", () => {
       assert.deepStrictEqual([leaf.subjectAltName, leaf.subject], ["DNS:a.example.com", "CN=a.example.com"])
     }))
 
-  test("has a random serial number of its own: 16 positive octets", (settings) =>
+  test("has a random serial number of its own, a positive number of 16 octets", (settings) =>
     Effect.gen(function*() {
       const signer = yield* LocalCa.make(settings)
       const issued = yield* Effect.replicateEffect(signer.issue(issueRequest(names)), 200, { concurrency: "unbounded" })
@@ -91,7 +91,7 @@ describe("a leaf", () => {
       }
     }))
 
-  test("is followed by the whole file of the CA, and openssl accepts the chain up to the root", (settings) =>
+  test("is followed by the whole file of the CA, and OpenSSL accepts the chain up to the root", (settings) =>
     Effect.gen(function*() {
       const root = foreignCa({ name: "Corporate Root" })
       const intermediate = foreignCa({ name: "Issuing CA", issuer: root })
@@ -199,7 +199,7 @@ describe("the validity of a leaf", () => {
     }), { numRuns: 30 })
 
   test(
-    "ends with the CA, which is logged when the CA is loaded, and not before,",
+    "ends no later than the CA does, which is logged at loading once the CA shortens new leaves",
     (settings) =>
       Effect.gen(function*() {
         const caEnd = madeAt + 100 * daySeconds
@@ -215,7 +215,7 @@ describe("the validity of a leaf", () => {
       })
   )
 
-  test("ends with the part of the chain that expires first, which is logged too", (settings) =>
+  test("ends with that of the chain's certificate that expires first, which is also logged", (settings) =>
     Effect.gen(function*() {
       const end = madeAt + 5 * daySeconds
       const root = foreignCa({ name: "Root" })
@@ -232,7 +232,7 @@ describe("the validity of a leaf", () => {
       assert.strictEqual(records.at(-1)?.event, "local_ca_issuer_expired")
     }))
 
-  test("is not given by a CA that has expired since it was loaded", (settings) =>
+  test("is refused by a CA that has expired since it was loaded", (settings) =>
     Effect.gen(function*() {
       const caEnd = madeAt + daySeconds
       supply(settings, foreignCa({ name: "Root", notAfter: caEnd }))
@@ -251,7 +251,7 @@ describe("the validity of a leaf", () => {
 
 describe("a CA", () => {
   test(
-    "that was supplied and is a root is logged, a generated one and an intermediate are not",
+    "is logged if it was supplied and is a root, but not if it was generated or is an intermediate",
     (settings) =>
       Effect.gen(function*() {
         const root = foreignCa({ name: "Corporate Root" })
@@ -270,7 +270,7 @@ describe("a CA", () => {
   )
 
   test(
-    "is identified by its key: after a renewal with the same key it is the same issuer",
+    "is identified by its key, so that it is the same issuer after a renewal with the same key",
     (settings) =>
       Effect.gen(function*() {
         const first = foreignCa({ name: "Root" })
@@ -293,7 +293,7 @@ describe("a CA", () => {
       })
   )
 
-  test("that two instances make at once is made once, or the later instance is refused", (settings) =>
+  test("is made once if two instances make it at once, or the later instance is refused", (settings) =>
     Effect.gen(function*() {
       const made = yield* Effect.replicateEffect(Effect.option(LocalCa.make(settings)), 6, { concurrency: "unbounded" })
       const signers = made.flatMap((one) => one._tag === "Some" ? [one.value] : [])
@@ -307,7 +307,7 @@ describe("a CA", () => {
   test("reports which check a leaf fails, and returns no such leaf", (settings) =>
     Effect.gen(function*() {
       const signer = yield* LocalCa.make(settings)
-      // This key has trailing octets. No CSR could be read that contains such a key.
+      // This key has trailing octets. A CSR with such a key could not be read.
       const request = issueRequest(names)
       const csr = { ...request.csr, spki: Buffer.concat([request.csr.spki, Buffer.from("0500", "hex")]) }
       const failure = yield* Effect.flip(signer.issue({ ...request, csr }))

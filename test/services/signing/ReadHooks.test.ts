@@ -41,13 +41,13 @@ const exits = (exit: number, stdout: Uint8Array | string = ""): ScriptOutcome =>
   stderr: Buffer.alloc(0)
 })
 
-/** How the operator's script of a test is configured, and what it does. */
+/** How the operator's script is configured in a test, and what the script does. */
 interface Scripted {
   readonly custom?: Partial<CustomSettings>
   readonly answers: (request: ScriptRequest, times: number) => Effect.Effect<ScriptOutcome, ScriptFailed>
 }
 
-/** The questions that the script of a test got. */
+/** The requests that the script of a test got. */
 const seen: Array<ScriptRequest> = []
 
 const { records, test } = useTests({
@@ -67,7 +67,7 @@ const { records, test } = useTests({
 const crlOf = (name: string) => Effect.flatMap(ReadHooks, ({ crl }) => crl(name))
 const windowOf = (name: string, of: Uint8Array = leaf) => Effect.flatMap(ReadHooks, ({ window }) => window(name, of))
 
-/** A list that OpenSSL signs, in the requested version. */
+/** Returns a list of the requested version, signed by OpenSSL. */
 const opensslCrl = (version: 1 | 2): Buffer => {
   const directory = freshDirectory()
   const [config, database, key, certificate] = ["config", "database", "key", "certificate"].map((name) =>
@@ -88,7 +88,7 @@ const opensslCrl = (version: 1 | 2): Buffer => {
 describe("the hook crl", () => {
   for (const version of [1, 2] as const) {
     const der = opensslCrl(version)
-    test(`a list of version ${version} is returned unchanged, and cached for a minute`, () =>
+    test(`returns a list of version ${version} unchanged, and caches it for a minute`, () =>
       Effect.gen(function*() {
         assert.deepStrictEqual(Buffer.from((yield* crlOf("p")) ?? []), der)
         const [asked] = seen
@@ -103,13 +103,17 @@ describe("the hook crl", () => {
   }
 
   const list = opensslCrl(2)
-  test("a list in PEM, with the text that OpenSSL prints before it, is returned in DER", () =>
-    Effect.gen(function*() {
-      assert.deepStrictEqual(Buffer.from((yield* crlOf("p")) ?? []), list)
-      assert.deepStrictEqual(eventsOf(records), [])
-    }), { answers: () => Effect.succeed(exits(0, openssl(["crl", "-inform", "DER", "-text"], list))) })
+  test(
+    "returns a list in DER if it is printed in PEM, with the text that OpenSSL prints before it",
+    () =>
+      Effect.gen(function*() {
+        assert.deepStrictEqual(Buffer.from((yield* crlOf("p")) ?? []), list)
+        assert.deepStrictEqual(eventsOf(records), [])
+      }),
+    { answers: () => Effect.succeed(exits(0, openssl(["crl", "-inform", "DER", "-text"], list))) }
+  )
 
-  test("no output means no list", () => Effect.map(crlOf("p"), (der) => assert.isUndefined(der)), {
+  test("returns no list if there is no output", () => Effect.map(crlOf("p"), (der) => assert.isUndefined(der)), {
     answers: () => Effect.succeed(exits(0))
   })
 
@@ -123,7 +127,7 @@ describe("the hook crl", () => {
       ["exit 3, which is reserved for issue", exits(3)]
     ] as const
   ) {
-    test(`${what} is a failure, and the program is run again after some seconds`, () =>
+    test(`fails after ${what}, and the program is run again after some seconds`, () =>
       Effect.gen(function*() {
         yield* Effect.flip(crlOf("p"))
         yield* Effect.flip(crlOf("p"))
@@ -140,7 +144,7 @@ describe("the hook crl", () => {
   }
 
   test(
-    "is not run unless the configuration says that the script supports it, nor for a profile with another signer",
+    "is not run for a profile with another signer, or unless the configuration says that the script supports it",
     () =>
       Effect.gen(function*() {
         for (const name of ["p", "own", "nobody"]) {
@@ -157,7 +161,7 @@ describe("the hook crl", () => {
     }
   )
 
-  test("simultaneous callers wait for the same run", () =>
+  test("runs once for simultaneous callers", () =>
     Effect.gen(function*() {
       const asking = yield* Effect.forkChild(
         Effect.all(Array.from({ length: 50 }, () => crlOf("p")), { concurrency: 50 })
@@ -182,10 +186,12 @@ describe("a client that leaves", () => {
     })
   const slowly = (printed: string) => () => Effect.delay(Effect.succeed(exits(0, printed)), "1 second")
 
-  test("from a list does not stop the program, and the others get its answer", goes(crlOf("p")), {
+  test("does not stop the program that prints a list, and the other clients get the answer", goes(crlOf("p")), {
     answers: slowly("")
   })
-  test("does the same with a window", goes(windowOf("p")), { answers: slowly("100 200") })
+  test("does not stop the program that prints a window, and the other clients get the answer", goes(windowOf("p")), {
+    answers: slowly("100 200")
+  })
 })
 
 describe("the hook renewal_info", () => {
@@ -204,7 +210,7 @@ describe("the hook renewal_info", () => {
       ["100 200 no-url", { start: 100, end: 200, explanationUrl: undefined }]
     ] as const
   ) {
-    test(`${JSON.stringify(printed)} is accepted`, () =>
+    test(`accepts ${JSON.stringify(printed)}`, () =>
       Effect.gen(function*() {
         assert.deepStrictEqual(yield* windowOf("p"), window)
         assert.deepInclude(seen[0], {
@@ -226,12 +232,12 @@ describe("the hook renewal_info", () => {
       "100 999999999999"
     ]
   ) {
-    test(`${JSON.stringify(printed)} is a failure`, () => Effect.asVoid(Effect.flip(windowOf("p"))), {
+    test(`fails after ${JSON.stringify(printed)}`, () => Effect.asVoid(Effect.flip(windowOf("p"))), {
       answers: () => Effect.succeed(exits(0, printed))
     })
   }
 
-  test("a failure is logged once, with what the script said", () =>
+  test("logs a failure once, with the output of the script", () =>
     Effect.gen(function*() {
       yield* Effect.flip(windowOf("p"))
       yield* Effect.flip(windowOf("p"))
@@ -240,7 +246,7 @@ describe("the hook renewal_info", () => {
     }), { answers: () => Effect.succeed(exits(7, "away")) })
 
   test(
-    "the program runs once a minute for one certificate, and no more than four programs run at once",
+    "runs once a minute for one certificate, and at most four times at once",
     () =>
       Effect.gen(function*() {
         const leaves = Array.from({ length: 40 }, (_, index) => Buffer.of(index % 20))

@@ -27,7 +27,7 @@ const right = valueOf(keyAuthorization)
 const wrong = valueOf("of another token")
 const txtName = "_acme-challenge.a.example"
 
-/** The name that an authorization for this identifier proves. */
+/** Returns the name that an authorization for this identifier proves. */
 const proved = (identifier: string): DnsName => {
   const result = normalizeIdentifier(identifier, { dns01Enabled: true })
   return Result.isSuccess(result) ? baseName(result.success) : assert.fail(identifier)
@@ -39,7 +39,10 @@ interface Asked {
   readonly timeout_ms?: number
 }
 
-/** One attempt: its verdict, how many records it reports and every record written. It dials nothing. */
+/**
+ * Makes one attempt, which opens no connection. Returns its verdict, how many TXT records it reports, and every log
+ * record.
+ */
 const attempt = (resolver: Layer.Layer<Resolver>, asked: Asked = {}) =>
   Effect.gen(function*() {
     const records: Array<LogRecord> = []
@@ -77,7 +80,7 @@ const attempt = (resolver: Layer.Layer<Resolver>, asked: Asked = {}) =>
 
 const answering = (texts: ReadonlyArray<string> | ResolveFailed) => Resolver.layerStatic({}, { [txtName]: texts })
 
-describe("records", () => {
+describe("the TXT records of a name", () => {
   const valid: Record<string, ReadonlyArray<string>> = {
     "the one right value": [right],
     "several TXT, right one last": ["v=spf1 -all", wrong, "", right],
@@ -87,7 +90,7 @@ describe("records", () => {
     "right value among more than 64 records": [right, ...Array.makeBy(1000, () => wrong)]
   }
   for (const [row, texts] of Object.entries(valid)) {
-    it.effect(`${row}: valid`, () =>
+    it.effect(`are valid in the case "${row}"`, () =>
       Effect.gen(function*() {
         const { records, verdict } = yield* attempt(answering(texts))
         assert.strictEqual(verdict, "valid")
@@ -126,7 +129,7 @@ describe("records", () => {
     "value of another token": [valueOf(`${"A".repeat(43)}.9jg46WB3rR_AHD-EBXdN7cBkH1WOu0tA3M9fm21mqTI`)]
   }
   for (const [row, texts] of Object.entries(refused)) {
-    it.effect(`${row}: incorrectResponse, with the number of records and without their text`, () =>
+    it.effect(`give the error incorrectResponse in the case "${row}", which is logged with their number and without their text`, () =>
       Effect.gen(function*() {
         const { answers, detail, records, verdict } = yield* attempt(answering(texts))
         const hasBlanks = texts.slice(0, 64).some((text) => text.replaceAll(/[\s"]/g, "") === right)
@@ -148,7 +151,7 @@ describe("records", () => {
 })
 
 it.effect(
-  "texts of any kind: valid if one of the first 64 is exactly the expected one",
+  "the validation by dns-01 succeeds with texts of any kind if one of the first 64 is exactly the expected one",
   () =>
     Effect.gen(function*() {
       const cut = fc.nat({ max: right.length })
@@ -183,7 +186,7 @@ it.effect(
 
 describe("the look-up", () => {
   for (const code of ["ESERVFAIL", "EREFUSED", "ETIMEOUT", "alias loop"]) {
-    it.effect(`${code} gives the error dns`, () =>
+    it.effect(`gives the error dns after ${code}`, () =>
       Effect.gen(function*() {
         const { answers, records, verdict } = yield* attempt(answering(new ResolveFailed({ name: txtName, code })))
         assert.deepStrictEqual([verdict, answers], ["dns resolve_failed", undefined])
@@ -193,14 +196,14 @@ describe("the look-up", () => {
       }))
   }
 
-  it.effect("ENOTFOUND means that there is no record, like a name that has only other records", () =>
+  it.effect("finds no record after ENOTFOUND, as for a name that has only other records", () =>
     Effect.gen(function*() {
       const failed = new ResolveFailed({ name: txtName, code: "ENOTFOUND" })
       const { answers, verdict } = yield* attempt(answering(failed))
       assert.deepStrictEqual([verdict, answers], ["incorrectResponse txt_absent", 0])
     }))
 
-  it.effect("timeout: dns, and the look-up is stopped", () =>
+  it.effect("gives the error dns if it exceeds its time, and is stopped", () =>
     Effect.gen(function*() {
       let ended = false
       const silent = Layer.succeed(Resolver, {
@@ -222,7 +225,7 @@ describe("the look-up", () => {
       ])
     }))
 
-  it.effect("one query, for one name", () =>
+  it.effect("is one query for one name", () =>
     Effect.gen(function*() {
       for (const identifier of ["a.example", "A.Example.", "*.a.example"]) {
         const names: Array<string> = []
@@ -236,7 +239,7 @@ describe("the look-up", () => {
     }))
 })
 
-describe("over the DNS", () => {
+describe("a look-up over the DNS", () => {
   const asking = (zone: Record<string, Entry>, fallback?: Entry) =>
     Effect.map(
       dnsAnswerer({ zone, ...fallback === undefined ? {} : { fallback } }),
@@ -285,21 +288,21 @@ describe("over the DNS", () => {
     "NXDOMAIN": ["incorrectResponse txt_absent", {}]
   }
   for (const [row, [expected, zone, fallback]] of Object.entries(rows)) {
-    it.live(`${row}: ${expected.split(" ")[0]}`, () =>
+    it.live(`gives ${expected.split(" ")[0]} in the case "${row}"`, () =>
       Effect.gen(function*() {
         const { ask } = yield* asking(zone, fallback)
         assert.strictEqual((yield* ask()).verdict, expected)
       }))
   }
 
-  it.live("no reply gives the error dns", () =>
+  it.live("gives the error dns if there is no reply", () =>
     Effect.gen(function*() {
       const { ask } = yield* asking({ [txtName]: { TXT: [right], drop: true } })
       assert.strictEqual((yield* ask({ timeout_ms: 300 })).verdict, "dns timeout")
     }))
 
   for (const forged of ["id", "port"] as const) {
-    it.live(`spoofed ${forged}: ignored, so that no reply means dns and a correct reply counts`, () =>
+    it.live(`ignores a reply with a spoofed ${forged}, and waits for a correct one`, () =>
       Effect.gen(function*() {
         const { ask, queried, zone } = yield* asking({ [txtName]: { TXT: [right], forged } })
         assert.strictEqual((yield* ask({ timeout_ms: 300 })).verdict, "dns timeout")
@@ -310,7 +313,7 @@ describe("over the DNS", () => {
       }))
   }
 
-  it.live("replies of any octets: there is a verdict, and it is never valid unless they contain the expected text", () =>
+  it.live("reaches a verdict after replies of any octets, which is never valid unless they contain the expected text", () =>
     Effect.gen(function*() {
       const random = seeded(seedOf(53))
       const { port } = yield* Effect.acquireRelease(
@@ -321,7 +324,7 @@ describe("over the DNS", () => {
             const answers = [{ type: "TXT", name: txtName, ttl: 0, data: wrong } as const]
             const flags = Dns.RECURSION_DESIRED | Dns.RECURSION_AVAILABLE
             const reply = Dns.encode({ type: "response", id, flags, questions, answers })
-            // The damage comes after the id, so that the message still counts as the reply to the question.
+            // The id is not damaged, so that the message still counts as the reply to the question.
             const spoilt = mutate(mutate(reply.subarray(2), random), random)
             socket.send(Buffer.concat([reply.subarray(0, 2), spoilt]), from.port, from.address)
           })
@@ -341,7 +344,7 @@ describe("over the DNS", () => {
       assert.include(verdicts, "incorrectResponse txt_mismatch")
     }))
 
-  it.live("value for the base name beside the one for its wildcard: each validation finds its own", () =>
+  it.live("finds the value of the base name and the value of its wildcard, which have the same name", () =>
     Effect.gen(function*() {
       const [base, wildcard] = ["token1.thumbprint", "token2.thumbprint"]
       const { ask, queries } = yield* asking({ [txtName]: { TXT: [valueOf(base), valueOf(wildcard)] } })

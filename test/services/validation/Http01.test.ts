@@ -57,13 +57,13 @@ interface World {
   readonly resolver?: Layer.Layer<Resolver>
   readonly script?: Script
   readonly identifier?: string
-  /** Addresses of the service's own host. */
+  /** The addresses of the service's own host. */
   readonly own?: ReadonlyArray<string>
   readonly challenge?: Partial<Omit<ChallengePolicy, "http_01">>
   readonly http_01?: Partial<ChallengePolicy["http_01"]>
 }
 
-/** One attempt in a world of doubles: its verdict, every request sent and every record written. */
+/** Makes one attempt with doubles. Returns its verdict, every request and every log record. */
 const attempt = (world: World) =>
   Effect.gen(function*() {
     const requests: Array<HttpGetRequest> = []
@@ -104,7 +104,7 @@ const attempt = (world: World) =>
     }
   })
 
-/** The answers by the path and query of a URL. Any other path returns the key authorization. */
+/** Answers by the path and query of a URL, and with the key authorization for any other path. */
 const routed = (routes: Record<string, HttpAnswer>): Script => (request) =>
   Effect.succeed(
     routes[`${request.secure ? "https" : "http"} ${request.host}${request.path}`] ??
@@ -139,7 +139,7 @@ describe("the request", () => {
     }))
 })
 
-it.effect("works for a name with characters that are newer than the runtime's URL class", () =>
+it.effect("the validation by http-01 works for a name with characters that are newer than the runtime's URL class", () =>
   Effect.gen(function*() {
     const identifier = "xn--9b1e.example" // U+14161, Unicode 16
     const zone = { [identifier]: ["192.0.2.1"], "a.example": ["192.0.2.2"] }
@@ -148,8 +148,8 @@ it.effect("works for a name with characters that are newer than the runtime's UR
     assert.strictEqual((yield* attempt({ identifier, zone, script: absolute })).verdict, "valid")
   }))
 
-describe("addresses", () => {
-  it.effect("name that resolves to a denied address, or its mapped, NAT64 or 6to4 form: connection, no connection is opened", () =>
+describe("the choice of an address", () => {
+  it.effect("gives the error connection and opens no connection if the name resolves to a denied address, or to its mapped, NAT64 or 6to4 form", () =>
     Effect.gen(function*() {
       for (const address of ["169.254.169.254", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::1"]) {
         const { dialled, events, fieldsOf, verdict } = yield* attempt({ zone: { "a.example": [address] } })
@@ -160,7 +160,7 @@ describe("addresses", () => {
       }
     }))
 
-  it.effect("there is no connection to the denied ones among several addresses", () =>
+  it.effect("skips the denied ones among several addresses", () =>
     Effect.gen(function*() {
       const denied = Array.makeBy(9, (n) => `fe80::${n + 1}`)
       const { dialled, fieldsOf, verdict } = yield* attempt({ zone: { "a.example": [...denied, "192.0.2.1"] } })
@@ -168,7 +168,7 @@ describe("addresses", () => {
       assert.lengthOf(fieldsOf("challenge_address_denied"), 4)
     }))
 
-  it.effect("loopback and the service's own addresses, in any notation: connection, unless they are allowed", () =>
+  it.effect("refuses loopback and the service's own addresses in any notation unless they are allowed", () =>
     Effect.gen(function*() {
       const own = ["198.51.100.9", "2001:db8::9"]
       const spellings = ["::ffff:127.0.0.1", "64:ff9b::c633:6409"]
@@ -185,7 +185,7 @@ describe("addresses", () => {
       }
     }))
 
-  it.effect("private addresses: used by default, connection if they are denied", () =>
+  it.effect("uses private addresses by default, and refuses them if they are denied", () =>
     Effect.gen(function*() {
       for (const address of ["10.0.0.1", "192.168.0.1", "fd00::1"]) {
         const zone = { "a.example": [address] }
@@ -197,7 +197,7 @@ describe("addresses", () => {
       }
     }))
 
-  it.effect("at most 64 addresses of each family of a name are looked at, however many there are", () =>
+  it.effect("considers at most 64 addresses of each family, however many the name has", () =>
     Effect.gen(function*() {
       const many = (allowed: ReadonlyArray<string>) => ({
         "a.example": [...Array.makeBy(64, (n) => `10.0.0.${n}`), ...allowed]
@@ -211,7 +211,7 @@ describe("addresses", () => {
       assert.deepStrictEqual((yield* attempt({ zone: twice, challenge })).dialled, ["192.0.2.1"])
     }))
 
-  it.effect("public address first, private in the second answer: there is one look-up, and the checked address is used", () =>
+  it.effect("looks up the name once and uses the checked address, even if a second answer would be private", () =>
     Effect.gen(function*() {
       const lookups = yield* Ref.make(0)
       const [first, second] = [["192.0.2.1"], ["169.254.169.254"]]
@@ -234,21 +234,21 @@ describe("addresses", () => {
       assert.deepStrictEqual([verdict, dialled, yield* Ref.get(lookups)], ["valid", ["192.0.2.1"], 1])
     }))
 
-  it.effect("no address, and a name server that fails, give the error connection", () =>
+  it.effect("gives the error connection if there is no address or the name server fails", () =>
     Effect.gen(function*() {
       assert.strictEqual((yield* attempt({ zone: {} })).verdict, "connection no_address")
       const failing = { "a.example": new ResolveFailed({ name: "a.example", code: "ESERVFAIL" }) }
       assert.strictEqual((yield* attempt({ zone: failing })).verdict, "connection resolve_failed")
     }))
 
-  /** While this is set, no connection is accepted. */
+  /** Accepts no connection within the time that the validation gives it. */
   const deaf: Script = ({ connectMillis }) =>
     connectMillis === undefined
       ? Effect.never
       : Effect.andThen(Effect.sleep(connectMillis), new ConnectFailed({ detail: "no connection" }))
   const ten = [...Array.makeBy(5, (n) => `192.0.2.${n}`), ...Array.makeBy(5, (n) => `2001:db8::${n + 1}`)]
 
-  it.effect("an address whose time limit was noticed late, because the process was stopped, decides nothing; otherwise the next is tried", () =>
+  it.effect("decides nothing if the time limit of an address was noticed late because the process was stopped, and tries the next address otherwise", () =>
     Effect.gen(function*() {
       for (const [late, verdict] of [[1000, "connection connect_failed"], [1001, "ChallengePostponed"]] as const) {
         const zone = { "a.example": ["192.0.2.1", "192.0.2.2"] }
@@ -261,7 +261,7 @@ describe("addresses", () => {
       }
     }))
 
-  it.effect("ten addresses, the first unreachable: the second is tried within the time limit", () =>
+  it.effect("tries the second of ten addresses within the time limit if the first is unreachable", () =>
     Effect.gen(function*() {
       const fiber = yield* Effect.forkChild(attempt({
         zone: { "a.example": ten },
@@ -273,7 +273,7 @@ describe("addresses", () => {
       assert.strictEqual(fieldsOf("challenge_http_01_matched")[0]?.["elapsed_ms"], 1250)
     }))
 
-  it.effect("ten addresses, all unreachable: at most 4 are tried within the time limit, IPv6 first", () =>
+  it.effect("tries at most 4 of ten unreachable addresses within the time limit, IPv6 first", () =>
     Effect.gen(function*() {
       const fiber = yield* Effect.forkChild(attempt({ zone: { "a.example": ten }, script: deaf }))
       yield* TestClock.adjust(5000)
@@ -283,7 +283,7 @@ describe("addresses", () => {
       assert.deepStrictEqual(requests.map(({ connectMillis }) => connectMillis), [1250, 1250, 1250, undefined])
     }))
 
-  it.effect("the time that an address does not need is given to the next ones", () =>
+  it.effect("gives the time that an address does not need to the next ones", () =>
     Effect.gen(function*() {
       const { fieldsOf, requests, verdict } = yield* attempt({
         zone: { "a.example": ["2001:db8::1", "192.0.2.1", "192.0.2.2"] },
@@ -296,7 +296,7 @@ describe("addresses", () => {
       assert.deepStrictEqual(requests.map(({ connectMillis }) => connectMillis), [1666, 2500, undefined])
     }))
 
-  it.effect("the first established connection decides", () =>
+  it.effect("ends with the first established connection, which decides", () =>
     Effect.gen(function*() {
       const zone = { "a.example": ["2001:db8::1", "192.0.2.1"] }
       const rows = [
@@ -311,7 +311,7 @@ describe("addresses", () => {
     }))
 })
 
-describe("redirect to ...: connection, no connection is opened", () => {
+describe("a redirect that is not followed", () => {
   const rows: Record<string, string | undefined> = {
     "another port": "http://a.example:8080/",
     "another port over https": "https://a.example:8443/",
@@ -346,7 +346,7 @@ describe("redirect to ...: connection, no connection is opened", () => {
     "no host": "http:///"
   }
   for (const [row, location] of Object.entries(rows)) {
-    it.effect(row, () =>
+    it.effect(`gives the error connection and opens no other connection in the case "${row}"`, () =>
       Effect.gen(function*() {
         const { dialled, events, records, verdict } = yield* attempt({
           zone: { "a.example": ["192.0.2.1"], "inside.example": ["169.254.169.254"] },
@@ -361,7 +361,7 @@ describe("redirect to ...: connection, no connection is opened", () => {
   }
 
   it.effect(
-    "any answers: there is no connection to a denied address or another port, and there is a verdict",
+    "reaches a verdict without a connection to a denied address or another port, whatever its target is",
     () =>
       Effect.gen(function*() {
         const pieces = fc.oneof(
@@ -453,7 +453,7 @@ describe("redirect to ...: connection, no connection is opened", () => {
       })
   )
 
-  it.effect("sixth hop", () =>
+  it.effect("gives the error connection if it is the sixth", () =>
     Effect.gen(function*() {
       const hops = (count: number): Script => ({ path: at }) => {
         const done = at === path ? 0 : Number(at.slice(1))
@@ -470,13 +470,13 @@ describe("redirect to ...: connection, no connection is opened", () => {
       assert.deepStrictEqual([none.verdict, none.requests.length], ["connection redirect_limit", 1])
     }))
 
-  it.effect("a loop of two", () =>
+  it.effect("gives the error connection if it closes a loop of two", () =>
     Effect.gen(function*() {
       const { requests, verdict } = yield* attempt({ script: routed({ [path]: redirect("/b"), "/b": redirect(path) }) })
       assert.deepStrictEqual([verdict, requests.length], ["connection redirect_loop", 2])
     }))
 
-  it.effect("any, with follow_redirects off", () =>
+  it.effect("is any redirect if follow_redirects is off", () =>
     Effect.gen(function*() {
       const { requests, verdict } = yield* attempt({
         script: routed({ [path]: redirect("/b") }),
@@ -486,7 +486,7 @@ describe("redirect to ...: connection, no connection is opened", () => {
     }))
 })
 
-it.effect("a redirect with 300, 303, 304, 305 or a Refresh header is unauthorized", () =>
+it.effect("the validation by http-01 gives the error unauthorized after a redirect with 300, 303, 304, 305 or a Refresh header", () =>
   Effect.gen(function*() {
     for (const status of [300, 303, 304, 305, 306, 399, 201]) {
       const { requests, verdict } = yield* attempt({ script: routed({ [path]: redirect("/b", status) }) })
@@ -496,7 +496,7 @@ it.effect("a redirect with 300, 303, 304, 305 or a Refresh header is unauthorize
     assert.deepStrictEqual([refresh.verdict, refresh.requests.length], ["unauthorized body_mismatch", 1])
   }))
 
-describe("redirect to ...: followed", () => {
+describe("a redirect that is followed", () => {
   const rows: Record<string, readonly [string, Pick<HttpGetRequest, "host" | "path" | "port" | "secure">]> = {
     "a relative path": ["/b?c=d#e", { host: "a.example", path: "/b?c=d", port: 80, secure: false }],
     "a path relative to the token": ["b", {
@@ -529,7 +529,7 @@ describe("redirect to ...: followed", () => {
     "xn--bcher-kva.example": ["192.0.2.2"]
   }
   for (const [row, [location, expected]] of Object.entries(rows)) {
-    it.effect(row, () =>
+    it.effect(`may have the form "${row}"`, () =>
       Effect.gen(function*() {
         const first = routed({ [`http a.example${path}`]: redirect(location) })
         const { requests, verdict } = yield* attempt({ zone, script: first })
@@ -540,14 +540,14 @@ describe("redirect to ...: followed", () => {
   }
 
   for (const status of [301, 302, 307, 308]) {
-    it.effect(`status ${status}`, () =>
+    it.effect(`may have the status ${status}`, () =>
       Effect.gen(function*() {
         const { requests, verdict } = yield* attempt({ script: routed({ [path]: redirect("/b", status) }) })
         assert.deepStrictEqual([verdict, requests.length], ["valid", 2])
       }))
   }
 
-  it.effect("a URL without a port means the configured port of its scheme", () =>
+  it.effect("uses the configured port of the scheme if the URL has no port", () =>
     Effect.gen(function*() {
       const { requests, verdict } = yield* attempt({
         http_01: { port: 5002, https_port: 5001 },
@@ -566,7 +566,7 @@ describe("redirect to ...: followed", () => {
       ])
     }))
 
-  it.effect("a name is resolved and checked again at every redirect", () =>
+  it.effect("has its name resolved and checked again", () =>
     Effect.gen(function*() {
       const { dialled, verdict } = yield* attempt({
         zone: { "a.example": ["192.0.2.1"], "b.example": ["169.254.169.254", "192.0.2.2"] },
@@ -576,7 +576,7 @@ describe("redirect to ...: followed", () => {
     }))
 })
 
-describe("bodies", () => {
+describe("the body of an answer", () => {
   const served = (content: string | Buffer, status = 200, http_01: World["http_01"] = {}) =>
     Effect.map(
       attempt({ http_01, script: () => Effect.succeed(body(content, status)) }),
@@ -584,7 +584,7 @@ describe("bodies", () => {
     )
 
   for (const status of [201, 204, 206, 404, 500]) {
-    it.effect(`the right body with status ${status} is unauthorized`, () =>
+    it.effect(`gives the error unauthorized with status ${status}, even if it is the right one`, () =>
       Effect.map(served(keyAuthorization, status), (verdict) => assert.strictEqual(verdict, "unauthorized status")))
   }
 
@@ -595,7 +595,8 @@ describe("bodies", () => {
     "between ASCII whitespace": `\t\n\v\f\r ${keyAuthorization}\t\n\v\f\r `
   }
   for (const [row, content] of Object.entries(right)) {
-    it.effect(`${row}: valid`, () => Effect.map(served(content), (verdict) => assert.strictEqual(verdict, "valid")))
+    it.effect(`is valid in the case "${row}"`, () =>
+      Effect.map(served(content), (verdict) => assert.strictEqual(verdict, "valid")))
   }
 
   const wrong: Record<string, string | Buffer> = {
@@ -615,11 +616,11 @@ describe("bodies", () => {
     "its digest": "vLpYdrP2dqGCA8kH0dYUWWMPnfYmBDT9xJkWyHyTg0c"
   }
   for (const [row, content] of Object.entries(wrong)) {
-    it.effect(`${row}: unauthorized`, () =>
+    it.effect(`gives the error unauthorized in the case "${row}"`, () =>
       Effect.map(served(content), (verdict) => assert.strictEqual(verdict, "unauthorized body_mismatch")))
   }
 
-  it.effect("spaces and other text after it that exceed the limit are unauthorized, and nothing is compared", () =>
+  it.effect("gives the error unauthorized and is not compared if spaces or other text after the key authorization exceed the limit", () =>
     Effect.gen(function*() {
       const filled = keyAuthorization.padEnd(4096)
       const { events, fieldsOf, verdict } = yield* attempt({
@@ -637,7 +638,7 @@ describe("bodies", () => {
       ])
     }))
 
-  it.effect("a quoted body is shortened and contains neither token nor key authorization", () =>
+  it.effect("is quoted in a shortened form, without the token and the key authorization", () =>
     Effect.gen(function*() {
       const content = `${keyAuthorization} and ${token}.other ${"x".repeat(4000)}`
       const { fieldsOf, records } = yield* attempt({ script: () => Effect.succeed(body(content)) })
@@ -648,8 +649,8 @@ describe("bodies", () => {
     }))
 })
 
-describe("time", () => {
-  it.effect("one byte a second without an end: failure within challenge.timeout_ms, and the request is ended", () =>
+describe("the time of a validation by http-01", () => {
+  it.effect("is limited by challenge.timeout_ms, after which a request without progress is ended", () =>
     Effect.gen(function*() {
       const ended = yield* Ref.make(false)
       const fiber = yield* Effect.forkChild(
@@ -667,7 +668,7 @@ describe("time", () => {
       ])
     }))
 
-  it.effect("all redirects share one time limit", () =>
+  it.effect("is shared by all redirects", () =>
     Effect.gen(function*() {
       const slow: Script = ({ path: at }) => Effect.delay(Effect.succeed(redirect(`${at}x`)), 2000)
       const fiber = yield* Effect.forkChild(attempt({ script: slow }))
@@ -676,7 +677,7 @@ describe("time", () => {
       assert.deepStrictEqual([verdict, requests.length], ["connection timeout", 3])
     }))
 
-  it.effect("a name server that does not answer makes the validation fail within challenge.timeout_ms", () =>
+  it.effect("is limited by challenge.timeout_ms if a name server does not answer", () =>
     Effect.gen(function*() {
       const resolver = Layer.succeed(Resolver, { ...unasked, addresses: () => Effect.never })
       const fiber = yield* Effect.forkChild(attempt({ resolver }))
@@ -684,7 +685,7 @@ describe("time", () => {
       assert.strictEqual((yield* Fiber.join(fiber)).verdict, "connection timeout")
     }))
 
-  it.effect("an interrupted job leaves no verdict", () =>
+  it.effect("ends without a verdict if the job is interrupted", () =>
     Effect.gen(function*() {
       const fiber = yield* Effect.forkChild(attempt({ script: () => Effect.never }))
       yield* Effect.yieldNow
@@ -693,7 +694,7 @@ describe("time", () => {
     }))
 })
 
-it.effect("the simulated validator decides by its script", () =>
+it.effect("the simulated validator decides according to its script", () =>
   Effect.gen(function*() {
     const validator = yield* Validator
     yield* validator.validate({

@@ -37,7 +37,7 @@ const right: AlpnPeerAnswer = { protocol: "acme-tls/1", certificate: certificate
 
 type Policy = Partial<Omit<ChallengePolicy, "http_01">>
 
-/** One attempt: its verdict and every record written. */
+/** Makes one attempt. Returns its verdict and every log record. */
 const validate = (outside: Layer.Layer<Resolver | AlpnPeer>, challenge: Policy = {}) =>
   Effect.gen(function*() {
     const records: Array<LogRecord> = []
@@ -80,7 +80,7 @@ interface World {
   readonly challenge?: Policy
 }
 
-/** The same attempt in a simulated world that records every handshake. */
+/** Makes the same attempt in a simulated world that records every handshake. */
 const attempt = (world: World = {}) =>
   Effect.gen(function*() {
     const requests: Array<AlpnPeerRequest> = []
@@ -123,7 +123,7 @@ describe("the handshake", () => {
     "a handshake that fails": ["tls handshake_failed", new TlsFailed({ detail: "alert" })]
   }
   for (const [row, [expected, answer]] of Object.entries(answers)) {
-    it.effect(`${row}: ${expected.split(" ")[0]}, and the log does not contain the key authorization`, () =>
+    it.effect(`gives the error ${expected.split(" ")[0]} in the case "${row}", and the log does not contain the key authorization`, () =>
       Effect.gen(function*() {
         const { records, verdict } = yield* attempt({ script: () => answer })
         assert.strictEqual(verdict, expected)
@@ -136,15 +136,15 @@ describe("the handshake", () => {
       }))
   }
 
-  it.effect("the text of a server is shortened before it is logged", () =>
+  it.effect("has the text of a server shortened in the log", () =>
     Effect.gen(function*() {
       const { records } = yield* attempt({ script: () => new TlsFailed({ detail: "x".repeat(10_000) }) })
       assert.lengthOf(String(records.at(-1)?.fields["error"]), 500)
     }))
 })
 
-describe("addresses", () => {
-  it.effect("name that resolves to a denied address, or its mapped, NAT64 or 6to4 form: connection, no connection is opened", () =>
+describe("the choice of an address", () => {
+  it.effect("gives the error connection and opens no connection if the name resolves to a denied address, or to its mapped, NAT64 or 6to4 form", () =>
     Effect.gen(function*() {
       for (const address of ["169.254.169.254", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::1"]) {
         const { dialled, events, verdict } = yield* attempt({ zone: { [name]: [address] } })
@@ -153,7 +153,7 @@ describe("addresses", () => {
       }
     }))
 
-  it.effect("there is no connection to the denied ones among several addresses", () =>
+  it.effect("skips the denied ones among several addresses", () =>
     Effect.gen(function*() {
       const zone = { [name]: ["fe80::1", "169.254.169.254", "192.0.2.1"] }
       const { dialled, verdict } = yield* attempt({ zone })
@@ -162,7 +162,7 @@ describe("addresses", () => {
       assert.deepStrictEqual([elsewhere.verdict, elsewhere.dialled], ["connection address_denied", []])
     }))
 
-  it.effect("no address, and a name server that fails, give the error connection", () =>
+  it.effect("gives the error connection if there is no address or the name server fails", () =>
     Effect.gen(function*() {
       assert.strictEqual((yield* attempt({ zone: {} })).verdict, "connection no_address")
       const failing = { [name]: new ResolveFailed({ name, code: "ESERVFAIL" }) }
@@ -172,7 +172,7 @@ describe("addresses", () => {
   const ten = [...Array.makeBy(5, (n) => `192.0.2.${n}`), ...Array.makeBy(5, (n) => `2001:db8::${n + 1}`)]
   const four = ["2001:db8::1", "2001:db8::2", "2001:db8::3", "192.0.2.0"]
 
-  it.effect("ten addresses that accept no connections: four are tried, IPv6 first", () =>
+  it.effect("tries four of ten addresses that accept no connections, IPv6 first", () =>
     Effect.gen(function*() {
       const refusing = yield* attempt({
         zone: { [name]: ten },
@@ -190,7 +190,7 @@ describe("addresses", () => {
       assert.deepStrictEqual(requests.map(({ connectMillis }) => connectMillis), [1250, 1250, 1250, undefined])
     }))
 
-  it.effect("if the first one is unreachable, the second is tried", () =>
+  it.effect("tries the second address if the first is unreachable", () =>
     Effect.gen(function*() {
       const { dialled, verdict } = yield* attempt({
         zone: { [name]: ten },
@@ -200,7 +200,7 @@ describe("addresses", () => {
       assert.deepStrictEqual([verdict, dialled], ["valid", four.slice(0, 2)])
     }))
 
-  it.effect("the first established connection decides", () =>
+  it.effect("ends with the first established connection, which decides", () =>
     Effect.gen(function*() {
       const rows: ReadonlyArray<readonly [string, ReturnType<Script>]> = [
         ["tls handshake_failed", new TlsFailed({ detail: "reset" })],
@@ -217,7 +217,7 @@ describe("addresses", () => {
     }))
 })
 
-it.effect("handshake without progress: failure within challenge.timeout_ms, and it is ended", () =>
+it.effect("the validation by tls-alpn-01 fails within challenge.timeout_ms if the handshake makes no progress, and ends the handshake", () =>
   Effect.gen(function*() {
     let ended = false
     const script = () => Effect.onInterrupt(Effect.never, () => Effect.sync(() => ended = true))
@@ -230,7 +230,7 @@ it.effect("handshake without progress: failure within challenge.timeout_ms, and 
     assert.strictEqual(records[0]?.fields["error"], "192.0.2.1 port 443 did not answer")
   }))
 
-describe("over the network", () => {
+describe("a validation over the network", () => {
   const asking = (port: number, challenge: Policy = {}) =>
     Effect.map(
       validate(Layer.merge(Resolver.layerStatic({ [name]: ["127.0.0.1"] }), AlpnPeer.layer()), {
@@ -241,7 +241,7 @@ describe("over the network", () => {
       ({ verdict }) => verdict
     )
 
-  /** The verdict over a server that shows this certificate. */
+  /** Returns the verdict on a server that shows this certificate. */
   const shown = (
     parts: Partial<ValidationCertificateParts> = {},
     options: ResponderOptions & { readonly minVersion?: "TLSv1.3"; readonly maxVersion?: "TLSv1.2" } = {}
@@ -294,39 +294,39 @@ describe("over the network", () => {
     ]
   }
   for (const [row, [expected, parts]] of Object.entries(rows)) {
-    it.live(`${row}: ${expected.split(" ")[0]}`, () =>
+    it.live(`gives ${expected.split(" ")[0]} in the case "${row}"`, () =>
       Effect.gen(function*() {
         assert.strictEqual(yield* shown(parts()), expected)
       }))
   }
 
-  it.live("TLS 1.2 and TLS 1.3 are valid", () =>
+  it.live("succeeds over TLS 1.2 and TLS 1.3", () =>
     Effect.gen(function*() {
       assert.strictEqual(yield* shown({}, { maxVersion: "TLSv1.2" }), "valid")
       assert.strictEqual(yield* shown({}, { minVersion: "TLSv1.3" }), "valid")
     }))
 
-  it.live("http/1.1 and no ALPN give the error tls", () =>
+  it.live("gives the error tls after http/1.1 or no ALPN", () =>
     Effect.gen(function*() {
       assert.strictEqual(yield* shown({}, { protocols: ["http/1.1"] }), "tls handshake_failed")
       assert.strictEqual(yield* shown({}, { protocols: [] }), "tls alpn_refused")
       assert.strictEqual(yield* shown({}, { protocols: ["http/1.1", "acme-tls/1"] }), "valid")
     }))
 
-  it.live("TLS 1.1 gives the error tls", () =>
+  it.live("gives the error tls over TLS 1.1", () =>
     Effect.gen(function*() {
       const old = { minVersion: "TLSv1", maxVersion: "TLSv1.1", ciphers: "DEFAULT@SECLEVEL=0" } as const
       const { port } = yield* alpnResponder({ [name]: { key: ecKey, der: certificate() } }, old)
       assert.strictEqual(yield* asking(port), "tls handshake_failed")
     }))
 
-  it.live("no TLS gives the error tls", () =>
+  it.live("gives the error tls without TLS", () =>
     Effect.gen(function*() {
       const { port } = yield* rawServer(() => {}, { greeting: "HTTP/1.1 400 Bad Request\r\n\r\n" })
       assert.strictEqual(yield* asking(port), "tls handshake_failed")
     }))
 
-  it.live("a server that offers resumption: the session is never resumed", () =>
+  it.live("never resumes a session, even if the server offers that", () =>
     Effect.gen(function*() {
       const { handshakes, port, shown } = yield* alpnResponder({ [name]: { key: ecKey, der: certificate() } })
       assert.strictEqual(yield* asking(port), "valid")
@@ -335,21 +335,21 @@ describe("over the network", () => {
       assert.notInclude(handshakes.map(({ resumed }) => resumed), true)
     }))
 
-  it.live("handshake without progress: connection, and it is closed", () =>
+  it.live("gives the error connection if the handshake makes no progress, and closes the connection", () =>
     Effect.gen(function*() {
       const responder = yield* alpnResponder({}, { hold: new Promise(() => {}) })
       assert.strictEqual(yield* asking(responder.port, { timeout_ms: 300 }), "connection timeout")
       yield* Effect.promise(() => responder.closed)
     }))
 
-  it.live("there is no connection to a denied address", () =>
+  it.live("opens no connection to a denied address", () =>
     Effect.gen(function*() {
       const { offers, port } = yield* alpnResponder({ [name]: { key: ecKey, der: certificate() } })
       assert.strictEqual(yield* asking(port, { denied_addresses: ["127.0.0.0/8"] }), "connection address_denied")
       assert.deepStrictEqual(offers, [])
     }))
 
-  it.live("an interrupted job closes its connection", () =>
+  it.live("closes its connection if the job is interrupted", () =>
     Effect.gen(function*() {
       const responder = yield* alpnResponder({}, { hold: new Promise(() => {}) })
       const fiber = yield* Effect.forkChild(asking(responder.port))

@@ -60,8 +60,8 @@ const validate = (port: number, overrides: Partial<ChallengePolicy & ChallengePo
       )
   })
 
-describe("over the network", () => {
-  it.live("the correct body is valid", () =>
+describe("a validation over the network", () => {
+  it.live("succeeds with the correct body", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) => socket.end(ok(`${keyAuthorization}\n`)))
       assert.strictEqual(yield* validate(server.port), "valid")
@@ -71,7 +71,7 @@ describe("over the network", () => {
       )
     }))
 
-  it.live("a redirect to https with an expired certificate is followed", () =>
+  it.live("follows a redirect to https with an expired certificate", () =>
     Effect.gen(function*() {
       const tls = yield* rawServer((socket) => socket.end(ok(keyAuthorization)), { tls: expired })
       const server = yield* rawServer((socket) =>
@@ -81,7 +81,7 @@ describe("over the network", () => {
       assert.deepStrictEqual(tls.serverNames, ["a.example"])
     }))
 
-  it.live("a compressed body is unauthorized", () =>
+  it.live("gives the error unauthorized for a compressed body", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) =>
         socket.end(ok(gzipSync(keyAuthorization), "Content-Encoding: gzip\r\n"))
@@ -92,13 +92,13 @@ describe("over the network", () => {
       )
     }))
 
-  it.live("a body that exceeds the limit by spaces and other text is unauthorized", () =>
+  it.live("gives the error unauthorized for a body that exceeds the limit because of spaces or other text", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) => socket.end(ok(`${keyAuthorization.padEnd(64)}junk`)))
       assert.strictEqual(yield* validate(server.port), "unauthorized body_too_large: more than 64 bytes")
     }))
 
-  it.live("there is no connection to a denied address", () =>
+  it.live("opens no connection to a denied address", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) => socket.end(ok(keyAuthorization)))
       assert.strictEqual(
@@ -108,7 +108,7 @@ describe("over the network", () => {
       assert.deepStrictEqual(server.received, [])
     }))
 
-  it.live("a server that makes no progress: failure within challenge.timeout_ms, and its connection is closed", () =>
+  it.live("fails within challenge.timeout_ms if the server makes no progress, and closes the connection", () =>
     Effect.gen(function*() {
       const server = yield* rawServer((socket) => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 16\r\n\r\ntoken"))
       assert.strictEqual(
@@ -118,7 +118,7 @@ describe("over the network", () => {
       yield* Effect.promise(() => server.closed)
     }))
 
-  it.live("an interrupted job closes its connection", () =>
+  it.live("closes its connection if the job is interrupted", () =>
     Effect.gen(function*() {
       const server = yield* rawServer(() => {})
       const fiber = yield* Effect.forkChild(validate(server.port))
@@ -129,7 +129,7 @@ describe("over the network", () => {
 })
 
 describe("a check without a verdict in time", () => {
-  /** The system's clock; both of its readings can be moved. */
+  /** The system's clock, of which both readings can be moved. */
   const movable = Effect.map(Clock.Clock, (real) => {
     const moved = { lifeMillis: 0, clockMillis: 0 }
     const clock: Clock.Clock = {
@@ -142,7 +142,7 @@ describe("a check without a verdict in time", () => {
     return { clock, moved }
   })
 
-  it.live("is refused, whatever the clock does; if the process was stopped, the check is postponed", () =>
+  it.live("is refused whatever the clock does, and is postponed only if the process was stopped", () =>
     Effect.gen(function*() {
       for (
         const [by, verdict] of [

@@ -24,7 +24,7 @@ interface Inventory {
   readonly asked: Array<{ readonly target: string; readonly headers: IncomingHttpHeaders }>
 }
 
-/** Answers by target; a target that is not in the table is 404. */
+/** Starts a server that answers by target, with 404 for a target that is not in the table. */
 const inventory = (table: { readonly [target: string]: Served }): Effect.Effect<Inventory, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.promise(async () => {
@@ -71,7 +71,7 @@ ${ipam}`))
 const ask = (names: ReadonlyArray<string>, ip = "192.0.2.7") =>
   Effect.map(ordering(ip, names), shown).pipe(Effect.provide(layerMemory(records)))
 
-/** An answer of the form `{ count, next, results }`. */
+/** Makes an answer of the form `{ count, next, results }`. */
 const page = (...results: ReadonlyArray<object>) => ({ count: results.length, next: null, previous: null, results })
 const noRecord = (ip = "192.0.2.7") => `Denied: the client address ${ip} has no inventory record`
 const foreign = (names: string, ip = "192.0.2.7") => `Denied: the client address ${ip} is not associated with ${names}`
@@ -104,7 +104,7 @@ describe("netbox", () => {
       )
     })
 
-  it.live("names of the address: dns_name and custom field are compared exactly", () =>
+  it.live("compares the names of the address, from dns_name and the custom field, exactly", () =>
     over({ [first]: page(record) }, ({ asked }) =>
       Effect.gen(function*() {
         assert.strictEqual(yield* ask(["host.example", "a.example", "*.w.example", "cn:anything"]), "Allowed")
@@ -114,7 +114,7 @@ describe("netbox", () => {
         assert.strictEqual(asked.length, 2, "nothing is kept, and the device is not asked")
       })))
 
-  it.live("operators see where it was looked up, and which names exist", () =>
+  it.live("tells operators where the address was looked up and which names it has", () =>
     over(
       { [first]: page(record), [`${addresses}address=192.0.2.8&limit=200`]: page() },
       ({ url }) =>
@@ -141,7 +141,7 @@ describe("netbox", () => {
         assert.strictEqual(asked.length, 0)
       })))
 
-  it.live("no record, and only records of other addresses", () =>
+  it.live("refuses an address without a record, even if there are records of other addresses", () =>
     over(
       { [first]: page(), [`${addresses}address=192.0.2.8&limit=200`]: page(record) },
       () =>
@@ -151,7 +151,7 @@ describe("netbox", () => {
         })
     ))
 
-  it.live("the device is used only if the address itself has no custom field", () =>
+  it.live("uses the device only if the address itself has no custom field", () =>
     over({
       [first]: page(bare),
       "/netbox/api/dcim/devices/4/": { id: 4, custom_fields: { acme_domains: "device.example" } }
@@ -162,7 +162,7 @@ describe("netbox", () => {
         assert.strictEqual(asked.length, 4)
       })))
 
-  it.live("the device is used, although the address has a custom field, if that field is not a source", () =>
+  it.live("uses the device although the address has a custom field if that field is not a source", () =>
     over({
       [first]: page(record),
       "/netbox/api/dcim/devices/4/": { id: 4, custom_fields: { acme_domains: "device.example" } }
@@ -172,13 +172,13 @@ describe("netbox", () => {
         assert.strictEqual(yield* ask(["a.example"]), foreign("a.example"))
       }), "netbox.sources = [\"dns_name\", \"device\"]"))
 
-  it.live("a virtual machine", () =>
+  it.live("uses the custom field of a virtual machine", () =>
     over({
       [first]: page({ ...bare, assigned_object: { virtual_machine: { id: 6 } } }),
       "/netbox/api/virtualization/virtual-machines/6/": { id: 6, custom_fields: { acme_domains: ["vm.example"] } }
     }, () => Effect.map(ask(["vm.example"]), (answer) => assert.strictEqual(answer, "Allowed"))))
 
-  it.live("virtual addresses of the device, whose role and device are checked again", () => {
+  it.live("allows the virtual addresses of the device after checking their role and device again", () => {
     const vip = (dns_name: string, role: string | null, device: number) => ({
       ...record,
       dns_name,
@@ -205,7 +205,7 @@ describe("netbox", () => {
       }), "netbox.sources = [\"vip\"]\nnetbox.vip_roles = [\"vip\", \"carp\"]")
   })
 
-  it.live("every page of each query is read by offset, and never by the server's own link", () => {
+  it.live("reads every page of each query by offset, and never by the server's own link", () => {
     const vips = Array.from({ length: 51 }, (_, index) => ({
       ...record,
       dns_name: `vip${index}.example`,
@@ -217,7 +217,7 @@ describe("netbox", () => {
       interface_id: 9,
       group: { id: index }
     }))
-    // This server returns at most fifty, whatever the request says, and its links lead to another host.
+    // This server returns at most fifty records, whatever the request says, and its links point to another host.
     const paged = (target: string, all: ReadonlyArray<object>) => ({
       [`${target}&limit=200`]: { count: all.length, next: "http://192.0.2.1/", results: all.slice(0, 50) },
       [`${target}&limit=200&offset=50`]: { count: all.length, next: null, results: all.slice(50) }
@@ -245,7 +245,7 @@ describe("netbox", () => {
     )
   })
 
-  it.live("no more than ten thousand records: a server that does not know a filter returns all of them", () => {
+  it.live("reads at most ten thousand records, because a server that does not know a filter returns all of them", () => {
     const endless = Array.from({ length: 2500 }, () => record)
     return over(
       Object.fromEntries(
@@ -266,7 +266,7 @@ describe("netbox", () => {
     )
   })
 
-  it.live("redundancy groups count only through the client's own interface", () => {
+  it.live("counts redundancy groups only through the client's own interface", () => {
     const assignment = (interface_id: number, group: number, interface_type = "dcim.interface") => ({
       interface_type,
       interface_id,
@@ -296,7 +296,7 @@ describe("netbox", () => {
       }), "netbox.sources = [\"fhrp\"]")
   })
 
-  it.live("newer tokens are sent as bearer tokens", () =>
+  it.live("sends newer tokens as bearer tokens", () =>
     over(
       { [first]: page(record) },
       ({ asked }) =>
@@ -340,7 +340,7 @@ describe("netbox", () => {
     ["silence", () => {}, silence]
   ]
   it.live.each(failures)(
-    "%s is undecided",
+    "is undecided after %s",
     ([, served, detail]) =>
       over({ [first]: served }, ({ url }) =>
         Effect.gen(function*() {
@@ -398,7 +398,7 @@ ${more}`)
       )
     })
 
-  it.live("names of the address: host name and custom field", () =>
+  it.live("allows the names of the address, from the host name and the custom field", () =>
     over({ [first]: found(record) }, ({ asked }) =>
       Effect.gen(function*() {
         assert.strictEqual(yield* ask(["host.example", "a.example", "b.example"]), "Allowed")
@@ -407,13 +407,13 @@ ${more}`)
         assert.strictEqual(asked.length, 2)
       })))
 
-  it.live("the device is used only if the address itself has no custom field", () =>
+  it.live("uses the device only if the address itself has no custom field", () =>
     over({
       [first]: found({ ...record, custom_acme_domains: null }),
       "/api/acme/devices/4/": { code: 200, success: true, data: { custom_acme_domains: "device.example" } }
     }, () => Effect.map(ask(["device.example"]), (answer) => assert.strictEqual(answer, "Allowed"))))
 
-  it.live("the device is used, although the address has a custom field, if that field is not a source", () =>
+  it.live("uses the device although the address has a custom field if that field is not a source", () =>
     over({
       [first]: found(record),
       "/api/acme/devices/4/": { code: 200, success: true, data: { custom_acme_domains: "device.example" } }
@@ -423,7 +423,7 @@ ${more}`)
         assert.strictEqual(yield* ask(["a.example"]), foreign("a.example"))
       }), "phpipam.sources = [\"dns_name\", \"device\"]"))
 
-  it.live("404 means no record, a similar address means none either, and 0 means no device", () =>
+  it.live("takes 404 or a similar address for no record, and 0 for no device", () =>
     over({
       "/api/acme/addresses/search/192.0.2.8/": found(record),
       "/api/acme/addresses/search/192.0.2.9/": found({ ip: "192.0.2.9", hostname: null, deviceId: "0" }),
@@ -436,7 +436,7 @@ ${more}`)
         assert.strictEqual(yield* ask(["a.example"], "2001:db8::1"), "Allowed")
       })))
 
-  it.live("custom fields within custom_fields, columns that are lists, ids with blanks", () =>
+  it.live("reads custom fields within custom_fields, columns that are lists, and ids with blanks", () =>
     over({
       [first]: found({
         ip: "192.0.2.7",
@@ -461,13 +461,13 @@ ${more}`)
     ["its own 404 with status 200", { code: 404, success: 0, message: "Address not found" }, noRecord()],
     ["one record", { code: 200, success: true, data: record }, "Allowed"],
     ["a list with gaps", { code: 200, success: true, data: { 0: { ip: "192.0.2.70" }, 2: record } }, "Allowed"]
-  ])("data that PHP writes in another form: %s", ([, served, expected]) =>
+  ])("reads data that PHP writes in another form: %s", ([, served, expected]) =>
     over(
       { [first]: served },
       () => Effect.map(ask(["a.example"]), (answer) => assert.strictEqual(answer, expected))
     ))
 
-  it.live("a device without data has no names", () =>
+  it.live("finds no names at a device without data", () =>
     over({
       [first]: found({ ...record, hostname: null, custom_acme_domains: null }),
       "/api/acme/devices/4/": { code: 200, success: true, data: [] }
@@ -477,7 +477,7 @@ ${more}`)
     ["of a web server", "<html>Not Found</html>"],
     ["of a gateway", "{\"code\":404,\"message\":\"no route\"}"],
     ["without a body", ""]
-  ])("a 404 %s is an outage, for an address and for its device", ([, body]) => {
+  ])("is undecided after a 404 %s, for an address and for its device", ([, body]) => {
     const absent = (response: ServerResponse) => void response.writeHead(404).end(body)
     const said = `answers with status 404${body === "" ? "" : `: ${body}`}; is ipam.phpipam.url right?`
     return Effect.gen(function*() {
@@ -519,7 +519,7 @@ ${more}`)
     [unfit, { ...found(record), code: " " }],
     ["answers with something that is not JSON", ""]
   ])(
-    "%s is undecided (%j)",
+    "is undecided and says that phpIPAM %s (%j)",
     ([detail, served]) =>
       over({ [first]: served }, ({ url }) =>
         Effect.map(ask(["a.example"]), (answer) => {
@@ -534,13 +534,13 @@ describe("custom", () => {
   const over = (body: string, more = "timeout_ms = 20000", path = shellScript(body)) =>
     policy(`backend = "custom"\ncustom.script_path = "${path}"\n${more}\ncustom.args = ["x y"]`)
 
-  it.live("one name on each line", () =>
+  it.live("reads one name from each line", () =>
     Effect.gen(function*() {
       assert.strictEqual(yield* ask(["a.example", "b.example"]), "Allowed")
       assert.strictEqual(yield* ask(["c.example"]), foreign("c.example"))
     }).pipe(Effect.provide(over("printf 'A.example.\\r\\n\\n  b.example  \\n'"))))
 
-  it.live("gets the address in environment and input, and its arguments", () =>
+  it.live("gives the script the address in the environment and the input, and the arguments", () =>
     Effect.map(
       ask(["names_for-192.0.2.7", "x y", "{\"hook\":\"names_for\",\"client_ip\":\"192.0.2.7\"}"]),
       (answer) => assert.strictEqual(answer, "Allowed")
@@ -561,7 +561,7 @@ describe("custom", () => {
     ],
     ["echo a.example; head -c 1048570 /dev/zero | tr '\\0' x", "Undecided: the script PATH printed too much"]
   ])(
-    "%s: %s",
+    "runs the script %s with the result %s",
     ([body, expected, more]) => {
       const path = shellScript(body ?? "")
       return Effect.map(

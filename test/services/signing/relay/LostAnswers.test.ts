@@ -18,26 +18,32 @@ import {
   storedAt
 } from "../../../support/ScriptedUpstream.ts"
 
-/* Whatever message is lost between the service and an upstream, each order here has exactly one order there. */
+/*
+ * Whatever message is lost between the service and an upstream, each order of the service has exactly one order at the
+ * upstream.
+ */
 
 /**
- * The fate of one request: it is done and its answer is lost or cut off, or it never arrives, which the service cannot
- * distinguish, or it is not even sent.
+ * What happens to one request: the upstream handles it and the answer is lost or cut off, or the request never arrives,
+ * which the service cannot tell from a lost answer, or the request is not even sent.
  */
 type Damage = "lost" | "cut" | "swallowed" | "unsent"
 
 interface Option {
-  /** Whether the account's orders are listed, three to a page, or in a bare array; step-ca's list harms the account. */
+  /**
+   * Whether the account's orders are listed three to a page, or in a bare array, or by step-ca, whose list harms the
+   * account.
+   */
   readonly lists: boolean | "array" | "step-ca"
-  /** Orders for the same name that were there before, one of each status. */
+  /** The statuses of orders for the same name that exist before. */
   readonly before?: ReadonlyArray<string>
   /** Which requests are damaged, counted from 0. */
   readonly damage: ReadonlyMap<number, Damage>
-  /** How many milliseconds after its creation an order appears in the list, as at a slow upstream. */
+  /** After how many milliseconds an order appears in the list, as at a slow upstream. */
   readonly slowMillis?: number
 }
 
-/** A clock on which every wait ends at once, so that the test does not wait for the time limits of requests. */
+/** Makes a clock on which every wait ends at once, so that the test does not wait for the time limits of requests. */
 const hurried = () => {
   let now = 0
   const nanos = () => BigInt(now) * 1_000_000n
@@ -56,7 +62,7 @@ const hurried = () => {
   return clock
 }
 
-/** An upstream that keeps state, and the requests that it got. */
+/** Makes an upstream that keeps state and the requests that it got. */
 const upstreamWith = ({ before = [], damage, lists, slowMillis = 0 }: Option) => {
   const orders = before.map((status) => ({ status, proved: status !== "pending", shownAt: 0 }))
   const asked: Array<string> = []
@@ -151,7 +157,7 @@ const upstreamWith = ({ before = [], damage, lists, slowMillis = 0 }: Option) =>
 
 const stepAccount = `${ca}/acme/web/account/1`
 
-/** Attempts to fulfil an order until one succeeds; each attempt knows what the one before stored. */
+/** Attempts to fulfil an order until an attempt succeeds. Each attempt knows what the previous one stored. */
 const attempted = (option: Option, attempts = 6) =>
   Effect.gen(function*() {
     const upstream = upstreamWith(option)
@@ -190,7 +196,7 @@ const attempted = (option: Option, attempts = 6) =>
         }
       )
       const ended = yield* Effect.result(Effect.provide(attempting, world))
-      // The check of the chain would also require this.
+      // The check of the chain would require the same.
       if (ended._tag === "Success" && /^the chain of \d$/.test(ended.success.chain)) {
         return { ...upstream, chain: ended.success.chain, errors, asks, records }
       }
@@ -202,10 +208,10 @@ const attempted = (option: Option, attempts = 6) =>
 const at = (turn: number, kind: Damage) => new Map([[turn, kind]])
 const newOrders = (asked: ReadonlyArray<string>) => asked.filter((one) => one === "POST /order").length
 
-/** Requests of an undisturbed attempt: directory, nonce, newOrder and so on to the certificate. */
+/** The requests of an undisturbed attempt: directory, nonce, newOrder and so on up to the certificate. */
 const undisturbed = attempted({ lists: true, damage: new Map() })
 
-describe("each order has exactly one order at the upstream", () => {
+describe("an order has exactly one order at the upstream", () => {
   for (const kind of ["lost", "cut", "swallowed", "unsent"] as const) {
     for (const lists of [true, "array"] as const) {
       it.effect(`whichever of its requests is ${kind}, if orders are listed${lists === true ? "" : " as an array"}`, () =>
@@ -232,7 +238,7 @@ describe("each order has exactly one order at the upstream", () => {
       }
     }))
 
-  it.effect("found on a later page, after finalized orders, which belong to others", () =>
+  it.effect("even if that order is on a later page, after finalized orders, which belong to other orders", () =>
     Effect.gen(function*() {
       const before = ["valid", "valid", "processing", "invalid", "valid", "valid", "valid"]
       const { asked: requests } = yield* undisturbed
@@ -242,16 +248,16 @@ describe("each order has exactly one order at the upstream", () => {
       assert.lengthOf(orders, before.length + 1)
     }))
 
-  it.effect("also if it is opened so late that the list does not contain it at first", () =>
+  it.effect("even if that order is opened so late that the list does not contain it at first", () =>
     Effect.gen(function*() {
       const { asked: requests } = yield* undisturbed
       const damage = at(requests.indexOf("POST /order"), "lost")
-      // The second attempt is made at once, as by a worker that takes over from one that was killed.
+      // The second attempt is made at once, as by a worker that takes over from a killed one.
       const { chain, orders } = yield* attempted({ lists: true, damage, slowMillis: 5000 })
       assert.deepStrictEqual([chain, orders.length], ["the chain of 0", 1])
     }))
 
-  it.effect("also without a list of orders, if the answer to newOrder arrived or the request was not sent", () =>
+  it.effect("even without a list of orders if the answer to newOrder arrived or the request was not sent", () =>
     Effect.gen(function*() {
       const { asked: requests } = yield* undisturbed
       for (const [turn, request] of requests.entries()) {
@@ -267,7 +273,7 @@ describe("each order has exactly one order at the upstream", () => {
       }
     }))
 
-  it.effect("and a challenge is triggered once", () =>
+  it.effect("and triggers a challenge once", () =>
     Effect.gen(function*() {
       const { asked: requests } = yield* undisturbed
       for (const turn of requests.keys()) {
@@ -285,14 +291,14 @@ describe("an upstream that does not list orders", () => {
       const once = yield* attempted({ lists: false, damage: at(turn, "lost") })
       assert.deepStrictEqual([once.chain, once.orders.length], ["the chain of 1", 2])
       assert.deepStrictEqual(once.asks, [1, 2])
-      // The second attempt knows the directory and has a nonce. It reads the account and asks again.
+      // The second attempt knows the directory and has a nonce. It reads the account and sends newOrder again.
       const again = once.asked.lastIndexOf("POST /order")
       const twice = yield* attempted({ lists: false, damage: new Map([...at(turn, "lost"), ...at(again, "lost")]) })
       assert.deepStrictEqual([twice.chain, newOrders(twice.asked)], [undefined, 2])
       assert.match(twice.errors.at(-1) ?? "", /^UpstreamUnavailable: .*asked 2 times .*it lists no orders/)
     }))
 
-  it.effect("may be step-ca or Caddy, where a request for the list may make the account unusable, so the list is not requested", () =>
+  it.effect("is not asked for its list if it is step-ca or Caddy, where such a request may make the account unusable", () =>
     Effect.gen(function*() {
       const { asked: requests } = yield* undisturbed
       const turn = requests.indexOf("POST /order")
@@ -308,7 +314,7 @@ describe("an upstream that does not list orders", () => {
       }
     }))
 
-  it.effect("that refused, or was unreachable, may be asked as often as there is time", () =>
+  it.effect("may be asked as often as there is time if it refused or was unreachable", () =>
     Effect.gen(function*() {
       const { asked: requests } = yield* undisturbed
       const turn = requests.indexOf("POST /order")

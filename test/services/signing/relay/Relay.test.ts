@@ -40,7 +40,7 @@ const first = (more: Partial<Relaying<never>> = {}): Relaying<never> => ({
   ...more
 })
 
-/** How an order ends at an upstream. */
+/** Relays an order, and returns how it ends at an upstream. */
 const relayed = (paths: Paths, more: Partial<Relaying<never>> = {}, asked = request) =>
   Effect.gen(function*() {
     yield* TestClock.setTime(madeAt * 1000)
@@ -69,7 +69,7 @@ describe("an order at the upstream", () => {
   }
   const parts = (chain: string) => chain.split(/(?<=-----END CERTIFICATE-----\n)/)
 
-  it.effect("ends with its chain, which is checked; blanks at its end are removed", () =>
+  it.effect("ends with a chain, which is checked and loses the blanks at its end", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(madeAt * 1000)
       const chain = yield* chainFor(request)
@@ -111,7 +111,7 @@ describe("an order at the upstream", () => {
         )]
     ] as const
   ) {
-    it.effect(`that ends with ${what} has failed, and the log names the check`, () =>
+    it.effect(`fails if it ends with ${what}, and the log names the check`, () =>
       Effect.gen(function*() {
         yield* TestClock.setTime((madeAt - (what.includes("expired") ? 3 * daySeconds : 0)) * 1000)
         const text = yield* chainOf()
@@ -126,7 +126,7 @@ describe("an order at the upstream", () => {
       }))
   }
 
-  it.effect("whose validity is refused fails because of the client if the client asked for one", () =>
+  it.effect("fails because of the client if the upstream refuses a validity that the client asked for", () =>
     Effect.gen(function*() {
       const problem = {
         type: "urn:ietf:params:acme:error:malformed",
@@ -141,7 +141,7 @@ describe("an order at the upstream", () => {
       }
     }))
 
-  it.effect("whose CSR is refused fails because of the CSR; any other refusal has the upstream's text", () =>
+  it.effect("fails because of the CSR if the upstream refuses the CSR, and has the upstream's text after any other refusal", () =>
     Effect.gen(function*() {
       const bad = yield* failureOf({ "/finalize": [refusal("badCSR", 400)] })
       assert.deepInclude(bad.failure, { _tag: "CsrRejected", detail: "The upstream authority says: no" })
@@ -156,7 +156,7 @@ describe("an order at the upstream", () => {
       }
     }))
 
-  it.effect("that is malformed counts as the client's fault only if the answer is about one of its names", () =>
+  it.effect("counts as the client's fault after the refusal malformed only if the answer is about one of its names", () =>
     Effect.gen(function*() {
       const malformed = (more: Json): Said => ({
         status: 400,
@@ -179,7 +179,7 @@ describe("an order at the upstream", () => {
       }
     }))
 
-  it.effect("that is refused for several names has a problem for each of its own names, at most ten", () =>
+  it.effect("has a problem for each of its own names, at most ten, if it is refused for several names", () =>
     Effect.gen(function*() {
       const part = (value: string) => ({
         type: "urn:ietf:params:acme:error:caa",
@@ -201,7 +201,7 @@ describe("an order at the upstream", () => {
     }))
 
   for (const status of ["pending", "processing", "ready"]) {
-    it.effect(`that stays ${status} for ever is polled until its time is over, and is then abandoned`, () =>
+    it.effect(`is polled until its time is over, and is then abandoned, if it stays ${status} forever`, () =>
       Effect.gen(function*() {
         const { asked, failure } = yield* failureOf({
           "/order/1": [{ json: order(status), headers: { "retry-after": "1000000000" } }]
@@ -215,7 +215,7 @@ describe("an order at the upstream", () => {
       }))
   }
 
-  it.effect("whose time was over before the attempt is not polled", () =>
+  it.effect("is not polled if its time was over before the attempt", () =>
     Effect.gen(function*() {
       const { asked, failure } = yield* failureOf({}, { spentSeconds: 300 })
       assert.deepInclude(failure, { _tag: "SigningFailed", cause: "poll_timeout" })
@@ -226,7 +226,7 @@ describe("an order at the upstream", () => {
       assert.deepStrictEqual(postsOf(asked), ["/account"])
     }))
 
-  it.effect("that the upstream has finished is fetched, however late; an unfinished one is abandoned", () =>
+  it.effect("is fetched, however late, if the upstream has finished it, and is abandoned otherwise", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(madeAt * 1000)
       const stored = storedAt(`${ca}/order/1`)
@@ -241,7 +241,7 @@ describe("an order at the upstream", () => {
       }
     }))
 
-  it.effect("at an upstream that has lost the account may be tried again; the log names file and command, which help", () =>
+  it.effect("may be tried again if the upstream has lost the account, and the log names the file and the command that help", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(madeAt * 1000)
       const settings = relaySettings()
@@ -259,7 +259,7 @@ describe("an order at the upstream", () => {
       }
       assert.strictEqual(kidOf(), `${ca}/acct/1`)
       writeFileSync(`${settings.account_key_path}.kid`, `${ca}/acct/2\n`)
-      // The failing attempt learns what was registered meanwhile; the next attempt uses it.
+      // The failing attempt learns of the account that was registered meanwhile, and the next attempt uses the account.
       yield* attempt
       yield* attempt
       assert.strictEqual(kidOf(), `${ca}/acct/2`)
@@ -269,7 +269,7 @@ describe("an order at the upstream", () => {
       assert.strictEqual(kidOf(), `${ca}/acct/2`)
     }))
 
-  it.effect("at an upstream that is unreachable may be tried again, as long as there is time", () =>
+  it.effect("may be tried again as long as there is time if the upstream is unreachable", () =>
     Effect.gen(function*() {
       for (const [spentSeconds, cause] of [[0, "signer_failed"], [299, "poll_timeout"]] as const) {
         const { failure } = yield* failureOf({ "/order": [{ status: 503 }] }, { spentSeconds })
@@ -283,7 +283,7 @@ describe("an order at the upstream", () => {
 })
 
 describe("an order after its expiry", () => {
-  it.effect("reports how the previous attempt ended, if that is known, and otherwise where to look", () =>
+  it.effect("reports how the previous attempt ended if that is known, and otherwise where to look", () =>
     Effect.gen(function*() {
       for (
         const [lastFailure, says] of [
@@ -317,7 +317,7 @@ describe("an upstream that asks for a wait", () => {
       ["the certificate", { "/cert": [limited(200)] }]
     ] as const
   ) {
-    it.effect(`at ${what} is not asked earlier, as long as the order has the time`, () =>
+    it.effect(`is not asked earlier at ${what} as long as the order has the time`, () =>
       Effect.gen(function*() {
         const { failure } = yield* failureOf(paths)
         const { again } = failure as SigningFailed
@@ -327,7 +327,7 @@ describe("an upstream that asks for a wait", () => {
       }))
   }
 
-  it.effect("that is longer than the order's time ends the order at once; the error is a limit if it was one, and has the time", () =>
+  it.effect("ends the order at once if the wait is longer than the order's time, and the error is a limit if it was one and has the time", () =>
     Effect.gen(function*() {
       const until = new Date((madeAt + 3601) * 1000).toISOString().replace(".000", "")
       for (const said of [limited(3600), limited(3600, 403)]) {
@@ -347,7 +347,7 @@ describe("an upstream that asks for a wait", () => {
       assert.notProperty(failure, "problemType")
     }))
 
-  it.effect("without a time counts as a limit too", () =>
+  it.effect("counts as a limit even if it gives no time", () =>
     Effect.gen(function*() {
       for (const said of [refusal("rateLimited", 403), { status: 429 }]) {
         const { failure } = yield* failureOf({ "/order": [said] })
@@ -357,7 +357,7 @@ describe("an upstream that asks for a wait", () => {
       }
     }))
 
-  it.effect("with an impossible date or a date in the far future is limited", () =>
+  it.effect("is asked within limits if its date is impossible or in the far future", () =>
     Effect.gen(function*() {
       for (const seconds of ["9".repeat(15), "9".repeat(400), "Fri, 31 Dec 9999 23:59:59 GMT", "later", "-1"]) {
         const { failure } = yield* failureOf({ "/order": [{ ...limited(1), headers: { "retry-after": seconds } }] })
@@ -412,7 +412,7 @@ describe("a revocation at the upstream", () => {
       ["500", { status: 500 }, { cause: "signer_failed" }]
     ] as const
   ) {
-    it.effect(`that is refused with ${what} ${expected.cause === "signer_failed" ? "may be tried again" : "is final"}`, () =>
+    it.effect(`${expected.cause === "signer_failed" ? "may be tried again" : "is final"} after a refusal with ${what}`, () =>
       Effect.gen(function*() {
         const { ended } = yield* revoke(said, 4)
         assert.deepInclude(Result.isFailure(ended) ? ended.failure : {}, { _tag: "SigningFailed", ...expected })

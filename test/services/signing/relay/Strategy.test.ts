@@ -23,7 +23,7 @@ const settings = (more: Partial<Dns01Settings> = {}): Dns01Settings => ({
   ...more
 })
 
-/** The strategies, and their effects outside. */
+/** Makes the strategies, and records their effects outside. */
 const strategies = (more: Partial<Dns01Settings> = {}, isTakenOver = Effect.succeed(false)) => {
   const did: Array<string> = []
   const note = (what: string) => Effect.sync(() => void did.push(what))
@@ -79,7 +79,7 @@ describe("a strategy", () => {
       ["dns01", "dns-01", ["http-01", "tls-alpn-01"]]
     ] as const
   ) {
-    it.effect(`${name} answers ${type} at any position, and falls back to nothing`, () =>
+    it.effect(`answers ${type} at any position and no other challenge if it is ${name}`, () =>
       Effect.gen(function*() {
         const choose = (...types: ReadonlyArray<string>) =>
           strategies()[name].choose("a.example", false, offered(...types))
@@ -98,7 +98,7 @@ describe("a strategy", () => {
       }))
   }
 
-  it.effect("bypass answers any challenge, and prefers the types that another strategy can prove", () =>
+  it.effect("answers any challenge if it is bypass, and prefers the types that another strategy can prove", () =>
     Effect.gen(function*() {
       const choose = (...types: ReadonlyArray<string>) => bypass.choose("a.example", false, offered(...types))
       assert.strictEqual((yield* choose("future-01", "tls-alpn-01", "dns-01", "http-01")).type, "http-01")
@@ -111,7 +111,7 @@ describe("a strategy", () => {
       assert.include(posts, "/chall")
     }))
 
-  it.effect("http01 proves no wildcard, and names the strategy that does; dns01 proves it at its base name", () =>
+  it.effect("names another strategy for a wildcard if it is http01, and proves the wildcard at its base name if it is dns01", () =>
     Effect.gen(function*() {
       const paths = {
         "/order": [{
@@ -175,7 +175,7 @@ describe("a published proof", () => {
         assert.match(all.did[1] ?? "", /^(?:remove|delete) /)
       }))
 
-    it.effect(`stays when another attempt has taken the order over, with ${name}`, () =>
+    it.effect(`stays when another attempt has taken over the order, with ${name}`, () =>
       Effect.gen(function*() {
         const all = strategies({}, Effect.succeed(true))
         yield* Effect.scoped(
@@ -191,7 +191,7 @@ describe("the record of dns01", () => {
   const proof = { name: "a.example", isWildcard: false, token: "token", keyAuthorization: "token.print" }
   const value = keyAuthorizationDigest("token.print").toString("base64url")
 
-  it.effect("is made at the alias if there is one, for every name", () =>
+  it.effect("is made at the alias, if there is one, for every name", () =>
     Effect.gen(function*() {
       const all = strategies({ alias: "acme.Example" })
       for (const name of ["a.example", "b.test"]) yield* Effect.scoped(all.dns01.prepare({ ...proof, name }))
@@ -201,7 +201,7 @@ describe("the record of dns01", () => {
       )
     }))
 
-  it.effect("of two orders that share a name is separate: values are added and removed one by one", () =>
+  it.effect("is separate for two orders that share a name, so that values are added and removed one by one", () =>
     Effect.gen(function*() {
       const all = strategies({ alias: "acme.example" })
       const there = yield* Deferred.make<void>()
@@ -221,7 +221,7 @@ describe("the record of dns01", () => {
       ])
     }))
 
-  it.effect("outside the zone is refused before anything is sent", () =>
+  it.effect("is refused before anything is sent if it is outside the zone", () =>
     Effect.gen(function*() {
       for (
         const [more, name] of [
@@ -251,7 +251,7 @@ describe("the record of dns01", () => {
       assert.strictEqual(all.did[1], "made")
     }))
 
-  it.effect("that the server refused with a signed answer is not removed, because it was never made", () =>
+  it.effect("is not removed if the server refused it with a signed answer, because it was never made", () =>
     Effect.gen(function*() {
       const asked: Array<string> = []
       const update: DnsUpdate["Service"]["update"] = (_, { action }) =>
@@ -264,7 +264,7 @@ describe("the record of dns01", () => {
       assert.deepStrictEqual(asked, ["add"])
     }))
 
-  it.effect("that is refused makes the attempt fail, and is removed nevertheless", () =>
+  it.effect("makes the attempt fail if it is refused, and is removed nevertheless", () =>
     Effect.gen(function*() {
       const asked: Array<string> = []
       const strategy = dns01(

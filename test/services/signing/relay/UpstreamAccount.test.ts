@@ -22,7 +22,7 @@ const objectOf = (text: unknown): { readonly [member: string]: unknown } =>
 
 describe("the account of a relay", () => {
   for (const hmacKey of ["-_8", "-_8=", "+/8="]) {
-    it.effect(`is made at the first start, with contacts, terms and credential (${hmacKey}), and stored beside its key`, () =>
+    it.effect(`is made at the first start with contacts, terms and credential (${hmacKey}), and stored next to its key`, () =>
       Effect.gen(function*() {
         const given = relaySettings({
           contact: ["mailto:pki@example.org"],
@@ -57,7 +57,7 @@ describe("the account of a relay", () => {
       }))
   }
 
-  it.effect("for which a credential was refused, with any type, causes an error with the keys and how to use another", () =>
+  it.effect("causes an error that names the keys and how to use another credential if its credential was refused, whatever the type of the problem", () =>
     Effect.gen(function*() {
       for (const type of ["unauthorized", "malformed", "externalAccountRequired"]) {
         const given = relaySettings({ eab: { kid: "kid-1", hmac_key: Redacted.make("-_8") } })
@@ -71,7 +71,7 @@ describe("the account of a relay", () => {
       }
     }))
 
-  it.effect("that a proxy's page refuses: only the log has the beginning of the page", () =>
+  it.effect("causes an error without the text of a proxy's page that refused it, and only the log has the beginning of the page", () =>
     Effect.gen(function*() {
       const style = `<style>${"x".repeat(300)}</style>`
       const page = `<!DOCTYPE html>\n<html>${style}<title>Blocked</title>\n<p>by \u001b[31mpolicy</p>${"y".repeat(500)}`
@@ -91,7 +91,7 @@ describe("the account of a relay", () => {
       }
     }))
 
-  it.effect("that the upstream does not make prevents the start, and the error names the key; no account is stored", () =>
+  it.effect("prevents the startup if the upstream does not make it, the error names the key, and no account is stored", () =>
     Effect.gen(function*() {
       for (
         const [paths, says] of [
@@ -118,7 +118,7 @@ describe("the account of a relay", () => {
       }
     }))
 
-  it.effect("replaces a blank .kid file, and a record says so if others may read its key", () =>
+  it.effect("replaces a blank .kid file, and the log says if others may read the key", () =>
     Effect.gen(function*() {
       const given = relaySettings()
       yield* relayOf({}, given)
@@ -130,7 +130,7 @@ describe("the account of a relay", () => {
       assert.include(eventsOf(records), "upstream_account_key_permissive")
     }))
 
-  it.effect("at an upstream that never answers is abandoned", () =>
+  it.effect("is abandoned if the upstream never answers", () =>
     Effect.gen(function*() {
       const sent = yield* Deferred.make<void>()
       const silent = Web.layerScripted(() => Effect.andThen(Deferred.succeed(sent, undefined), Effect.never))
@@ -142,7 +142,7 @@ describe("the account of a relay", () => {
       assert.match(Result.isFailure(made) ? made.failure.detail : "made", /no answer within \d+ ms/)
     }))
 
-  it.effect("whose answer to the registration was lost is found by its key at the next start", () =>
+  it.effect("is found by its key at the next start if the answer to the registration was lost", () =>
     Effect.gen(function*() {
       const given = relaySettings()
       const first = yield* relayOf({ "/account": [refusal("accountDoesNotExist"), { lost: true }] }, given)
@@ -183,7 +183,7 @@ describe("the account of a relay", () => {
         assert.deepStrictEqual(yield* register, { accountUrl: `${ca}/acct/2`, was: "known" })
       }))
 
-    it.effect("whose key cannot be registered again is not changed, and the error names the files to move away", () =>
+    it.effect("is not changed if its key cannot be registered again, and the error names the files to move away", () =>
       Effect.gen(function*() {
         const given = relaySettings()
         yield* relayOf({}, given)
@@ -206,7 +206,7 @@ describe("the account of a relay", () => {
       }))
   })
 
-  it.effect("is refused without its key, and with a key of another type; neither file is overwritten", () =>
+  it.effect("is refused without its key or with a key of another type, and neither file is overwritten", () =>
     Effect.gen(function*() {
       const gone = relaySettings()
       writeFileSync(`${gone.account_key_path}.kid`, `${ca}/acct/1\n`)

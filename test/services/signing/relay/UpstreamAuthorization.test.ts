@@ -15,7 +15,7 @@ import {
   storedAt
 } from "../../../support/ScriptedUpstream.ts"
 
-/** A strategy that records what it does. */
+/** Makes a strategy that records what it does. */
 const watched = (did: Array<string>): Strategy => {
   const note = (what: string, { name, token }: Proof) => Effect.sync(() => void did.push(`${what} ${name} ${token}`))
   return {
@@ -58,7 +58,7 @@ describe("the names of an order", () => {
       assert.strictEqual(begun.length, 10, "before the first of them is valid")
     }))
 
-  it.effect("are cleaned up after their proofs, successful or not", () =>
+  it.effect("are cleaned up after their proofs, whether these succeed or not", () =>
     Effect.gen(function*() {
       for (const status of ["valid", "invalid"]) {
         const did: Array<string> = []
@@ -69,7 +69,7 @@ describe("the names of an order", () => {
       }
     }))
 
-  it.effect("that were already refused are not tried", () =>
+  it.effect("are not tried if they were already refused", () =>
     Effect.gen(function*() {
       const { failure, posts } = yield* failureOf({ "/authz": [{ json: authorization("deactivated") }] })
       assert.strictEqual(failure.detail, "a.example: the authorization is deactivated")
@@ -77,7 +77,7 @@ describe("the names of an order", () => {
     }))
 })
 
-describe("a trigger that is refused", () => {
+describe("a refused trigger", () => {
   const refused = {
     "/chall": [{ status: 400, json: { type: "urn:ietf:params:acme:error:malformed", detail: "it is valid already" } }]
   }
@@ -99,8 +99,8 @@ describe("a trigger that is refused", () => {
     }))
 })
 
-describe("after a killed attempt", () => {
-  it.effect("its published proofs are removed, whatever the state of the order is by now", () =>
+describe("the attempt after a killed one", () => {
+  it.effect("removes the proofs that the killed one published, whatever the state of the order is by now", () =>
     Effect.gen(function*() {
       const settled: ReadonlyArray<{ readonly [path: string]: ReadonlyArray<Said> }> = [
         { "/authz": [{ json: authorization("valid") }] },
@@ -123,7 +123,7 @@ describe("after a killed attempt", () => {
       assert.notInclude(posts, "/order")
     }))
 
-  it.effect("an authorization of another name removes nothing", () =>
+  it.effect("removes nothing because of an authorization of another name", () =>
     Effect.gen(function*() {
       const did: Array<string> = []
       const other = authorization("valid", { identifier: { type: "dns", value: "b.example" } })
@@ -135,7 +135,7 @@ describe("after a killed attempt", () => {
       assert.deepStrictEqual(did, [])
     }))
 
-  it.effect("an upstream that does not answer about names does not delay the order", () =>
+  it.effect("does not delay the order if the upstream does not answer about names", () =>
     Effect.gen(function*() {
       const paths = { "/authz": [{ status: 404, json: { detail: "gone" } }], "/order/1": [{ json: valid }] }
       const { ended } = yield* play(paths, { stored, wasBegun: true, strategy: watched([]) })

@@ -22,7 +22,7 @@ const changing = { "/directory": [{ json: { ...directory, keyChange: `${ca}/chan
 const known = { "/account": [{ json: {}, headers: { location: `${ca}/acct/1` } }] }
 const unknown = { "/account": [refusal("accountDoesNotExist", 400)] }
 
-/** A registered account, and the contents of its files. */
+/** Registers an account, and gives access to the contents of its files. */
 const registered = Effect.gen(function*() {
   const settings = relaySettings()
   yield* relayOf({}, settings)
@@ -75,7 +75,7 @@ describe("the roll-over of the key of a relay's account", () => {
     }))
 
   for (const [what, arrived] of [["arrived", true], ["did not arrive", false]] as const) {
-    it.effect(`whose answer was lost keeps both keys, and a start uses the one in force: it ${what}`, () =>
+    it.effect(`keeps both keys if its answer was lost, and the next start uses the key that is in force (the request ${what})`, () =>
       Effect.gen(function*() {
         const { find, key, next, roll, settings } = yield* registered
         const [lost, before] = [yield* roll({ "/change": [{ lost: true }] }), key()]
@@ -102,7 +102,7 @@ describe("the roll-over of the key of a relay's account", () => {
       }))
   }
 
-  it.effect("that is refused does not change the old key, and an impossible one is not begun", () =>
+  it.effect("leaves the old key as it was if the upstream refuses it, and does not begin if it is impossible", () =>
     Effect.gen(function*() {
       const { key, next, roll } = yield* registered
       const before = key()
@@ -115,7 +115,7 @@ describe("the roll-over of the key of a relay's account", () => {
       }
     }))
 
-  it.effect("by another process is noticed when a request is refused, and the request is repeated with the new key", () =>
+  it.effect("is noticed when it was made by another process and a request is refused, which is repeated with the new key", () =>
     Effect.gen(function*() {
       const { keyPath, settings } = yield* registered
       const { asked, made, world } = yield* relayOf({ "/revoke": [refusal("malformed"), {}] }, settings)

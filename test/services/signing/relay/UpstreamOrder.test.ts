@@ -26,11 +26,11 @@ import {
 
 const urn = "urn:ietf:params:acme:error:"
 
-/** The input of an attempt whose predecessor got no answer to its request for an order. */
+/** The input of an attempt after a previous one that got no answer to newOrder. */
 const asked = { wasBegun: true, stored: storedAt(undefined, 1, 0) }
 
 describe("an order at a correct upstream", () => {
-  it.effect("leads from newOrder to its certificate, and stores on the way what later attempts need", () =>
+  it.effect("goes from newOrder to its certificate, and stores what later attempts need", () =>
     Effect.gen(function*() {
       const { ended, kept, posts } = yield* play({})
       assert.deepInclude(ended, { _tag: "Success", success: "the chain" })
@@ -85,7 +85,7 @@ describe("an order at a correct upstream", () => {
   const renewing = { "/directory": [{ json: { ...directory, renewalInfo: `${ca}/renewal` } }] }
   const names = { identifiers: [{ type: "dns", value: "a.example" }] }
 
-  it.effect("names the certificate that it replaces if this upstream issued it and has renewal information", () =>
+  it.effect("names the certificate that it replaces if this upstream issued that certificate and has renewal information", () =>
     Effect.gen(function*() {
       for (
         const [paths, of, replaces] of [
@@ -101,7 +101,7 @@ describe("an order at a correct upstream", () => {
       }
     }))
 
-  it.effect("that is refused because of the replaced certificate is sent once more without it, and the log says so", () =>
+  it.effect("is sent once more without the replaced certificate if it is refused because of that, and the log says so", () =>
     Effect.gen(function*() {
       const no = { status: 409, json: { type: `${urn}alreadyReplaced`, detail: "replaced already" } }
       const { asked, ended, kept, posts } = yield* play(
@@ -124,7 +124,7 @@ describe("an order at a correct upstream", () => {
       assert.deepStrictEqual(both.kept, ["asked 1", "asked 0"], "nothing was opened, with or without")
     }))
 
-  it.effect("is a new one if those in the list have other dates, and the existing one if it has no others", () =>
+  it.effect("is a new one if the orders in the list have other dates, and the existing one if that has no other dates", () =>
     Effect.gen(function*() {
       const validity = { notBefore: undefined, notAfter: 1_800_086_400 }
       for (
@@ -143,7 +143,7 @@ describe("an order at a correct upstream", () => {
       }
     }))
 
-  it.effect("continues if its URL is known, without another newOrder", () =>
+  it.effect("continues without another newOrder if its URL is known", () =>
     Effect.gen(function*() {
       const stored = storedAt(`${ca}/order/1`)
       const { ended, posts } = yield* play({ "/order/1": [{ json: order("valid", { certificate: `${ca}/cert` }) }] }, {
@@ -153,7 +153,7 @@ describe("an order at a correct upstream", () => {
       assert.deepStrictEqual(posts, ["/order/1", "/cert"])
     }))
 
-  it.effect("that a killed attempt opened but did not store is found in the account's list", () =>
+  it.effect("is found in the account's list if a killed attempt opened but did not store it", () =>
     Effect.gen(function*() {
       const paths = {
         "/acct/1": [{ json: { orders: `${ca}/orders` } }],
@@ -189,7 +189,7 @@ describe("an order at a correct upstream", () => {
       assert.strictEqual(endless.ended._tag, "Success", "another is opened")
     }))
 
-  it.effect("is not looked for if none can have been opened", () =>
+  it.effect("is not looked for if no order can have been opened", () =>
     Effect.gen(function*() {
       const { ended, posts } = yield* play({}, { wasBegun: true })
       assert.strictEqual(ended._tag, "Success")
@@ -230,7 +230,7 @@ describe("an order at a correct upstream", () => {
     ["an order in the list is cut off", "/order/7", { text: "{" }, { json: order("invalid") }]
   ]
   for (const [what, path, said, whole] of unreadable) {
-    it.effect(`is not replaced by a new one while ${what}, unless that continues`, () =>
+    it.effect(`is not replaced by a new one while ${what}, unless this persists`, () =>
       Effect.gen(function*() {
         const paths = { "/acct/1": acct, "/orders": list, "/order/7": [{ json: order("invalid") }] }
         const passed = yield* play({ ...paths, [path]: [said, said, whole] }, asked)
@@ -253,7 +253,7 @@ describe("an order at a correct upstream", () => {
       assert.notInclude(posts, "/order")
     }))
 
-  it.effect("is not looked for beyond a limit among ten thousand, nor at other hosts", () =>
+  it.effect("is not looked for among ten thousand orders beyond a limit, nor at other hosts", () =>
     Effect.gen(function*() {
       const urls = (base: string, count: number) => Array.from({ length: count }, (_, at) => `${base}/order/${at}`)
       const many = yield* play({
@@ -270,7 +270,7 @@ describe("an order at a correct upstream", () => {
       assert.isTrue(elsewhere.asked.every(({ url }) => url.href.startsWith(ca)))
     }))
 
-  it.effect("that was already finalized continues, as long as the upstream makes progress", () =>
+  it.effect("continues after it was finalized as long as the upstream makes progress", () =>
     Effect.gen(function*() {
       const refused = { status: 403, json: { type: "urn:ietf:params:acme:error:orderNotReady", detail: "no" } }
       const { ended, posts } = yield* play({ "/finalize": [refused] })
@@ -278,7 +278,7 @@ describe("an order at a correct upstream", () => {
       assert.strictEqual(posts.filter((path) => path === "/finalize").length, 1)
     }))
 
-  it.effect("that is ready after a refused finalize is finalized again", () =>
+  it.effect("is finalized again if it is ready after a refused finalize", () =>
     Effect.gen(function*() {
       const refused = { status: 403, json: { type: `${urn}orderNotReady`, detail: "no" } }
       const { ended, posts } = yield* play({
@@ -293,7 +293,7 @@ describe("an order at a correct upstream", () => {
       assert.deepStrictEqual(posts.slice(4), ["/order/1", "/finalize", "/order/1", "/finalize", "/order/1", "/cert"])
     }))
 
-  it.effect("that stays ready and cannot be finalized is abandoned when its time is over", () =>
+  it.effect("is abandoned when its time is over if it stays ready and cannot be finalized", () =>
     Effect.gen(function*() {
       const refused = { status: 403, json: { type: `${urn}orderNotReady`, detail: "no" } }
       const { failure, posts } = yield* failureOf({ "/finalize": [refused], "/order/1": [{ json: order("ready") }] })
@@ -301,11 +301,11 @@ describe("an order at a correct upstream", () => {
         failure.detail,
         "the upstream did not finish within signer.relay.poll_timeout_secs: its order is ready, and is not finalized"
       )
-      // Half of the seconds belong to the configured waits.
+      // The configured waits take half of the seconds.
       assert.isAtMost(posts.filter((path) => path === "/finalize").length, 151)
     }))
 
-  it.effect("that the answer to finalize shows as finished is not read again", () =>
+  it.effect("is not read again if the answer to finalize shows that it is finished", () =>
     Effect.gen(function*() {
       const done = order("valid", { certificate: `${ca}/cert` })
       const { ended, posts } = yield* play({ "/finalize": [{ json: done }] })
@@ -371,7 +371,7 @@ describe("an order at a correct upstream", () => {
       }
     }))
 
-  it.effect("continues after refused nonces", () =>
+  it.effect("continues after nonces were refused", () =>
     Effect.gen(function*() {
       const bad = { status: 400, json: { type: "urn:ietf:params:acme:error:badNonce" } }
       const { ended, records } = yield* play({ "/order": [bad, bad, ...honest["/order"] ?? []] })
@@ -402,7 +402,7 @@ describe("an upstream that sends false data", () => {
       "javascript:alert(1)"
     ]
   ) {
-    it.effect(`is not followed to ${url}, in whatever member it is`, () =>
+    it.effect(`is not followed to ${url}, whichever member has this URL`, () =>
       Effect.gen(function*() {
         const paths: ReadonlyArray<{ readonly [path: string]: ReadonlyArray<Said> }> = [
           { "/directory": [{ json: { ...directory, newOrder: url } }] },
@@ -433,7 +433,7 @@ describe("an upstream that sends false data", () => {
       }))
   }
 
-  it.effect("about the names is refused: in the order, or in the authorizations", () =>
+  it.effect("is refused if its order or its authorizations have other names", () =>
     Effect.gen(function*() {
       const other = { identifiers: [{ type: "dns", value: "b.example" }] }
       const wrong = yield* failureOf({
@@ -446,14 +446,14 @@ describe("an upstream that sends false data", () => {
       assert.notInclude(posts, "/chall")
     }))
 
-  it.effect("with unknown challenges and without a token is still triggered, with bypass", () =>
+  it.effect("still gets a trigger with bypass if its challenges are unknown and have no token", () =>
     Effect.gen(function*() {
       const challenges = [{ type: "future-01", url: `${ca}/chall`, status: "pending" }]
       const paths = { "/authz": [{ json: authorization("pending", { challenges }) }, { json: authorization("valid") }] }
       assert.strictEqual((yield* play(paths)).ended._tag, "Success")
     }))
 
-  it.effect("a redirect for a POST, an answer without a nonce, and a body that is not JSON are failures that are tried again", () =>
+  it.effect("is tried again after a redirect for a POST, an answer without a nonce or a body that is not JSON", () =>
     Effect.gen(function*() {
       for (
         const [paths, says] of [
@@ -509,7 +509,7 @@ describe("an upstream that sends false data", () => {
       ["nothing", { status: 500 }, 1]
     ] as const
   ) {
-    it.effect(`with ${what} ${asks === 0 ? "has not opened the order" : "may have opened the order"}`, () =>
+    it.effect(`${asks === 0 ? "has not opened the order" : "may have opened the order"} if it answers with ${what}`, () =>
       Effect.gen(function*() {
         const { failure, kept } = yield* failureOf({ "/order": [said] })
         assert.deepStrictEqual(kept, asks === 0 ? ["asked 1", "asked 0"] : ["asked 1"])
@@ -518,7 +518,7 @@ describe("an upstream that sends false data", () => {
       }))
   }
 
-  it.effect("is polled later if it asks for that in its answer to a request for a nonce or its directory", () =>
+  it.effect("is polled later if it asks for a wait in its answer to a request for a nonce or the directory", () =>
     Effect.gen(function*() {
       const wait = { "retry-after": "200", "replay-nonce": "" }
       const plain = { json: directory, headers: { "replay-nonce": "" } }
@@ -533,7 +533,7 @@ describe("an upstream that sends false data", () => {
       }
     }))
 
-  it.effect("that refuses every nonce gets eight requests", () =>
+  it.effect("gets eight requests if it refuses every nonce", () =>
     Effect.gen(function*() {
       const { failure, posts } = yield* failureOf({
         "/order": [{ status: 400, json: { type: "urn:ietf:params:acme:error:badNonce", detail: "no" } }]
@@ -548,7 +548,7 @@ describe("an upstream that sends false data", () => {
       "Fri, 01 Jan 1971 00:00:00 GMT"
     ], ["nothing", "soon"]]
   ) {
-    it.effect(`with ${what} as Retry-After is polled within limits, and abandoned when its time is over`, () =>
+    it.effect(`is polled within limits if it sends ${what} as Retry-After, and the order is abandoned when its time is over`, () =>
       Effect.gen(function*() {
         const headers = { "retry-after": retryAfter ?? "" }
         const { failure, posts } = yield* failureOf({ "/order/1": [{ json: order("processing"), headers }] })
@@ -563,7 +563,7 @@ describe("an upstream that sends false data", () => {
 })
 
 describe("a refusal", () => {
-  it.effect("contains the upstream's text, without characters that control a terminal, and names", () =>
+  it.effect("contains the upstream's text without characters that control a terminal, and the names", () =>
     Effect.gen(function*() {
       const { failure } = yield* failureOf({
         "/order": [{
@@ -583,7 +583,7 @@ describe("a refusal", () => {
       })
     }))
 
-  it.effect("of a challenge or of the order is reported with its own error", () =>
+  it.effect("is reported with the error of the challenge or of the order", () =>
     Effect.gen(function*() {
       const error = { type: "urn:ietf:params:acme:error:connection", detail: "no route" }
       const failed = authorization("invalid", { challenges: [{ ...challenge, status: "invalid", error }] })

@@ -25,7 +25,7 @@ const times = { start: 1_800_000_000, end: 1_800_086_400 }
 const nothing = { window: undefined, retryAfter: undefined }
 
 describe("an upstream's renewal information", () => {
-  it.effect("is read without a signature: the window, the explanation and when to ask again", () =>
+  it.effect("is read by an unsigned request, with the window, the explanation and the time to ask again", () =>
     Effect.gen(function*() {
       const json = { suggestedWindow, explanationURL: "https://ca.example/why" }
       const { gets, got } = yield* answered({ json, headers: { "retry-after": "21600" } })
@@ -47,7 +47,7 @@ describe("an upstream's renewal information", () => {
       }]
     ] as const
   ) {
-    it.effect(`with ${what} counts as none`, () =>
+    it.effect(`counts as none if it has ${what}`, () =>
       Effect.gen(function*() {
         const { failures, got } = yield* answered(said)
         assert.deepStrictEqual(got, Result.succeed(nothing))
@@ -80,7 +80,7 @@ describe("an upstream's renewal information", () => {
       }
     }))
 
-  it.effect("that fails is requested again, no earlier than the upstream says", () =>
+  it.effect("is requested again after a failure, no earlier than the upstream says", () =>
     Effect.gen(function*() {
       const { failures, got } = yield* answered({ status: 503, headers: { "retry-after": "7200" } })
       assert.deepInclude(Result.isFailure(got) ? got.failure : {}, {

@@ -47,7 +47,7 @@ describe("the requests of a relay", () => {
       ["unreachable", { unsent: true }]
     ] as const
   ) {
-    it.effect(`are counted as ${result} after ${JSON.stringify(said).slice(0, 60)}`, () =>
+    it.effect(`are counted as ${result} after the answer ${JSON.stringify(said).slice(0, 60)}`, () =>
       Effect.gen(function*() {
         const counts = yield* countsOf({ "/order": [said] })
         assert.strictEqual(counts[`newOrder ${result}`], result === "bad_nonce" ? 8 : 1)
