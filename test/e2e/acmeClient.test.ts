@@ -9,7 +9,7 @@ import type { Ground } from "../support/Ground.ts"
 import { startGround } from "../support/Ground.ts"
 import { leafOf, verifyChain } from "../support/Openssl.ts"
 
-/** The error with which a promise failed. Fails the test if the promise did not fail. */
+/** Returns the error with which a promise failed. Fails the test if the promise did not fail. */
 const failure = async (promise: Promise<unknown>): Promise<Error> => {
   const outcome = await promise.then(() => undefined, (error: unknown) => error)
   assert.instanceOf(outcome, Error)
@@ -32,7 +32,7 @@ describe.each(databases)("npm's acme-client over TLS, http-01, $name", ({ freshU
   beforeAll(async () => {
     await builtServer()
     ground = await startGround({ tls: true, databaseUrl: await freshUrl() })
-    // Trusts only the pair that the server generated.
+    // The client trusts only the certificate that the server generated.
     const ca = readFileSync(join(ground.server.directory, "server.pem"))
     acme.axios.defaults.httpsAgent = new Agent({ ca })
     client = await newClient(await acme.crypto.createPrivateEcdsaKey("P-256"))
@@ -42,19 +42,19 @@ describe.each(databases)("npm's acme-client over TLS, http-01, $name", ({ freshU
     await ground?.dispose()
   })
 
-  it("issues a certificate that openssl accepts", async () => {
+  it("gets a certificate that OpenSSL accepts", async () => {
     const chain = await issue(client, ["www.corp.example"])
     await verifyChain(chain, ground.server.caFile, "www.corp.example")
     assert.isTrue(ground.responder.requests.some(({ host }) => /^www\.corp\.example(:\d+)?$/.test(host)))
   })
 
-  it("issues one certificate for several names", async () => {
+  it("gets one certificate for several names", async () => {
     const names = ["one.corp.example", "two.corp.example", "intranet"]
     const chain = await issue(client, names)
     for (const name of names) await verifyChain(chain, ground.server.caFile, name)
   })
 
-  it("serves an account with an RSA key", async () => {
+  it("can use an account with an RSA key", async () => {
     const rsa = await newClient(await acme.crypto.createPrivateRsaKey(2048))
     await verifyChain(await issue(rsa, ["rsa.corp.example"]), ground.server.caFile, "rsa.corp.example")
   })
@@ -74,7 +74,7 @@ describe.each(databases)("npm's acme-client over TLS, http-01, $name", ({ freshU
     assert.strictEqual(second.getAccountUrl(), first.getAccountUrl())
   })
 
-  it("reports a failed challenge to a client that does not serve the key authorization", async () => {
+  it("is told that a challenge failed if it does not serve the key authorization", async () => {
     const { message } = await failure(issue(client, ["unserved.corp.example"], false))
     assert.include(message, "unserved.corp.example")
     await ground.server.waitForEvent("challenge_failed", {
@@ -82,7 +82,7 @@ describe.each(databases)("npm's acme-client over TLS, http-01, $name", ({ freshU
     })
   })
 
-  it("refuses a wildcard name while dns-01 is off, and the message names dns-01", async () => {
+  it("is refused a wildcard name while dns-01 is off, and the message names dns-01", async () => {
     const order = client.createOrder({ identifiers: [{ type: "dns", value: "*.corp.example" }] })
     assert.include((await failure(order)).message, "dns-01")
   })
@@ -95,14 +95,14 @@ describe.each(databases)("npm's acme-client over TLS, http-01, $name", ({ freshU
     assert.strictEqual((await client.deactivateAuthorization(authorization)).status, "deactivated")
   })
 
-  it("deactivates the account, which can then no longer be used", async () => {
+  it("deactivates its account, which can then no longer be used", async () => {
     const leaving = await newClient(await acme.crypto.createPrivateEcdsaKey("P-256"))
     await issue(leaving, ["leaving.corp.example"])
     assert.strictEqual((await leaving.updateAccount({ status: "deactivated" })).status, "deactivated")
     await failure(leaving.createOrder({ identifiers: [{ type: "dns", value: "leaving.corp.example" }] }))
   })
 
-  it("stops without an error when it is asked to", async () => {
+  it("works again after a restart of the server, which stops without an error", async () => {
     const { code } = await ground.server.stop("SIGTERM")
     assert.strictEqual(code, 0)
     await ground.server.restart()

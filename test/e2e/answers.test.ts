@@ -17,14 +17,14 @@ let session: AcmeSession
 
 const linksOf = (answer: HttpAnswer): string => [answer.headers["link"] ?? []].flat().join(", ")
 
-/** Sends a signed request with the nonce of the last answer, so that each nonce is proved to work. */
+/** Sends a signed request with the nonce of the last answer, which proves that each nonce works. */
 const post = async (url: string, payload?: object): Promise<HttpAnswer> => {
   const answer = await session.postOnce(url, payload)
   assert.match(String(answer.headers["replay-nonce"]), /^[\w-]{43}$/, url)
   assert.strictEqual(answer.headers["cache-control"], "no-store", url)
   assert.include(linksOf(answer), `<${session.directoryUrl}>;rel="index"`, url)
   assertHardened(answer)
-  // An answer does not contain members without a value.
+  // An answer contains no members without a value.
   if (answer.headers["content-type"]?.endsWith("json") === true) assert.notMatch(answer.text, /:(?:null|\[\])/, url)
   return answer
 }
@@ -117,7 +117,7 @@ describe("the headers of an answer", () => {
     assert.strictEqual(root.headers.location, "/health")
   })
 
-  it("of a request whose target is an absolute URL depend on its path alone, signed or not, whatever host the URL names", async () => {
+  it("depend only on the path if the target of the request is an absolute URL, signed or not, whatever host the URL names", async () => {
     const { host, port, pathname } = new URL(session.directory.newOrder)
     const asked = async (request: string) => await open(Number(port), request).ended
     const close = "Connection: close\r\n"
@@ -132,7 +132,7 @@ describe("the headers of an answer", () => {
       `POST http://${host}${pathname} HTTP/1.1\r\nHost: evil.example\r\n${close}Content-Type: application/jose+json\r\n` +
         `Content-Length: ${Buffer.byteLength(jws)}\r\n\r\n${jws}`
     )
-    // The signature and its URL are correct, so the refusal is about the order.
+    // The signature and the signed URL are correct, so that only the order is refused.
     assert.match(posted, /^HTTP\/1\.1 400 [^]*An order names at least one identifier\./)
   })
 

@@ -43,7 +43,7 @@ afterAll(async () => {
   await ground?.dispose()
 })
 
-/** The DER form of a certificate that was not issued to anybody. */
+/** Returns the DER form of a certificate that was not issued to any client. */
 const caCertificate = (): Buffer => new X509Certificate(readFileSync(ground.server.caFile)).raw
 
 /** The values that a row of the table can use. */
@@ -57,17 +57,17 @@ interface Target {
 interface Row {
   readonly name: string
   readonly make: (target: Target) => Deviation | Promise<Deviation>
-  /** `undefined` stands for 415, the only answer without a problem type. */
+  /** The type of the problem; `undefined` stands for 415, the only answer without one. */
   readonly type?: string | ReadonlyArray<string>
   readonly status: number
-  /** Whether the request may have spent its nonce. If this is not true, the nonce must still be valid. */
+  /** Whether the request may use up its nonce. Otherwise the nonce must still be valid. */
   readonly maySpend?: boolean
-  /** Whether the account with the RSA key sends it. */
+  /** Whether the account with the RSA key sends the request. */
   readonly rsa?: boolean
 }
 
 const malformed = (name: string, make: Row["make"]): Row => ({ name, make, type: "malformed", status: 400 })
-/** A kid that is not the URL of an account here. */
+/** Makes a row whose kid is not the URL of an account here. */
 const nobodys = (name: string, make: Row["make"]): Row => ({ name, make, type: "accountDoesNotExist", status: 400 })
 const badAlgorithm = (name: string, make: Row["make"]): Row => ({
   name,
@@ -306,7 +306,7 @@ const payloads: ReadonlyArray<Row> = [
   malformed("an empty payload", () => ({ payloadText: "" }))
 ].map((row) => ({ ...row, maySpend: true }))
 
-/** The answer is 413 even if everything else in the request is right. */
+/** Makes a row whose answer is 413, even if everything else in the request is right. */
 function over(body: NonNullable<Deviation["body"]>): Omit<Row, "name"> {
   return { make: () => ({ body }), type: "malformed", status: 413 }
 }
@@ -401,7 +401,7 @@ const withJwk: ReadonlyArray<Row> = [
   unauthorized("the signature of another key", () => ({ key: stranger, header: { jwk: session.key.jwk } }))
 ]
 
-/** The nonce still works: a correct request with this nonce is not answered badNonce. */
+/** Returns whether the nonce still works, that is, a correct request with this nonce is not answered badNonce. */
 const isUnspent = async (nonce: string, of = session): Promise<boolean> => {
   const answer = await of.postOnce(of.kid ?? "", undefined, { nonce })
   return problemType(answer) !== "badNonce"
@@ -423,7 +423,7 @@ const tryRow = async (row: Row, makeTarget: (of: AcmeSession) => Omit<Target, "n
   const fresh = answer.headers["replay-nonce"]
   assert.isString(fresh, "no fresh nonce")
   assert.isTrue(await isUnspent(String(fresh), of), "the fresh nonce does not work")
-  // A request that is refused before check 8 does not spend its nonce.
+  // A request that is refused before check 8 does not use up its nonce.
   if (deviation.nonce === target.nonce && row.maySpend !== true) {
     assert.isTrue(await isUnspent(target.nonce, of), "the nonce was spent")
   }
@@ -449,7 +449,7 @@ describe("a signed request with one fault", () => {
       url: of.directory.newOrder,
       payload: { identifiers: [{ type: "dns", value: "a.example" }] }
     })
-    it.each([...anywhere, ...payloads, ...withKid])("$name", (row) => tryRow(row, target))
+    it.each([...anywhere, ...payloads, ...withKid])("is refused with $name", (row) => tryRow(row, target))
   })
 
   describe("at newAccount, signed with a jwk", () => {
@@ -462,7 +462,7 @@ describe("a signed request with one fault", () => {
       ...row,
       make: async (at: Target): Promise<Deviation> => ({ identify: "jwk", ...await row.make(at) })
     }))
-    it.each(rows)("$name", (row) => tryRow(row, target))
+    it.each(rows)("is refused with $name", (row) => tryRow(row, target))
   })
 
   describe("at revokeCert", () => {
@@ -475,7 +475,7 @@ describe("a signed request with one fault", () => {
 
     describe("signed with a kid", () => {
       const rows = [...anywhere, ...payloads, ...withKid].filter(({ name }) => !name.includes(either))
-      it.each(rows)("$name", (row) => tryRow(row, target))
+      it.each(rows)("is refused with $name", (row) => tryRow(row, target))
     })
 
     describe("signed with a jwk", () => {
@@ -483,11 +483,11 @@ describe("a signed request with one fault", () => {
         ...row,
         make: async (at: Target): Promise<Deviation> => ({ identify: "jwk", ...await row.make(at) })
       }))
-      it.each(rows)("$name", (row) => tryRow(row, target))
+      it.each(rows)("is refused with $name", (row) => tryRow(row, target))
     })
 
     it.each(["jwk", "kid"] as const)(
-      "signed with a correct %s: accepted until the look-up of the certificate",
+      "passes every check up to the look-up of the certificate if it is signed correctly with %s",
       async (identify) => {
         const { payload, url } = target(session)
         const answer = await session.postOnce(url, payload, { identify })
@@ -502,15 +502,15 @@ describe("a signed request with one fault", () => {
       for (const  of of[session, rsaSession]) urls.set(of, (await of.newOrder(["read.example"])).url)
     })
     const target = (of: AcmeSession) => ({ session: of, url: urls.get(of) ?? "", payload: undefined })
-    it.each([...anywhere, ...withKid])("$name", (row) => tryRow(row, target))
+    it.each([...anywhere, ...withKid])("is refused with $name", (row) => tryRow(row, target))
 
-    it("with a payload", async () => {
+    it("is refused with a payload", async () => {
       const answer = await session.postOnce(urls.get(session) ?? "", {})
       assertProblem(answer, 400, "malformed")
     })
   })
 
-  // Every request refused below would have changed the key; the last one does change it.
+  // Each of the refused requests would have changed the key, and the last one does change it.
   describe("at keyChange", () => {
     const movers = new Map<AcmeSession, { readonly mover: AcmeSession; readonly inner: object }>()
     beforeAll(async () => {
@@ -531,9 +531,9 @@ describe("a signed request with one fault", () => {
       payload: movers.get(of)?.inner
     })
 
-    it.each([...anywhere, ...payloads, ...withKid])("$name", (row) => tryRow(row, target))
+    it.each([...anywhere, ...payloads, ...withKid])("is refused with $name", (row) => tryRow(row, target))
 
-    it("without a fault", async () => {
+    it("is accepted without a fault", async () => {
       for (const  of of[session, rsaSession]) {
         const { payload, session: mover, url } = target(of)
         const answer = await mover.postOnce(url, payload, { nonce: await of.nonce() })
@@ -542,7 +542,7 @@ describe("a signed request with one fault", () => {
     })
   })
 
-  it("uses up a nonce only once, although many requests with it come at the same time", async () => {
+  it("uses up its nonce once, even if many requests with the nonce come at the same time", async () => {
     const nonce = await session.nonce()
     const tries = Array.from({ length: 50 }, () => session.postOnce(session.kid ?? "", undefined, { nonce }))
     const types = (await Promise.all(tries)).map((answer) => answer.status === 200 ? "ok" : problemType(answer))
@@ -550,7 +550,7 @@ describe("a signed request with one fault", () => {
     assert.strictEqual(types.filter((type) => type === "badNonce").length, 49)
   })
 
-  it("accepts a nonce once after thousands of requests with that nonce and a bad signature", async () => {
+  it("leaves its nonce usable once, even after thousands of requests with the nonce and a bad signature", async () => {
     const nonce = await session.nonce()
     for (let round = 0; round < 80; round++) {
       const answers = await Promise.all(
@@ -572,15 +572,15 @@ describe("a signed request that is unusual but correct", () => {
     assert.strictEqual(answer.status, 200, answer.text)
   }
 
-  it("an unknown header member", accepted({ header: { unknown: { deep: [1] } } }))
-  it("b64 without crit", accepted({ header: { b64: true } }))
+  it("is accepted with an unknown header member", accepted({ header: { unknown: { deep: [1] } } }))
+  it("is accepted with b64 but without crit", accepted({ header: { b64: true } }))
   it(
-    "a member twice, of which the last one is correct",
+    "is accepted with a header member twice if the last one is correct",
     accepted({
       protectedText: (good) => `{"alg":"none","url":"x",${JSON.stringify(good).slice(1)}`
     })
   )
-  it("a member of the payload twice, of which the last one counts", async () => {
+  it("may have a member of the payload twice, of which the last one counts", async () => {
     const list = (value: string) => JSON.stringify([{ type: "dns", value }])
     const answer = await session.postOnce(session.directory.newOrder, {}, {
       payloadText: `{"identifiers":${list("10.0.0.1")},"identifiers":${list("last.example")}}`
@@ -592,7 +592,7 @@ describe("a signed request that is unusual but correct", () => {
     })
     assert.strictEqual(problemType(refused), "rejectedIdentifier")
   })
-  it("__proto__ and constructor members", async () => {
+  it("is accepted with the members __proto__ and constructor", async () => {
     await accepted({
       protectedText: (good) =>
         `{"__proto__":{"polluted":1},"constructor":{"prototype":{}},${JSON.stringify(good).slice(1)}`
@@ -600,14 +600,14 @@ describe("a signed request that is unusual but correct", () => {
     await accepted({})()
   })
   it(
-    "the media type in upper case, with a parameter",
+    "is accepted with the media type in upper case and with a parameter",
     accepted({
       contentType: "Application/JOSE+JSON; charset=utf-8"
     })
   )
-  it("an unknown member beside the JWS", accepted({ jws: (good) => ({ ...good, extra: true }) }))
+  it("is accepted with an unknown member in the JWS", accepted({ jws: (good) => ({ ...good, extra: true }) }))
 
-  it("a jwk with further, private and reordered members is the same account", async () => {
+  it("finds the same account if its jwk has further, private and reordered members", async () => {
     const key = await makeAcmeKey()
     const another = await session.another(key)
     const location = await another.register()
@@ -621,7 +621,7 @@ describe("a signed request that is unusual but correct", () => {
     assert.notInclude(JSON.stringify(ground.server.records()), String(d))
   })
 
-  it("a modulus with leading zeros is the same account", async () => {
+  it("finds the same account if the modulus has leading zeros", async () => {
     const modulus = Buffer.concat([Buffer.alloc(1), base64url.decode(String(rsaSession.key.jwk.n))])
     const answer = await rsaSession.postOnce(rsaSession.directory.newAccount, {}, {
       identify: "jwk",
@@ -631,7 +631,7 @@ describe("a signed request that is unusual but correct", () => {
   })
 })
 
-describe("a CSR with a fault", () => {
+describe("a CSR with one fault", () => {
   const names = ["csr.example"]
   const extension = (id: string, value: Uint8Array) => der(0x30, oid(id), der(0x04, value))
   const good = () => Buffer.from(makeCsr({ names }).csr)
@@ -727,7 +727,7 @@ describe("a CSR with a fault", () => {
   })
 })
 
-describe("all other mistakes of a client", () => {
+describe("the server", () => {
   const identifiers = (...values: ReadonlyArray<unknown>) => ({ identifiers: values })
   const dns = (value: unknown) => ({ type: "dns", value })
 
@@ -815,11 +815,11 @@ describe("all other mistakes of a client", () => {
     }))
   ]
 
-  it.each(orders)("newOrder with $name", async ({ payload, status, type }) => {
+  it.each(orders)("refuses newOrder with $name", async ({ payload, status, type }) => {
     assertProblem(await session.postOnce(session.directory.newOrder, payload), status, type)
   })
 
-  it("newOrder accepts a notAfter in the year 9999, and the certificate ends no later than the profile allows", async () => {
+  it("accepts a notAfter in the year 9999 at newOrder, and the certificate ends no later than the profile allows", async () => {
     const names = ["far.example"]
     const placed = await session.newOrder(names, { notAfter: "9999-12-31T23:59:59Z" })
     await session.authorize(placed.body, ground.responder.tokens)
@@ -832,7 +832,7 @@ describe("all other mistakes of a client", () => {
     assert.strictEqual(Date.parse(done.notAfter ?? ""), Date.parse(leaf.validTo))
   })
 
-  it("newOrder with several bad names has a subproblem for each of them", async () => {
+  it("answers newOrder with several bad names with a subproblem for each of them", async () => {
     const payload = identifiers(dns("*.a.example"), { type: "ip", value: "10.0.0.1" }, dns("b.example"))
     const answer = await session.postOnce(session.directory.newOrder, payload)
     assertProblem(answer, 403, "compound")
@@ -853,18 +853,21 @@ describe("all other mistakes of a client", () => {
     ["a text in place of the list", "mailto:a@b.example", "malformed"]
   ]
 
-  it.each(accounts)("newAccount with a contact of %s", async (_name, contact, type) => {
+  it.each(accounts)("refuses newAccount with a contact of %s", async (_name, contact, type) => {
     const fresh = await session.another()
     assertProblem(await fresh.postOnce(fresh.directory.newAccount, { contact }), 400, type)
     const lookup = await fresh.postOnce(fresh.directory.newAccount, { onlyReturnExisting: true })
     assertProblem(lookup, 400, "accountDoesNotExist")
   })
 
-  it.each(["pending", "revoked", "nonsense", 7, " "])("the account status %s set by the client", async (status) => {
-    assertProblem(await session.postOnce(session.kid ?? "", { status }), 400, "malformed")
-  })
+  it.each(["pending", "revoked", "nonsense", 7, " "])(
+    "refuses a request that sets the account status to %s",
+    async (status) => {
+      assertProblem(await session.postOnce(session.kid ?? "", { status }), 400, "malformed")
+    }
+  )
 
-  it("resources that do not exist and resources of other accounts get the same answer", async () => {
+  it("gives the same answer about resources of other accounts as about resources that do not exist", async () => {
     const placed = await session.newOrder(["mine.example"])
     const other = await session.another()
     await other.register()
@@ -884,7 +887,7 @@ describe("all other mistakes of a client", () => {
     }
   })
 
-  it("paths that are not exactly a route, and methods that the route does not accept", async () => {
+  it("answers 404 to paths that are not exactly a route, and 405 to methods that the route does not accept", async () => {
     const http = makeHttpClient()
     try {
       const base = `${ground.server.baseUrl}/profile/default`
@@ -916,7 +919,7 @@ describe("all other mistakes of a client", () => {
   })
 })
 
-it("the same process still issues after all these requests, and has logged no internal error", async () => {
+it("the server still issues after all these requests, and has logged no internal error", async () => {
   const issued = await session.issue(["after.example"], ground.responder.tokens)
   assert.include(issued.chain, "BEGIN CERTIFICATE")
   const health = await session.get(`${ground.server.baseUrl}/health`)

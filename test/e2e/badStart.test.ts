@@ -10,9 +10,9 @@ import { freePort } from "../support/Ports.ts"
 import type { ProcessOptions } from "../support/Server.ts"
 import { minimalConfig } from "../support/Server.ts"
 
-/** Configuration is wrong: trying again will not help. */
+/** The configuration is wrong, so that another try will not help. */
 const invalid = 3
-/** The host prevented the start. */
+/** The host prevented the startup. */
 const failed = 1
 /** The command line is wrong. */
 const usage = 2
@@ -22,7 +22,7 @@ interface Case {
   readonly code: number
   /** Texts that the message on stderr must contain. */
   readonly says: ReadonlyArray<RegExp>
-  /** Prepares the working directory and returns the options that differ from those of a successful start. */
+  /** Prepares the working directory, and returns the options that differ from those of a successful startup. */
   readonly with?: (directory: string) => Promise<ProcessOptions> | ProcessOptions
 }
 
@@ -32,7 +32,7 @@ const config = (...lines: ReadonlyArray<string>) => (): ProcessOptions => ({
 
 const env = (variables: Readonly<Record<string, string>>) => (): ProcessOptions => ({ env: variables })
 
-/** Files that replace those of the CA pair, written after a correct pair was made. */
+/** Makes a correct key and certificate of a CA, and then spoils them. */
 const caPair = (spoil: (cert: string, key: string) => void) => (directory: string): ProcessOptions => {
   const [cert, key] = [join(directory, "ca.pem"), join(directory, "ca.key")]
   makeCa(cert, key, "Supplied CA")
@@ -318,21 +318,21 @@ const check = async ({ code, says, with: arrange }: Case): Promise<void> => {
   assert.isFalse(finished.records.some(({ fields }) => fields["event"] === "server_listening"))
 }
 
-describe("serve refuses to start, and the message names the cause", () => {
+describe("serve", () => {
   beforeAll(builtServer)
 
-  describe("configuration", () => {
-    it.each(configuration)("$name", check)
+  describe("with a fault in the configuration", () => {
+    it.each(configuration)("refuses to start because of $name, and names the cause", check)
   })
 
-  describe("certificate authority", () => {
-    it.each(authority)("$name", check)
+  describe("with a fault in the files of the CA", () => {
+    it.each(authority)("refuses to start because of $name, and names the cause", check)
   })
 
-  describe("host and command line", () => {
-    it.each(host)("$name", check)
+  describe("with a fault of the host or the command line", () => {
+    it.each(host)("refuses to start because of $name, and names the cause", check)
 
-    it("a port that is already in use", async () => {
+    it("refuses to start because of a port that is already in use, and names the port", async () => {
       const port = await freePort()
       const taken = createServer()
       await new Promise<void>((done) => taken.listen(port, "127.0.0.1", done))

@@ -20,7 +20,7 @@ import { freePort } from "../support/Ports.ts"
 import { runToEnd } from "../support/Server.ts"
 
 /*
- * Some causes reach a client or an operator only in a few words. For each of them, the log has the record that
+ * Some causes are only hinted at to a client or an operator. For each of them, the log has the record that
  * docs/errors.md names.
  */
 
@@ -81,7 +81,7 @@ afterAll(async () => {
   await ground?.dispose()
 })
 
-/** An attempt: its answer, and what its record must contain, such as a name. */
+/** The answer to an attempt, and what its record must contain, such as a name. */
 interface Tried {
   readonly answer: HttpAnswer
   readonly holds?: string
@@ -89,7 +89,7 @@ interface Tried {
 
 type Told = Pick<CauseRecord, "event" | "by">
 
-/** Another account of a profile. */
+/** Registers another account at a profile. */
 const at = async (profile: string): Promise<AcmeSession> => {
   const other = await AcmeSession.open(ground.server.profileUrl(profile), { http, key: await makeAcmeKey() })
   await other.register()
@@ -99,7 +99,7 @@ const at = async (profile: string): Promise<AcmeSession> => {
 let names = 0
 const freshName = (): string => `n${names++}-${randomBytes(3).toString("hex")}.example`
 
-/** Validates a name, after `prepare` has set up the world for the challenge. */
+/** Validates a name after `prepare` has set up the world for the challenge. */
 const validated = async (
   type: "http-01" | "dns-01",
   prepare: (name: string, token: string) => void
@@ -128,7 +128,7 @@ const issued = async () => {
   }
 }
 
-/** The causes of ACME refusals, each with its failure. */
+/** The causes for which ACME requests are refused, each with its failure. */
 const causes: ReadonlyArray<readonly [cause: string, AcmeError["_tag"], () => Promise<Tried>]> = [
   ["a request without a nonce", "BadNonce", async () => {
     const answer = await session.postOnce(session.directory.newOrder, {}, { nonce: null })
@@ -220,7 +220,7 @@ type Validation = readonly [
 const digestOf = (token: string): string =>
   createHash("sha256").update(session.keyAuthorization(token)).digest("base64url")
 
-/** The causes of failed validations: the reason in the record, the failure, and a name of that kind. */
+/** The causes of failed validations: the reason in the record, the failure, and how to cause it. */
 const validations: ReadonlyArray<Validation> = [
   ["body_mismatch", "ChallengeMismatched", "http-01", (_, token) => ground.responder.tokens.set(token, "another")],
   [
@@ -274,7 +274,7 @@ const entered = async (username: string) => {
   return { cookie, csrf: (answer.json as { readonly csrfToken: string }).csrfToken }
 }
 
-/** The causes of refusals of operators, each with its refusal. */
+/** The causes for which requests of operators are refused, each with its refusal. */
 const refusals: ReadonlyArray<readonly [cause: string, OperatorError["_tag"], () => Promise<Tried>]> = [
   ["an unknown name", "InvalidCredentials", async () => ({
     answer: await signIn("nobody", password),
@@ -311,9 +311,7 @@ const refusals: ReadonlyArray<readonly [cause: string, OperatorError["_tag"], ()
   }]
 ]
 
-/**
- * The log's record of an answer, found by the name of the request. Fails if the log has none of the declared records.
- */
+/** Finds the log record about an answer by the id of the request. Fails if the log has none of the declared records. */
 const recorded = async (answer: HttpAnswer, told: ReadonlyArray<Told>, holds = "") => {
   const id = String(answer.headers["x-request-id"])
   const events = new Set<string>(told.map(({ event }) => event))
@@ -334,42 +332,51 @@ const recorded = async (answer: HttpAnswer, told: ReadonlyArray<Told>, holds = "
 
 const declared = (of: ReadonlyArray<CauseRecord> | undefined): ReadonlyArray<Told> => of ?? []
 
-describe("the log has the record that the documentation names", () => {
-  it.each(causes)("of a request: %s", async (_, tag, provoke) => {
-    const { answer, holds } = await provoke()
-    const failure = problemType(answer) ?? "none"
-    assert.isAtLeast(answer.status, 400, `${tag}: ${failure}`)
-    await recorded(answer, recordsOf(tag), holds)
-  })
-
-  it.each(validations)("of a validation: %s, which a client sees as %s", async (reason, tag, type, prepare) => {
-    const { cookie } = await entered("vera")
-    const { name, order, url } = await validated(type, prepare)
-    const told = recordsOf(tag).find(({ cause }) => cause === reason)
-    assert.isDefined(told, `${tag} has no cause ${reason}`)
-    const record = await ground.server.waitForEvent(told?.event ?? "", {
-      where: ({ fields }) => fields["identifier"] === name
-    })
-    assert.strictEqual(record.fields["reason"], reason)
-    // A client gets the same text for all causes of a failure. An operator learns the cause from the log.
-    assert.include(order.error?.detail ?? "", name)
-    const detail = await http.send(`${admin}/api/orders/${url.split("/").at(-1)}`, { headers: { cookie } })
-    const { challenges, explanation } = detail.json as {
-      readonly explanation: { readonly summary: string }
-      readonly challenges: ReadonlyArray<unknown>
+describe("the log", () => {
+  it.each(causes)(
+    "has the documented record about a request that is refused because of %s",
+    async (_, tag, provoke) => {
+      const { answer, holds } = await provoke()
+      const failure = problemType(answer) ?? "none"
+      assert.isAtLeast(answer.status, 400, `${tag}: ${failure}`)
+      await recorded(answer, recordsOf(tag), holds)
     }
-    const expected = explainEnd({
-      orderError: order.error as never,
-      challengeFailures: [{ error: order.error as never, cause: { reason, detail: "" } }],
-      cause: undefined,
-      requestId: undefined
-    })
-    assert.strictEqual(explanation.summary, expected?.summary, JSON.stringify(challenges))
-  })
+  )
 
-  it.each(refusals)("of a request of an operator: %s", async (_, tag, provoke) => {
-    const { answer, holds } = await provoke()
-    assert.isAtLeast(answer.status, 400, tag)
-    await recorded(answer, declared(operatorRecords[tag]), holds)
-  })
+  it.each(validations)(
+    "has the documented record about a validation that fails because of %s, which a client sees as %s",
+    async (reason, tag, type, prepare) => {
+      const { cookie } = await entered("vera")
+      const { name, order, url } = await validated(type, prepare)
+      const told = recordsOf(tag).find(({ cause }) => cause === reason)
+      assert.isDefined(told, `${tag} has no cause ${reason}`)
+      const record = await ground.server.waitForEvent(told?.event ?? "", {
+        where: ({ fields }) => fields["identifier"] === name
+      })
+      assert.strictEqual(record.fields["reason"], reason)
+      // A client gets the same text for all causes of a failure. An operator learns the cause from the log.
+      assert.include(order.error?.detail ?? "", name)
+      const detail = await http.send(`${admin}/api/orders/${url.split("/").at(-1)}`, { headers: { cookie } })
+      const { challenges, explanation } = detail.json as {
+        readonly explanation: { readonly summary: string }
+        readonly challenges: ReadonlyArray<unknown>
+      }
+      const expected = explainEnd({
+        orderError: order.error as never,
+        challengeFailures: [{ error: order.error as never, cause: { reason, detail: "" } }],
+        cause: undefined,
+        requestId: undefined
+      })
+      assert.strictEqual(explanation.summary, expected?.summary, JSON.stringify(challenges))
+    }
+  )
+
+  it.each(refusals)(
+    "has the documented record about a request of an operator that is refused because of %s",
+    async (_, tag, provoke) => {
+      const { answer, holds } = await provoke()
+      assert.isAtLeast(answer.status, 400, tag)
+      await recorded(answer, declared(operatorRecords[tag]), holds)
+    }
+  )
 })

@@ -8,10 +8,10 @@ import { startGround } from "../support/Ground.ts"
 import { verifyChain } from "../support/Openssl.ts"
 import { freePort } from "../support/Ports.ts"
 
-/** Validation certificates by name, as a client's responder would show them. */
+/** The validation certificates by name, as a client's responder shows them. */
 const shown = new Map<string, { readonly cert: Buffer; readonly key: Buffer }>()
 
-/** A responder for `acme-tls/1` on 127.0.0.1. */
+/** Starts a responder for `acme-tls/1` on 127.0.0.1. */
 const startAlpn = async (port: number): Promise<TlsServer> => {
   const server = createServer({
     ALPNProtocols: ["acme-tls/1"],
@@ -30,7 +30,7 @@ describe.each(databases)("npm's acme-client, dns-01 and tls-alpn-01, $name", ({ 
   let alpn: TlsServer
   let client: acme.Client
 
-  /** A name with several TXT values, as it occurs in real zones. */
+  /** Changes the TXT values of a name, which may have several of them as in real zones. */
   const setTxt = (name: string, change: (values: ReadonlyArray<string>) => ReadonlyArray<string>) => {
     const key = `_acme-challenge.${name}`
     const values = (ground.dns.zone.get(key)?.TXT ?? []).flat()
@@ -80,7 +80,7 @@ describe.each(databases)("npm's acme-client, dns-01 and tls-alpn-01, $name", ({ 
     alpn?.close()
   })
 
-  it("dns-01 proves a wildcard name and its base name in one order", async () => {
+  it("proves a wildcard name and its base name in one order by dns-01", async () => {
     const chain = await issue("dns-01", ["*.wild.corp.example", "wild.corp.example"])
     await verifyChain(chain, ground.server.caFile, "wild.corp.example")
     await verifyChain(chain, ground.server.caFile, "below.wild.corp.example")
@@ -88,13 +88,13 @@ describe.each(databases)("npm's acme-client, dns-01 and tls-alpn-01, $name", ({ 
     assert.isTrue(asked.every((name) => name === "_acme-challenge.wild.corp.example"), String(asked))
   })
 
-  it("tls-alpn-01 proves a name", async () => {
+  it("proves a name by tls-alpn-01", async () => {
     const chain = await issue("tls-alpn-01", ["alpn.corp.example"])
     await verifyChain(chain, ground.server.caFile, "alpn.corp.example")
     assert.isTrue(ground.server.records().some(({ fields }) => fields["event"] === "challenge_tls_alpn_01_matched"))
   })
 
-  it("the authorization of a wildcard name says so and offers only dns-01", async () => {
+  it("sees that the authorization of a wildcard name says so and offers only dns-01", async () => {
     const identifiers = [{ type: "dns" as const, value: "*.only.corp.example" }]
     const [authorization] = await client.getAuthorizations(await client.createOrder({ identifiers }))
     assert.deepStrictEqual(authorization?.identifier, { type: "dns", value: "only.corp.example" })
@@ -118,7 +118,7 @@ describe.each(databases)("npm's acme-client, dns-01 and tls-alpn-01, $name", ({ 
         says: /did not speak the validation protocol at port \d+;/
       }
     ] as const
-  )("a failed $type is reported as $error, without the received data", async ({ error, name, says, type }) => {
+  )("is told of a failed $type by $error, without the received data", async ({ error, name, says, type }) => {
     ground.dns.zone.set("_acme-challenge.wrong.corp.example", { TXT: ["planted-one", "planted-two"] })
     ground.dns.zone.set("_acme-challenge.broken.corp.example", { rcode: "SERVFAIL" })
     const order = await client.createOrder({ identifiers: [{ type: "dns", value: name }] })

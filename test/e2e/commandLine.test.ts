@@ -19,7 +19,7 @@ describe("the command line", () => {
     assert.match(stdout, /^acme-svc \d+\.\d+\.\d+\n$/)
   })
 
-  it("prints its manual page: every command, and each line is text or a request of roff", async () => {
+  it("prints its manual page with every command, in which each line is text or a request of roff", async () => {
     const { code, stderr, stdout } = await runToEnd(["man"], { config: null })
     assert.deepStrictEqual([code, stderr], [0, ""])
     assert.match(stdout, /^\.TH ACME\\-SVC 1 "" "acme\\-svc \d/)
@@ -47,7 +47,7 @@ describe("the command line", () => {
     { flags: [], env: {}, coloured: false },
     { flags: ["--color", "never"], env: { NO_COLOR: undefined, FORCE_COLOR: "1" }, coloured: false },
     { flags: ["--color", "always"], env: { NO_COLOR: "1" }, coloured: true }
-  ])("uses colours as requested: $flags, $env", async ({ coloured, env, flags }) => {
+  ])("uses colours as $flags and $env request", async ({ coloured, env, flags }) => {
     const help = await commandLine(["--help", ...flags], { config: null, env })
     assert.strictEqual(help.stdout.includes(escape), coloured)
   })
@@ -109,7 +109,7 @@ describe("the command line", () => {
     ])
   })
 
-  it("ends without an error when nobody reads its output", async () => {
+  it("ends without an error when its output is not read", async () => {
     const child = spawn("bash", [
       "-c",
       `"${runtime}" "${program}" completions bash | true; exit "\${PIPESTATUS[0]}"`
@@ -132,14 +132,14 @@ describe("the command line", () => {
     if (shell === "bash") execFileSync("bash", ["-n"], { input: stdout })
   })
 
-  it("init names the file that it may not write, and exits with 1", async () => {
+  it("names the file that init may not write, and exits with 1", async () => {
     const config = "[profiles.default]\nenabled = true\n[signer.local_ca]\nkey_path = \"no/such/folder/ca.key\"\n"
     const { code, stderr } = await commandLine(["init"], { config })
     assert.strictEqual(code, 1)
     assert.match(stderr, /signer\.local_ca: .*no\/such\/folder\/ca\.key cannot be written: no such file or directory\./)
   })
 
-  it("init removes its files if it cannot complete", async () => {
+  it("removes the files of an init that cannot complete", async () => {
     const directory = freshDirectory()
     const config = "[profiles.default]\nenabled = true\n[signer.local_ca]\ncert_path = \"absent/ca.pem\"\n"
     assert.strictEqual((await commandLine(["init"], { config, directory })).code, 1)
@@ -157,10 +157,10 @@ describe("the command line", () => {
   })
 })
 
-describe.each(databases)("migrate and health, $name", ({ freshUrl }) => {
+describe.each(databases)("the command line with a database, $name", ({ freshUrl }) => {
   beforeAll(builtServer)
 
-  it("migrate updates the schema once, and --check reports whether it is current without a change", async () => {
+  it("updates the schema once by migrate, and reports by --check whether the schema is current without a change", async () => {
     const env = { ACME_SVC_DATABASE__URL: await freshUrl() }
     const run = (...flags: ReadonlyArray<string>) => commandLine(["migrate", ...flags], { env })
     const behind = await run("--check", "--json")
@@ -175,7 +175,7 @@ describe.each(databases)("migrate and health, $name", ({ freshUrl }) => {
     assert.strictEqual((await run()).stdout, "0 migration(s) applied.\n")
   })
 
-  it("commands that only read do not create a missing database file", async () => {
+  it("does not create a missing database file for commands that only read", async () => {
     const directory = freshDirectory()
     const run = (...words: ReadonlyArray<string>) => commandLine(words, { directory })
     assert.strictEqual((await run("migrate", "--check")).code, 3)
@@ -191,7 +191,7 @@ describe.each(databases)("migrate and health, $name", ({ freshUrl }) => {
     assert.deepStrictEqual(readdirSync(directory).filter((name) => name !== "config.toml"), [])
   })
 
-  it("health prints nothing and returns 0 while the service runs, and 1 before and after", async () => {
+  it("prints nothing for health, which returns 0 while the service runs, and 1 before and after", async () => {
     const [databaseUrl, port, directory] = [await freshUrl(), await freePort(), freshDirectory()]
     const env = {
       ACME_SVC_DATABASE__URL: databaseUrl,
@@ -214,7 +214,7 @@ describe.each(databases)("migrate and health, $name", ({ freshUrl }) => {
     assert.deepStrictEqual(await both(), [1, 1])
   })
 
-  it("an exception that no code catches ends the service in order, is logged, and the exit code is 1", async () => {
+  it("ends the service in order with exit code 1 after an exception that no code catches, and logs the exception", async () => {
     const directory = freshDirectory()
     writeFileSync(
       join(directory, "fault.mjs"),

@@ -10,7 +10,7 @@ import { renderCompletions, shells } from "../../src/surfaces/cli/Completions.ts
 import { globalFlags } from "../../src/surfaces/cli/Globals.ts"
 import { freshDirectory } from "../support/Databases.ts"
 
-/* Runs the scripts in all installed shells. Every machine that runs the tests has bash. */
+/* Runs the completion scripts in all installed shells. Every machine that runs the tests has bash. */
 
 const root = await Effect.runPromise(whole)
 const nodesOf = (node: CommandNode): ReadonlyArray<CommandNode> => [node, ...node.children.flatMap(nodesOf)]
@@ -30,7 +30,10 @@ const runIn = (shell: string, program: string): ReadonlyArray<string> => {
   return stdout.split("\n").filter((line) => line !== "")
 }
 
-/** What one bash offers after each of some word lists whose last word is not complete; `=` is a separate word there. */
+/**
+ * Returns what one bash offers after each list of words, whose last word is not complete. For bash, `=` is a separate
+ * word.
+ */
 const offersOfBash = (asked: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<ReadonlyArray<string>> => {
   const asks = asked.map((words) => {
     const line = words.map((word) => `'${word}'`).join(" ")
@@ -46,33 +49,36 @@ const offersOfBash = (asked: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArra
   return offered.slice(0, -1)
 }
 
-/** What bash offers after these words. */
+/** Returns what bash offers after these words. */
 const offeredByBash = (...words: ReadonlyArray<string>): ReadonlyArray<string> => offersOfBash([words])[0] ?? []
 
-describe("in bash", () => {
-  it.each(nodesOf(root).map((node) => [node.path.join(" "), node] as const))("%s is completed", (_, node) => {
-    const place = node.path.slice(1)
-    if (place.join() === "help") return assert.sameMembers([...offeredByBash("help", "")], root.children.map(wordOf))
-    const expected = node.children.length > 0
-      ? node.children.map(wordOf)
-      : node.args.some(({ words }) => words.length > 0)
-      ? node.args.flatMap(({ words }) => words)
-      : [...node.flags.map(({ name }) => name), ...globals]
-    const flags = [...node.flags, ...globalFlags].filter(({ value }) => value !== undefined)
-    const [words = [], dashed = [], ...values] = offersOfBash([
-      [...place, ""],
-      [...place, "-"],
-      ...flags.flatMap(({ name }) => [[...place, name, ""], [...place, name, "=", ""], [...place, name, "="]])
-    ])
-    assert.sameMembers([...words], expected)
-    assert.sameMembers([...dashed], [...node.flags.map(({ name }) => name), ...globals])
-    for (const [at, { name, words }] of flags.entries()) {
-      const given = values[3 * at] ?? []
-      assert.sameMembers([...given], name.endsWith("-file") ? [...shells, "some-file"] : [...words], name)
-      assert.deepStrictEqual(values[3 * at + 1], given)
-      assert.deepStrictEqual(values[3 * at + 2], given)
+describe("the completion in bash", () => {
+  it.each(nodesOf(root).map((node) => [node.path.join(" "), node] as const))(
+    "offers the words that can follow %s",
+    (_, node) => {
+      const place = node.path.slice(1)
+      if (place.join() === "help") return assert.sameMembers([...offeredByBash("help", "")], root.children.map(wordOf))
+      const expected = node.children.length > 0
+        ? node.children.map(wordOf)
+        : node.args.some(({ words }) => words.length > 0)
+        ? node.args.flatMap(({ words }) => words)
+        : [...node.flags.map(({ name }) => name), ...globals]
+      const flags = [...node.flags, ...globalFlags].filter(({ value }) => value !== undefined)
+      const [words = [], dashed = [], ...values] = offersOfBash([
+        [...place, ""],
+        [...place, "-"],
+        ...flags.flatMap(({ name }) => [[...place, name, ""], [...place, name, "=", ""], [...place, name, "="]])
+      ])
+      assert.sameMembers([...words], expected)
+      assert.sameMembers([...dashed], [...node.flags.map(({ name }) => name), ...globals])
+      for (const [at, { name, words }] of flags.entries()) {
+        const given = values[3 * at] ?? []
+        assert.sameMembers([...given], name.endsWith("-file") ? [...shells, "some-file"] : [...words], name)
+        assert.deepStrictEqual(values[3 * at + 1], given)
+        assert.deepStrictEqual(values[3 * at + 2], given)
+      }
     }
-  })
+  )
 
   it("completes a word that has begun, and the words after help and after global flags", () => {
     assert.deepStrictEqual(offeredByBash("ord"), ["order"])
@@ -86,14 +92,14 @@ describe("in bash", () => {
   })
 })
 
-/** The script of a shell without the parts that need its line editor. It asks a function of ours. */
+/** Runs the script in elvish without its line editor, by calling the completion function. */
 const offeredByElvish = (...words: ReadonlyArray<string>): ReadonlyArray<string> => {
   const script = readFileSync(join(directory, "elvish"), "utf8").split("\nset edit:")[0] ?? ""
   const line = words.map((word) => `'${word}'`).join(" ")
   return runIn("elvish", `${script}\nacme-svc-completions acme-svc ${line} | each {|offer| echo $offer[0] }`)
 }
 
-describe.skipIf(!isInstalled("elvish"))("in elvish", () => {
+describe.skipIf(!isInstalled("elvish"))("the completion in elvish", () => {
   it("offers commands and flags at each place, the values of a flag after it, and nothing where any text is allowed", () => {
     assert.includeMembers([...offeredByElvish("")], ["order", "--json"])
     assert.includeMembers([...offeredByElvish("order", "")], ["list", "show"])
@@ -103,8 +109,8 @@ describe.skipIf(!isInstalled("elvish"))("in elvish", () => {
   })
 })
 
-describe("in PowerShell", () => {
-  it("has every place with its commands and flags, and every value of a flag", () => {
+describe("the completion in PowerShell", () => {
+  it("has the commands and flags of every place, and every value of a flag", () => {
     const script = readFileSync(join(directory, "powershell"), "utf8")
     for (const { args, children, flags, path } of nodesOf(root)) {
       const place = path.slice(1).map((word) => ` ${word}`).join("")
@@ -119,7 +125,7 @@ describe("in PowerShell", () => {
   })
 })
 
-describe.skipIf(!isInstalled("pwsh"))("in PowerShell that is installed", () => {
+describe.skipIf(!isInstalled("pwsh"))("the completion in an installed PowerShell", () => {
   it("completes a line", () => {
     const offered = (line: string) => {
       const ask = `[System.Management.Automation.CommandCompletion]::CompleteInput('${line}', ${line.length}, $null)`
@@ -130,8 +136,8 @@ describe.skipIf(!isInstalled("pwsh"))("in PowerShell that is installed", () => {
   })
 })
 
-describe.skipIf(!isInstalled("zsh"))("in zsh", () => {
-  it("loads the script, which offers words with their descriptions", () => {
+describe.skipIf(!isInstalled("zsh"))("the completion in zsh", () => {
+  it("loads its script, which offers words with their descriptions", () => {
     const offered = (words: string, at: number) =>
       runIn(
         "zsh",
@@ -143,8 +149,8 @@ describe.skipIf(!isInstalled("zsh"))("in zsh", () => {
   })
 })
 
-describe.skipIf(!isInstalled("fish"))("in fish", () => {
-  it("loads the script, which offers words with their descriptions", () => {
+describe.skipIf(!isInstalled("fish"))("the completion in fish", () => {
+  it("loads its script, which offers words with their descriptions", () => {
     const offered = (line: string) => runIn("fish", `source ./fish; complete -C '${line}'`)
     assert.include(offered("acme-svc ord"), "order\tOrders and their certificates")
     assert.include(offered("acme-svc order list --lim"), "--limit\tRows to print, at most 10000")

@@ -12,7 +12,8 @@ import { drip, open } from "../support/RawClient.ts"
 /* Slow heads, slow bodies, 5000 idle connections and similar attacks (docs/attacks.md, "HTTP surface"). */
 
 /**
- * Most of this test waits for the service's time limits, which are the same over TLS, so TLS belongs to the full run.
+ * Most of this test waits for the service's time limits, which are the same over TLS, so that only the full run uses
+ * TLS.
  */
 const ways = isFull ? [{ tls: false }, { tls: true }] : [{ tls: false }]
 
@@ -27,7 +28,7 @@ describe.each(ways)("connections, TLS $tls", ({ tls }) => {
 
   beforeAll(async () => {
     await builtServer()
-    // This is fewer bodies at a time than the slow ones below: 4 for each request in progress.
+    // With this limit, 4 bodies for each request in progress are read at a time, fewer than the slow ones below.
     ground = await startGround({ tls, env: { ACME_SVC_SERVER__MAX_CONCURRENT_REQUESTS: "10" } })
     session = await AcmeSession.open(ground.server.directoryUrl)
     await session.register()
@@ -38,13 +39,13 @@ describe.each(ways)("connections, TLS $tls", ({ tls }) => {
     await ground?.dispose()
   })
 
-  it("closes connections that send nothing, while others are served", async () => {
+  it("are closed if they send nothing, while others are served", async () => {
     const silent = Array.from({ length: 100 }, () => open(ground.server.port))
     await issues("beside-silence.example")
     await Promise.all(silent.map(({ ended }) => ended))
   })
 
-  // Octets sent before TLS say nothing about HTTP, so these tests are only for plain connections.
+  // Octets that are sent before TLS do not reach HTTP, so these tests are only for plain connections.
   const plainIt = tls ? () => undefined : it
 
   plainIt("closes connections that send the head or the body too slowly, while others are served", async () => {
@@ -67,11 +68,11 @@ describe.each(ways)("connections, TLS $tls", ({ tls }) => {
     }
   })
 
-  it("holds 5000 idle connections: connected clients are served meanwhile, and everybody is served afterwards", async () => {
+  it("do not block connected clients if 5000 are idle, and all clients are served afterwards", async () => {
     const idle: Array<Raw> = []
     const flood = async () => {
-      // The connections come in waves. Each wave is accepted before the next begins, because nothing closes connections
-      // that overflow the kernel's queue.
+      // The connections come in waves, each of which is accepted before the next begins, because connections that
+      // overflow the kernel's queue are never closed.
       for (let wave = 0; wave < 50; wave++) {
         const more = Array.from({ length: 100 }, () => open(ground.server.port))
         await Promise.all(more.map(({ socket }) => new Promise((done) => socket.once("connect", done))))
@@ -112,7 +113,7 @@ describe.each(ways)("connections, TLS $tls", ({ tls }) => {
     await issues("after-oddities.example")
   })
 
-  it("answers a flood of HEAD newNonce with a different nonce each, and serves a client that issues meanwhile", async () => {
+  it("get a different nonce for each request in a flood of HEAD newNonce, while a client gets a certificate", async () => {
     const http = makeHttpClient()
     try {
       const seen = new Set<string>()
@@ -131,7 +132,7 @@ describe.each(ways)("connections, TLS $tls", ({ tls }) => {
     }
   })
 
-  it("leaves the process healthy, with no error in its log, and it ends although an idle connection is open", async () => {
+  it("leave the process healthy without an error in its log, and an idle connection does not keep the process from ending", async () => {
     const health = await session.get(`${ground.server.baseUrl}/health`)
     assert.deepEqual(health.json, { healthy: true })
     const errors = ground.server.records().filter(({ level }) => level === "error")

@@ -17,7 +17,7 @@ import { shellScript } from "../support/Script.ts"
 
 const recipe = resolve(import.meta.dirname, "../../docs/recipes/sign-with-openssl.sh")
 
-/** Files that some misbehaving scripts print: made once for a key and a name of the test. */
+/** Returns the path of a chain for a wrong key, which a misbehaving script prints. */
 const wrongKeyChain = (): string => {
   const directory = freshDirectory()
   const [key, chain] = [join(directory, "key"), join(directory, "chain")]
@@ -41,14 +41,14 @@ const wrongKeyChain = (): string => {
   return chain
 }
 
-/** A program that waits long enough to be found, and that no other test starts. */
+/** A command that runs long enough to be found, and that no other test starts. */
 const sleeping = `sleep 600.${process.pid}`
 
 /** What a script does when it should issue, and what happens to the order. */
 const misbehaviours: ReadonlyArray<{
   readonly name: string
   readonly body: string
-  /** The order's status, the suffix of its problem type, and the log's record of each attempt. */
+  /** The order's status, the last part of its problem type, and the event that the log has of each attempt. */
   readonly ends: readonly [status: OrderBody["status"], problem: string, log: string]
 }> = [
   { name: "hangs", body: "trap '' TERM; while :; do sleep 1; done", ends: ["invalid", "serverInternal", "timeout"] },
@@ -136,7 +136,7 @@ describe.each(databases)("a script that signs on $name", (backend) => {
           `[ "$ACME_SIGNER_HOOK" = revoke ] || while [ -e '${hold}' ]; do sleep 0.05; done; exec '${recipe}' '${third}'`
         )
       ),
-      // Only a script that never ends may reach its time limit.
+      // Only the script that never ends may reach its time limit.
       ...misbehaviours.map(({ body, ends: [, , log], name }) =>
         profileFor(name, shellScript(body), log === "timeout" ? "timeout_ms = 1000" : "")
       )
@@ -156,8 +156,7 @@ describe.each(databases)("a script that signs on $name", (backend) => {
     const { body, url } = await session.newOrder(names)
     await session.authorize(body, ground.responder.tokens)
     await session.awaitOrder(url, ["ready"])
-    // Careless clients make such requests: with the version number of certificates, and with a name only in the
-    // subject.
+    // Careless clients make such CSRs, with the version number of certificates, and with a name only in the subject.
     const [commonName = "", ...others] = names
     const { csr } = makeCsr({
       names: others,
@@ -170,7 +169,7 @@ describe.each(databases)("a script that signs on $name", (backend) => {
     return session.awaitOrder(url, ["valid", "invalid"])
   }
 
-  it("the recipe with OpenSSL: the service stores, revokes and lists its certificates", async () => {
+  it("gets its certificates stored, revoked and listed by the service if it is the recipe with OpenSSL", async () => {
     const session = await sessionAt("default")
     const order = await finalized(session, "a.example", "b.example")
     assert.strictEqual(order.status, "valid")
@@ -201,7 +200,7 @@ describe.each(databases)("a script that signs on $name", (backend) => {
     session.close()
   })
 
-  it("a failed revocation leaves the certificate unrevoked; a second request revokes it, and the command waits for that", async () => {
+  it("leaves the certificate unrevoked if it fails to revoke, until a second request succeeds, for which the command waits", async () => {
     const session = await sessionAt("flaky")
     const order = await finalized(session, "a.example")
     const leaf = new X509Certificate(await session.download(order.certificate ?? ""))
@@ -226,7 +225,7 @@ describe.each(databases)("a script that signs on $name", (backend) => {
     session.close()
   })
 
-  it("a certificate that was signed for an order that ended is revoked, once for each order", async () => {
+  it("is asked to revoke a certificate that it signed for an order that has ended, once for each order", async () => {
     const banner = await sessionAt("banner")
     const refused = await finalized(banner, "banner.example")
     assert.strictEqual(refused.error?.type, "urn:ietf:params:acme:error:serverInternal")
@@ -259,7 +258,7 @@ describe.each(databases)("a script that signs on $name", (backend) => {
     slow.close()
   })
 
-  it("a script that misbehaves: the order ends, nothing is stored, and no process of it is left", async () => {
+  it("makes the order end without a stored certificate if it misbehaves, and leaves no process", async () => {
     const ended = await Promise.all(misbehaviours.map(async ({ name }) => {
       const session = await sessionAt(name)
       const order = await finalized(session, `${name}.example`)

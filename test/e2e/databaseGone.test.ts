@@ -24,7 +24,7 @@ interface Taken {
   readonly dispose: () => Promise<void>
 }
 
-/** The address of the operators' listener, and how commands reach the same database. */
+/** The address of the operators' listener, and the environment with which commands use the same database. */
 interface Operators {
   readonly origin: string
   /** The address at which the process reports about itself. */
@@ -65,7 +65,7 @@ const withPostgres = async (): Promise<Taken> => {
   }
 }
 
-/** The SQLite file is made unusable by a writer that does not release its lock. */
+/** Makes the SQLite file unusable by a writer that does not release its lock. */
 const withSqlite = async (): Promise<Taken> => {
   const operators = await operatorsOn("sqlite://acme.db")
   const ground = await startGround({ env: operators.env })
@@ -95,7 +95,7 @@ const inside = /sql|select|insert|postgres|sqlite|ECONN|locked|node:|\bat \w+ \(
 
 const password = "Wrocław tramway, 4 stops"
 
-/** The answers of the API and the panel to an operator with a session, one request after another. */
+/** Returns the answers of the API and the panel to an operator with a session, one request after another. */
 const operatorOf = async ({ ground: { server }, operators: { env, origin } }: Taken) => {
   writeFileSync(join(server.directory, "password"), `${password}\n`, { mode: 0o600 })
   const words = ["admin", "user", "create", "ann", "--password-file", "password"]
@@ -132,7 +132,7 @@ describe.each([
   { name: "PostgreSQL, stopped and started", open: withPostgres, answers: 0, cause: "away" },
   // While a process holds the lock of the file, other processes can still read it.
   { name: "SQLite, locked and released", open: withSqlite, answers: 1, cause: "locked" }
-])("the database gone in mid-service: $name", ({ answers, cause, open }) => {
+])("a service that loses its database, $name", ({ answers, cause, open }) => {
   let taken: Taken
   let session: AcmeSession
 
@@ -148,7 +148,7 @@ describe.each([
     await taken?.dispose()
   })
 
-  it("asks operators to try again, without words about internals, and lets them in again later without a restart", async () => {
+  it("asks operators to try again without words about internals, and lets them in again later without a restart", async () => {
     const { giveBack, ground, take } = taken
     const ask = await operatorOf(taken)
     assert.deepStrictEqual((await ask()).map(({ status }) => status), [200, 200, 200, 303])
@@ -188,7 +188,7 @@ describe.each([
       session.postOnce(pending.url, undefined, { nonce: nonces[2] })
     ])
     for (const answer of during) assertInternal(answer)
-    // Nonces that were stored before are handed out. A nonce that cannot be stored is not.
+    // Nonces that were stored before are handed out, but no nonce that cannot be stored.
     const isWithout = ({ headers }: HttpAnswer) => headers["replay-nonce"] === undefined
     const without = await session.poll(() => session.get(session.directory.newNonce), isWithout)
     assertInternal(without)

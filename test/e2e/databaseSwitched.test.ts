@@ -7,11 +7,11 @@ import type { TwoServers } from "../support/TwoServers.ts"
 import { connectionsAt, startTwoServers, switchOver } from "../support/TwoServers.ts"
 
 /*
- * A failover in which the address leads to another server: the former server stays up and accepts no writes, and no
+ * A failover after which the address belongs to another server. The old server stays up and accepts no writes, and no
  * connection is cut. The service changes to the new server without help.
  */
 
-describe("an address that now leads to another PostgreSQL", () => {
+describe("an address that now belongs to another PostgreSQL server", () => {
   let servers: TwoServers
   let ground: Ground
   let session: AcmeSession
@@ -30,7 +30,7 @@ describe("an address that now leads to another PostgreSQL", () => {
     await servers?.dispose()
   })
 
-  it("is followed by every connection, and everything that was issued before is still there", async () => {
+  it("makes every connection change to the new server, where everything that was issued before still exists", async () => {
     const { tokens } = ground.responder
     const pid = ground.server.pid()
     const before = await session.issue(["before.corp.example"], tokens)

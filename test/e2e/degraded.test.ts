@@ -42,7 +42,7 @@ crl_path = "gone/ca.crl"
 const hourSeconds = 3600
 const caLifeSeconds = 3652 * 24 * hourSeconds
 
-/** A CA in a folder, made at the given epoch second. */
+/** Writes a CA that was made at the given epoch second into a folder. */
 const writeCa = async (folder: string, name: string, now: number) => {
   const subject = { organization: "", organizationalUnit: "", country: "", state: "", locality: "", commonName: name }
   const made = await Effect.runPromise(
@@ -54,7 +54,7 @@ const writeCa = async (folder: string, name: string, now: number) => {
   writeFileSync(join(folder, "ca.key"), privateKeyPem, { mode: 0o600 })
 }
 
-describe.each(databases)("profiles that the world keeps from issuing, on $name", ({ freshUrl }) => {
+describe.each(databases)("profiles that cannot issue because of the host, on $name", ({ freshUrl }) => {
   let ground: Ground
   const http = makeHttpClient()
   const urlOf = (profile: string, path: string) => `${ground.server.baseUrl}/profile/${profile}${path}`
@@ -74,7 +74,7 @@ describe.each(databases)("profiles that the world keeps from issuing, on $name",
 
   const profiles = ["ended", "gone"] as const
 
-  it("do not prevent the start, and the log and the metrics report them", async () => {
+  it("do not prevent the startup, and the log and the metrics report them", async () => {
     for (const profile of profiles) {
       const { fields } = await ground.server.waitForEvent("profile_degraded", {
         where: (record) => record.fields["profile"] === profile
@@ -82,7 +82,7 @@ describe.each(databases)("profiles that the world keeps from issuing, on $name",
       assert.match(String(fields["error"]), profile === "ended" ? /ended at/ : /only .*ca\.pem exists/)
     }
     const { address } = (await ground.server.waitForEvent("metrics_listening")).fields
-    // A scrape on a busy machine leaves out what it could not sample in time.
+    // On a busy machine, a scrape leaves out what could not be sampled in time.
     await vi.waitFor(async () => {
       const { text } = await http.send(`http://${String(address)}/metrics`)
       assert.include(text, `acme_svc_profile_degraded{profile="default"} 0`)
@@ -125,7 +125,7 @@ describe.each(databases)("profiles that the world keeps from issuing, on $name",
     assert.notInclude(checked.stderr, "Profile default")
   })
 
-  it("issue again once the file is back", async () => {
+  it("issue again once the missing file is back", async () => {
     const { directory } = ground.server
     renameSync(join(directory, "gone", "ca.key.away"), join(directory, "gone", "ca.key"))
     await ground.server.waitForEvent("profile_recovered", { where: ({ fields }) => fields["profile"] === "gone" })
@@ -140,7 +140,7 @@ describe.each(databases)("profiles that the world keeps from issuing, on $name",
     await session.issue(["d.example"], ground.responder.tokens)
   })
 
-  it("never result from a reload: a reload that would degrade a working profile is refused completely", async () => {
+  it("never result from a reload, which is refused completely if it would degrade a working profile", async () => {
     const { directory } = ground.server
     const written = readFileSync(join(directory, "config.toml"), "utf8")
     writeFileSync(

@@ -27,7 +27,7 @@ interface Created {
   readonly accounts: number
 }
 
-/** The commands over one database, and all their output. */
+/** Runs commands with one database, and keeps all their output. */
 class Commands {
   readonly said: Array<string> = []
   private readonly env: Readonly<Record<string, string | undefined>>
@@ -41,21 +41,21 @@ class Commands {
     return ended
   }
 
-  /** The output of a command that has to succeed. */
+  /** Returns the output of a command that must succeed. */
   async succeed(...words: ReadonlyArray<string>): Promise<string> {
     const { code, stderr, stdout } = await this.run(...words)
     assert.deepStrictEqual([code, stderr], [0, ""], words.join(" "))
     return stdout
   }
 
-  /** The output of a command that is refused with an exit code. */
+  /** Returns the output of a command that must be refused with an exit code. */
   async refused(code: number, ...words: ReadonlyArray<string>): Promise<string> {
     const ended = await this.run(...words)
     assert.deepStrictEqual([ended.code, ended.stdout], [code, ""], `${words.join(" ")}: ${ended.stderr}`)
     return ended.stderr
   }
 
-  /** A new credential. Its secret is left out of the recorded output. */
+  /** Makes a new credential, and leaves its secret out of the recorded output. */
   async create(...words: ReadonlyArray<string>): Promise<Created> {
     const stdout = await this.succeed("eab", "create", "--json", ...words)
     this.said.splice(this.said.indexOf(stdout), 1)
@@ -119,7 +119,7 @@ describe.each(databases)("eab commands, $name", ({ freshUrl }) => {
     assert.strictEqual((await behind.run("migrate", "--check")).code, 3)
   })
 
-  it("list shows credentials newest first, in pages, and by status", async () => {
+  it("list credentials newest first, in pages and by status", async () => {
     const listing = new Commands(await freshUrl())
     await listing.run("migrate")
     assert.strictEqual(await listing.succeed("eab", "list"), "0 of 0 row(s).\n")
@@ -150,7 +150,7 @@ describe.each(databases)("eab commands, $name", ({ freshUrl }) => {
     await listing.refused(2, "eab", "list", "--limit", "many")
   })
 
-  it("show and revoke print the credential, and a second revocation changes nothing", async () => {
+  it("print the credential for show and revoke, and a second revocation changes nothing", async () => {
     const { hmacKey, kid } = await commands.create("--label", "shown")
     const shown = await commands.succeed("eab", "show", kid)
     assert.match(
@@ -164,7 +164,7 @@ describe.each(databases)("eab commands, $name", ({ freshUrl }) => {
     assert.notInclude(commands.said.join(""), hmacKey)
   })
 
-  it("delete asks first, and needs --yes if there is no terminal to ask at", async () => {
+  it("ask before they delete, and need --yes if there is no terminal", async () => {
     const { kid } = await commands.create("--label", "deleted")
     for (const flags of [[], ["--deactivate-accounts"], ["--delete-accounts"]]) {
       assert.match(await commands.refused(2, "eab", "delete", kid, ...flags), /--yes/)
@@ -183,7 +183,7 @@ describe.each(databases)("eab commands, $name", ({ freshUrl }) => {
     })
   })
 
-  it("the audit trail names the user who ran the command", async () => {
+  it("name in the audit trail the user who ran them", async () => {
     const rows = await Effect.runPromise(
       Effect.scoped(Effect.flatMap(openDriver(url), (driver) =>
         Effect.provideService(
@@ -204,7 +204,7 @@ describe.each(databases)("eab commands, $name", ({ freshUrl }) => {
   })
 })
 
-describe("the output of eab commands", () => {
+describe("an eab command", () => {
   let commands: Commands
 
   beforeAll(async () => {
@@ -213,14 +213,14 @@ describe("the output of eab commands", () => {
     assert.strictEqual((await commands.run("migrate")).code, 0)
   })
 
-  it("create prints the kid and the HMAC key as text", async () => {
+  it("prints the kid and the HMAC key as text for create", async () => {
     assert.match(
       await commands.succeed("eab", "create", "--label", "printers"),
       /^kid {9}[0-9a-f-]{36}\nlabel {7}printers\nstatus {6}active\ncreated at {2}\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\naccounts {4}0\nhmac key {4}[\w-]{43}\n\nThe HMAC key is shown only now\.\n$/
     )
   })
 
-  it("create --json prints one object", async () => {
+  it("prints one object for create --json", async () => {
     const made = await commands.create("--label", "printers", "--profile", "lab")
     assert.hasAllKeys(made, ["kid", "label", "profile", "status", "createdAt", "accounts", "hmacKey"])
     assert.deepInclude(made, { label: "printers", profile: "lab", status: "active", accounts: 0 })
@@ -228,7 +228,7 @@ describe("the output of eab commands", () => {
     assert.match(made.hmacKey, /^[\w-]{43}$/)
   })
 
-  it("create accepts a label of 1 to 256 characters without control characters", async () => {
+  it("accepts a label of 1 to 256 characters without control characters for create", async () => {
     await Promise.all(["", " ", "a\nb", "a\u0085b", "a".repeat(257)].map(async (label) => {
       assert.match(await commands.refused(2, "eab", "create", "--label", label), /--label/)
     }))
@@ -238,7 +238,7 @@ describe("the output of eab commands", () => {
     assert.include(await commands.succeed("eab", "show", kid), label)
   })
 
-  it("create accepts only profiles that are served, and the message names them", async () => {
+  it("accepts only profiles that are served for create, and the message names them", async () => {
     for (const profile of ["bogus", "parked"]) {
       const stderr = await commands.refused(3, "eab", "create", "--label", "a", "--profile", profile, "--json")
       const { error, message } = JSON.parse(stderr) as { readonly error: string; readonly message: string }
@@ -248,7 +248,7 @@ describe("the output of eab commands", () => {
     }
   })
 
-  it("delete accepts only one of the two flags about accounts", async () => {
+  it("accepts only one of the two flags about accounts for delete", async () => {
     const { kid } = await commands.create("--label", "both")
     const stderr = await commands.refused(
       2,
@@ -263,7 +263,7 @@ describe("the output of eab commands", () => {
     assert.strictEqual(await commands.statusOf(kid), "active")
   })
 
-  it.each(["y", "YES"])("delete on a terminal: %s confirms it", async (typed) => {
+  it.each(["y", "YES"])("deletes the credential after %s on a terminal", async (typed) => {
     const { kid } = await commands.create("--label", "printers")
     const { code, screen } = await commands.onTerminal(typed, "eab", "delete", kid, "--delete-accounts")
     assert.strictEqual(code, 0, screen)
@@ -274,7 +274,7 @@ describe("the output of eab commands", () => {
     await commands.refused(3, "eab", "show", kid)
   })
 
-  it.each(["", "yesterday", undefined])("delete on a terminal: %s changes nothing", async (typed) => {
+  it.each(["", "yesterday", undefined])("deletes nothing after %s on a terminal", async (typed) => {
     const { kid } = await commands.create("--label", "printers")
     const { code, screen } = await commands.onTerminal(typed, "eab", "delete", kid)
     assert.strictEqual(code, 3, screen)
@@ -283,7 +283,7 @@ describe("the output of eab commands", () => {
     assert.strictEqual(await commands.statusOf(kid), "active")
   })
 
-  it("an unknown kid causes exit code 3, and the message names it and asks nothing", async () => {
+  it("ends with 3 for an unknown kid, which the message names without a question", async () => {
     const asked = [["show", nobody], ["show", "bogus"], ["revoke", nobody], ["delete", nobody]] as const
     await Promise.all(asked.map(async ([verb, kid]) => {
       assert.strictEqual(
@@ -294,7 +294,7 @@ describe("the output of eab commands", () => {
     await commands.refused(2, "eab", "show")
   })
 
-  it("only create prints a secret, at every log level", async () => {
+  it("prints a secret only if it is create, at every log level", async () => {
     const { hmacKey, kid } = await commands.create("--label", "secret")
     for (
       const words of [["list"], ["list", "--json"], ["show", kid], ["show", kid, "--json"], ["revoke", kid], [
@@ -313,11 +313,11 @@ describe("the output of eab commands", () => {
   })
 })
 
-describe.each(databases)("npm's acme-client where a binding is needed, $name", ({ freshUrl }) => {
+describe.each(databases)("a registration by npm's acme-client where a binding is required, $name", ({ freshUrl }) => {
   let ground: Ground
   let databaseUrl: string
 
-  /** A command that uses the configuration and database of the running server. */
+  /** Runs a command with the configuration and the database of the running server. */
   const command = (...words: ReadonlyArray<string>) =>
     commandLine(words, {
       config: null,
@@ -371,13 +371,13 @@ describe.each(databases)("npm's acme-client where a binding is needed, $name", (
     await ground?.dispose()
   })
 
-  it("a registration without a credential is refused", async () => {
+  it("is refused without a credential", async () => {
     const client = await clientOf()
     assert.match(await refusal(client), /external account/i)
     await ground.server.waitForEvent("eab_rejected", { where: ({ fields }) => fields["reason"] === "missing" })
   })
 
-  it("a registration with a credential gets a certificate, and the credential serves many accounts", async () => {
+  it("succeeds with a credential, which serves many accounts, and gives a certificate", async () => {
     const credential = await create("--label", "web servers")
     for (const name of ["one.corp.example", "two.corp.example"]) {
       await verifyChain(await issue(await clientOf(credential), name), ground.server.caFile, name)
@@ -390,7 +390,7 @@ describe.each(databases)("npm's acme-client where a binding is needed, $name", (
     assert.notInclude(ground.server.stdout() + ground.server.stderr(), credential.hmacKey)
   })
 
-  it("a registration with a wrong secret is refused", async () => {
+  it("is refused with a wrong secret", async () => {
     const { kid } = await create("--label", "one")
     const { hmacKey } = await create("--label", "another")
     assert.include(await refusal(await clientOf({ kid, hmacKey })), unaccepted)
@@ -399,13 +399,13 @@ describe.each(databases)("npm's acme-client where a binding is needed, $name", (
     })
   })
 
-  it("a registration with a credential of another profile is refused", async () => {
+  it("is refused with a credential of another profile", async () => {
     const credential = await create("--label", "lab", "--profile", "lab")
     assert.include(await refusal(await clientOf(credential)), unaccepted)
     assert.include(await registered(await clientOf(credential, "lab")), "/profile/lab/acct/")
   })
 
-  it("a revoked credential binds no new account, and the accounts that it bound still work", async () => {
+  it("is refused with a revoked credential, although the accounts that it bound still work", async () => {
     const credential = await create("--label", "revoked")
     const client = await clientOf(credential)
     await registered(client)
@@ -415,7 +415,7 @@ describe.each(databases)("npm's acme-client where a binding is needed, $name", (
     assert.strictEqual(order.status, "pending")
   })
 
-  it("an account with a valid certificate is not deleted with its credential, but can be deactivated with it", async () => {
+  it("makes an account that cannot be deleted with its credential while it has a valid certificate, but can be deactivated", async () => {
     const credential = await create("--label", "leaving")
     const client = await clientOf(credential)
     await issue(client, "leaving.corp.example")

@@ -14,7 +14,7 @@ import { runtime } from "../support/Server.ts"
 
 const program = resolve(import.meta.dirname, "../../dist/main.js")
 
-/** A migrated database with `rows` credentials, in its own directory. */
+/** Makes a directory with a migrated database that has `rows` credentials. */
 const filled = async (rows: number) => {
   const directory = freshDirectory()
   const config = "[profiles.default]\n[database]\nurl = \"sqlite://acme.db\"\n"
@@ -33,7 +33,7 @@ describe("a command", () => {
   beforeAll(builtServer)
 
   it.each([["eab list --limit 10000"], ["eab list --limit 10000 --json"]])(
-    "%s ends without an error when its reader has read enough",
+    "ends without an error when its reader has read enough: %s",
     async (words) => {
       const directory = await filled(10_000)
       const child = spawn("bash", ["-c", `"${runtime}" "${program}" ${words} | head -c 10; exit "\${PIPESTATUS[0]}"`], {
@@ -60,7 +60,7 @@ describe("a command", () => {
   }
 
   it.each([["eab list"], ["--version"], ["--help"], ["profile list --json"], ["completions bash"]])(
-    "%s fails if its output cannot be written, and says so",
+    "fails if its output cannot be written, and says so: %s",
     async (words) => {
       const [code, err] = await told(await filled(1), words, "> /dev/full")
       assert.strictEqual(code, 1)
@@ -69,7 +69,7 @@ describe("a command", () => {
   )
 
   it.each([["> /dev/full", "ENOSPC"], ["| sleep 0", "EPIPE"]])(
-    "revokes what it has made if it cannot print it, with its output %s",
+    "revokes the credential or the token that it has made but cannot print, with its output %s",
     async (to, why) => {
       const directory = await filled(0)
       const made = await told(directory, "eab create --label printers", to)
@@ -92,7 +92,7 @@ describe("a command", () => {
     }
   )
 
-  it.each([["SIGINT", 130], ["SIGTERM", 143]] as const)("ends at %s with %i", async (signal, expected) => {
+  it.each([["SIGINT", 130], ["SIGTERM", 143]] as const)("ends after %s with %i", async (signal, expected) => {
     const silent = createServer().listen(0, "127.0.0.1")
     await once(silent, "listening")
     const { port } = silent.address() as AddressInfo

@@ -17,29 +17,32 @@ const little: ReadonlyArray<readonly [Fault, DatabaseName, rounds: number]> = [
 
 const runs = little.map(([fault, database, rounds]) => ({ fault, rounds, database, name: fault.name }))
 
-describe.concurrent("nothing acknowledged is lost and nothing happens twice", () => {
+describe.concurrent("the service", () => {
   beforeAll(builtServer)
 
-  it.each(runs)("$name, $database", async ({ database, fault, rounds }) => {
-    const said: Array<string> = []
-    const outcome = await fault.run({
-      database,
-      rounds,
-      seed: "1",
-      clients: 2,
-      freshPostgresUrl,
-      say: (text) => said.push(text)
-    }).catch((error: unknown) => {
-      // Without the right to mount, a disk cannot be filled; `npm run faults` says so in its table.
-      if (error instanceof NotPossible) {
-        process.stdout.write(`not run: ${fault.name} on ${database}, because ${error.message}\n`)
-        return undefined
-      }
-      throw new Error(said.join("\n"), { cause: error })
-    })
-    if (outcome === undefined) return
-    assert.deepStrictEqual([outcome.lost, outcome.twice], [[], []])
-    assert.isAbove(outcome.acknowledged, 0)
-    assert.isAtLeast(outcome.injected, rounds)
-  })
+  it.each(runs)(
+    "loses nothing that was acknowledged and does nothing twice, whatever fails ($name, $database)",
+    async ({ database, fault, rounds }) => {
+      const said: Array<string> = []
+      const outcome = await fault.run({
+        database,
+        rounds,
+        seed: "1",
+        clients: 2,
+        freshPostgresUrl,
+        say: (text) => said.push(text)
+      }).catch((error: unknown) => {
+        // Without the right to mount, a disk cannot be filled, which `npm run faults` reports in its table.
+        if (error instanceof NotPossible) {
+          process.stdout.write(`not run: ${fault.name} on ${database}, because ${error.message}\n`)
+          return undefined
+        }
+        throw new Error(said.join("\n"), { cause: error })
+      })
+      if (outcome === undefined) return
+      assert.deepStrictEqual([outcome.lost, outcome.twice], [[], []])
+      assert.isAbove(outcome.acknowledged, 0)
+      assert.isAtLeast(outcome.injected, rounds)
+    }
+  )
 })

@@ -9,7 +9,7 @@ import type { Ground } from "../support/Ground.ts"
 import { startGround } from "../support/Ground.ts"
 import { shellScript } from "../support/Script.ts"
 
-/* Answers to finalize that wait for the certificate, while something happens to the process. */
+/* Answers to finalize that wait for the certificate while something happens to the process. */
 
 const recipe = resolve(import.meta.dirname, "../../docs/recipes/sign-with-openssl.sh")
 
@@ -42,7 +42,7 @@ describe.each(databases)("an answer to finalize that waits for the certificate, 
 
   const release = () => rmSync(hold)
 
-  /** Sends finalize for a new order, and returns when its signing has been queued. */
+  /** Sends finalize for a new order, and returns when the signing has been queued. */
   const finalizing = async (name: string) => {
     const { body, url } = await session.newOrder([name])
     const [authorization = ""] = body.authorizations
@@ -71,7 +71,7 @@ describe.each(databases)("an answer to finalize that waits for the certificate, 
     assert.match(await session.download(order.certificate ?? ""), /^-----BEGIN CERTIFICATE-----/)
   })
 
-  it("is lost with a process that is killed, and the order is not", async () => {
+  it("is lost with a process that is killed, but the order is not", async () => {
     const { answer, url } = await finalizing("killed.example")
     await ground.server.kill9()
     assert.match(String(await answer.catch((error: unknown) => error)), /Error/)
@@ -80,7 +80,7 @@ describe.each(databases)("an answer to finalize that waits for the certificate, 
     assert.strictEqual((await session.awaitOrder(url, ["valid", "invalid"])).status, "valid")
   })
 
-  it("has the present state if the process is stopped, long before the certificate is there", async () => {
+  it("has the present state if the process is stopped long before the certificate exists", async () => {
     const { answer, url } = await finalizing("stopped.example")
     ground.server.signal("SIGTERM")
     const { headers, order } = await answer

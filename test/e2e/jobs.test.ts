@@ -38,7 +38,7 @@ describe.each(databases)("jobs and worker commands on $name", ({ freshUrl }) => 
   const json = async <A>(...words: ReadonlyArray<string>): Promise<A> =>
     JSON.parse((await run(...words, "--json")).stdout) as A
 
-  /** An order with a challenge that waits for a worker. */
+  /** Makes an order with a challenge that waits for a worker. */
   const waiting = async (name: string) => {
     const order = await session.newOrder([name])
     const { challenges: [challenge] } = await session.authorization(order.body.authorizations[0] ?? "")
@@ -63,7 +63,7 @@ describe.each(databases)("jobs and worker commands on $name", ({ freshUrl }) => 
     rmSync(directory, { recursive: true, force: true })
   })
 
-  it("list and show print the waiting jobs", async () => {
+  it("print the waiting jobs for list and show", async () => {
     const { job } = await waiting("shown.example")
     assert.deepInclude(job, { kind: "challenge_validate", status: "ready" })
     const text = await ends(0, "jobs", "list", "--kind", "challenge_validate", "--status", "ready")
@@ -75,7 +75,7 @@ describe.each(databases)("jobs and worker commands on $name", ({ freshUrl }) => 
     assert.match(await ends(0, "jobs", "queue"), /^challenge_validate +[1-9]/m)
   })
 
-  it("cancel asks first, says what becomes invalid, and then cancels the job", async () => {
+  it("ask before they cancel a job, and say what becomes invalid", async () => {
     const { job, order } = await waiting("cancelled.example")
     assert.include(await ends(2, "jobs", "cancel", job.id), "--yes")
     assert.strictEqual((await session.order(order.url)).status, "pending")
@@ -88,12 +88,12 @@ describe.each(databases)("jobs and worker commands on $name", ({ freshUrl }) => 
     assert.include(await ends(3, "jobs", "run-now", job.id), "is cancelled and cannot run now")
   })
 
-  it("run-now makes a job due, and a worker then runs it", async () => {
+  it("make a job due by run-now, and a worker then runs the job", async () => {
     const { job } = await waiting("pulled.example")
     assert.include(await ends(0, "jobs", "run-now", job.id), "is due now")
   })
 
-  it("an unknown id causes exit code 3, and a text that is not an id causes exit code 2", async () => {
+  it("end with 3 for an unknown id, and with 2 for a text that is not an id", async () => {
     for (const command of [["show"], ["cancel", "--yes"], ["run-now"]]) {
       const [word = "", ...flags] = command
       assert.include(await ends(3, "jobs", word, "01234567-89ab-7def-8123-456789abcdef", ...flags), "There is no job")
@@ -102,7 +102,7 @@ describe.each(databases)("jobs and worker commands on $name", ({ freshUrl }) => 
     assert.include(await ends(2, "jobs", "list", "--order-id", "mine"), "--order-id takes an id")
   })
 
-  it("worker list names the processes, and says so if there are none", async () => {
+  it("name the processes for worker list, or say that there are none", async () => {
     const { items } = await json<Page<{ readonly roles: ReadonlyArray<string>; readonly stale: boolean }>>(
       "worker",
       "list"

@@ -15,13 +15,13 @@ import { leafOf } from "../support/Openssl.ts"
 
 /** The number of kills. */
 const rounds = Number(process.env["KILL9_ROUNDS"] ?? (isFull ? "5" : "2"))
-/** Printed with the result, so that a run can be repeated. */
+/** The seed, which is printed with the result so that a run can be repeated. */
 const seed = process.env["KILL9_SEED"] ?? `${randomInt(1_000_000)}`
 const clients = isFull ? 100 : 40
 
 /**
- * How long the last interrupted job may take until it is done. The next process takes the job at once, but its retries
- * have to wait.
+ * How long the last interrupted job may take until it is done. The next process takes the job at once, but retries have
+ * to wait.
  */
 const settleMs = 120_000
 
@@ -54,7 +54,7 @@ const counting = (http: HttpClient, book: Book): HttpClient => ({
   }
 })
 
-/** An order that ends `invalid` has to say why, either itself or in its authorization. */
+/** Returns whether an order that ended `invalid` says why, either itself or in an authorization. */
 const isReasoned = async (session: AcmeSession, order: OrderBody): Promise<boolean> => {
   if (order.error?.type !== undefined) return true
   const authorizations: Array<AuthorizationBody> = []
@@ -65,7 +65,8 @@ const isReasoned = async (session: AcmeSession, order: OrderBody): Promise<boole
 }
 
 /**
- * One issuance as a real client does it: it repeats every request until it gets an answer, and then trusts the answer.
+ * Issues one certificate as a real client does: repeats every request until an answer comes, and then trusts the
+ * answer.
  */
 const issueOne = async (session: AcmeSession, name: string, book: Book, tokens: Map<string, string>): Promise<void> => {
   const placed = await session.newOrder([name])
@@ -84,7 +85,8 @@ const issueOne = async (session: AcmeSession, name: string, book: Book, tokens: 
 
   const { csr } = makeCsr({ names: [name] })
   const finalized = await session.finalize(placed.body, csr)
-  // A finalize whose answer was lost has moved the order out of `ready`; the repeated request gets that answer.
+  // If the answer to finalize was lost, the order is no longer `ready`, and the repeated request is answered with
+  // orderNotReady.
   if (finalized.status !== 200 && problemType(finalized) !== "orderNotReady") {
     throw new UnexpectedAnswer("finalize", finalized)
   }
@@ -94,8 +96,8 @@ const issueOne = async (session: AcmeSession, name: string, book: Book, tokens: 
 }
 
 /**
- * Kills and restarts the server at moments drawn from the seed. The moments are counted in answers, so that they fall
- * into the work.
+ * Kills and restarts the server at times drawn from the seed. The times are counted in answers, so that the server is
+ * at work then.
  */
 const killer = async (ground: Ground, book: Book): Promise<void> => {
   const moments = Effect.runSync(
@@ -132,7 +134,7 @@ const run = async (ground: Ground): Promise<void> => {
     const working = Promise.all(Array.from({ length: clients }, (_, index) => work(index)))
     // The failure is awaited below. If the killer fails first, no code waits for this promise any more.
     working.catch(() => undefined)
-    // The killer and the clients run until one of them fails, so a client that fails ends the run at once.
+    // A client that fails ends the run at once, without waiting for the killer.
     await Promise.race([killer(ground, book), working.then(() => undefined)])
     book.stopping = true
     await working

@@ -7,14 +7,14 @@ import { builtServer, freshDirectory } from "../support/Databases.ts"
 import { freePort } from "../support/Ports.ts"
 import { runtime } from "../support/Server.ts"
 
-/* A log that cannot be written cannot report this itself. Readiness and metrics report it. */
+/* A log that cannot be written cannot report this itself, so readiness and metrics do. */
 
 const program = resolve(import.meta.dirname, "../../dist/main.js")
 
 describe("a log on a full device", () => {
   beforeAll(builtServer)
 
-  it("still serves every client, and readiness and metrics report the loss", async () => {
+  it("lets the process serve every client, and readiness and metrics report the loss", async () => {
     const directory = freshDirectory()
     const [acme, metrics] = [await freePort(), await freePort()]
     writeFileSync(

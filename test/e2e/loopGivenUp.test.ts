@@ -5,8 +5,8 @@ import { freshDirectory } from "../support/Databases.ts"
 import { startServer } from "../support/Server.ts"
 
 /*
- * A process whose background work fails again and again. The test gives up after fewer failures than the service, so
- * that it does not take minutes.
+ * A process whose background work fails again and again. In the test, the process gives up after fewer failures than
+ * usual, so that the test does not take minutes.
  */
 
 describe("background work that always fails", () => {

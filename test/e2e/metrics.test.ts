@@ -17,7 +17,7 @@ import { startServer } from "../support/Server.ts"
 const sections = (port: number, more = ""): string =>
   `[metrics]\nenabled = true\nbind_address = "127.0.0.1:${port}"\n\n${more}\n\n[profiles.default]\nenabled = true\n`
 
-/** The samples of a scrape: `name{labels}` and the value. */
+/** Returns the samples of a scrape: `name{labels}` and the value. */
 const samplesOf = (text: string): ReadonlyMap<string, number> =>
   new Map(
     text.split("\n").filter((line) => line !== "" && !line.startsWith("#")).map((line) => {
@@ -26,9 +26,7 @@ const samplesOf = (text: string): ReadonlyMap<string, number> =>
     })
   )
 
-/**
- * Leaves out what time changes, and what is read from the database, which is missing if the machine is too busy for it.
- */
+/** Leaves out what changes with time, and what is read from the database, which is missing on a busy machine. */
 const steady = (samples: ReadonlyMap<string, number>) =>
   [...samples].filter(([name]) =>
     !/^acme_svc_(?:jobs|job_oldest|database_pool|certificates_expiring|crl_next|authority_not_after)/.test(name)
@@ -95,7 +93,7 @@ describe.each(databases)("the metrics listener on $name", ({ freshUrl }) => {
       `acme_svc_requests_total{${roles},profile="default",route="${name}",status="${status}"}`
     const before = await value(route("/newOrder", 201)) ?? 0
     await session.issue(["counted.example"], ground.responder.tokens)
-    await ground.server.waitForEvent("order_finalized") // The event is logged after it was counted.
+    await ground.server.waitForEvent("order_finalized") // The count precedes the log record.
     const samples = await scrape()
     assert.strictEqual(samples.get(route("/newOrder", 201)), before + 1)
     assert.strictEqual(samples.get(route("/order/{id}/finalize", 200)), 1)
@@ -125,7 +123,7 @@ describe.each(databases)("the metrics listener on $name", ({ freshUrl }) => {
     assert.include(before, `acme_svc_requests_total{${roles},profile="none",route="<unmatched>",status="404"}`)
   })
 
-  it("does not count its own scrapes: two scrapes differ only in samples of the database", async () => {
+  it("does not count its own scrapes, so that two scrapes differ only in samples of the database", async () => {
     const [one, two] = [await scrape(), await scrape()]
     assert.deepStrictEqual(steady(two), steady(one))
   })
@@ -151,7 +149,7 @@ describe.each(databases)("the metrics listener on $name", ({ freshUrl }) => {
     assert.isAbove(lists[0]?.[1] ?? 0, 6 * 86_400)
   })
 
-  it("keeps counters across a reload that moves the listener, and a reload turns it off and on", async () => {
+  it("keeps counters across a reload that moves the listener, and is turned off and on by reloads", async () => {
     const issued = `acme_svc_certificates_issued_total{${roles},profile="default"}`
     const before = await value(issued)
     const moved = await freePort()
@@ -160,7 +158,7 @@ describe.each(databases)("the metrics listener on $name", ({ freshUrl }) => {
       ground.server.signal("SIGHUP")
       await ground.server.waitForEvent(event)
     }
-    // The log may arrive before the end of a connection that was kept open.
+    // The log record may come before the end of a connection that was kept open.
     const closed = (at: number) =>
       vi.waitFor(async () => assert.match(await ask("/metrics", "GET", at).then(String, String), /ECONNREFUSED/), {
         timeout: patienceMs,
@@ -174,11 +172,11 @@ describe.each(databases)("the metrics listener on $name", ({ freshUrl }) => {
   })
 })
 
-describe("the validity of certificates", () => {
+describe("the validity of a certificate", () => {
   beforeAll(builtServer)
 
   it.each([{ tls: true }, { tls: false }])(
-    "is reported for the CA, and for the listener if it has TLS: $tls",
+    "is reported for the CA, and also for the listener if that has TLS ($tls)",
     async ({ tls }) => {
       const http = makeHttpClient()
       const port = await freePort()
@@ -209,7 +207,7 @@ describe("the validity of certificates", () => {
 describe("metrics.bind_address", () => {
   beforeAll(builtServer)
 
-  it("may not be the address of another listener in any notation; otherwise the process does not start, and does not open the database", async () => {
+  it("prevents the startup before the database is opened if it is the address of another listener, in any notation", async () => {
     const port = await freePort()
     const server = `[server]\nbind_address = "localhost:${port}"\nbase_url = "http://127.0.0.1:${port}"`
     const { code, records, stderr } = await commandLine(["serve"], { config: sections(port, server) })
@@ -221,7 +219,7 @@ describe("metrics.bind_address", () => {
     assert.notInclude(told, "db_opened")
   })
 
-  it("is named if it is already in use, and so is a configuration file that does not exist", async () => {
+  it("is named in the error if it is already in use, as is a configuration file that does not exist", async () => {
     const squatter = createServer().listen(0, "127.0.0.1")
     await once(squatter, "listening")
     const { port } = squatter.address() as AddressInfo

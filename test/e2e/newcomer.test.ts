@@ -10,8 +10,8 @@ import { freePort } from "../support/Ports.ts"
 import { startServer } from "../support/Server.ts"
 
 /**
- * Contents and times of the files that must never be written again: all except the database and the revocation list
- * with its record.
+ * Returns the contents and times of the files that must never be written again, which are all except the database and
+ * the revocation list with its record.
  */
 const keptFiles = (directory: string) =>
   readdirSync(directory).filter((name) => !/^(?:sqlite\.db|ca\.crl)/.test(name)).toSorted().map((name) => {
@@ -23,7 +23,7 @@ const modeOf = (directory: string, name: string): string => (statSync(join(direc
 
 const cases = databases.flatMap((database) => [{ ...database, tls: false }, { ...database, tls: true }])
 
-describe.each(cases)("what npm start does in an empty folder, $name, TLS $tls", ({ dialect, freshUrl, tls }) => {
+describe.each(cases)("npm start in an empty folder, $name, TLS $tls", ({ dialect, freshUrl, tls }) => {
   beforeAll(builtServer)
 
   it("creates everything that is missing and prints the URL, and a client that uses the URL gets a certificate", async () => {
@@ -31,7 +31,7 @@ describe.each(cases)("what npm start does in an empty folder, $name, TLS $tls", 
     const [port, httpPort] = [await freePort(), await freePort()]
     const baseUrl = `${tls ? "https" : "http"}://localhost:${port}`
     const env = {
-      // The log is for people here, because only then is there a welcome.
+      // The log is in the format for people, because only that has a welcome.
       ACME_SVC_LOGGING__JSON_FORMAT: undefined,
       ACME_SVC_SERVER__BIND_ADDRESS: `127.0.0.1:${port}`,
       ACME_SVC_SERVER__BASE_URL: baseUrl,

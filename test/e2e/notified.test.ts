@@ -23,8 +23,8 @@ import { surfaces } from "../support/ToldWay.ts"
 import { ways } from "../support/ToldWays.ts"
 
 /*
- * A table of every event by every way to cause it, with the backends that must get it, through the built service to
- * real receivers. The run prints it. `ACME_TEST_LETTERS` names a folder for the mails.
+ * Sends every event, caused in every way, through the built service to real receivers, and prints a table of the
+ * backends that got each. `ACME_TEST_LETTERS` names a folder for the mails.
  */
 
 const chosen = ways.filter(({ isShort }) => isFull || isShort)
@@ -35,7 +35,7 @@ const nameOf = ({ entry, event, says, surface, what }: Way): string =>
 const backendsOf = ({ event }: Pick<Expected, "event">): ReadonlyArray<NotificationBackend> =>
   event === "expiry_reminder" ? ["email"] : ["webhook", "email", "custom"]
 
-/** The members that only this event has. Members that depend on its time are checked here, and left out. */
+/** Returns the members of this event except those that depend on the time, which are checked here. */
 const membersOf = (
   { at, certificates, delivery_id: _id, generated_at, hook: _hook, profile: _profile, ...rest }: Payload
 ) => {
@@ -59,7 +59,7 @@ const sortedText = (value: unknown): string =>
       ? Object.fromEntries(Object.entries(one).toSorted(([name], [other]) => name < other ? -1 : 1))
       : one)
 
-/** The variables of a program (docs/notifications.md, "Programs"). */
+/** Returns the variables of a program (docs/notifications.md, "Programs"). */
 const variablesOf = (fields: Payload): Readonly<Record<string, string>> => {
   const { account_id, cert_serial, client_ip, hook, identifiers, order_id, profile } = fields
   const isCertificate = hook === "certificate_issued" || hook === "certificate_revoked"
@@ -75,7 +75,7 @@ const variablesOf = (fields: Payload): Readonly<Record<string, string>> => {
 }
 
 describe("the table of notifications", () => {
-  it("has a row for each act that notifies, and lists the others", async () => {
+  it("has a row for each act that causes a notification, and lists the other acts", async () => {
     // An act that only reads causes no notification, as a GET does not.
     const reading = new Set(
       nouns.flatMap(({ acts }) =>
@@ -120,15 +120,15 @@ describe("the table of notifications", () => {
   })
 })
 
-describe.each(databases)("what happens on $name", (backend) => {
+describe.each(databases)("an event on $name", (backend) => {
   let stage: Stage
   let attempts: ReadonlyArray<Attempt> = []
   let ended = 0
   const subjects = new Map<Way, Expected>()
   const cells = new Map<Way, ReadonlyArray<string>>()
-  /** Events whose mail is in the folder. */
+  /** The events whose mail is already in the folder. */
   const kept = new Set<string>()
-  /** The id under which each expectation arrived. */
+  /** The id with which each expected event arrived. */
   const ids = new Map<Expected, string>()
 
   beforeAll(async () => {
@@ -137,11 +137,11 @@ describe.each(databases)("what happens on $name", (backend) => {
   })
   afterAll(() => stage?.stop())
 
-  it.each(chosen.map((way) => [nameOf(way), way] as const))("can be caused: %s", async (_, way) => {
+  it.each(chosen.map((way) => [nameOf(way), way] as const))("can be caused by %s", async (_, way) => {
     subjects.set(way, await way.act(stage))
   })
 
-  it("sends all of them", async () => {
+  it("is queued, and the queue is then sent completely", async () => {
     await stage.quiet()
     attempts = stage.inbox.attempts()
     ended = Math.floor(Date.now() / 1000)
@@ -153,7 +153,7 @@ describe.each(databases)("what happens on $name", (backend) => {
   const refused = (of: NotificationBackend, id: string) =>
     attempts.filter((one) => one.backend === of && one.id === id && one.isRefused).length
 
-  /** The occurrence that arrived as expected. */
+  /** Returns the id of the event that arrived as expected. */
   const found = (expected: Expected): string => {
     const { event, members, scope, since } = expected
     const fits = event === "expiry_reminder"
@@ -203,7 +203,7 @@ describe.each(databases)("what happens on $name", (backend) => {
     })
   }
 
-  it.each(chosen.map((way) => [nameOf(way), way] as const))("is sent once to each receiver: %s", (_, way) => {
+  it.each(chosen.map((way) => [nameOf(way), way] as const))("is sent once to each receiver after %s", (_, way) => {
     const expected = subjects.get(way) ?? assert.fail("it did not happen")
     cells.set(way, ["✗", "✗", "✗"])
     const done = judge(expected)
@@ -233,7 +233,7 @@ describe.each(databases)("what happens on $name", (backend) => {
     }
   })
 
-  it("prints the table", () => {
+  it("is printed in the table", () => {
     const head = ["event", "", "by", "", "", "webhook", "mail", "program"]
     const lines = [
       head,

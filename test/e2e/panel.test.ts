@@ -7,7 +7,7 @@ import { openWindow, operatorOf, signInAs, startBrowser } from "../support/Brows
 import { builtServer } from "../support/Databases.ts"
 
 /*
- * The main path through the panel, in a real browser and over a real service. `panelWhole.test.ts` tests the rest,
+ * The main path through the panel, in a real browser with a real service. `panelWhole.test.ts` tests the rest, and
  * `panelForms.test.ts` the forms.
  */
 
@@ -31,7 +31,7 @@ describe("the panel in a browser", () => {
     await demo?.stop()
   })
 
-  it("signs in, shows an order that becomes a certificate, revokes it, and signs out", async () => {
+  it("signs an operator in, shows an order until it has a certificate, revokes the certificate, and signs the operator out", async () => {
     const { close, context, page } = await open()
     await signInAs(page, demo.url, operatorOf("operator"))
     assert.strictEqual(new URL(page.url()).pathname, "/ui/")
@@ -43,7 +43,7 @@ describe("the panel in a browser", () => {
     await page.reload()
     await page.click("tbody a")
     await page.waitForSelector("h1:has-text('Order')")
-    // The following appears without a reload of the page.
+    // What follows appears without a reload of the page.
     await page.waitForSelector("#order[data-poll]")
     const issued = await client.issue(["second.corp.example"], new Map())
     assert.include(issued.chain, "BEGIN CERTIFICATE")
@@ -87,7 +87,7 @@ describe("the panel in a browser", () => {
     await close()
   })
 
-  it("allows a sign-in and reading without scripts", async () => {
+  it("allows operators to sign in and to read without scripts", async () => {
     const { close, page } = await open({ hasScripts: false })
     await signInAs(page, demo.url, operatorOf("viewer"))
     await page.goto(`${demo.url}/ui/orders`)

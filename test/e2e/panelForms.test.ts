@@ -28,11 +28,11 @@ import { qrTextOf } from "../support/Qr.ts"
  * form has no case in `PanelForms.ts`.
  */
 
-it("has a case for every form of the panel", () => {
+it("the test of the forms has a case for every form of the panel", () => {
   assert.deepStrictEqual([...Object.keys(forms), ...signInForms].toSorted(), patternsOf("POST"))
 })
 
-/** The paths that a page sends forms to. */
+/** Collects the paths to which a page sends forms. */
 const postsOf = (page: Page): Array<string> => {
   const sent: Array<string> = []
   page.on("request", (request) => {
@@ -78,17 +78,16 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     await Promise.all([demo?.stop(), strict?.stop()])
   })
 
-  /**
-   * Sessions that several windows use, because most forms are not about signing in, and a sign-in is slow by design.
-   */
+  /** Sessions that several windows share, because most forms are not about the sign-in, which is slow by design. */
   const sessions = new Map<DemoOperator, Awaited<ReturnType<Window["context"]["cookies"]>>>()
 
-  /** A window of the operator who fills in a form, and that operator as created. */
+  /** Opens a window for the operator who fills in a form, and returns the operator as well. */
   const windowFor = async (isOwn = false) => {
     ground.write(
       "UPDATE admin_users SET totp_secret = NULL, totp_pending_secret = NULL, status = 'active' WHERE username = 'cora'"
     )
-    // One session serves many forms, and each form gets a wrong password once; the fifth would end the session.
+    // One session serves many forms, and each form gets a wrong password once. The fifth wrong password would end the
+    // session.
     ground.write("UPDATE admin_sessions SET mfa_attempts = 0")
     const [window, operator] = [await open(), isOwn ? cora : ann]
     await window.context.addCookies(sessions.get(operator) ?? [])
@@ -100,7 +99,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
   }
 
   it.each(Object.entries(forms))(
-    "%s: can be cancelled and refused, needs its script, and a double click sends it once",
+    "can be cancelled and refused, needs its script, and is sent once by a double click: %s",
     async (
       pattern,
       { badly, code = "csrf_failed", isMade = false, isOwn, lead, page: pathFor, says: said, well = {} }
@@ -160,7 +159,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     }
   )
 
-  it("has a sign-in without scripts that demands a second factor, which is set up from the QR code", async () => {
+  it("works without scripts in a sign-in that demands a second factor, which is set up from the QR code", async () => {
     const { close, page } = await open({ hasScripts: false })
     const posted = postsOf(page)
     const press = async (pattern: string, fields: Fields = {}) => {
@@ -184,7 +183,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     assert.strictEqual(secret, (await page.locator(".key code").innerText()).replaceAll(" ", ""))
     await press("/ui/login/enrol/confirm", { code: "000000" })
     await says(page, "invalid_credentials")
-    // The key is shown once: it is not shown with the refusal, nor when the page is loaded again.
+    // The key is shown once, and neither with the refusal nor when the page is loaded again.
     assert.strictEqual(await page.locator("svg.qr, .key").count(), 0)
     await press("/ui/login/enrol/confirm", { code: totpNow(secret) })
     await says(page, "They are shown once.")
@@ -204,7 +203,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     await buttonOf(verify).click()
     await says(second.page, "invalid_credentials")
     await fill(await formOf(second.page, "/ui/login/verify"), { code: codes[0] ?? "" })
-    // The code would be used up for a second request.
+    // A second request would find the code used up.
     await buttonOf(await formOf(second.page, "/ui/login/verify")).dblclick()
     await second.page.waitForURL("**/ui/")
     assert.lengthOf(secondPosts, 2)
@@ -213,7 +212,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     await close()
   })
 
-  it("signs in only once after a double click", async () => {
+  it("signs an operator in only once after a double click", async () => {
     const { close, page } = await open()
     await page.goto(`${demo.url}/ui/login`)
     const posted = postsOf(page)
@@ -224,12 +223,12 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     await close()
   })
 
-  /** The act that comes first, the act on the page that was loaded before, and the words of that page then. */
+  /** The act that comes first, the form on a page that was loaded before, and the words of that page afterwards. */
   const conflicts: ReadonlyArray<{
     readonly form: string
     readonly isOwn?: boolean
     readonly ready: () => Promise<{ readonly path: string; readonly meanwhile?: () => Promise<void> | void }>
-    /** The form that is sent in the other tab; it is the same form unless something else happens meanwhile. */
+    /** The form that is sent in the other tab, by default the same form. */
     readonly first?: string
     readonly fields?: Fields
     readonly code: string
@@ -327,7 +326,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
   ]
 
   it.each(conflicts)(
-    "$form: the refusal comes with the page as another tab has changed it",
+    "shows its refusal on the page in the state to which another tab has changed it: $form",
     async ({ code, fields = {}, first, form: pattern, isOwn, now, ready }) => {
       const { close, context, page } = await windowFor(isOwn)
       const { meanwhile, path } = await ready()
@@ -353,7 +352,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
       const [card = ""] = await page.locator("main").allInnerTexts()
       assert.include(card, code)
       assert.include(card.replaceAll(/\s+/g, " "), now)
-      // The page is like any other: it can be reloaded, and its forms can be sent.
+      // The page is like any other. It can be reloaded, and its forms can be sent.
       assert.strictEqual(new URL(page.url()).pathname, path)
       assert.strictEqual(await page.locator("main").count(), 1)
       if (code === "name_taken") {
@@ -367,7 +366,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     }
   )
 
-  it("sends an operator who signed out in another tab to sign-in, and from there back to the page of the half-filled form", async () => {
+  it("sends an operator who signed out in another tab to the sign-in, and from there back to the page of the half-filled form", async () => {
     const { close, context, page } = await windowFor()
     const { path } = await ground.account()
     const other = await context.newPage()
@@ -391,7 +390,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     await close()
   })
 
-  it("explains what to do in a tab that belongs to an earlier sign-in", async () => {
+  it("explains what to do if its tab belongs to an earlier sign-in", async () => {
     const { close, context, page } = await windowFor()
     const { path } = await ground.account()
     const other = await context.newPage()
@@ -410,7 +409,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     await close()
   })
 
-  it.each(["done", "gone"])("refreshes a card until it can no longer change: the job is %s", async (end) => {
+  it.each(["done", "gone"])("is on a card that refreshes until the job is %s and can no longer change", async (end) => {
     const { close, page } = await windowFor()
     const path = ground.job()
     const polls: Array<string> = []
@@ -418,12 +417,12 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
       const { pathname, searchParams } = new URL(request.url())
       if (pathname === path && searchParams.has("poll")) polls.push(request.headers()["x-panel-refresh"] ?? "")
     })
-    // The clock of the page advances only when the test says so. So no poll comes by itself, however long the test
+    // The clock of the page advances only when the test says so, so that no poll comes by itself, however long the test
     // takes.
     await page.clock.install({ time: 0 })
     await page.clock.pauseAt(1000)
     await at(page, path)
-    /** Lets time pass until the next poll. The page starts its timer only when it has read the previous answer. */
+    /** Lets time pass until the next poll. The page starts its timer only after it has read the previous answer. */
     const polled = async () => {
       const waiting = { isOver: false }
       const answered = page.waitForResponse((answer) => answer.url().includes("poll="))
@@ -448,7 +447,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     await close()
   })
 
-  it("does not replace a card while a confirmation in it is open or a field in it has the focus", async () => {
+  it("keeps its card from being replaced while a confirmation is open or a field has the focus", async () => {
     const { close, page } = await windowFor()
     const path = ground.job()
     await page.clock.install()
@@ -466,7 +465,7 @@ describe.runIf(isFull)("every form of the panel in a browser", () => {
     await close()
   })
 
-  it("lets an operator revoke an order and sign out with the keyboard alone", async () => {
+  it("lets an operator revoke an order and sign out with only the keyboard", async () => {
     const path = await ground.issued()
     const { close, page } = await open()
     /** Presses Tab until something has the focus. The limit is higher than the number of controls on any page. */

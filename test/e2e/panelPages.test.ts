@@ -12,8 +12,8 @@ import { nameOf, readers, rows } from "../support/PanelPages.ts"
 import { patternOf } from "../support/PanelRoutes.ts"
 
 /*
- * A table of every page of the panel and of everything that is required of it. The run prints the table.
- * `Table.test.ts` fails if a page has no row.
+ * Checks every page of the panel for everything that is required of it, and prints a table. `Table.test.ts` fails if a
+ * page has no row.
  */
 
 const columns = [...readers, "empty", "populated", "360 px", "keyboard", "light", "dark", "no script", "html"] as const
@@ -28,7 +28,7 @@ const outcome = (answer: APIResponse): string => {
   return pathname === "/ui/login" ? "sign-in" : pathname === "/ui/login/verify" ? "verify" : `to ${pathname}`
 }
 
-/** The status of the answer to a reader. */
+/** Returns the status that the answer to a reader must have. */
 const expectedFor = (row: Row, reader: Reader): string => {
   const rank = (one: Reader) => readers.indexOf(one)
   const given = row.kind === "way" ? `to ${row.to}` : String(row.kind === "page" ? row.status ?? 200 : 200)
@@ -69,8 +69,8 @@ describe.runIf(isFull)("every page of the panel", () => {
     windowOf(name).page.request.get(`${name === "new" ? empty.url : demo.url}${path}`, { maxRedirects: 0, headers })
 
   /**
-   * A session that lacks its second factor lives five minutes (docs/decisions/admin.md, "Sign-in"), which is too short
-   * for all pages.
+   * A session that lacks its second factor lives for five minutes (docs/decisions/admin.md, "Sign-in"), which is too
+   * short for all pages.
    */
   let halfSince = -Infinity
   const keepHalf = async (): Promise<void> => {
@@ -117,7 +117,7 @@ describe.runIf(isFull)("every page of the panel", () => {
     await Promise.all([demo?.stop(), empty?.stop()])
   })
 
-  /** Records a cell. Its faults are reported when the row is done. */
+  /** Records the faults of a cell, which are reported when the row is done. */
   const noting = (row: Row) => {
     const faults: Array<string> = []
     const noted = new Map<Column, string>(columns.map((column) => [column, "–"]))
@@ -162,7 +162,7 @@ describe.runIf(isFull)("every page of the panel", () => {
       ...lacks(await page.locator("main").textContent() ?? "", row.says)
     ])
     note("light", "ok", await accessFaults(page))
-    // A change of colours does not change the page, but buttons would animate it.
+    // A change of colours does not change the page, but buttons would animate the change.
     await page.emulateMedia({ colorScheme: "dark", reducedMotion: "reduce" })
     note("dark", "ok", await accessFaults(page))
     await page.emulateMedia({ colorScheme: "light", reducedMotion: null })
@@ -195,7 +195,7 @@ describe.runIf(isFull)("every page of the panel", () => {
       ...differs(fragment.includes("<html"), false)
     ])
 
-    // Sessions that lack their second factor, and strangers, have no window without scripts: they use the cookies of
+    // Sessions that lack their second factor, and strangers, have no window without scripts. They use the cookies of
     // another window.
     const plain = windowOf("plain")
     const kept = await plain.context.cookies()

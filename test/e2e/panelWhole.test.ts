@@ -13,8 +13,8 @@ import { isFull } from "../support/Full.ts"
 import { qrTextOf } from "../support/Qr.ts"
 
 /*
- * Tests what happens between pages of the panel, in a real browser. The gate runs it. `panel.test.ts` has the main
- * path, `panelPages.test.ts` each page by itself.
+ * Tests what happens between pages of the panel, in a real browser. The gate runs this test. `panel.test.ts` tests the
+ * main path, and `panelPages.test.ts` each page by itself.
  */
 
 /** Every page that needs no id. */
@@ -41,7 +41,7 @@ const pages = [
   "/ui/search?q=corp.example"
 ]
 
-/** Pages that show one record: the list that contains the record, and the beginning of the link to its page. */
+/** Pages that show one record, as the list that contains the record and the beginning of the link to the page. */
 const records = [
   ["/ui/orders?status=valid", "/ui/orders/"],
   ["/ui/orders?status=invalid", "/ui/orders/"],
@@ -118,7 +118,7 @@ describe.runIf(isFull)("every page of the panel in a browser", () => {
     await close()
   })
 
-  it("opens by a link of another site with the session if there is one, and otherwise after a sign-in", async () => {
+  it("opens from a link of another site with the session if there is one, and otherwise after a sign-in", async () => {
     // For a browser, the other name of this host is another site.
     const elsewhere = createServer((_, answer) => {
       answer.setHeader("content-type", "text/html").end(`<a href="${demo.url}/ui/orders?status=valid">A ticket</a>`)
@@ -147,7 +147,7 @@ describe.runIf(isFull)("every page of the panel in a browser", () => {
     }
   })
 
-  it("allows the main path with the keyboard alone", async () => {
+  it("allows the main path with only the keyboard", async () => {
     const { close, page } = await open()
     await page.goto(`${demo.url}/ui/login`)
     await page.waitForSelector("[name=username]:focus")
@@ -199,7 +199,7 @@ describe.runIf(isFull)("every page of the panel in a browser", () => {
     await close()
   })
 
-  it("sends an operator who lost the session to sign-in, and then back to the page", async () => {
+  it("sends an operator who lost the session to the sign-in, and then back to the page", async () => {
     const { close, context, page } = await open()
     const ann = operatorOf("admin")
     await signInAs(page, demo.url, ann)
@@ -215,7 +215,7 @@ describe.runIf(isFull)("every page of the panel in a browser", () => {
     await close()
   })
 
-  it("shows no earlier page by the back button after a sign-out", async () => {
+  it("is not shown again by the back button after a sign-out", async () => {
     const { close, page } = await open()
     await signInAs(page, demo.url, operatorOf("admin"))
     await at(page, "/ui/orders")
@@ -232,7 +232,7 @@ describe.runIf(isFull)("every page of the panel in a browser", () => {
     await close()
   })
 
-  it("does nothing a second time if the operator goes back after a form, and shows the present state", async () => {
+  it("repeats nothing if the operator goes back after a form, and shows the present state", async () => {
     const { close, page } = await open()
     await signInAs(page, demo.url, operatorOf("admin"))
     await at(page, "/ui/orders?status=valid&profile=corp")

@@ -15,7 +15,7 @@ import type { Server } from "../support/Server.ts"
 import { startServer } from "../support/Server.ts"
 import { talk } from "../support/Talk.ts"
 
-/* Lists and certificates over HTTP without TLS, beside an ACME listener with TLS. */
+/* Lists and certificates over HTTP without TLS, while ACME is served with TLS. */
 
 const configOf = (publish: number | undefined, metrics: number): string =>
   `${publish === undefined ? "" : `[publish]\nenabled = true\nbind_address = "127.0.0.1:${publish}"\n`}
@@ -113,7 +113,7 @@ describe("the listener without TLS", () => {
     assert.strictEqual((await ask("/profile/default/crl")).status, 200)
   })
 
-  it("stops with the process, and an idle connection does not delay this", async () => {
+  it("stops with the process, which an idle connection does not delay", async () => {
     await Effect.runPromise(Effect.scoped(Effect.gen(function*() {
       const client = yield* talk(port)
       yield* client.send("GET /profile/default/ca.pem HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -130,7 +130,7 @@ describe("the listener without TLS", () => {
 describe("publish.bind_address", () => {
   beforeAll(builtServer)
 
-  it("may not be the address of another listener; otherwise the process does not start, and does not open the database", async () => {
+  it("prevents the startup before the database is opened if it is the address of another listener", async () => {
     const port = await freePort()
     const server = `[server]\nbind_address = "localhost:${port}"\n`
     const { code, records, stderr } = await commandLine(["serve"], { config: server + configOf(port, 0) })
@@ -141,7 +141,7 @@ describe("publish.bind_address", () => {
     assert.notInclude(told, "db_opened")
   })
 
-  it("is named if it is already in use; a process without the role acme does not listen there", async () => {
+  it("is named in the error if it is already in use, and is not used by a process without the role acme", async () => {
     const squatter = createServer().listen(0, "127.0.0.1")
     await once(squatter, "listening")
     const { port } = squatter.address() as AddressInfo

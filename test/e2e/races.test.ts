@@ -7,13 +7,14 @@ import type { Ground } from "../support/Ground.ts"
 import { startGround } from "../support/Ground.ts"
 
 /*
- * The table of docs/attacks.md, "Orders and races", for the attacks that need no second server: see twoServers.test.ts.
+ * The attacks of docs/attacks.md, "Orders and races", that need no second server. See twoServers.test.ts for the
+ * others.
  */
 
-describe.each(databases)("many at once, $name", ({ freshUrl }) => {
+describe.each(databases)("the service, with many requests at once, $name", ({ freshUrl }) => {
   let ground: Ground
   let session: Session
-  /** While this is set, the web server holds back its answers. */
+  /** While this is set, the web server delays its answers. */
   let gate: Promise<void> | undefined
 
   const held = (): () => void => {
@@ -54,7 +55,7 @@ describe.each(databases)("many at once, $name", ({ freshUrl }) => {
     await ground?.dispose()
   })
 
-  it("50 triggers of one challenge: each is answered 200, and there is one probe", async () => {
+  it("answers each of 50 triggers of one challenge with 200 and makes one probe", async () => {
     const order = await session.newOrder(["triggers.example"])
     const [url = ""] = await challengeUrls(order)
     const answers = await times(50, () => session.postOnce(url, {}))
@@ -64,7 +65,7 @@ describe.each(databases)("many at once, $name", ({ freshUrl }) => {
     assert.strictEqual(probesOf("triggers.example"), 1)
   })
 
-  it("33 triggers of an account at the limit of 32: one is told to come back later", async () => {
+  it("tells one of 33 triggers of an account to come back later if the limit is 32", async () => {
     const names = Array.from({ length: 33 }, (_, index) => `cap${index}.example`)
     const order = await session.newOrder(names)
     const urls = await challengeUrls(order)
@@ -78,7 +79,7 @@ describe.each(databases)("many at once, $name", ({ freshUrl }) => {
       assert.strictEqual(problemType(answer), "rateLimited")
       assert.strictEqual(answer.headers["retry-after"], "5")
     }
-    // The refused challenge was not harmed: it is triggered again and the order becomes ready.
+    // The refused challenge can be triggered again, and the order becomes ready.
     await session.poll(
       () => Promise.all(order.body.authorizations.map((url) => session.authorization(url))),
       (all) => all.filter(({ status }) => status === "valid").length === 32
@@ -88,14 +89,14 @@ describe.each(databases)("many at once, $name", ({ freshUrl }) => {
     assert.strictEqual((await session.awaitOrder(order.url, ["ready", "invalid"])).status, "ready")
   })
 
-  it("20 names: there is exactly one probe for each", async () => {
+  it("makes exactly one probe for each of 20 names", async () => {
     const names = Array.from({ length: 20 }, (_, index) => `each${index}.example`)
     const { order } = await session.issue(names, ground.responder.tokens)
     assert.strictEqual(order.body.status, "valid")
     assert.deepStrictEqual(names.map(probesOf), Array<number>(20).fill(1))
   })
 
-  it("50 finalizes: one of them is accepted, and there is one certificate", async () => {
+  it("accepts one of 50 finalizes and issues one certificate", async () => {
     const names = ["finalizes.example"]
     const order = await session.newOrder(names)
     await session.authorize(order.body, ground.responder.tokens)
@@ -113,7 +114,7 @@ describe.each(databases)("many at once, $name", ({ freshUrl }) => {
     }
   })
 
-  it("a second trigger of a failed challenge returns its error and starts no probe", async () => {
+  it("answers a second trigger of a failed challenge with the error and starts no probe", async () => {
     const order = await session.newOrder(["failed.example"])
     const [url = ""] = await challengeUrls(order)
     ground.responder.tokens.clear()
@@ -128,7 +129,7 @@ describe.each(databases)("many at once, $name", ({ freshUrl }) => {
     assert.strictEqual(probesOf("failed.example"), probes)
   })
 
-  it("finalize at the same time as the deactivation of its authorization: one of the two wins completely", async () => {
+  it("lets either finalize or the deactivation of the authorization win completely if they come at the same time", async () => {
     for (let round = 0; round < 10; round++) {
       const names = [`given-up${round}.example`]
       const order = await session.newOrder(names)
@@ -149,7 +150,7 @@ describe.each(databases)("many at once, $name", ({ freshUrl }) => {
     }
   })
 
-  it("a deactivated account ends its unfinished orders", async () => {
+  it("ends the unfinished orders of a deactivated account", async () => {
     const leaving = await session.another()
     await leaving.register()
     const names = ["leaving.example"]
@@ -171,7 +172,7 @@ describe.each(databases)("many at once, $name", ({ freshUrl }) => {
     assert.strictEqual(back.status, 401, back.text)
   })
 
-  it("caused no error in the log", () => {
+  it("has no error in its log afterwards", () => {
     assert.deepStrictEqual(ground.server.records().filter(({ level }) => level === "error"), [])
   })
 })

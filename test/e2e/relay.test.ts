@@ -23,7 +23,7 @@ import { startServer } from "../support/Server.ts"
 
 const secret = Buffer.from("0123456789abcdef0123456789abcdef").toString("base64")
 
-/** The kind of the upstream, and the signer of a profile that relays to it. */
+/** Returns the configuration of the upstream. */
 const upstreamConfig = (port: number): string =>
   [
     "[challenge]\nenabled = [\"http-01\", \"dns-01\"]",
@@ -84,7 +84,7 @@ describe.each(databases)("a relay on $name", (backend) => {
       port,
       config: [
         "[challenge]\nbypass = true\nenabled = [\"http-01\", \"dns-01\"]",
-        // Every kill uses up an attempt of each order in progress.
+        // Each kill uses up an attempt of each order in progress.
         "[jobs]\nmax_attempts = 20",
         relaying("default", at("trusting")),
         relaying("web", at("web"), "challenge_strategy = \"http01\""),
@@ -127,7 +127,7 @@ describe.each(databases)("a relay on $name", (backend) => {
     return { session, leaf }
   }
 
-  it("registers at its first start, and stores key and account in files of its own", () => {
+  it("registers at its first start, and stores its key and account in files", () => {
     for (const name of ["default", "web", "zone", "strict"]) {
       const key = join(server.directory, `${name}.key`)
       assert.strictEqual(statSync(key).mode & 0o777, 0o600)
@@ -139,7 +139,7 @@ describe.each(databases)("a relay on $name", (backend) => {
     assert.isFalse(existsSync(join(server.directory, "ca.key")), "no CA of its own")
   })
 
-  it("the upstream signs and revokes if it bypasses validation", async () => {
+  it("gets certificates signed and revoked by an upstream that bypasses validation", async () => {
     const { leaf, session } = await issued("default", "a.example", "*.a.example")
     const revoke = { certificate: leaf.raw.toString("base64url"), reason: 4 }
     const answer = await session.post(session.directory.revokeCert ?? "", revoke)
@@ -153,7 +153,7 @@ describe.each(databases)("a relay on $name", (backend) => {
     assert.deepStrictEqual(rows.map(({ error, status }) => [status, error]), [["valid", null]])
   })
 
-  it("http01 serves the upstream's token only while the upstream validates", async () => {
+  it("serves the upstream's token with http01 only while the upstream validates", async () => {
     await issued("web", "c.example", "d.example")
     assert.deepStrictEqual(await sqlAt(databaseUrl, "SELECT token FROM http01_tokens"), [])
     const refused = await ordered("web", "*.c.example").then(() => "nothing", String)
@@ -171,7 +171,7 @@ describe.each(databases)("a relay on $name", (backend) => {
     ])
   })
 
-  it("dns01: publishes values beside existing ones at the name, for a wildcard name too, and removes them", async () => {
+  it("publishes values with dns01 in addition to existing ones at the name, even for a wildcard name, and removes them", async () => {
     updates.texts.set("_acme-challenge.e.example", ["somebody's"])
     await issued("zone", "e.example", "*.e.example")
     assert.deepStrictEqual(updates.texts.get("_acme-challenge.e.example"), ["somebody's"])
@@ -237,7 +237,7 @@ describe.each(databases)("a relay on $name", (backend) => {
     assert.match(wrong.stderr, /processing, valid, invalid/)
   })
 
-  it("init creates the account and names its files; if the upstream requires a credential, init says so", async () => {
+  it("gets its account from init, which names the files, and says if the upstream requires a credential", async () => {
     const directory = freshDirectory()
     const config = relaying("trusting", upstream.directoryUrl.replace("/default/", "/trusting/"))
     const made = await commandLine(["init"], { config, directory })
@@ -307,7 +307,7 @@ describe.each(databases)("a relay on $name", (backend) => {
     for (const one of [secret, Buffer.from(secret, "base64").toString(), ...keys]) assert.notInclude(said, one)
   })
 
-  it("opens one upstream order for each of its own although it is killed at random points, and every order ends", async () => {
+  it("opens one upstream order for each of its own even if it is killed at random points, and every order ends", async () => {
     const countUpstream = async () => {
       const [row] = await sqlAt(
         `sqlite://${join(upstream.directory, "sqlite.db")}`,

@@ -11,7 +11,7 @@ import { freePort } from "../support/Ports.ts"
 import type { Server } from "../support/Server.ts"
 import { startServer } from "../support/Server.ts"
 
-/* What happens to a relay if only some of its account's files come back from a backup, as docs/operations.md says. */
+/* What docs/operations.md says of a relay if only some of its account's files come back from a backup. */
 
 describe("a relay's account", () => {
   let upstream: Server
@@ -28,8 +28,8 @@ describe("a relay's account", () => {
   afterAll(() => upstream.dispose())
 
   /**
-   * One start to its end, with or without the credential. Returns the account's URL, or the message. `init` looks the
-   * account up in the same way as a start, so the service itself is started only in the full run.
+   * Starts with or without the credential, and returns the account's URL or the message of the failure. `init` looks up
+   * the account in the same way as a start does, so that the service itself is started only in the full run.
    */
   const started = async (directory: string, profile: string, bound = false): Promise<string> => {
     const config = [
@@ -130,7 +130,7 @@ relay.directory_url = "${upstream.profileUrl("open")}"`
     assert.include(await started(freshDirectory(), "bound"), "the upstream makes no account: ")
   })
 
-  it("is created through the forward proxy if there is one, and a refusal by the proxy is reported as such", async () => {
+  it("is created through the forward proxy if there is one, whose refusal is reported as such", async () => {
     const port = await freePort()
     const baseUrl = `http://ca.example:${port}`
     const far = await startServer({ port, env: { ACME_SVC_SERVER__BASE_URL: baseUrl } })

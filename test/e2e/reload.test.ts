@@ -16,14 +16,14 @@ import { patienceMs } from "../support/Patience.ts"
 import { freePort } from "../support/Ports.ts"
 import { talk } from "../support/Talk.ts"
 
-/* SIGHUP: a running process is given one configuration after another (docs/decisions/process.md, "Reload"). */
+/* A running process gets one configuration after another by SIGHUP (docs/decisions/process.md, "Reload"). */
 
 interface Settings {
   readonly port: number
   readonly baseUrl: string
   readonly tls: boolean
   readonly profiles: ReadonlyArray<string>
-  /** Further keys of the server. */
+  /** Further keys of the section `server`. */
   readonly limits: string
   readonly more: string
 }
@@ -35,7 +35,7 @@ const configOf = ({ baseUrl, limits, more, port, profiles, tls }: Settings): str
     ...profiles.map((name) => `[profiles.${name}]\nenabled = true`)
   ].join("\n\n")
 
-/** The environment has no address, because it would override the file. */
+/** The environment has no address, because that would override the file. */
 const fromFile = {
   ACME_SVC_SERVER__BIND_ADDRESS: undefined,
   ACME_SVC_SERVER__BASE_URL: undefined,
@@ -73,7 +73,7 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     return fields
   }
 
-  /** Reloads with a configuration that is refused; returns the text of the refusal. */
+  /** Reloads with a configuration that is refused, and returns the text of the refusal. */
   const refused = async (settings: Partial<Settings> | string, event = "server_config_reload_refused") => {
     write(settings)
     const before = ground.server.records().filter(({ fields }) => fields["event"] === event).length
@@ -159,7 +159,7 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     await issue("unchanged.example")
   })
 
-  it("commands about records still work beside a service whose file on disk is refused", async () => {
+  it("does not keep commands about records from working if the file on disk is refused", async () => {
     const { directory, directoryUrl } = ground.server
     const section = `[database]\nurl = "${url}"\n`
     const run = (...words: ReadonlyArray<string>) =>
@@ -177,7 +177,7 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     assert.match(revoked.stdout, /^Revoked\. Job .*\nThe revocation list is signed\.\n$/)
   })
 
-  it("refuses a custom page that does not compile with its file and line, and the panel keeps its present pages", async () => {
+  it("refuses a custom page that does not compile and names its file and line, and the panel keeps its present pages", async () => {
     const [folder, port] = [freshDirectory(), await freePort()]
     const own = join(folder, "login.html")
     const url = `http://127.0.0.1:${port}/ui/login`
@@ -194,7 +194,7 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     assert.strictEqual(await page(), "<p>Again</p>")
   })
 
-  it("database.* cannot change: another URL refuses the whole reload, and the message has the key but not the value", async () => {
+  it("is refused completely if it would change a key of the section database", async () => {
     const before = await statusOf(ground.server.profileUrl("third"))
     const error = await refused({
       more: `[database]\nacquire_timeout_ms = 4321\npool_max = 7`,
@@ -222,7 +222,7 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     assert.match(held, /HTTP\/1\.1 400 /)
     assert.strictEqual(await statusOf(`http://127.0.0.1:${port}/health`), 200)
     const old = () => statusOf(`http://127.0.0.1:${first.port}/health`).then(String, String)
-    // A connection that was kept open may not have noticed yet that it has ended.
+    // The end of a connection that was kept open may not have arrived yet.
     await vi.waitFor(async () => assert.match(await old(), /ECONNREFUSED/), { timeout: patienceMs, interval: 50 })
     const listening = await ground.server.waitForEvent("server_listening", {
       where: ({ fields }) => fields["address"] === `127.0.0.1:${port}`
@@ -230,7 +230,7 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     assert.strictEqual(listening.level, "info")
   })
 
-  it("an address that cannot be bound refuses the reload, and the old socket keeps working", async () => {
+  it("is refused if an address cannot be bound, and the old socket keeps working", async () => {
     const squatter = createServer()
     await new Promise<void>((resolve) => squatter.listen(0, "127.0.0.1", resolve))
     const { port } = squatter.address() as AddressInfo
@@ -249,7 +249,7 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     assert.strictEqual(await statusOf(`${first.baseUrl}/health`), 200)
     assert.deepInclude(await reload({ tls: true, baseUrl: secure }), { listeners_rebound: 0 })
     assert.strictEqual(await statusOverTls(first.port, "/health"), 200)
-    // An open connection gets its answer, and must then be opened again.
+    // An open connection gets its answer and must then be opened again.
     assert.strictEqual(await statusOf(`${first.baseUrl}/health`), 200)
     assert.match(await statusOf(`${first.baseUrl}/health`).then(String, String), /Error|ECONNRESET/)
     assert.deepInclude(await reload(), { listeners_rebound: 0 })
@@ -271,7 +271,7 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     await issue("retuned.example")
   })
 
-  it("applies limits from the next request on, also for open connections", async () => {
+  it("applies limits from the next request on, even for open connections", async () => {
     const post = (octets: number) => {
       const head = "POST /profile/default/newAccount HTTP/1.1\r\nHost: x\r\nContent-Type: application/jose+json\r\n"
       return `${head}Content-Length: ${octets}\r\n\r\n${"x".repeat(octets)}`
@@ -287,7 +287,7 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     assert.match(said, /HTTP\/1\.1 413 /)
   })
 
-  it("a signer whose section has not changed keeps its key and creates no other", async () => {
+  it("keeps the key of a signer whose section has not changed, and creates no other key", async () => {
     const key = join(ground.server.directory, "ca.key")
     renameSync(key, `${key}.away`)
     await reload({ profiles: ["default", "beside"] })
@@ -297,7 +297,7 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     renameSync(`${key}.away`, key)
   })
 
-  it("fifty reloads under load, some of them refused and some with other limits: no request fails, and no socket stays open", async () => {
+  it("fails no request and leaves no socket open in fifty reloads under load, some of them refused and some with other limits", async () => {
     const load = { runs: true }
     const failures: Array<string> = []
     let done = 0
@@ -335,7 +335,7 @@ describe.each(databases)("reload on $name", ({ freshUrl }) => {
     assert.isAtMost(descriptors(), before + 20, "files and sockets of the process")
   })
 
-  it("signals in quick succession cause few reloads, and the last one is applied", async () => {
+  it("happens only a few times for signals in quick succession, and the last configuration is applied", async () => {
     for (let index = 0; index < 50; index++) ground.server.signal("SIGHUP")
     write({ profiles: ["default", "last"] })
     ground.server.signal("SIGHUP")

@@ -12,12 +12,14 @@ import { freePort } from "../support/Ports.ts"
 import type { Server } from "../support/Server.ts"
 import { minimalConfig, startServer } from "../support/Server.ts"
 
-/* What docs/backup.md says about a restored database: what the service does by itself, and what operators repeat. */
+/*
+ * What docs/backup.md says about a restored database: what the service does by itself, and what operators must repeat.
+ */
 
 const config = `${minimalConfig}[challenge]\nbypass = true\n[admin]\nenabled = true\n`
 const password = "Wrocław tramway, 4 stops"
 
-/** The present content of a database, as a separate database: by `VACUUM INTO`, or as a template. */
+/** Copies the present content of a database into a separate database, by `VACUUM INTO` or as a template. */
 const copyOf = async (url: string): Promise<string> => {
   if (url.startsWith("sqlite://")) {
     const path = join(freshDirectory(), "backup.db")
@@ -40,7 +42,7 @@ const copyOf = async (url: string): Promise<string> => {
 
 const serialOf = (chain: string): string => leafOf(chain).serialNumber.toLowerCase()
 
-describe.each(databases)("a database that was put back, $name", ({ freshUrl }) => {
+describe.each(databases)("a database that was restored from a backup, $name", ({ freshUrl }) => {
   const directory = freshDirectory()
   let server: Server
   let databaseUrl = ""
@@ -76,7 +78,7 @@ describe.each(databases)("a database that was put back, $name", ({ freshUrl }) =
   })
   afterAll(() => server.stop())
 
-  it("continues the numbers of its lists, and lacks what came after the backup until it is repeated", async () => {
+  it("continues the numbers of its lists, and lacks what came after the backup until operators repeat it", async () => {
     writeFileSync(join(directory, "password.txt"), `${password}\n`, { mode: 0o600 })
     await ends(0, "admin", "user", "create", "ann", "--password-file", "password.txt")
     const token = (await ends(0, "admin", "token", "create", "ann", "--name", "backup", "--expires-in", "2")).trim()
@@ -117,7 +119,8 @@ describe.each(databases)("a database that was put back, $name", ({ freshUrl }) =
     assert.deepStrictEqual(before.serials.toSorted(), revoked)
     await server.stop()
 
-    // By itself: revoked certificates are revoked again before anything is served, and the numbers rise.
+    // What the service does by itself: revoked certificates are revoked again before anything is served, and the
+    // numbers rise.
     await serve(backup)
     const first = await list()
     assert.isAbove(first.number, before.number)
@@ -128,14 +131,14 @@ describe.each(databases)("a database that was put back, $name", ({ freshUrl }) =
     assert.strictEqual((JSON.parse(trail) as { readonly total: number }).total, 2)
     assert.include(await ends(3, "order", "revoke", id), "revoked already")
 
-    // The restored database still has everything that was ended after the backup.
+    // The restored database still has the sessions and tokens that were ended after the backup.
     assert.deepStrictEqual([await asked({ cookie }), await asked({ authorization: `Bearer ${token}` })], [200, 200])
     await ends(0, "admin", "session", "revoke", "--all", "--yes")
     await ends(0, "admin", "token", "revoke", tokenId, "--yes")
     assert.deepStrictEqual([await asked({ cookie }), await asked({ authorization: `Bearer ${token}` })], [401, 401])
     await ends(0, "eab", "revoke", kid)
 
-    // Everything that was made since the backup is unknown: the certificate, its renewal information and the account.
+    // What was made since the backup is unknown: the certificate, its renewal information and the account.
     const info = `${session.directory.renewalInfo ?? ""}/${renewalIdOf(late.chain)}`
     assert.strictEqual((await session.get(info)).status, 404)
     assert.strictEqual(problemType(await newcomer.post(newcomer.kid ?? "")), "accountDoesNotExist")
@@ -158,7 +161,7 @@ describe.each(databases)("a database that was put back, $name", ({ freshUrl }) =
     session.close()
   })
 
-  it("accepts an older list by a command if there is no record of the last one", async () => {
+  it("gets the revocations of a saved list back by crl import if there is no record of the last list", async () => {
     const session = await AcmeSession.open(server.directoryUrl, { patienceMs: 10_000 })
     await session.register()
     const { chain } = await session.issue(["kept.example"], new Map())

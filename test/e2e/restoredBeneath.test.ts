@@ -9,11 +9,11 @@ import { startGround } from "../support/Ground.ts"
 import { leafOf } from "../support/Openssl.ts"
 
 /*
- * A PostgreSQL database that is put back to an earlier state while the service runs. The processes notice this by
+ * A PostgreSQL database that is restored to an earlier state while the service runs. The processes notice this by
  * themselves, report what is missing, and never serve a list that lacks a revoked certificate.
  */
 
-/** The serial numbers that openssl reads in a list. */
+/** Returns the serial numbers that OpenSSL reads in a list. */
 const serialsIn = (input: Buffer): ReadonlyArray<string> => {
   const said = execFileSync("openssl", ["crl", "-inform", "DER", "-noout", "-text"], { input }).toString()
   return [...said.matchAll(/Serial Number: (\S+)/g)].map(([, one = ""]) => one.toLowerCase().replace(/^0+/, ""))

@@ -56,7 +56,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       env: { ACME_SVC_DATABASE__URL: databaseUrl, ACME_SVC_SERVER__BASE_URL: ground.server.baseUrl, USER: "olga" }
     })
 
-  /** Runs a command that must end with this exit code; returns its output from the stream where it belongs. */
+  /** Runs a command that must end with this exit code, and returns the output from the stream where it belongs. */
   const ends = async (code: number, ...words: ReadonlyArray<string>): Promise<string> => {
     const ended = await command(...words)
     assert.strictEqual(ended.code, code, `${words.join(" ")}\n${ended.stdout}\n${ended.stderr}`)
@@ -85,11 +85,11 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
   const numberOf = (list: Buffer): number =>
     Number(openssl(["crl", "-inform", "DER", "-noout", "-crlnumber"], list).toString().trim().split("=")[1])
 
-  /** The list, once it names all of these certificates. */
+  /** Returns the list once it names all of these certificates. */
   const listWith = (...serials: ReadonlyArray<string>): Promise<Buffer> =>
     session.poll(fetchList, (list) => serials.every((serial) => serialsOf(list).includes(serial)))
 
-  /** The output of `openssl verify -crl_check`. */
+  /** Returns the output of `openssl verify -crl_check`. */
   const check = (chain: string, list: Buffer): string => {
     const directory = freshDirectory()
     const file = (name: string, text: string) => {
@@ -135,7 +135,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
     await ground?.dispose()
   })
 
-  it("by the account's key and by the certificate's: openssl refuses both and accepts a third, now and later", async () => {
+  it("makes OpenSSL refuse certificates that the account's key or the certificate's key revoked, and accept a third, now and later", async () => {
     const empty = await fetchList()
     assert.deepStrictEqual([numberOf(empty), serialsOf(empty)], [1, []])
     const [one, two, fresh] = [await issue("one.example"), await issue("two.example"), await issue("fresh.example")]
@@ -158,7 +158,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
     const der = openssl(["crl", "-outform", "DER"], exported)
     assert.strictEqual(opensslOnCrl(ground.server.caFile, der), "verify OK")
 
-    // The list is due at once, and whichever worker is first signs it again.
+    // The list is due at once, and the first worker signs it again.
     const { issuer } = await onlyList()
     await ends(0, "crl", "raise", issuer, "--above", String(before + 40), "--yes")
     await session.poll(fetchList, (list) => numberOf(list) > before + 40)
@@ -166,7 +166,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
     assert.isTrue((await fetchList(second)).equals(await fetchList()), "every process serves the stored list")
   })
 
-  it("of twenty certificates at once at two servers: all are listed, and the list number only rises", async () => {
+  it("lists all of twenty certificates that were revoked at once at two servers, and the list number only rises", async () => {
     const issued = await Promise.all(
       Array.from({ length: 20 }, (_, index) => session.issue([`n${index}.example`], ground.responder.tokens))
     )
@@ -197,7 +197,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
     assert.deepInclude(await onlyList(), { state: "ok", unlisted: 0, entries: serialsOf(list).length })
   })
 
-  it("of one certificate twenty times at once at two servers: one request revokes it", async () => {
+  it("is done by only one of twenty requests at once at two servers for one certificate", async () => {
     const { chain, key, order } = await session.issue(["wanted.example"], ground.responder.tokens)
     const reasons = [0, 1, 2, 3, 4, 5, 6, 8, 9, 10]
     const url = session.directory.revokeCert ?? ""
@@ -221,7 +221,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
     assert.strictEqual(serialsOf(await listWith(serialOf(chain))).filter((one) => one === serialOf(chain)).length, 1)
   })
 
-  describe("on the command line", () => {
+  describe("by the command line", () => {
     let chain = ""
     let id = ""
     let pending = ""
@@ -234,7 +234,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       pending = idOf((await session.newOrder(["waiting.commands.example"])).url)
     })
 
-    it("order list has filters and pages, and prints JSON", async () => {
+    it("filters and pages order list, and prints JSON", async () => {
       const page = await json<Page<OrderObject>>("order", "list", "--identifier-suffix", "commands.example", "--json")
       assert.deepInclude(page, { total: 2, limit: 50, offset: 0 })
       assert.deepStrictEqual(page.items.map((item) => item.id), [pending, id])
@@ -273,7 +273,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       assert.match(await ends(0, "order", "list", "--profile", "nowhere"), /^0 of 0 row\(s\)\.$/m)
     })
 
-    it("order list --expiring-in lists the certificates that expire soon, and their replacements", async () => {
+    it("lists by order list --expiring-in the certificates that expire soon, and their replacements", async () => {
       interface Ending {
         readonly orderId: string
         readonly daysRemaining: number
@@ -294,7 +294,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       assert.include(await ends(2, "order", "list", "--expiring-in", "7", "--status", "valid"), "only --profile")
     })
 
-    it("order list exits with 2 or 3 if a filter is wrong", async () => {
+    it("ends order list with 2 or 3 if a filter is wrong", async () => {
       assert.include(await ends(3, "order", "list", "--status", "lost"), "status takes one of")
       assert.include(await ends(2, "order", "list", "--account-id", "me"), "--account-id takes an id")
       assert.include(await ends(2, "order", "list", "--since", "yesterday"), "--since")
@@ -302,7 +302,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       await ends(2, "order", "list", "--limit", "many")
     })
 
-    it("order show prints text and JSON", async () => {
+    it("prints text and JSON for order show", async () => {
       const text = await ends(0, "order", "show", id)
       assert.match(text, new RegExp(`^id +${id}$`, "m"))
       assert.match(text, /^status +valid$/m)
@@ -323,13 +323,13 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       assert.strictEqual(error.error, "refused")
     })
 
-    it("order chain prints PEM that openssl accepts, and exits with 3 if the order has no certificate", async () => {
+    it("prints PEM that OpenSSL accepts for order chain, which ends with 3 if the order has no certificate", async () => {
       assert.strictEqual((await ends(0, "order", "chain", id)).trim(), chain.trim())
       assert.include(await ends(3, "order", "chain", pending), "There is no certificate of order")
       await ends(3, "order", "chain", absent)
     })
 
-    it("order revoke refuses wrong reasons and orders without a certificate, succeeds, and fails the second time", async () => {
+    it("refuses wrong reasons and orders without a certificate for order revoke, which succeeds once and then fails", async () => {
       for (const reason of ["7", "-1", "outdated"]) {
         assert.include(await ends(2, "order", "revoke", id, `--reason=${reason}`), "keyCompromise", reason)
       }
@@ -354,7 +354,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       assert.match(text, /^reason +cessationOfOperation \(5\)$/m)
     })
 
-    it("cert revoke takes serial numbers in the form in which certificates show them; it fails for an unknown one, succeeds, and fails the second time", async () => {
+    it("accepts serial numbers as certificates show them for cert revoke, which fails for an unknown one, succeeds once and then fails", async () => {
       const chains = [
         (await session.issue(["one.serials.example"], ground.responder.tokens)).chain,
         (await session.issue(["two.serials.example"], ground.responder.tokens)).chain
@@ -383,7 +383,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       for (const each of chains) assert.include(check(each, list), "certificate revoked")
     })
 
-    it("crl list prints every member as JSON and as text", async () => {
+    it("prints every member as JSON and as text for crl list", async () => {
       const page = await json<Page<CrlObject>>("crl", "list", "--json")
       assert.deepInclude(page, { total: 1, limit: 1, offset: 0 })
       const [list] = page.items
@@ -423,7 +423,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       assert.match(text, /^1 of 1 row\(s\)\.$/m)
     })
 
-    it("crl raise has every exit code, and the next list gets a higher number", async () => {
+    it("raises the number of the next list by crl raise, which has every exit code", async () => {
       const { crlNumber, issuer } = await onlyList()
       const above = crlNumber + 100
       assert.include(await ends(2, "crl", "raise", issuer, "--above", String(above)), "--yes")
@@ -439,7 +439,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       assert.strictEqual(numberOf(list), above + 1)
     })
 
-    it("exits with 1 if the schema of the database is not up to date", async () => {
+    it("ends with 1 if the schema of the database is not up to date", async () => {
       const directory = freshDirectory()
       for (const words of [["crl", "list"], ["order", "revoke", absent]]) {
         const { code, stderr } = await commandLine(words, { directory })
@@ -448,7 +448,7 @@ describe.each(databases)("revocation, end to end, $name", ({ freshUrl }) => {
       }
     })
 
-    it("exits with 3 for a profile that is no longer served", async () => {
+    it("ends with 3 for a profile that is no longer served", async () => {
       const csr = makeCsr({ names: ["parked.example"] })
       const issued = await session.issue(["parked.example"], ground.responder.tokens, { key: csr.key })
       const directory = freshDirectory()

@@ -53,7 +53,7 @@ describe.each(databases)("an acme and a worker process on $name", ({ dialect, fr
       startedBy: "job_runner_started"
     })
     const here = directory()
-    // The certificate of the CA, without the rest.
+    // Only the certificate of the CA, and no key.
     copyFileSync(worker.caFile, join(here, "ca.pem"))
     acme = await startServer({ databaseUrl, directory: here, env, flags: ["--role", "acme"] })
   })
@@ -89,7 +89,7 @@ describe.each(databases)("an acme and a worker process on $name", ({ dialect, fr
     assert.deepStrictEqual([rolesOf(acme), rolesOf(worker)], ["acme", "worker"])
   })
 
-  it("a worker opens no socket, and is healthy nevertheless", async () => {
+  it("work although the worker opens no socket, and the worker is healthy nevertheless", async () => {
     assert.isTrue(await refusesConnections(worker.port))
     const env = { ACME_SVC_DATABASE__URL: databaseUrl }
     assert.strictEqual(
@@ -103,7 +103,7 @@ describe.each(databases)("an acme and a worker process on $name", ({ dialect, fr
     assert.deepStrictEqual(await worker.stop(), { code: 0, signal: null })
   })
 
-  it("an acme process creates neither the schema nor a CA", async () => {
+  it("depend on the worker for the schema and the CA, which the acme process never creates", async () => {
     const empty = directory()
     const options = { directory: empty, env: { ACME_SVC_DATABASE__URL: await freshUrl() }, flags: ["--role", "acme"] }
     const behind = await commandLine(["serve"], options)
@@ -121,13 +121,13 @@ describe.each(databases)("an acme and a worker process on $name", ({ dialect, fr
 describe("serve --role", () => {
   beforeAll(builtServer)
 
-  it("an unknown role ends the start before the configuration is read", async () => {
+  it("prevents the startup before the configuration is read if the role is unknown", async () => {
     const { code, stderr } = await commandLine(["serve", "--role", "acme,janitor"], { config: "nonsense" })
     assert.strictEqual(code, 2)
     assert.include(stderr, `--role takes acme, admin, worker, and not "janitor"`)
   })
 
-  it("an empty value does not mean every role", async () => {
+  it("does not take an empty value for every role", async () => {
     for (const flags of [["--role", ""], ["--role="]]) {
       const { code, stderr, stdout } = await commandLine(["serve", ...flags], { config: "nonsense" })
       assert.strictEqual(code, 2, flags.join(" "))
@@ -135,7 +135,7 @@ describe("serve --role", () => {
     }
   })
 
-  it("accepts several roles, repeated or in a list, and each counts once", async () => {
+  it("accepts several roles, as repeated flags or in a list, and each counts once", async () => {
     for (const flags of [["--role", "worker,acme"], ["--role", "worker", "--role", "acme", "--role", "acme"]]) {
       const server = await startServer({ config: minimalConfig, flags })
       const { fields } = await server.waitForEvent("worker_registered")

@@ -12,8 +12,8 @@ import type { Server } from "../support/Server.ts"
 import { minimalConfig, startServer } from "../support/Server.ts"
 
 /*
- * The formula of docs/planning.md, "Connections". The server accepts exactly as many connections as the formula says for
- * the processes, and there are so many clients that the acme pools are full.
+ * The formula of docs/planning.md, "Connections". PostgreSQL accepts exactly as many connections as the formula says
+ * for the processes, and there are enough clients to fill the acme pools.
  */
 
 const roles: ReadonlyArray<Role> = ["worker", "worker", "acme", "acme", "admin"]
@@ -21,7 +21,7 @@ const poolMax = 2
 const reserved = 3
 const placesMost = 16
 
-/** The sum for the processes, without commands and backups. */
+/** Returns the sum for the processes, without commands and backups. */
 const sum = (nodes: number, pool: number, workers: number): number =>
   nodes * pool + Math.min(workers, placesMost) + reserved
 
@@ -44,7 +44,7 @@ describe("docs/planning.md, \"Connections\"", () => {
   })
 })
 
-describe("processes under load on a PostgreSQL that takes as many connections as the formula says", () => {
+describe("processes under load, with a PostgreSQL that accepts as many connections as the formula says", () => {
   let cluster: PostgresCluster
   let watcher: Client
   const servers: Array<Server> = []
@@ -54,7 +54,7 @@ describe("processes under load on a PostgreSQL that takes as many connections as
   beforeAll(async () => {
     await builtServer()
     cluster = await startPostgres({ connections: most + reserved })
-    // The places that are left are for superusers.
+    // The remaining places are for superusers.
     watcher = new Client({ connectionString: cluster.adminUrl })
     await watcher.connect()
     await watcher.query("CREATE ROLE acme LOGIN PASSWORD 'secret'")
@@ -85,7 +85,7 @@ describe("processes under load on a PostgreSQL that takes as many connections as
     await cluster?.stop()
   })
 
-  /** How many sessions of the service there are, and how many of them listen. */
+  /** Returns how many sessions the service has, and how many of them listen. */
   const sessions = async (): Promise<{ readonly all: number; readonly listening: number }> => {
     const { rows: [row] } = await watcher.query<{ readonly all: number; readonly listening: number }>(
       `SELECT count(*)::integer AS "all", (count(*) FILTER (WHERE query LIKE 'LISTEN %' OR query = 'SELECT 1'))::integer AS "listening"
@@ -94,7 +94,7 @@ describe("processes under load on a PostgreSQL that takes as many connections as
     return row ?? assert.fail("no row")
   }
 
-  it("open exactly that many sessions, and only workers listen", async () => {
+  it("open at most that many sessions, and only workers listen", async () => {
     await vi.waitFor(async () => assert.strictEqual((await sessions()).listening, workers), {
       timeout: patienceMs,
       interval: 20
@@ -111,7 +111,7 @@ describe("processes under load on a PostgreSQL that takes as many connections as
     while (!state.isOver) peak = Math.max(peak, (await sessions()).all)
     await load
     assert.isAtMost(peak, most)
-    // Every acme pool was full. A worker and the admin process may do with one connection of their pools.
+    // Every acme pool was full. A worker and the admin process may need only one connection of their pools.
     assert.isAtLeast(peak, most - workers - 1)
     assert.strictEqual((await sessions()).listening, workers)
   })

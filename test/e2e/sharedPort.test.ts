@@ -16,7 +16,7 @@ import { startServer } from "../support/Server.ts"
 
 const sharing = { ACME_SVC_SERVER__REUSE_PORT: "true" }
 
-/** One request over a separate connection; its sender tries again while no process accepts it. */
+/** Sends one request over a separate connection, and tries again while no process accepts the connection. */
 const ask = async (url: string): Promise<number> => {
   for (let attempt = 1;; attempt++) {
     const http = makeHttpClient()
@@ -45,7 +45,7 @@ describe.each(databases)("acme processes that share a port, on $name", ({ freshU
   let databaseUrl: string
   let env: Readonly<Record<string, string>>
 
-  /** A directory with the certificate of the CA, without the rest. */
+  /** Makes a directory with only the certificate of the CA. */
   const withAnchor = (): string => {
     const here = directory()
     copyFileSync(worker.caFile, join(here, "ca.pem"))
@@ -100,7 +100,7 @@ describe.each(databases)("acme processes that share a port, on $name", ({ freshU
     }
   })
 
-  it("refuse a process that does not share its port", async () => {
+  it("prevent the startup of a process that does not share its port", async () => {
     const alone = await commandLine(["serve"], {
       directory: withAnchor(),
       env: {
@@ -123,7 +123,7 @@ describe.each(databases)("acme processes that share a port, on $name", ({ freshU
     assert.isAbove(completed(first), before)
   })
 
-  it("keep serving clients that try again when one process is killed or drained, and it can start again", async () => {
+  it("still serve clients that try again when one process is killed or drained, and that process can start again", async () => {
     await first.kill9()
     for (let number = 0; number < 20; number++) assert.strictEqual(await ask(first.directoryUrl), 200)
     await first.restart()

@@ -13,14 +13,14 @@ import { startGround } from "../support/Ground.ts"
 import { verifyChain } from "../support/Openssl.ts"
 import { startServer } from "../support/Server.ts"
 
-/** A request whose head the server has and whose body it waits for. */
+/** A request whose head has arrived and for whose body the server waits. */
 interface Begun {
   /** Sends the body and returns everything that is received until the connection ends. */
   readonly finish: () => Promise<string>
   readonly socket: Socket
 }
 
-/** Sends the head of a POST; the interim answer shows that the server waits for the body. */
+/** Sends the head of a POST. The interim answer shows that the server waits for the body. */
 const begin = (port: number, url: string, body: string): Promise<Begun> =>
   new Promise((resolve, reject) => {
     const socket = connect(port, "127.0.0.1")
@@ -51,7 +51,7 @@ const begin = (port: number, url: string, body: string): Promise<Begun> =>
     ].join("\r\n"))
   })
 
-/** A web server that answers only once it is told to. */
+/** Makes a web server that answers only once the test allows it. */
 const held = () => {
   let open = () => {}
   const opened = new Promise<void>((resolve) => {
@@ -60,7 +60,7 @@ const held = () => {
   return { open, before: () => opened }
 }
 
-/** An order whose validation has reached the web server, which delays the answer. */
+/** Makes an order whose validation has reached the web server, which delays the answer. */
 const validating = async (ground: Ground, session: AcmeSession, name: string) => {
   const order = await session.newOrder([name])
   const [url = ""] = order.body.authorizations
@@ -85,14 +85,14 @@ const opened = async (ground: Ground, patienceMs = 0): Promise<AcmeSession> => {
 describe.each(databases)("SIGTERM, $name", ({ freshUrl }) => {
   beforeAll(builtServer)
 
-  it("while the process is still starting ends it in order, as soon as its work has begun", async () => {
+  it("ends a process in order that is still starting and whose work has just begun", async () => {
     const server = await startServer({ databaseUrl: await freshUrl(), startedBy: "job_runner_started" })
     const exit = await server.stop()
     assert.deepInclude(exit, { code: 0, signal: null }, server.stdout())
     await server.dispose()
   })
 
-  it("waits for the requests in progress and for a running job, and ends with 0", async () => {
+  it("ends the process with 0 after the requests in progress and a running job", async () => {
     const web = held()
     const ground = await startGround({ databaseUrl: await freshUrl() }, web)
     try {
@@ -152,7 +152,7 @@ describe.each(databases)("SIGTERM, $name", ({ freshUrl }) => {
       assert.deepInclude((await server.waitForEvent("server_shutdown_completed")).fields, { jobs_released: 1 })
       web.open()
       await server.restart()
-      // The order continues at once: the new process need not wait until a lease has expired.
+      // The order continues at once, because the new process need not wait until a lease has expired.
       assert.strictEqual((await session.awaitOrder(order.url, ["ready", "invalid"], 10_000)).status, "ready")
       session.close()
     } finally {
@@ -161,7 +161,7 @@ describe.each(databases)("SIGTERM, $name", ({ freshUrl }) => {
     }
   })
 
-  it("and a restart under load: a client that tries again does not notice it", async () => {
+  it("and a restart under load are not noticed by a client that tries again", async () => {
     const ground = await startGround({ databaseUrl: await freshUrl() })
     const first = await opened(ground, 60_000)
     try {
@@ -171,7 +171,7 @@ describe.each(databases)("SIGTERM, $name", ({ freshUrl }) => {
       const issue = async (session: AcmeSession, name: string): Promise<void> => {
         const placed = await session.newOrder([name])
         await session.authorize(placed.body, ground.responder.tokens, 60_000)
-        // finalize is sent twice if the first answer is lost. Then the state of the order counts.
+        // If the answer to finalize is lost, finalize is sent again. Then the state of the order counts.
         await session.finalize(placed.body, makeCsr({ names: [name] }).csr)
         const order = await session.awaitOrder(placed.url, ["valid", "invalid"], 60_000)
         assert.strictEqual(order.status, "valid", JSON.stringify(order))
@@ -207,7 +207,7 @@ describe.each(databases)("SIGTERM, $name", ({ freshUrl }) => {
 describe("an exception that no code catches", () => {
   beforeAll(builtServer)
 
-  it("ends the process in order with a failure: work in progress is completed or handed back", async () => {
+  it("ends the process in order with a failure, and work in progress is completed or handed back", async () => {
     const folder = mkdtempSync(join(tmpdir(), "acme-thrown-"))
     const thrower = join(folder, "thrower.cjs")
     writeFileSync(thrower, `process.on("SIGUSR2", () => setImmediate(() => { throw new Error("planted") }))`)
@@ -243,21 +243,24 @@ describe("an exception that no code catches", () => {
 describe("a second signal", () => {
   beforeAll(builtServer)
 
-  it.each([["SIGTERM", 143], ["SIGINT", 130]] as const)("%s ends the process at once with %i", async (signal, code) => {
-    const ground = await startGround()
-    try {
-      const { server } = ground
-      const session = await opened(ground)
-      const url = session.directory.newOrder
-      const { socket } = await begin(server.port, url, await session.sign(url, {}))
-      server.signal(signal)
-      await server.waitForEvent("server_shutdown_started")
-      server.signal(signal)
-      assert.deepStrictEqual(await server.exited(), { code, signal: null })
-      socket.destroy()
-      session.close()
-    } finally {
-      await ground.dispose()
+  it.each([["SIGTERM", 143], ["SIGINT", 130]] as const)(
+    "ends the process at once after %s, with %i",
+    async (signal, code) => {
+      const ground = await startGround()
+      try {
+        const { server } = ground
+        const session = await opened(ground)
+        const url = session.directory.newOrder
+        const { socket } = await begin(server.port, url, await session.sign(url, {}))
+        server.signal(signal)
+        await server.waitForEvent("server_shutdown_started")
+        server.signal(signal)
+        assert.deepStrictEqual(await server.exited(), { code, signal: null })
+        socket.destroy()
+        session.close()
+      } finally {
+        await ground.dispose()
+      }
     }
-  })
+  )
 })

@@ -14,7 +14,7 @@ import { minimalConfig, startServer } from "../support/Server.ts"
 import type { TwoServers } from "../support/TwoServers.ts"
 import { startTwoServers } from "../support/TwoServers.ts"
 
-/* A service whose operators read from a standby: what they see, and what never comes from there. */
+/* A service whose operators read from a standby: what they see, and what never comes from the standby. */
 
 const config = `${minimalConfig}[challenge]\nbypass = true\n[admin]\nenabled = true\n[metrics]\nenabled = true\n`
 const password = "Wrocław tramway, 4 stops"
@@ -45,7 +45,7 @@ describe("a service with a standby for its operators", () => {
     return { status: answer.status, text: await answer.text(), lag: lag === null ? undefined : Number(lag) }
   }
 
-  /** Reads a list until the standby has answered it, or the primary. */
+  /** Reads a list until it is answered by the standby, or by the primary. */
   const until = async (by: "standby" | "primary", path = "/api/accounts") => {
     for (;; await delay(50)) {
       const told = await get(path, { cookie })
@@ -103,7 +103,7 @@ describe("a service with a standby for its operators", () => {
     await servers?.dispose()
   })
 
-  it("shows the data of the standby with its lag, and decides by the primary", async () => {
+  it("shows the data of the standby with the lag, and decides by the primary", async () => {
     const before = await until("standby")
     const { pathname } = new URL(acme.kid ?? "")
     assert.include(before.text, pathname.slice(pathname.lastIndexOf("/") + 1))
@@ -119,7 +119,7 @@ describe("a service with a standby for its operators", () => {
     const page = await get("/ui/accounts", { cookie })
     assert.notInclude(page.text, id)
     assert.match(page.text, /Read from a standby, (?:less than a second|at most \d+ s) behind\./)
-    // A record that is not there yet comes from the primary, and so does what the command line shows.
+    // A record that the standby does not have yet comes from the primary, as does what the command line shows.
     const record = await get(`/api/accounts/${id}`)
     assert.deepStrictEqual([record.status, record.lag], [200, undefined])
     assert.include(await ends("account", "list", "--json"), id)
@@ -171,7 +171,7 @@ describe("a service with a standby for its operators", () => {
     assert.deepStrictEqual(server.records().filter(({ level }) => level === "error"), [])
   })
 
-  it("counts its connections to the standby apart from those to the database", async () => {
+  it("counts its connections to the standby separately from those to the database", async () => {
     await until("standby")
     const text = await (await fetch(`http://${metrics}/metrics`)).text()
     const counted = /^acme_svc_database_standby_connections\{[^}]*state="(\w+)"\} (\d+)$/gm

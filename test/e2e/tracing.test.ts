@@ -18,7 +18,7 @@ interface Body {
 }
 
 describe.each(databases)("tracing, $name", ({ dialect, freshUrl }) => {
-  it("sends the spans of an issuance: its requests, its job, and the statements of both", async () => {
+  it("sends the spans of an issuance, which are those of its requests, its job, and the statements of both", async () => {
     await builtServer()
     const spans: Array<Span> = []
     const collector = createServer((request, response) => {
@@ -54,7 +54,7 @@ describe.each(databases)("tracing, $name", ({ dialect, freshUrl }) => {
         spans.filter(({ parentSpanId }) => parentSpanId === spanId).flatMap((child) => [child.name, ...under(child)])
       return roots.flatMap(under)
     }
-    // PostgreSQL inserts an order by one statement, and stores a certificate by one.
+    // PostgreSQL inserts an order with one statement, and stores a certificate with one.
     const [inserted, issued] = dialect === "postgres"
       ? [["order_create"], ["order_issue_recorded"]]
       : [["transaction", "order_insert"], ["order_issue", "audit_insert"]]

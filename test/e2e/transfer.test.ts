@@ -16,7 +16,7 @@ import { freePort } from "../support/Ports.ts"
 import { startPostgres } from "../support/Postgres.ts"
 import { runtime, runToEnd, startServer } from "../support/Server.ts"
 
-/* `transfer` as operators run it: two databases, the program between them, and a service on the filled database. */
+/* `transfer` as operators run it, from one database to another, and then a service with the filled database. */
 
 const config = "[profiles.default]\n[challenge]\nbypass = true\n"
 const program = resolve(import.meta.dirname, "../../dist/main.js")
@@ -26,7 +26,7 @@ interface Copied {
   readonly total: number
 }
 
-/** A URL with a password goes in a file. */
+/** Puts URLs with a password into a file. */
 const hidden = (words: ReadonlyArray<string>): ReadonlyArray<string> => {
   const [before, url] = [words.indexOf("--to"), words[words.indexOf("--to") + 1] ?? ""]
   if (before < 0 || !url.startsWith("postgres") || new URL(url).password === "") return words
@@ -35,7 +35,7 @@ const hidden = (words: ReadonlyArray<string>): ReadonlyArray<string> => {
   return [...words.slice(0, before), "--to-file", file, ...words.slice(before + 2)]
 }
 
-/** A place with a configuration whose database is named at each command. */
+/** Makes a directory with a configuration. Each command names its database. */
 const place = () => {
   const directory = freshDirectory()
   const command = (databaseUrl: string, ...words: ReadonlyArray<string>) =>
@@ -51,7 +51,7 @@ const place = () => {
   }
   const transfer = async (from: string, to: string): Promise<Copied> =>
     JSON.parse(await ends(0, from, "transfer", "--to", to, "--yes", "--json")) as Copied
-  /** What must be the same on the way back: everything except the trail, which also records the transfer. */
+  /** Returns what must be the same after the way back: all tables except the trail, which also records the transfer. */
   const lasting = ({ tables }: Copied) => tables.filter(({ table }) => table !== "audit_log")
   return { directory, command, ends, transfer, lasting }
 }
@@ -110,7 +110,7 @@ describe("transfer", () => {
     await returned.dispose()
   })
 
-  it("asks first and shows the counts, and copies nothing if there is nobody to ask", async () => {
+  it("asks first and shows the counts, and copies nothing if there is no terminal", async () => {
     const { ends } = place()
     const [from, to] = [sqliteUrl(), await freshPostgresUrl()]
     await ends(0, from, "migrate")
@@ -122,7 +122,7 @@ describe("transfer", () => {
     assert.include(await ends(3, from, "transfer", "--to", to, "--yes"), "there are rows in")
   })
 
-  it("shows no password, and refuses one in an argument that others can read", async () => {
+  it("shows no password, and refuses a password in an argument, which others can read", async () => {
     const { command, directory, ends } = place()
     const [from, to] = [sqliteUrl(), await freshPostgresUrl()]
     await ends(0, from, "migrate")
@@ -162,7 +162,7 @@ describe("transfer", () => {
     assert.strictEqual((await runToEnd(words, { config, directory, env })).code, 1)
   })
 
-  it("refuses a source that is no database, is missing, is outdated, or is also the target", async () => {
+  it("refuses a source that is no database, is missing or outdated, or is also the target", async () => {
     const { directory, ends } = place()
     const [from, absent, behind] = [sqliteUrl(), sqliteUrl(), await freshPostgresUrl()]
     assert.include(
@@ -196,42 +196,49 @@ describe("transfer", () => {
   })
 })
 
-describe.each(bothDatabases)("transfer beside a server whose clock is behind, from $name", ({ dialect, freshUrl }) => {
-  beforeAll(builtServer)
+describe.each(bothDatabases)(
+  "transfer while a server runs whose clock is behind, from $name",
+  ({ dialect, freshUrl }) => {
+    beforeAll(builtServer)
 
-  it.each(dialect === "postgres" ? ["acme", "admin"] : ["acme"])("refuses while %s is served", async (role) => {
-    const { directory, ends } = place()
-    const [from, to] = [await freshUrl(), await freshPostgresUrl()]
-    await ends(0, from, "init")
-    await ends(0, to, "migrate")
-    const clock = join(freshDirectory(), "clock")
-    writeFileSync(clock, "-40000")
-    const shim = pathToFileURL(resolve(import.meta.dirname, "../support/ShiftedClock.ts")).href
-    const api = `127.0.0.1:${await freePort()}`
-    const server = await startServer({
-      config: `${config}[admin]\nenabled = true\nbind_address = "${api}"\nbase_url = "http://${api}"\n`,
-      directory,
-      databaseUrl: from,
-      flags: ["--role", role],
-      env: { NODE_OPTIONS: `--import=${shim}`, ACME_TEST_CLOCK: clock },
-      startedBy: role === "admin" ? "admin_listening" : "server_listening"
-    })
-    // On PostgreSQL, as if the row were from another host: nothing is known of a process there.
-    if (dialect === "postgres") await sqlAt(from, "UPDATE workers SET owner = 'elsewhere:1:a:'")
-    const said = await ends(3, from, "transfer", "--to", to, "--yes")
-    assert.match(said, dialect === "postgres" ? /elsewhere:1:a: runs, or was seen/ : /first: \S+ runs, or was seen/)
-    if (dialect === "postgres" && role === "acme") {
-      const locks = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND objid = 473821902"
-      while ((await sqlAt(from, locks)).length === 0) await delay(20)
-    }
-    await server.stop()
-    await sqlAt(from, "DELETE FROM workers")
-    await ends(0, from, "transfer", "--to", to, "--yes")
-    await server.dispose()
-  })
-})
+    it.each(dialect === "postgres" ? ["acme", "admin"] : ["acme"])(
+      "refuses while the server has the role %s",
+      async (role) => {
+        const { directory, ends } = place()
+        const [from, to] = [await freshUrl(), await freshPostgresUrl()]
+        await ends(0, from, "init")
+        await ends(0, to, "migrate")
+        const clock = join(freshDirectory(), "clock")
+        writeFileSync(clock, "-40000")
+        const shim = pathToFileURL(resolve(import.meta.dirname, "../support/ShiftedClock.ts")).href
+        const api = `127.0.0.1:${await freePort()}`
+        const server = await startServer({
+          config: `${config}[admin]\nenabled = true\nbind_address = "${api}"\nbase_url = "http://${api}"\n`,
+          directory,
+          databaseUrl: from,
+          flags: ["--role", role],
+          env: { NODE_OPTIONS: `--import=${shim}`, ACME_TEST_CLOCK: clock },
+          startedBy: role === "admin" ? "admin_listening" : "server_listening"
+        })
+        // On PostgreSQL, the row is made to look like that of another host, about whose processes nothing is known.
+        if (dialect === "postgres") await sqlAt(from, "UPDATE workers SET owner = 'elsewhere:1:a:'")
+        const said = await ends(3, from, "transfer", "--to", to, "--yes")
+        assert.match(said, dialect === "postgres" ? /elsewhere:1:a: runs, or was seen/ : /first: \S+ runs, or was seen/)
+        if (dialect === "postgres" && role === "acme") {
+          const locks =
+            "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND objid = 473821902"
+          while ((await sqlAt(from, locks)).length === 0) await delay(20)
+        }
+        await server.stop()
+        await sqlAt(from, "DELETE FROM workers")
+        await ends(0, from, "transfer", "--to", to, "--yes")
+        await server.dispose()
+      }
+    )
+  }
+)
 
-/** Completes once a session writes to the jobs of a PostgreSQL database. */
+/** Waits until a session writes to the jobs of a PostgreSQL database. */
 const writesAt = async (to: string): Promise<void> => {
   const client = new Client({ connectionString: to })
   await client.connect()
@@ -257,11 +264,11 @@ const fillJobs = (from: string): number => {
 describe.each(databases)("transfer that is killed, to $name", ({ dialect, freshUrl }) => {
   beforeAll(builtServer)
 
-  /** Completes once the program has begun to write. */
+  /** Waits until the program has begun to write. */
   const writes = async (to: string): Promise<void> => {
     if (dialect === "sqlite") {
       const log = `${to.slice("sqlite://".length)}-wal`
-      // Pages of an open transaction are written to the file once memory has no more room for them.
+      // The pages of an open transaction are written to the file once they no longer fit into memory.
       while ((statSync(log, { throwIfNoEntry: false })?.size ?? 0) < 1_000_000) await delay(1)
       return
     }

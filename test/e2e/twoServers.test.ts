@@ -9,7 +9,7 @@ import { makeHttpClient } from "../support/Http.ts"
 import { leafOf, verifyChain } from "../support/Openssl.ts"
 import type { Server } from "../support/Server.ts"
 
-/** Sends requests for the first server to each server alternately, as a load balancer does. */
+/** Makes a client that sends requests for the first server to the two servers alternately, as a load balancer does. */
 const balancer = (servers: readonly [Server, Server]): HttpClient => {
   const http = makeHttpClient()
   let turn = 0
@@ -28,7 +28,7 @@ describe.each(databases)("two servers on one database, $name", ({ freshUrl }) =>
   let http: HttpClient
   let session: AcmeSession
 
-  /** How often both servers together logged an event about this. */
+  /** Returns how often both servers together logged an event with this value. */
   const count = (event: string, field: string, value: unknown): number =>
     servers.flatMap((server) => server.records())
       .filter(({ fields }) => fields["event"] === event && fields[field] === value).length
@@ -56,7 +56,7 @@ describe.each(databases)("two servers on one database, $name", ({ freshUrl }) =>
     await ground?.dispose()
   })
 
-  it("issue together, although each request of a client goes to another server than the last", async () => {
+  it("issue together, although each request of a client goes to a different server from the previous one", async () => {
     const issue = async (index: number): Promise<string> => {
       const client = await session.another()
       await client.register()
@@ -77,7 +77,7 @@ describe.each(databases)("two servers on one database, $name", ({ freshUrl }) =>
     }
   })
 
-  it("50 finalizes at once: one is accepted, and there is one certificate", async () => {
+  it("accept one of 50 finalizes at once, and issue one certificate", async () => {
     const names = ["many.example"]
     const placed = await session.newOrder(names)
     await session.authorize(placed.body, ground.responder.tokens)
@@ -95,7 +95,7 @@ describe.each(databases)("two servers on one database, $name", ({ freshUrl }) =>
     assert.strictEqual(count("order_finalized", "order_id", idOf(placed.url)), 1)
   })
 
-  it("50 triggers of one challenge: each is answered 200, and there is one job and one probe", async () => {
+  it("answer each of 50 triggers of one challenge with 200, with one job and one probe", async () => {
     const placed = await session.newOrder(["triggered.example"])
     const { challenges: [challenge] } = await session.authorization(placed.body.authorizations[0] ?? "")
     const { token = "", url = "" } = challenge ?? {}
@@ -110,7 +110,7 @@ describe.each(databases)("two servers on one database, $name", ({ freshUrl }) =>
     assert.strictEqual(count("challenge_validated", "challenge_id", idOf(url)), 1)
   })
 
-  it("50 uses of one nonce: one request is accepted", async () => {
+  it("accept one of 50 requests with one nonce", async () => {
     const nonce = await session.nonce()
     const uses = Array.from({ length: 50 }, () => session.postOnce(session.kid ?? "", undefined, { nonce }))
     const types = (await Promise.all(uses)).map((answer) => answer.status === 200 ? "ok" : problemType(answer))
@@ -118,7 +118,7 @@ describe.each(databases)("two servers on one database, $name", ({ freshUrl }) =>
     assert.strictEqual(types.filter((type) => type === "badNonce").length, 49)
   })
 
-  it("10 registrations of one key make one account", async () => {
+  it("make one account from 10 registrations of one key", async () => {
     const client = await session.another(await makeAcmeKey())
     const nonces = await Promise.all(Array.from({ length: 10 }, () => client.nonce()))
     const answers = await Promise.all(
@@ -128,7 +128,7 @@ describe.each(databases)("two servers on one database, $name", ({ freshUrl }) =>
     assert.strictEqual(new Set(answers.map(({ headers }) => headers.location)).size, 1)
   })
 
-  it("one stops, and the other still works", async () => {
+  it("do not depend on each other, so that one works after the other has stopped", async () => {
     assert.strictEqual((await servers[1].stop()).code, 0)
     const alone = await AcmeSession.open(ground.server.directoryUrl, { key: session.key })
     try {
