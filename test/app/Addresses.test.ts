@@ -25,7 +25,7 @@ describe("the addresses of listeners", () => {
       ["[0:0:0:0:0:0:0:1]:3000", "[::1]:3000"]
     ] as const
   ) {
-    it.effect(`${server} and ${metrics} are the same: the start is refused, and both keys are named`, () =>
+    it.effect(`prevent the startup with an error that names both keys if they are ${server} and ${metrics}`, () =>
       Effect.map(verdict(server, metrics), (said) => {
         assert.match(said, /^3 metrics\.bind_address: .*server\.bind_address/)
         assert.include(said, server)
@@ -42,12 +42,12 @@ describe("the addresses of listeners", () => {
       ["127.0.0.1:3000", "no-such-host.invalid:3000"]
     ] as const
   ) {
-    it.effect(`${server} and ${metrics} are different`, () =>
+    it.effect(`count as different if they are ${server} and ${metrics}`, () =>
       Effect.map(verdict(server, metrics), (said) => assert.strictEqual(said, "apart")))
   }
 
   for (const [admin, other] of [["127.0.0.1:3000", "server"], ["localhost:3002", "metrics"]] as const) {
-    it.effect(`of operators at ${admin} is the address of the ${other} listener`, () =>
+    it.effect(`prevent the startup if that of operators, ${admin}, is also that of the ${other} listener`, () =>
       Effect.gen(function*() {
         const records: Array<Record> = []
         const refused = yield* Effect.flip(
@@ -70,7 +70,7 @@ describe("the addresses of listeners", () => {
       }))
   }
 
-  it.effect("that publish without TLS are compared in processes that serve them", () =>
+  it.effect("are compared with that of the listener without TLS only in processes that serve both", () =>
     Effect.gen(function*() {
       const config = (enabled: boolean) =>
         configOf(
@@ -82,6 +82,6 @@ describe("the addresses of listeners", () => {
       yield* checkAddresses(config(true), new Set(["worker"]))
     }))
 
-  it.effect("of a process that does not serve one of them are not compared", () =>
+  it.effect("are not compared in a process that does not serve one of them", () =>
     Effect.map(verdict("[::]:3000", "[::]:3000", ["worker"]), (said) => assert.strictEqual(said, "apart")))
 })

@@ -13,7 +13,7 @@ import type { Place } from "../support/RunCommand.ts"
 import { freshPlace } from "../support/RunCommand.ts"
 import { useTests } from "../support/UseTests.ts"
 
-/* The commands about operators, as command lines of this process. */
+/* The commands about operators, run in this process. */
 
 const { test } = useTests({ startsAt })
 const done = (out: string) => ({ code: 0, out: `${out}\n`, err: "" })
@@ -25,7 +25,7 @@ const ready = Effect.gen(function*() {
   return place
 })
 
-/** A file that only its owner may read. */
+/** Writes a file that only its owner may read. */
 const fileOf = ({ directory }: Place, text: string, mode = 0o600): string => {
   const path = join(directory, "password.txt")
   writeFileSync(path, text)
@@ -33,7 +33,7 @@ const fileOf = ({ directory }: Place, text: string, mode = 0o600): string => {
   return path
 }
 
-/** Works on the database of a place as its service would. */
+/** Runs a program on the database of a place as its service would. */
 const served = <A, E, R>({ directory }: Place, program: Effect.Effect<A, E, R | Database | Notifier | Passwords>) =>
   Effect.scoped(
     Effect.flatMap(openDriver(`sqlite://${directory}/acme.db`), (driver) =>

@@ -37,7 +37,7 @@ interface Heard {
   readonly detail?: string
 }
 
-/** A service that serves operators; `admin` holds the further keys of its section. */
+/** Starts a service that serves operators. `admin` returns the further keys of its section. */
 const serving = Effect.fnUntraced(function*(admin: (directory: string) => string) {
   const place = freshPlace((directory) => configIn(directory, admin(directory)))
   const said: Array<Heard> = []
@@ -138,7 +138,7 @@ tls = { enabled = true, cert_path = "${directory}/admin.pem", key_path = "${dire
       yield* ended
     })))
 
-  test("applies its own policy to every request, also to probes", () =>
+  test("applies its own policy to every request, even to probes", () =>
     onSystemClock(Effect.gen(function*() {
       const { address, ended, said, stop } = yield* serving(() =>
         `bind_address = "127.0.0.1:0"
@@ -173,7 +173,7 @@ then = "allow"
       assert.strictEqual(blocked?.detail, "the client address 127.0.0.1 is not among those allowed")
     })))
 
-  test("prevents the start of the service if it cannot be bound, or has the address of another listener", () =>
+  test("prevents the startup of the service if it cannot be bound or has the address of another listener", () =>
     onSystemClock(Effect.gen(function*() {
       const taken = createServer()
       yield* Effect.callback<void>((resume) => void taken.listen(0, "127.0.0.1", () => resume(Effect.void)))

@@ -15,8 +15,8 @@ import { sql } from "../support/Graph.ts"
 import { enrolled, enter, keyboard, made, useOperators } from "../support/Operators.ts"
 
 /*
- * The advisories about the configuration that an operator gets at a start and at a reload. Each appears when it
- * applies, and only then.
+ * The advisories about the configuration that an operator gets at a start and at a reload. Each appears only when it
+ * applies.
  */
 
 /** With these lines there is nothing left to report. */
@@ -43,10 +43,10 @@ const told = (fileText: string, roles: ReadonlyArray<Role> = everyRole): Effect.
   })
 
 describe("advisories", () => {
-  it.effect("do not exist for a secure configuration", () =>
+  it.effect("are absent for a secure configuration", () =>
     Effect.map(told(quiet), (records) => assert.deepStrictEqual(records, [])))
 
-  it.effect("report a secret file that others than its owner and its group may read, and no other file", () =>
+  it.effect("report a secret file that is readable beyond its owner and group, and no other file", () =>
     Effect.gen(function*() {
       const path = join(freshDirectory(), "config.toml")
       const tellOf = (fileText: string, mode: number, env = {}): Effect.Effect<ReadonlyArray<Told>> =>
@@ -91,7 +91,7 @@ describe("advisories", () => {
       assert.deepStrictEqual(yield* told(`${normal}url = "postgres://localhost/acme"\n`), [])
     }))
 
-  it.effect("report connections without TLS, and a base URL that differs from what is served", () =>
+  it.effect("report connections without TLS, and a base URL that does not fit what is served", () =>
     Effect.gen(function*() {
       const plain = quiet.replace("tls.enabled = true", "tls.enabled = false")
       const base_url = "https://acme.example"
@@ -111,7 +111,7 @@ describe("advisories", () => {
       assert.deepStrictEqual(yield* told(`${behind}${http}`), [])
     }))
 
-  it.effect("report this for the listener of operators, who could not sign in", () =>
+  it.effect("report the same for the listener of operators, who could not sign in there", () =>
     Effect.gen(function*() {
       const admin = (lines: string) => `${quiet}[admin]\nenabled = true\n${lines}`
       const mismatch = { event: "tls_base_url_mismatch", key: "admin.base_url" }
@@ -210,7 +210,7 @@ ${rule}
     }))
 })
 
-describe.each(databases)("of those who sign in, on $name", (backend) => {
+describe.each(databases)("advisories about operators who sign in, on $name", (backend) => {
   const { records, test } = useOperators(backend)
   const remarked = (fileText: string, roles: ReadonlyArray<Role> = everyRole) =>
     Effect.suspend(() => {
@@ -235,7 +235,7 @@ describe.each(databases)("of those who sign in, on $name", (backend) => {
       assert.deepStrictEqual(demanded, [{ event: "admin_mfa_enrolment_pending", count: 1 }])
     }))
 
-  test("have the failed statement instead if the database cannot be read, and delay nothing", () =>
+  test("are replaced by the failed statement if the database cannot be read, and delay nothing", () =>
     Effect.gen(function*() {
       yield* sql("ALTER TABLE admin_users RENAME TO admin_users_gone")
       const said = yield* Effect.ensuring(

@@ -12,9 +12,7 @@ import type { Ended, Place } from "../support/RunCommand.ts"
 import { freshPlace } from "../support/RunCommand.ts"
 import { onSystemClock, useTests } from "../support/UseTests.ts"
 
-/*
- * Command lines that run in this process, on a simulated host: no process is started, and the clock is the test's own.
- */
+/* Command lines that run in this process on a simulated host, with the clock of the test. */
 
 const startsAt = 1_800_000_000
 const at = "2027-01-15T08:00:00Z"
@@ -32,14 +30,14 @@ const refusalOf = ({ code, err, out }: Ended) => {
 
 const done = (out: string): Ended => ({ code: 0, out, err: "" })
 
-/** A place whose database is migrated. */
+/** Makes a place whose database is migrated. */
 const ready = Effect.gen(function*() {
   const place = freshPlace()
   assert.strictEqual((yield* place.run(["migrate"])).code, 0)
   return place
 })
 
-/** Works on the database of a place as its service would. */
+/** Runs a program on the database of a place as its service would. */
 const served = <A, E>(
   { directory }: Place,
   program: Effect.Effect<A, E, Database | World>
@@ -56,7 +54,7 @@ describe("a command line", () => {
       for (const flag of ["--version", "-V"]) assert.deepStrictEqual(yield* run([flag]), done("acme-svc 1.2.3\n"))
     }))
 
-  test("with unknown words is refused, and the nearest word is named; with --json as an object", () =>
+  test("is refused if it has an unknown word, and the error names the nearest word, as an object with --json", () =>
     Effect.gen(function*() {
       const { run } = freshPlace(null)
       assert.deepStrictEqual(yield* run(["migrat"]), {
@@ -81,7 +79,7 @@ describe("a command line", () => {
       })
     }))
 
-  test("without a configuration is refused, and creates none", () =>
+  test("is refused if there is no configuration, and creates none", () =>
     Effect.gen(function*() {
       const { directory, run } = freshPlace(null)
       const { code, error, message } = refusalOf(yield* run(["profile", "list", "--json"]))
@@ -118,7 +116,7 @@ describe("a command line", () => {
       )
     }))
 
-  test("ends at a signal with its exit code, and lets a service end in its own way", () =>
+  test("ends after a signal with the exit code of the signal, and lets a service end in its own way", () =>
     Effect.gen(function*() {
       const { run } = freshPlace()
       for (const [signal, code] of [["SIGINT", 130], ["SIGTERM", 143]] as const) {
@@ -189,7 +187,7 @@ const created = (place: Place) =>
   )
 
 describe("eab", () => {
-  test("create --json prints the credential with its key, list --json without; the trail names the user", () =>
+  test("prints the credential with its key for create --json and without for list --json, and the trail names the user", () =>
     Effect.gen(function*() {
       const place = yield* ready
       const { hmacKey, kid, ...rest } = yield* created(place)
@@ -201,7 +199,7 @@ describe("eab", () => {
       assert.deepStrictEqual(actors, [{ actor_kind: "cli", actor_id: "tester" }])
     }))
 
-  test("create refuses a profile that does not exist", () =>
+  test("refuses to create a credential for a profile that does not exist", () =>
     Effect.gen(function*() {
       const place = yield* ready
       assert.deepStrictEqual(
@@ -229,7 +227,7 @@ describe("eab", () => {
       { what: "answered by --yes", around: {}, flags: ["--yes"], code: 0, says: /^$/ }
     ]
   ) {
-    test(`delete, ${what}: exit ${code}`, () =>
+    test(`ends with ${code} for delete ${what}`, () =>
       Effect.gen(function*() {
         const place = yield* ready
         const { kid } = yield* created(place)
@@ -242,8 +240,8 @@ describe("eab", () => {
   }
 })
 
-describe("records that the service has written", () => {
-  test("refusals of a running command name the flag, not the member of the API", () =>
+describe("a command about records that the service has written", () => {
+  test("names in a refusal the flag and not the member of the API", () =>
     Effect.gen(function*() {
       const place = yield* ready
       const says = (words: ReadonlyArray<string>) => Effect.map(place.run(words), ({ code, err }) => [code, err])
@@ -254,7 +252,7 @@ describe("records that the service has written", () => {
       assert.match(String(kind), /^--kind takes one of .*, not "party"\.\n$/)
     }))
 
-  test("order list and jobs list print them as rows and as objects", () =>
+  test("prints orders and jobs as rows and as objects", () =>
     Effect.gen(function*() {
       const place = yield* ready
       assert.strictEqual(jsonOf<Listed<unknown>>(yield* place.run(["order", "list", "--json"])).total, 0)
@@ -309,7 +307,7 @@ describe("records that the service has written", () => {
       assert.match((yield* place.run(["jobs", "queue"])).out, /^local_ca_crl_regenerate  1 /m)
     }))
 
-  test("notify list prints deliveries, as rows and as objects", () =>
+  test("prints deliveries as rows and as objects", () =>
     Effect.gen(function*() {
       const place = yield* ready
       yield* served(
@@ -343,7 +341,7 @@ describe("records that the service has written", () => {
 })
 
 describe("serve", () => {
-  test("starts, answers, reloads and stops in this process, on its own host", () =>
+  test("starts, answers, reloads and stops in this process, on a host of its own", () =>
     onSystemClock(Effect.gen(function*() {
       const place = freshPlace((directory) =>
         `[server]

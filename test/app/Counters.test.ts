@@ -10,7 +10,7 @@ import { Metrics } from "../../src/engine/telemetry/Metrics.ts"
 import * as Registry from "../../src/engine/telemetry/Registry.ts"
 import { configOf } from "../support/Graph.ts"
 
-/** The number of samples of each counter, and their sum. */
+/** Returns the number of samples of each counter, and their sum. */
 const begunOf = (roles: ReadonlyArray<Role>, text: string) =>
   Effect.gen(function*() {
     yield* beginCounters(new Set(roles), configOf(text))
@@ -44,7 +44,7 @@ const ofEvery = {
 }
 
 describe("the counters of a process", () => {
-  it.effect("begin at 0 for everything that it serves, so that a rate includes the first increment", () =>
+  it.effect("begin at 0 for everything that the process serves, so that a rate includes the first increment", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* begunOf(everyRole, notified), {
         ...ofEvery,
@@ -60,7 +60,7 @@ describe("the counters of a process", () => {
       })
     }))
 
-  it.effect("are those of its roles and of its configuration", () =>
+  it.effect("depend on its roles and its configuration", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* begunOf(["acme"], ""), {
         ...ofEvery,

@@ -23,7 +23,7 @@ import { useTests } from "../support/UseTests.ts"
 const startsAt = 1_800_000_000
 const { test } = useTests({ startsAt })
 
-/** Works on the database and with the CA of a place as its service would. */
+/** Runs a program on the database and with the CA of a place as its service would. */
 const served = <A, E>({ directory }: Place, program: Effect.Effect<A, E, Database | World>) =>
   Effect.scoped(
     Effect.flatMap(openDriver(`sqlite://${directory}/acme.db`), (driver) =>
@@ -35,7 +35,7 @@ const served = <A, E>({ directory }: Place, program: Effect.Effect<A, E, Databas
 
 const own = Effect.map(Signers, ({ crlIssuers: [only] }) => only ?? assert.fail("no CA"))
 
-/** A list of a CA with these serials, all revoked at one time with the reason `superseded`. */
+/** Makes a list of a CA with these serial numbers, all revoked at one time with the reason `superseded`. */
 const listOf = (number: number, serials: ReadonlyArray<string>) =>
   Effect.gen(function*() {
     const { id } = yield* own
@@ -54,7 +54,7 @@ const listOf = (number: number, serials: ReadonlyArray<string>) =>
     return Buffer.from(made)
   })
 
-/** A place whose service has seen its CA, together with the list that the backup does not contain. */
+/** Makes a place whose service has seen its CA, and the list that the backup does not contain. */
 const restored = Effect.gen(function*() {
   const place = freshPlace((here) => `
     [profiles.default.signer.local_ca]
@@ -133,7 +133,7 @@ describe("crl import", () => {
       )
     }))
 
-  test("works, as crl list does, if the certificate of another profile is missing, and names that file; an invalid certificate is refused", () =>
+  test("works like crl list if the certificate of another profile is missing, and names that file, but refuses an invalid certificate", () =>
     Effect.gen(function*() {
       const { issuer, place, run } = yield* restored
       const at = (name: string) => join(place.directory, name)
@@ -160,7 +160,7 @@ describe("crl import", () => {
       }
     }))
 
-  test("refuses with 3 and an explanation anything but a complete list that this CA has signed, and changes nothing", () =>
+  test("refuses anything but a complete list that this CA has signed with 3 and an explanation, and changes nothing", () =>
     Effect.gen(function*() {
       const { issuer, list, place, run } = yield* restored
       const at = (name: string) => join(place.directory, name)

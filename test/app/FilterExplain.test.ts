@@ -4,7 +4,7 @@ import { freshPlace } from "../support/RunCommand.ts"
 import { shellScript } from "../support/Script.ts"
 import { useTests } from "../support/UseTests.ts"
 
-/* `filter explain` reports every stage, whatever the previous one says. */
+/* `filter explain` reports every stage, whatever the result of the previous one. */
 
 const { test } = useTests({ startsAt: 1_800_000_000 })
 
@@ -56,7 +56,7 @@ interface Told {
 }
 
 describe("an explanation", () => {
-  test("has the request and every stage, with its result, and the checks that were asked, skipped and only warned about", () =>
+  test("has the request and every stage with its result, and the checks that were asked or skipped or that only warned", () =>
     Effect.gen(function*() {
       const words = [
         "filter",

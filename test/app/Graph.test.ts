@@ -18,9 +18,8 @@ import { dnsAnswerer } from "../support/DnsAnswerer.ts"
 import { configOf } from "../support/Graph.ts"
 
 /*
- * If a layer is provided inside another one and both are the same value, it is built only once. So the graph makes its
- * layers by functions. A generation is built while the previous one is in force, and must share with it only what it
- * takes on purpose.
+ * If a layer is provided twice as the same value, it is built only once. So the graph makes its layers by functions: a
+ * generation is built while the previous one is in force, and must share with it only what it takes on purpose.
  */
 describe("the graph", () => {
   const config = configOf()
@@ -34,7 +33,7 @@ describe("the graph", () => {
       assert.notStrictEqual(within, Context.get(outer, tag))
     }))
 
-  it("does not compile without required services: no code looks for a notifier or metrics that may be missing", () => {
+  it("does not compile without required services, because no code looks for a notifier or metrics that may be missing", () => {
     expectTypeOf<Notifier>().toExtend<Effect.Services<ReturnType<typeof notify>>>()
     expectTypeOf<Notifier>().toExtend<Effect.Services<ReturnType<typeof told>>>()
     expectTypeOf<Metrics | Notifier>().toExtend<Effect.Services<ReturnType<typeof serve>>>()
@@ -59,7 +58,7 @@ describe("the reverse names of clients' addresses", () => {
     ).pipe(Effect.provide(Layer.provideMerge(Graph.reverseNames(config), layerMemory(records))))
   }
 
-  it.live("are logged if the look-up fails, and are only looked up if the trail is to contain them", () =>
+  it.live("are looked up only if the trail is to contain them, and a failed look-up is logged", () =>
     Effect.gen(function*() {
       const answerer = yield* dnsAnswerer({
         zone: { "7.2.0.192.in-addr.arpa": { rcode: "SERVFAIL" }, "8.2.0.192.in-addr.arpa": { drop: true } }

@@ -6,11 +6,11 @@ import { assert, describe } from "vitest"
 import { freshPlace } from "../support/RunCommand.ts"
 import { minimalConfig } from "../support/Server.ts"
 
-/* The command that asks a listener for its health. */
+/* The command that asks a listener about its health. */
 
 /**
- * Returns the port of a server on loopback of IPv4 only. The server gives every request the same answer, by default
- * that it is healthy.
+ * Returns the port of a server on loopback of IPv4 only, which gives every request the same answer, by default that it
+ * is healthy.
  */
 const answering = (status = 200, body = `{"healthy":true}`) =>
   Effect.map(
@@ -25,7 +25,7 @@ const answering = (status = 200, body = `{"healthy":true}`) =>
   )
 
 describe("health", () => {
-  it.live("of a listener that is bound to every address is asked over IPv4 if the host has no ::1", () =>
+  it.live("asks a listener that is bound to every address over IPv4 if the host has no ::1", () =>
     Effect.gen(function*() {
       const port = yield* answering()
       for (const [host, code] of [["[::]", 0], ["0.0.0.0", 0], ["localhost", 0], ["[::1]", 1]] as const) {
@@ -34,7 +34,7 @@ describe("health", () => {
       }
     }))
 
-  it.live("of a worker comes from its metrics socket; without one there, the answer is whether a worker was seen", () =>
+  it.live("asks a worker at its metrics socket, or else reports whether a worker was seen", () =>
     Effect.gen(function*() {
       const cases = [
         [200, `{"ready":true,"roles":["worker"]}`, 0],

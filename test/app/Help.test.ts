@@ -11,7 +11,7 @@ import { unpainted } from "../../src/surfaces/cli/Paint.ts"
 import { committed } from "../support/Committed.ts"
 import { freshPlace } from "../support/RunCommand.ts"
 
-/* The help, the parser and docs/cli.md are made from one tree, so all of them say the same. */
+/* The help, the parser and docs/cli.md are made from one tree, so that all of them agree. */
 
 const root = await Effect.runPromise(whole)
 const nodesOf = (node: CommandNode): ReadonlyArray<CommandNode> => [node, ...node.children.flatMap(nodesOf)]
@@ -25,7 +25,7 @@ const document = committed("docs/cli.md")
 const nameOf = ({ path }: CommandNode) => path.join(" ")
 const each = (nodes: ReadonlyArray<CommandNode>) => nodes.map((node) => ({ name: nameOf(node), node }))
 
-it("describes each command in the overview with the first sentence of the command's own page", () => {
+it("the overview describes each command with the first sentence of the command's own page", () => {
   const summaries = ({ children, text }: CommandNode) => [
     text,
     children.map((child) => [wordOf(child), summaryOf(child, 1000)]).sort()
@@ -34,7 +34,7 @@ it("describes each command in the overview with the first sentence of the comman
 })
 
 describe.each(each(leaves))("$name", ({ node }) => {
-  it("describes the command, gives an example that can be parsed, and its exit codes", () => {
+  it("describes the command, and gives an example that can be parsed and the exit codes", () => {
     assert.match(node.text, /^[A-Z].*\.$/)
     const words = /acme-svc((?: [^\s)]+)*)\)?$/.exec(node.example ?? "")?.[1]?.trim().split(" ")
     assert.deepStrictEqual(words?.slice(0, node.path.length - 1), node.path.slice(1), node.example)
@@ -72,7 +72,7 @@ describe.each(each(nodes))("the page of $name", ({ node }) => {
       Math.max(...renderHelp(node, at(columns), sections).split("\n").map(({ length }) => length))
     assert.isAtMost(longest(300), 100)
     const example = node.example?.length ?? 0
-    assert.isAtMost(longest(60), Math.max(60, example + 2, 74)) // An example, and the text that leads to a command, stay whole.
+    assert.isAtMost(longest(60), Math.max(60, example + 2, 74)) // An example, and the text before a command, stay whole.
   })
 })
 
@@ -87,7 +87,7 @@ describe("the page of the program", () => {
     assert.includeMembers([...grouped], root.children.map(wordOf))
   })
 
-  it("names flags that may be given anywhere", () => {
+  it("names the flags that may be given anywhere", () => {
     for (const { aliases, name, value, words } of globalFlags) {
       for (const flag of [name, ...aliases]) {
         const given = value === undefined ? [flag] : [flag, words[0] ?? ""]

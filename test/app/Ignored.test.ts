@@ -6,7 +6,9 @@ import { freshPlace } from "../support/RunCommand.ts"
 import { minimalConfig } from "../support/Server.ts"
 import { useTests } from "../support/UseTests.ts"
 
-/* Faults in sections that are turned off are reported with the advisories. They prevent only work on those sections. */
+/*
+ * Faults in sections that are turned off are reported with the advisories. They prevent only the use of those sections.
+ */
 
 const { records, test } = useTests({ startsAt: 1_800_000_000 })
 
@@ -37,7 +39,7 @@ describe("a fault in a section that is turned off", () => {
       assert.lengthOf(others, 1)
     }))
 
-  test("refuses only work on the profile that is turned off", () =>
+  test("prevents only commands about the profile that is turned off", () =>
     Effect.gen(function*() {
       const { run } = freshPlace(() => fileText)
       for (const words of [["filter", "show"], ["filter", "explain"], ["upstream", "show"]]) {

@@ -94,10 +94,10 @@ const serving = Effect.fnUntraced(function*(seconds: number) {
   return { place, once, ended: Fiber.join(fiber), stop: Deferred.succeed(stop, "SIGTERM") }
 })
 
-test("are renewed while both listeners serve, and are shown to clients from then on", () =>
+test("the pairs that listeners made for themselves are renewed while both listeners serve, and are shown to clients from then on", () =>
   onSystemClock(Effect.gen(function*() {
     const files = { acme: "server", admin: "admin" } as const
-    // If the start takes longer, the pairs are already due, and the test tries again.
+    // If the startup takes longer, the pairs are already due, and the test tries again.
     for (const seconds of [3, 3, 10, 60]) {
       const { ended, once, place, stop } = yield* serving(seconds)
       const read = (name: string) => new X509Certificate(readFileSync(join(place.directory, `${name}.pem`)))
@@ -118,7 +118,7 @@ test("are renewed while both listeners serve, and are shown to clients from then
     assert.fail("no start was fast enough")
   })))
 
-test("limit the time of a handshake as the key of their listener says", () =>
+test("listeners limit the time of a handshake as their key says", () =>
   Effect.scoped(Effect.gen(function*() {
     const directory = freshDirectory()
     const { certificatePem, privateKeyPem } = yield* generateTlsPair({

@@ -9,7 +9,7 @@ import { useTests } from "../support/UseTests.ts"
 
 const configOf = (logging: string) => accepted({ fileText: `[logging]\n${logging}\n[profiles.default]\n` }).config
 
-/** The log after a reload from one `[logging]` section to another. */
+/** Returns the log after a reload from one `[logging]` section to another. */
 const told = (
   { after, before, env = {}, logLevel }: {
     readonly before: string
@@ -55,7 +55,7 @@ describe("the log after a reload", () => {
 const { test } = useTests({ startsAt: 1_800_000_000 })
 
 describe("an invalid filter", () => {
-  test("is refused with its value by every command, both in the key and in RUST_LOG", () =>
+  test("is refused with its value by every command, whether it is in the key or in RUST_LOG", () =>
     Effect.gen(function*() {
       const { run } = freshPlace()
       for (

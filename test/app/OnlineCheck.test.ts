@@ -19,13 +19,13 @@ import { minimalConfig } from "../support/Server.ts"
 import { startTwoServers } from "../support/TwoServers.ts"
 
 /*
- * Tests `config check --online`, which tries each address and program that the configuration names, and changes nothing
- * there.
+ * Tests `config check --online`, which tries each address and program that the configuration names, and changes
+ * nothing.
  */
 
 const check = ({ run }: Place, around: Around = {}) => run(["config", "check", "--online"], around)
 
-/** The rows of the table: the key, what was tried, the result and the message. */
+/** Returns the rows of the table: the key, what was tried, the result and the message. */
 const rowsOf = (out: string): ReadonlyMap<string, string> =>
   new Map(
     out.split("\n").flatMap((line) => {
@@ -117,7 +117,10 @@ const signsIn = mailServer({
     username === "acme" && password === "right" ? done(null, { user: username }) : done(new Error("wrong password"))
 })
 
-/** Leads to a PostgreSQL server, and passes everything on except for notifications, as a proxy that pools transactions. */
+/**
+ * Starts a proxy to a PostgreSQL server that passes on everything except notifications, as a proxy that pools
+ * transactions does.
+ */
 const deaf = (target: number) =>
   Effect.map(
     Effect.acquireRelease(
@@ -133,7 +136,7 @@ const deaf = (target: number) =>
           let held = Buffer.alloc(0)
           upstream.on("data", (chunk: Buffer) => {
             held = Buffer.concat([held, chunk])
-            // A message is its type, its length without the type, and its contents.
+            // A message has its type, its length without the type, and its contents.
             for (let size = 0; held.length >= 5 && held.length >= (size = 1 + held.readUInt32BE(1));) {
               if (held[0] !== "A".charCodeAt(0)) client.write(held.subarray(0, size))
               held = held.subarray(size)
@@ -200,7 +203,7 @@ describe("config check --online", () => {
       assert.deepStrictEqual(readdirSync(here.directory), before)
     }))
 
-  it.live("reports everything that does not work at once, with exit 1, and shows no secret", () =>
+  it.live("reports everything at once that does not work, with exit code 1 and without a secret", () =>
     Effect.gen(function*() {
       const zone = yield* updates
       const mail = yield* signsIn
@@ -245,7 +248,7 @@ describe("config check --online", () => {
       for (const hidden of ["hunter2", "t0ken", secret]) assert.notInclude(`${out}${err}`, hidden)
     }))
 
-  it.live("recognises the service itself at its ports, a database that does not exist yet, and one with an old schema", () =>
+  it.live("recognises the service itself at its ports, a database that does not exist yet, and a database with an old schema", () =>
     Effect.gen(function*() {
       const healthy = yield* receiver(json({ healthy: true }))
       const metrics = yield* receiver(json({ ready: true, roles: ["acme", "worker"] }))
@@ -337,7 +340,7 @@ resolver = "${name.address}"
       ])
     }).pipe(Effect.scoped))
 
-  it.live("runs only on request: without the flag nothing is tried", () =>
+  it.live("tries nothing without the flag", () =>
     Effect.gen(function*() {
       const name = yield* dnsAnswerer()
       const { run } = freshPlace(() => `${minimalConfig}[dns]\nresolver = "${name.address}"\n`)

@@ -21,7 +21,7 @@ describe("the addresses of the service", () => {
     ["[::]:3000", held],
     ["0.0.0.0:3000", held],
     ["localhost:3000", []]
-  ])("that listens on %s are %j", (address, expected) => {
+  ])("are the ones of its listener: at %s they are %j", (address, expected) => {
     const config = configOf(`[server]\nbind_address = ${JSON.stringify(address)}`)
     assert.deepStrictEqual(ownAddresses(config, interfaces), expected)
   })

@@ -19,9 +19,9 @@ import { panelRoutes, patternOf } from "../support/PanelRoutes.ts"
 import { freshPlace } from "../support/RunCommand.ts"
 
 /*
- * Every act that operators have over the API, in the panel and on the command line. Each way leaves the same rows of
- * the trail and the same records of the log, except for who acted and by which way (docs/decisions/audit-rows.md,
- * "Vocabulary").
+ * Every act that operators can perform over the API, in the panel and on the command line. Each way leaves the same
+ * rows of the trail and the same records of the log, except for who acted and by which way
+ * (docs/decisions/audit-rows.md, "Vocabulary").
  */
 
 describe.each(databases)("an act of operators on $name", (backend) => {
@@ -77,11 +77,11 @@ describe.each(databases)("an act of operators on $name", (backend) => {
   }
 
   for (const [name, act] of Object.entries(acts)) {
-    test(`that ${name} leaves the same rows and records over the API, in the panel and on the command line`, (api) =>
+    test(`leaves the same rows and records over the API, in the panel and on the command line if it ${name}`, (api) =>
       Effect.gen(function*() {
         const held = yield* signedIn(api, "root", "admin")
         const panel = yield* panelOf(config)
-        /** The rows and records that one way of doing the act leaves. */
+        /** Performs the act in one way, and returns the rows and records that it leaves. */
         const did = <E, R>(way: Way, ask: (subject: Subject) => Effect.Effect<ReadonlyArray<unknown>, E, R>) =>
           Effect.gen(function*() {
             const subject = yield* act.subject(way)
@@ -114,7 +114,7 @@ describe.each(databases)("an act of operators on $name", (backend) => {
       }))
   }
 
-  test("is tested here if a role is required for it over the API or in the panel", () =>
+  test("is tested here if it requires a role over the API or in the panel", () =>
     Effect.sync(() => {
       const forRoles = ["operator", "admin"]
       const ofApi = routesOf(declaration)
@@ -135,7 +135,7 @@ describe.each(databases)("an act of operators on $name", (backend) => {
       assert.deepStrictEqual(declared.filter((name) => !done.includes(name)), [])
     }))
 
-  test("on the operator's own account leaves the same rows as on the command line: password, codes, factor", (api) =>
+  test("leaves the same rows as on the command line if it changes the operator's own password, codes or factor", (api) =>
     Effect.gen(function*() {
       const held = yield* signedIn(api, "root", "admin")
       const eventOf = (before: string) =>
@@ -164,7 +164,7 @@ describe.each(databases)("an act of operators on $name", (backend) => {
       assert.deepStrictEqual(off.rows, reset.map((row) => row.replace("p-cli", "root").replace(":1", ":0")))
       const changed = yield* did("POST", "/api/account/password", { currentPassword: password, newPassword: chosen })
       writeFileSync(join(place.directory, "pw"), password, { mode: 0o600 })
-      // The session that changes its own password stays; the command line ends that session.
+      // The session that changes its own password stays, but the command line ends that session.
       assert.deepStrictEqual(changed.rows, [`operator_password_changed {"target":"root","sessions_revoked":0}`])
       const passwd = yield* typed("admin", "user", "passwd", "root", "--password-file", "pw")
       assert.deepStrictEqual(passwd, [`operator_password_changed {"target":"root","sessions_revoked":1}`])
@@ -172,7 +172,7 @@ describe.each(databases)("an act of operators on $name", (backend) => {
       assert.strictEqual(contact.status, 401, "the session ended with the password")
     }))
 
-  test("that is refused because of a valid certificate is logged with that reason and the id", (api) =>
+  test("is logged with the reason and the id if it is refused because of a valid certificate", (api) =>
     Effect.gen(function*() {
       const held = yield* signedIn(api, "root", "admin")
       const { id, more = "" } = yield* live

@@ -11,8 +11,8 @@ const { test } = useTests({ startsAt: 1_800_000_000 })
 
 const placeWith = (...lines: ReadonlyArray<string>) => freshPlace(() => lines.join("\n"))
 
-describe("a fault is reported with its line", () => {
-  test("if a key is wrong, is unknown, conflicts with others, or is missing", () =>
+describe("a fault in a configuration", () => {
+  test("is reported with its line if a key is wrong, unknown or missing, or conflicts with others", () =>
     Effect.gen(function*() {
       const { run } = placeWith(
         "[profiles.web]",
@@ -41,14 +41,14 @@ describe("a fault is reported with its line", () => {
       }
     }))
 
-  test("but without the line of a value that a variable overrides", () =>
+  test("is reported without a line if a variable overrides the value", () =>
     Effect.gen(function*() {
       const { run } = placeWith("[profiles.web]", "enabled = true", "[challenge]", "timeout_ms = 100")
       const { err } = yield* run(["config", "check"], { env: { ACME_SVC_CHALLENGE__TIMEOUT_MS: "70000" } })
       assert.match(err, /challenge\.timeout_ms: must be less than .*\d$/m)
     }))
 
-  test("also if the fault is in a file that it names, in an address or in a program", () =>
+  test("is reported with the line of the key even if the fault is in a named file, an address or a program", () =>
     Effect.gen(function*() {
       const { directory, run } = placeWith(
         "[server]",

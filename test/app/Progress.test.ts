@@ -59,7 +59,7 @@ describe("progress", () => {
       }
     }))
 
-  test("is a line every few seconds if there is no terminal, and nothing for short work", () =>
+  test("is a line every few seconds if there is no terminal, and is not shown for short work", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* shown({}, [], 100), [])
       assert.deepStrictEqual(yield* shown({}, [], 600), [

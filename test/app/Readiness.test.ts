@@ -19,7 +19,7 @@ describe("readiness", () => {
       (paths) => paths.get("/ready")?.handle(requestOf(method, "/ready")) ?? Effect.die("no such path")
     )
 
-  test("is reported while all vital work runs, and no longer when some of it fails repeatedly", () =>
+  test("is reported while all vital work runs, and no longer once some of it fails repeatedly", () =>
     Effect.gen(function*() {
       yield* supervised("trace_export", Effect.die("planted"))
       yield* TestClock.adjust("1 minute")
@@ -45,7 +45,7 @@ describe("readiness", () => {
       )
     }))
 
-  test("is reported even if the standby is away, and only a process that serves operators says so", () =>
+  test("is reported even if the standby is away, which only a process that serves operators mentions", () =>
     Effect.gen(function*() {
       const database = yield* Database
       const standby = {

@@ -9,13 +9,13 @@ import type { Place } from "../support/RunCommand.ts"
 import { freshPlace } from "../support/RunCommand.ts"
 import { useTests } from "../support/UseTests.ts"
 
-/* Commands that only read change nothing: they make no file, and leave every octet of the database unchanged. */
+/* Commands that only read make no file, and leave every octet of the database unchanged. */
 
 const { test } = useTests({ startsAt: 1_800_000_000 })
 
 const reads = ["list", "queue", "count", "export", "check"]
 
-/** The commands that read, taken from the tree, so that a new list is included. */
+/** The commands that read, taken from the tree of commands, so that a new list is included. */
 const reading = Effect.map(whole, (root) => [
   ...leavesOf(root).filter((leaf) => reads.includes(wordOf(leaf)) && leaf.args.length === 0)
     .map(({ path }) => path.slice(1)),
@@ -35,7 +35,7 @@ const runAll = ({ run }: Place) =>
         Effect.map(run(words), ({ code, err }) => [words.join(" "), code, err] as const))
   )
 
-/** The content of a directory, octet by octet. */
+/** Returns the content of a directory, octet by octet. */
 const contentOf = ({ directory }: Place) =>
   readdirSync(directory).sort().map((name) => [name, readFileSync(join(directory, name)).toString("base64")])
 
@@ -49,7 +49,7 @@ describe("commands that read", () => {
       assert.deepStrictEqual(contentOf(place), before)
     }))
 
-  test("do not change an empty file: `migrate --check` finds every migration pending", () =>
+  test("do not change an empty file, in which `migrate --check` finds every migration pending", () =>
     Effect.gen(function*() {
       const place = freshPlace()
       writeFileSync(join(place.directory, file), "")

@@ -11,19 +11,19 @@ import { minimalConfig } from "../support/Server.ts"
 import { useTests } from "../support/UseTests.ts"
 
 /*
- * The file has a configuration that is refused, and a service still runs with the previous one. Commands about records
- * still work.
+ * Commands about records still work if the file has a refused configuration and a service still runs with the previous
+ * one.
  */
 
 const { test } = useTests({ startsAt: 1_800_000_000 })
 
 const nobody = "01234567-89ab-7def-8123-456789abcdef"
-/** A variable of the place sets the database. These tests remove it. */
+/** These tests remove the variable with which a place sets the database. */
 const unset = { env: { ACME_SVC_DATABASE__URL: undefined } }
 
 const database = ({ directory }: { readonly directory: string }) => `[database]\nurl = "sqlite://${directory}/own.db"\n`
 
-/** A place whose database has one credential, and is named only by the file. */
+/** Makes a place whose database has one credential and is named only in the file. */
 const ready = Effect.gen(function*() {
   const place = freshPlace((directory) => `${database({ directory })}${minimalConfig}`)
   assert.strictEqual((yield* place.run(["migrate"], unset)).code, 0)
@@ -69,9 +69,9 @@ const ways: ReadonlyArray<
   }
 ]
 
-describe("with a configuration that is refused", () => {
+describe("a command with a refused configuration", () => {
   describe.each(ways)("if $name", ({ file, rest }) => {
-    test("commands about records work, and report the refused configuration", () =>
+    test("works on records, and reports the refused configuration", () =>
       Effect.gen(function*() {
         const place = yield* ready
         rewrite(place, file(database(place)))
@@ -135,7 +135,7 @@ describe("with a configuration that is refused", () => {
       env: { ACME_SVC_DATABASE__ULR: "sqlite://other.db" }
     }
   ])("if $name", ({ env = {}, file }) => {
-    test("they are refused, and open no database", () =>
+    test("is refused, and opens no database", () =>
       Effect.gen(function*() {
         const place = yield* ready
         rewrite(place, file(database(place)))
@@ -148,7 +148,7 @@ describe("with a configuration that is refused", () => {
       }))
   })
 
-  test("a variable for the database is enough without a file", () =>
+  test("works without a file if a variable names the database", () =>
     Effect.gen(function*() {
       const place = freshPlace(null)
       const { code, err, out } = yield* place.run(["migrate"])
@@ -156,7 +156,7 @@ describe("with a configuration that is refused", () => {
       assert.match(err, /^Warning: The configuration is refused, and /)
     }))
 
-  test("commands that need more of the configuration are refused, and open no database", () =>
+  test("is refused if it needs more of the configuration, and opens no database", () =>
     Effect.gen(function*() {
       const place = yield* ready
       rewrite(place, `${database(place)}${minimalConfig}[server]\nbase_url = "nonsense"\n`)
@@ -183,7 +183,7 @@ describe("with a configuration that is refused", () => {
     }))
 })
 
-/** The port of a server that says that it is healthy. */
+/** Starts a server that says that it is healthy, and returns the port. */
 const healthy = Effect.map(
   Effect.acquireRelease(
     Effect.callback<ReturnType<typeof createServer>>((resume) => {
@@ -196,7 +196,7 @@ const healthy = Effect.map(
 )
 
 describe("health", () => {
-  it.live("of a listener needs only its section, so that nobody restarts a service because of a file that it has not read", () =>
+  it.live("needs only the section of its listener, so that no service is restarted because of a file that it has not read", () =>
     Effect.gen(function*() {
       const server = `[server]\nbind_address = "127.0.0.1:${yield* healthy}"\n`
       for (const file of [`${server}${minimalConfig}[order]\nspeed = 1\n`, `x = =\n${server}[profiles`]) {

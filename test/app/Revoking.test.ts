@@ -22,10 +22,10 @@ const served = <A, E>({ directory }: Place, program: Effect.Effect<A, E, Databas
       program.pipe(Effect.provide(world()), Effect.provideService(Db, driver)))
   )
 
-/** A signer that is called only by a job; no worker runs the job here. */
+/** A signer that only a job calls. No worker runs the job here. */
 const custom = `[signer]\nbackend = "custom"\ncustom.script_path = "sign"\n${minimalConfig}`
 
-/** A place with the certificates a1 and a2, which expire in ten and in twenty days. */
+/** Makes a place with the certificates a1 and a2, which expire in ten and in twenty days. */
 const issuedWith = (config: string) =>
   Effect.gen(function*() {
     const place = freshPlace(() => config)
@@ -62,7 +62,7 @@ interface Queued {
 }
 
 describe("order revoke", () => {
-  test("prints with --json the same as the API answers, before it waits", () =>
+  test("prints the answer of the API with --json before it waits", () =>
     Effect.gen(function*() {
       const { one, place, run } = yield* issued
       const ended = yield* run(["order", "revoke", one, "--reason", " 04 ", "--wait", "0", "--json"])
@@ -74,7 +74,7 @@ describe("order revoke", () => {
       }])
     }))
 
-  test("ends with 1 if the job fails while it waits", () =>
+  test("ends with 1 if the job fails while the command waits", () =>
     Effect.gen(function*() {
       const { one, place, run, two } = yield* issued
       yield* served(place, failing)
@@ -85,7 +85,7 @@ describe("order revoke", () => {
       assert.strictEqual((yield* run(["order", "revoke", two, "--wait", "0"])).code, 0, "nobody waits for it")
     }))
 
-  test("ignores which signer a refused configuration names", () =>
+  test("ignores the signer in a refused configuration", () =>
     Effect.gen(function*() {
       const asked = (config: string) =>
         Effect.gen(function*() {
@@ -130,7 +130,7 @@ describe("cert revoke", () => {
       assert.match(ended.err, /^Job \S+ is failed\na1: The certificate is revoked already\.\n$/)
     }))
 
-  test("prints nothing if all were refused, and revokes none if one is unknown", () =>
+  test("prints nothing if all certificates were refused, and revokes none if one is unknown", () =>
     Effect.gen(function*() {
       const { place, run } = yield* issued
       const unknown = yield* run(["cert", "revoke", "a1", "b1", "b2"])
@@ -150,7 +150,7 @@ describe("cert revoke", () => {
 })
 
 describe("order expiring", () => {
-  test("lists the same as order list --expiring-in, and has its own flag for the period", () =>
+  test("lists the same orders as order list --expiring-in, and has a flag of its own for the period", () =>
     Effect.gen(function*() {
       const { run } = yield* issued
       const listed = (...words: ReadonlyArray<string>) =>

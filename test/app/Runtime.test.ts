@@ -10,7 +10,7 @@ describe("the runtime", () => {
     ["24.21.0", undefined],
     ["26.1.0", "13.2.0"],
     ["100.0.0", "20.0.0"]
-  ])("is accepted: Node.js %s with better-sqlite3 %s", (node, sqlite) => {
+  ])("is accepted if it is Node.js %s with better-sqlite3 %s", (node, sqlite) => {
     assert.isUndefined(unfit(node, sqlite))
   })
 
@@ -24,7 +24,7 @@ describe("the runtime", () => {
     ["24.19.0", "12.11.1", "better-sqlite3 13 or newer on Node.js 24.19.0, but 12.11.1 is installed"],
     ["24.21.0", "11.0.0", "better-sqlite3 13 or newer"],
     ["25.0.0", "12.11.1", "better-sqlite3 13 or newer"]
-  ])("is refused with an explanation: Node.js %s with better-sqlite3 %s", (node, sqlite, sentence) => {
+  ])("is refused with an explanation if it is Node.js %s with better-sqlite3 %s", (node, sqlite, sentence) => {
     assert.include(unfit(node, sqlite) ?? "", sentence)
   })
 })

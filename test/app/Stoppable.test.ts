@@ -26,7 +26,7 @@ const hostWith = (stopSignal: Host["Service"]["process"]["stopSignal"]): Host["S
 
 describe("untilStopped", () => {
   for (const [signal, code] of [["SIGINT", 130], ["SIGTERM", 143]] as const) {
-    test(`${signal} ends a program in order, and the message says what was kept`, () =>
+    test(`ends a program in order after ${signal}, with a message that says what was kept`, () =>
       Effect.gen(function*() {
         const done: Array<string> = []
         const program = Effect.onInterrupt(Effect.never, () => Effect.sync(() => done.push("recorded")))
@@ -38,7 +38,7 @@ describe("untilStopped", () => {
       }))
   }
 
-  test("a program that ends by itself keeps its result or its failure", () =>
+  test("keeps the result or the failure of a program that ends by itself", () =>
     Effect.gen(function*() {
       const left = Effect.succeed("")
       const ended = untilStopped(Effect.succeed(7), left)

@@ -9,7 +9,7 @@ import { minimalConfig } from "../support/Server.ts"
 /* Tests what a command prints for a row that it cannot decode. */
 
 describe("a row that cannot be read", () => {
-  it.live("is in the list of a command, and is named on stderr", () =>
+  it.live("is in the list that a command prints, and is named on stderr", () =>
     Effect.gen(function*() {
       const { directory, run } = freshPlace(() => minimalConfig)
       assert.strictEqual((yield* run(["migrate"])).code, 0)

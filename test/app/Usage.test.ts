@@ -6,17 +6,17 @@ import { leavesOf } from "../../src/surfaces/cli/CommandTree.ts"
 import { freshPlace } from "../support/RunCommand.ts"
 
 /*
- * Walks the command tree and gives each command every flag and argument wrongly; the refusal has to name what is wrong.
- * The commands run in this process, over a database without a schema, so that only the command line can be refused
- * first.
+ * Walks the command tree and gives each command every flag and argument wrongly. The refusal must name what is wrong.
+ * The commands run in this process, over a database without a schema, so that nothing else is refused before the
+ * command line.
  */
 
 const place = freshPlace()
 
-/** How a command line ends, and what it prints. */
+/** Returns how a command line ends, and what it prints. */
 const ends = (...words: ReadonlyArray<string>) => Effect.runPromise(place.run(words))
 
-/** A usage error: one sentence on stderr that names its subject. */
+/** Checks that a command line is refused with one sentence on stderr that names the subject. */
 const refuses = async (words: ReadonlyArray<string>, named: string, codes = [2]) => {
   const line = JSON.stringify(words)
   const { code, err, out } = await ends(...words)
@@ -32,7 +32,7 @@ const refuses = async (words: ReadonlyArray<string>, named: string, codes = [2])
 
 const leaves = leavesOf(await Effect.runPromise(whole))
 
-/** Words for everything a command requires, except one flag. */
+/** Returns words for everything that a command requires, except one flag. */
 const filled = ({ args, flags, path }: CommandNode, but?: string): ReadonlyArray<string> => [
   ...path.slice(1),
   ...args.filter(({ isNeeded }) => isNeeded).map(({ words }) => words[0] ?? "x"),
@@ -61,7 +61,7 @@ describe.each(leaves.map((leaf) => ({ leaf, name: leaf.path.slice(1).join(" ") }
       for (const [at, argument] of leaf.args.filter(({ isNeeded }) => isNeeded).entries()) {
         const words = filled(leaf)
         const place = leaf.path.length - 1 + at
-        // The words after the missing one move up, so that the last one is missing.
+        // The words after the missing one take its place, so that the last word is missing.
         await refuses(
           words.filter((_, index) => index !== place),
           leaf.args.findLast((one) => one.isNeeded)?.name ?? ""
@@ -83,7 +83,7 @@ describe.each(leaves.map((leaf) => ({ leaf, name: leaf.path.slice(1).join(" ") }
       await refuses([...words, flag.name], flag.name)
       await refuses([...words, flag.name, ""], flag.name)
       await refuses([...words, `${flag.name}=`], flag.name)
-      // An unknown word of a closed set counts as a request that cannot be done.
+      // A word outside a closed set counts as a request that cannot be fulfilled.
       await refuses([...words, flag.name, "\u0007"], flag.name, [2, 3])
       if (flag.value === "number") {
         for (const bad of ["x", "1.5", "1e3", "0x10", "--json", " "]) {
@@ -124,7 +124,7 @@ describe("the program itself", () => {
   })
 })
 
-describe("words that can be read in several ways", () => {
+describe("words that could be read in several ways", () => {
   it.each([
     [["upstream", "show", "--profile", "-x"], "--profile: -x is not configured; there is default.\n"],
     [["upstream", "show", "--profile", "--"], "--profile: -- is not configured; there is default.\n"],

@@ -7,7 +7,7 @@ import * as Registry from "../../src/engine/telemetry/Registry.ts"
 import { counted } from "../support/Counted.ts"
 
 describe("the uses of a generation", () => {
-  it.effect("are its requests and its attempts, each until its fiber ends", () =>
+  it.effect("are its requests and attempts, each until its fiber ends", () =>
     Effect.gen(function*() {
       const uses = makeUses()
       const leave = yield* Deferred.make<void>()

@@ -17,7 +17,7 @@ then = "allow"
 
 describe("the [admin] section", () => {
   it.each(["0.0.0.0:3001", "[::]:3001", "192.0.2.1:3001", "panel.example.org:3001"])(
-    "refuses to listen at %s without TLS, and takes it with TLS",
+    "refuses to listen at %s without TLS, and accepts the address with TLS",
     (address) => {
       const bind = `[admin]\nenabled = true\nbind_address = "${address}"\n`
       assert.strictEqual(refusedFor({ fileText: `${bind}${minimal}` }).key, "admin.bind_address")
@@ -25,16 +25,19 @@ describe("the [admin] section", () => {
     }
   )
 
-  it.each(["127.0.0.1:3001", "127.9.9.9:1", "[::1]:3001", "localhost:3001"])("listens at %s without TLS", (address) => {
-    accepted({ fileText: `[admin]\nenabled = true\nbind_address = "${address}"\n${minimal}` })
-  })
+  it.each(["127.0.0.1:3001", "127.9.9.9:1", "[::1]:3001", "localhost:3001"])(
+    "may listen at %s without TLS",
+    (address) => {
+      accepted({ fileText: `[admin]\nenabled = true\nbind_address = "${address}"\n${minimal}` })
+    }
+  )
 
   it.each(["identifiers", "eab", "ipam"])("refuses a check of type %s, which needs an order", (type) => {
     const keys = refused({ fileText: check(type).replace("allow = [\"10.0.0.0/8\"]\n", "") }).map(({ key }) => key)
     assert.include(keys, "admin.filter.check.one.type")
   })
 
-  it("refuses a rule that its listener never evaluates, because it would admit everybody", () => {
+  it("refuses a rule that the listener never evaluates, which would admit everybody", () => {
     const bare = check("allowed_ip").replace("script_path = \"/bin/true\"\n", "")
     const staged = (stages: string) => bare.replace("type = \"allowed_ip\"", `type = "allowed_ip"\nstages = ${stages}`)
     accepted({ fileText: staged(`["connection", "identifiers"]`) })
@@ -61,7 +64,7 @@ allow = ["192.0.2.0/24"]
     assert.deepStrictEqual(elsewhere.config.admin.filter.rules, [])
   })
 
-  it("mentions the full name of a rule's key that is wrong", () => {
+  it("names a wrong key of a rule in full", () => {
     const fileText = check("allowed_ip").replace("script_path = \"/bin/true\"\n", "").replace("then = \"allow\"\n", "")
     assert.strictEqual(refusedFor({ fileText }).key, "admin.filter.rule.first.then")
   })

@@ -12,7 +12,7 @@ describe("the changes of a reload", () => {
     )
   })
 
-  it("are the names of keys: an inherited key appears once, and a secret without its value", () => {
+  it("are the names of keys, with an inherited key only once and a secret without its value", () => {
     const after = configOf(
       "[order]\nvalidity_seconds = 700\n[signer.relay.eab]\nhmac_key = \"b3RoZXI\"\n[challenge]\nenabled = [\"dns-01\"]"
     )

@@ -56,7 +56,7 @@ describe("the keys in use", () => {
   const objects = (profile?: string) =>
     new Map((effectiveKeys(found, profile) ?? []).map(configKeyObject).map((one) => [one.key, one]))
 
-  it("are the process-wide ones, each with its value and its source", () => {
+  it("are those of the process, each with its value and its source", () => {
     const keys = objects()
     assert.deepStrictEqual(keys.get("order.max_identifiers"), {
       key: "order.max_identifiers",
@@ -75,7 +75,7 @@ describe("the keys in use", () => {
     assert.isEmpty([...keys.keys()].filter((key) => key.startsWith("profiles.")))
   })
 
-  it("are those of a profile, with the keys that it inherits", () => {
+  it("are, for a profile, its own keys and those that it inherits", () => {
     const keys = objects("web")
     const hostOf = (name: string) => keys.get(`profiles.web.notify.webhook.${name}.url`)?.value
     assert.deepStrictEqual([hostOf("chat"), hostOf("other")], ["chat.example", "[2001:db8::1]:8080"])
@@ -108,7 +108,7 @@ describe("the keys in use", () => {
       assert.notInclude(text, "c2VjcmV0")
     }
     assert.deepInclude(objects("web").get("profiles.web.signer.relay.eab.hmac_key"), { value: "***", secret: true })
-    // The arguments of a program may contain a password, and nobody knows in which argument.
+    // The arguments of a program may contain a password, in an unknown place.
     const args = { value: ["***", "***", "***"], secret: true }
     assert.deepInclude(objects("web").get("profiles.web.notify.custom.told.args"), args)
     assert.strictEqual(

@@ -13,7 +13,7 @@ const names = (inherits: boolean): Names => ({
   ...(inherits ? { inheritsAs: "profile" } : {})
 })
 
-/** The form of possible future sections: named rules in a section that profiles may override. */
+/** A section of a form that future sections may have: named rules that profiles may override. */
 const filter = Schema.Struct({
   rule: entries(names(false), Schema.Struct({ says: text("deny", anyText, ""), warn: flag(false, "") }))
 })
@@ -50,7 +50,7 @@ describe("tables of named entries inside a section", () => {
     ])
   })
 
-  it("are merged by entry and then by key, layer over layer and profile over process", () => {
+  it("are merged by entry and then by key, a layer over the previous layer and a profile over the process", () => {
     const { tree } = assemble(root, merge([file, environment]), new Set())
     const [home, office] = [{ says: "deny", warn: true }, { says: "allow", warn: false }]
     assert.deepStrictEqual(Schema.decodeUnknownSync(Root)(tree), {

@@ -14,21 +14,21 @@ import { accepted, valueAt } from "./Samples.ts"
 const committed = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8")
 const uncommented = renderExample().replace(/^#(?=\[|[a-z_]+ = )/gm, "")
 const shown = declaredKeys(table).filter(({ path }) => path[0] !== "profiles" || path.length === 3)
-/** Keys of named tables outside the profiles. The file need not have such a table. */
+/** Returns whether a key belongs to a named table outside the profiles. The file need not have such a table. */
 const isOfEntry = ({ path }: (typeof shown)[number]) => path[0] !== "profiles" && path.includes("<name>")
 
 describe("config.toml.example", () => {
-  it("is what the table generates", () => {
+  it("is what the table of keys generates", () => {
     assert.strictEqual(committed("config.toml.example"), renderExample())
   })
 
-  it("loads unchanged, with the default values", () => {
+  it("loads unchanged with the default values", () => {
     const resolved = accepted({ fileText: renderExample() })
     assert.strictEqual(resolved.keysFromFile, 1)
     assert.deepStrictEqual(resolved.config, accepted({}).config)
   })
 
-  it("has every key with its variable, and loads with the default values after the comment signs are removed", () => {
+  it("has every key with its variable, and loads with the default values once the comment signs are removed", () => {
     const resolved = accepted({ fileText: uncommented })
     const defaults = accepted({})
     for (const { facts, path } of shown.filter((one) => !isOfEntry(one))) {
@@ -41,7 +41,7 @@ describe("config.toml.example", () => {
   })
 })
 
-describe("named tables in config.toml.example", () => {
+describe("the named tables in config.toml.example", () => {
   it("show every key with its variable and meaning, and remain comments", () => {
     const entries = shown.filter(isOfEntry)
     assert.isAbove(entries.length, 10)
@@ -83,7 +83,7 @@ describe("the first configuration", () => {
 describe("docs/configuration.md", () => {
   const doc = committed("docs/configuration.md")
 
-  it("has the reference that the table generates", () => {
+  it("has the reference that the table of keys generates", () => {
     assert.include(doc, renderReference())
     for (const { path } of shown) assert.include(doc, `| ${path.join(".").replaceAll("<", "\\<")} |`)
   })

@@ -28,7 +28,7 @@ describe("keys that are frozen while the service runs", () => {
     assert.strictEqual(shownAt(configOf("[database]\npool_max = 3"), "database.pool_max"), "3")
   })
 
-  it("include those of spans, and whether the port is shared", () => {
+  it("include the keys of spans and the key that shares the port", () => {
     assert.deepStrictEqual(changes("", "[server]\nreuse_port = true"), ["server.reuse_port"])
     assert.deepStrictEqual(changes("", "[server]\nreuse_port = false"), [])
     assert.deepStrictEqual(changes("", "[tracing]\nendpoint = \"http://127.0.0.1:4318/v1/traces\""), [
@@ -36,7 +36,7 @@ describe("keys that are frozen while the service runs", () => {
     ])
   })
 
-  it("include a changed secret in the URL, which is not shown", () => {
+  it("include the URL if only a secret in it changed, which is not shown", () => {
     const url = (password: string) => `[database]\nurl = "postgres://u:${password}@localhost/d"`
     assert.deepStrictEqual(changes(url("one"), url("one")), [])
     assert.deepStrictEqual(changes(url("one"), url("two")), ["database.url"])

@@ -7,8 +7,7 @@ import { table } from "../../src/settings/Table.ts"
 import { accepted, fileWith, minimal, refused } from "./Samples.ts"
 
 /*
- * A mistake in a section that is turned off, or that belongs to a role that the process does not have, is reported and
- * does not prevent a start.
+ * A mistake in a section that is turned off, or that only other roles use, is reported and does not prevent a startup.
  */
 
 const everything = {
@@ -25,7 +24,7 @@ const everything = {
   ACME_SVC_NOTIFY__CUSTOM__X__SCRIPT_PATH: "/bin/true"
 }
 
-/** Every key once, also the keys of named entries. */
+/** Every key once, including the keys of named entries. */
 const keys = declaredKeys(table).map(({ facts, path: [first, , ...rest], path }) => ({
   kind: facts.kind,
   key: first === "profiles"
@@ -33,7 +32,7 @@ const keys = declaredKeys(table).map(({ facts, path: [first, , ...rest], path })
     : path.map((word) => word === "<name>" ? "x" : word).join(".")
 }))
 
-/** A file that gives a key a value of the wrong type. */
+/** Returns a file that gives a key a value of the wrong type. */
 const wrong = ({ key, kind }: typeof keys[number]) => fileWith(key, kind === "integer" ? "soon" : 5)
 
 const ignoredOf = (fileText: string, roles: ReadonlyArray<Role> = everyRole) =>
@@ -71,7 +70,7 @@ describe("a key with a mistake", () => {
     assert.strictEqual(sources.get("admin.bind_address"), "default")
   })
 
-  it("is refused if nobody can know whether its section was meant to be on", () => {
+  it("is refused if its section may have been meant to be on", () => {
     const fileText = `[admin]\nenabled = "yes"\nbind_address = "nowhere"\n${minimal}`
     assert.deepStrictEqual(refusedOf(fileText), ["admin.bind_address", "admin.enabled"])
     assert.deepStrictEqual(refusedOf(`[admin]\nenable = true\nbind_address = "nowhere"\n${minimal}`), ["admin.enable"])
@@ -79,7 +78,7 @@ describe("a key with a mistake", () => {
 })
 
 describe("a mistake in a feature that is off", () => {
-  it("a panel with an address that needs TLS does not prevent ACME", () => {
+  it("does not prevent ACME if it is a panel's address that needs TLS", () => {
     const panel = `[admin]\nbind_address = "0.0.0.0:3001"\n${minimal}`
     assert.deepStrictEqual(ignoredOf(panel), ["admin.bind_address"])
     const on = panel.replace("[admin]", "[admin]\nenabled = true")
@@ -87,7 +86,7 @@ describe("a mistake in a feature that is off", () => {
     assert.deepStrictEqual(ignoredOf(on.replace("bind", "tls.enabled = true\nbind")), [])
   })
 
-  it("a parked profile may have any mistake of its own, or inherit one that no other profile uses", () => {
+  it("is allowed in a parked profile, even if it is inherited and no other profile uses the key", () => {
     const relay = "backend = \"relay\"\n"
     assert.deepStrictEqual(ignoredOf(`${minimal}[profiles.old]\nenabled = false\n[profiles.old.signer]\n${relay}`), [
       "signer.relay.directory_url"
@@ -100,7 +99,7 @@ describe("a mistake in a feature that is off", () => {
   })
 })
 
-describe("a mistake in a section of a role that a process does not have", () => {
+describe("a mistake in a section that only some roles use", () => {
   const cases: ReadonlyArray<readonly [fileText: string, users: ReadonlyArray<Role>]> = [
     [`[admin]\nenabled = true\nbind_address = "0.0.0.0:3001"\n`, ["admin"]],
     [`[admin]\nenabled = true\nfilter.rules = ["x"]\n`, ["admin"]],
@@ -119,7 +118,7 @@ describe("a mistake in a section of a role that a process does not have", () => 
     [`[notify]\nenabled = ["email"]\n[notify.email]\nsmtp_host = "m"\nfrom = "a@b"\n`, ["admin", "worker"]]
   ]
 
-  it.each(cases)("%s is reported, and refused by %s", (fileText, users) => {
+  it.each(cases)("is reported if it is %s, and is refused by the roles %s", (fileText, users) => {
     for (const role of everyRole) {
       const found = (users.includes(role) ? refusedOf : ignoredOf)(`${fileText}${minimal}`, [role])
       assert.strictEqual(found.length, 1, role)

@@ -79,7 +79,7 @@ describe("loadConfig", () => {
       assert.deepStrictEqual(refused._tag, "ConfigRefused")
     }))
 
-  it.effect("refuses a file that is not text, and mentions the name of a file that is not TOML", () =>
+  it.effect("refuses a file that is not text, and names a file that is not TOML", () =>
     Effect.gen(function*() {
       const cwd = yield* directory
       const file = join(cwd, "config.toml")

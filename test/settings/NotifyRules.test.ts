@@ -4,8 +4,8 @@ import { assert } from "vitest"
 import { accepted, found, minimal, refused } from "./Samples.ts"
 
 /*
- * Mistakes in [notify] and [admin.notify]. They are refused, or only reported while the section is off. Each sentence
- * mentions its key, and quotes no value.
+ * Mistakes in [notify] and [admin.notify] are refused, or only reported while the section is off. Each sentence names
+ * its key and quotes no value.
  */
 
 const faultsOf = (toml: string) =>
@@ -14,7 +14,7 @@ const faultsOf = (toml: string) =>
 const mail = `smtp_host = "mail.example.org"\nfrom = "a@example.org"\nto = ["b@example.org"]`
 
 describe("notifications about expiring certificates", () => {
-  it("are settings of profiles alone, and the section of operators has no such keys", () => {
+  it("are settings of profiles only, and the section of operators has no such keys", () => {
     const [fault, ...more] = refused({ fileText: `[admin.notify.expiry]\nlead_days = 14\n${minimal}` })
     assert.strictEqual(fault?.key, "admin.notify.expiry.lead_days")
     assert.include(fault?.message, "is not a known key")
@@ -116,7 +116,7 @@ describe("a section of notifications", () => {
       + "\"certificate_issued\", \"certificate_revoked\", \"challenge_failed\", \"certificates_expiring\", "
       + "\"authority_expiring\", \"admin_sign_in\", \"admin_credential_changed\", and not \"issued\""
     ]]
-  ])("%s is refused", (toml, expected) => {
+  ])("is refused if it is %s", (toml, expected) => {
     assert.deepStrictEqual(faultsOf(toml), expected)
   })
 
@@ -127,7 +127,7 @@ describe("a section of notifications", () => {
     ])
   })
 
-  it("accepts a password without TLS on this host alone, and operators without recipients", () => {
+  it("may have a password without TLS only for this host, and no recipients for operators", () => {
     for (const host of ["localhost", "127.0.0.1", "::1"]) {
       accepted({
         fileText:
@@ -137,7 +137,7 @@ describe("a section of notifications", () => {
     }
   })
 
-  it("inherits by entry and then by key, also headers, and reads a header name from the environment", () => {
+  it("is inherited by entry and then by key, even for headers, and reads a header name from the environment", () => {
     const { config } = accepted({
       fileText: `notify.webhook_enabled = ["chat"]
 [notify.webhook.chat]

@@ -2,7 +2,7 @@ import { describe, it } from "@effect/vitest"
 import { assert } from "vitest"
 import { accepted, minimal, refused, refusedFor, valueAt } from "./Samples.ts"
 
-/* Policies that are refused at a start and at a reload. Each refusal mentions the key. */
+/* Policies that are refused at a start and at a reload. Each refusal names the key. */
 
 const office = `[filter.check.office]
 type = "allowed_ip"
@@ -17,9 +17,9 @@ then = "allow"
 
 const fileOf = (...parts: ReadonlyArray<string>) => `${parts.join("\n")}\n${minimal}`
 
-/** A valid policy with one more check. */
+/** Returns a valid policy with one more check. */
 const check = (text: string) => fileOf(rules, office, `[filter.check.x]\n${text}`)
-/** A valid policy with one more rule. */
+/** Returns a valid policy with one more rule. */
 const rule = (text: string) => fileOf(rules, office, `[filter.rule.x]\n${text}`)
 
 describe("a valid policy", () => {
@@ -33,7 +33,7 @@ describe("a valid policy", () => {
     assert.deepStrictEqual(valueAt(resolved, "filter.check"), resolved.config.filter.check)
   })
 
-  it("can be set by the environment alone", () => {
+  it("can be set by the environment only", () => {
     const { config } = accepted({
       env: {
         ACME_SVC_FILTER__RULES: "from-here",
@@ -46,7 +46,7 @@ describe("a valid policy", () => {
     assert.deepStrictEqual(config.profiles[0]?.filter.check["the-office"]?.allow, ["10.0.0.0/8", "192.0.2.1"])
   })
 
-  it("may have checks that no rule uses, and checks of every type", () => {
+  it("may have checks of every type, and checks that no rule uses", () => {
     accepted({
       fileText: fileOf(
         rules,
@@ -65,7 +65,7 @@ describe("a valid policy", () => {
 })
 
 describe("a check without lists", () => {
-  it("asks whether the address has a confirmed name, or the account a credential", () => {
+  it("asks whether the address has a confirmed name or the account has a credential", () => {
     accepted({ fileText: check(reverse ?? "") })
     accepted({ fileText: `[eab]\nenabled = true\n${check(`${eab}require_active = true`)}` })
     accepted({ fileText: `[eab]\nenabled = true\n${check(eab ?? "")}` })
@@ -288,19 +288,19 @@ type = "custom"
     ])
   })
 
-  it("a mistake in what a profile changes of an inherited rule, without repetition", () => {
+  it("a mistake in what a profile changes of an inherited rule, only once", () => {
     const fileText = `${rules}${office}[profiles.a]\n[profiles.b]\n[profiles.c.filter.rule.inside]\nwhen = "not"\n`
     assert.strictEqual(refusedFor({ fileText }).key, "profiles.c.filter.rule.inside.when")
     const everywhere = `${rules}[profiles.a]\n[profiles.b]\n`
     assert.strictEqual(refusedFor({ fileText: everywhere }).key, "filter.rule.inside.when")
   })
 
-  it("a mistake in a parked profile's policy too", () => {
+  it("a mistake in the policy of a parked profile, which is only reported", () => {
     const fileText = `${minimal}[profiles.parked]\nenabled = false\nfilter.rules = ["x"]\n`
     assert.deepStrictEqual(accepted({ fileText }).ignored.map(({ key }) => key), ["profiles.parked.filter.rules"])
   })
 
-  it("a wrong token, without its text", () => {
+  it("a wrong token, whose text is not repeated", () => {
     const fileText = fileOf(
       "[ipam]\nbackend = \"netbox\"\nnetbox.url = \"https://x\"\nnetbox.token = \"nbt_SWORDFISH\""
     )

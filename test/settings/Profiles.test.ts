@@ -9,7 +9,7 @@ const limits = (fileText: string, env: Record<string, string> = {}) =>
   )
 
 describe("inheritance", () => {
-  it("works for each key: a profile's own value, or else the process-wide one, or else the default", () => {
+  it("works key by key, with a profile's own value, or else that of the process, or else the default", () => {
     const { config, sources } = accepted({
       fileText:
         "order.max_identifiers = 50\n[profiles.web]\n[profiles.lab.order]\nmax_identifiers = 5\nretention_days = 1\n"
@@ -147,7 +147,7 @@ describe("the names of profiles", () => {
 })
 
 describe("at least one enabled profile", () => {
-  it("an empty table or a variable is enough to make one", () => {
+  it("exists if there is an empty table or a variable for it", () => {
     assert.isTrue(accepted({ fileText: "[profiles.a]" }).config.profiles[0]?.enabled)
     assert.isTrue(
       accepted({ fileText: undefined, env: { ACME_SVC_PROFILES__A__ENABLED: "true" } }).config.profiles[0]?.enabled
@@ -163,7 +163,7 @@ describe("at least one enabled profile", () => {
     }
   })
 
-  it("a parked profile stays in the configuration, and its mistakes are reported", () => {
+  it("leaves a parked profile in the configuration, whose mistakes are reported", () => {
     const { profiles } = accepted({ fileText: "[profiles.a]\n[profiles.b]\nenabled = false" }).config
     assert.deepStrictEqual(profiles.map(({ enabled, name }) => [name, enabled]), [["a", true], ["b", false]])
     const late = accepted({ fileText: "[profiles.a]\n[profiles.b]\nenabled = false\nchallenge.timeout_ms = 60000" })

@@ -3,7 +3,7 @@ import { assert } from "vitest"
 import type { Sample } from "./Samples.ts"
 import { accepted, envWith, refused, refusedFor } from "./Samples.ts"
 
-/* The settings of a relay that prevent a start. */
+/* The settings of a relay that prevent a startup. */
 
 type Keys = { readonly [key: string]: Sample }
 
@@ -26,11 +26,11 @@ const lines = (keys: Keys) =>
     `${key} = ${typeof value === "object" ? JSON.stringify([...value]) : JSON.stringify(value)}`
   ).join("\n")
 
-/** A file in which profiles have these `signer` sections. */
+/** Returns a file in which profiles have these `signer` sections. */
 const fileOf = (profiles: { readonly [name: string]: Keys }) =>
   Object.entries(profiles).map(([name, keys]) => `[profiles.${name}.signer]\n${lines(keys)}\n`).join("")
 
-/** Like {@link fileOf}, with further lines for every profile. */
+/** Returns a file as {@link fileOf} does, with further lines for every profile. */
 const withDefaults = (keys: Keys, profiles: { readonly [name: string]: Keys } = { a: {} }) =>
   `[signer]\n${lines(keys)}\n${fileOf(profiles)}`
 
@@ -136,13 +136,12 @@ const refusals: ReadonlyArray<readonly [what: string, change: Keys, key: string,
   ["a key that is all padding", { "relay.eab.kid": "kid", "relay.eab.hmac_key": "==" }, "relay.eab.hmac_key", /base64/]
 ]
 
-describe("a relay is refused, by the key,", () => {
+describe("a relay is refused with the name of the key", () => {
   for (const [what, change, key, says] of refusals) {
-    it(`with ${what}`, () => {
+    it(`if it has ${what}`, () => {
       const keys = { ...sound, ...change }
       const own = refusedFor({ fileText: fileOf({ a: keys }) })
-      // If the reason is a missing key, the refusal mentions the process-wide key, from which a profile would inherit
-      // it.
+      // If a key is missing, the refusal names the key of the process, from which a profile would inherit.
       const inherited = refusedFor({ fileText: withDefaults(keys) })
       assert.deepStrictEqual([own.key.replace("profiles.a.", ""), inherited.key], [`signer.${key}`, `signer.${key}`])
       for (const { message } of [own, inherited]) assert.match(message, says)
@@ -153,7 +152,7 @@ describe("a relay is refused, by the key,", () => {
     })
   }
 
-  it("with any mistake, and the secret is not repeated", () => {
+  it("if it has any mistake, without the secret", () => {
     const faults = refused({
       fileText: fileOf({
         a: { ...sound, [`${rfc2136}.tsig_key_secret`]: "hunter2!", "relay.eab.hmac_key": "swordfish!" }
@@ -233,7 +232,7 @@ describe("one account key in two relays", () => {
     accepted({ fileText: fileOf({ a: { ...one }, b: { ...other, ...at("b.key") } }) })
   })
 
-  it("is refused if they differ in a secret alone, which is not repeated", () => {
+  it("is refused if they differ only in a secret, which is not repeated", () => {
     const bound = (hmac: string): Keys => ({ ...one, "relay.eab.kid": "kid", "relay.eab.hmac_key": hmac })
     const fault = refusedFor({ fileText: fileOf({ a: bound("aHVudGVyMg"), b: bound("c3dvcmRmaXNo") }) })
     assert.strictEqual(fault.key, "profiles.b.signer.relay.account_key_path")
@@ -241,7 +240,7 @@ describe("one account key in two relays", () => {
     assert.notMatch(fault.message, /aHVudGVyMg|c3dvcmRmaXNo/)
   })
 
-  it("is refused for a third profile too, and only reported for one that is parked", () => {
+  it("is refused even for a third profile, and only reported for a parked one", () => {
     const third = refusedFor({ fileText: fileOf({ a: { ...one }, b: { ...one }, c: { ...other } }) })
     assert.strictEqual(third.key, "profiles.c.signer.relay.account_key_path")
     const parked = accepted({
@@ -256,7 +255,7 @@ describe("one account key in two relays", () => {
       "d/x.key"
     ]] as const
   ) {
-    it(`is recognised as the same in ${first} and ${second}`, () => {
+    it(`is recognised in the two spellings ${first} and ${second}`, () => {
       const fileText = fileOf({ a: { ...one, ...at(first) }, b: { ...other, ...at(second) } })
       assert.strictEqual(refusedFor({ fileText }).key, "profiles.b.signer.relay.account_key_path")
       const alike = refusedFor({ fileText: withDefaults({ ...one }, { a: at(first), b: at(second) }) })
@@ -264,13 +263,13 @@ describe("one account key in two relays", () => {
     })
   }
 
-  it("is recognised as the same in a relative and an absolute path", () => {
+  it("is recognised in a relative and in an absolute path", () => {
     const fileText = fileOf({ a: { ...one, ...at("x.key") }, b: { ...other, ...at("/srv/acme/x.key") } })
     accepted({ fileText })
     assert.strictEqual(refusedFor({ fileText, cwd: "/srv/acme" }).key, "profiles.b.signer.relay.account_key_path")
   })
 
-  it("is not compared with a profile that is not a relay, nor while a key in which they differ is wrong", () => {
+  it("is not compared with that of a profile without a relay, nor while a key in which they differ is wrong", () => {
     accepted({ fileText: fileOf({ a: { ...one }, b: { ...other, backend: "local_ca" } }) })
     const slow = { ...one, "relay.poll_interval_ms": 5000 }
     const wrong = refusedFor({ fileText: fileOf({ a: slow, b: { ...slow, "relay.poll_interval_ms": 0 } }) })
@@ -281,7 +280,7 @@ describe("one account key in two relays", () => {
 describe("the files of an account", () => {
   const key = "relay.account_key_path"
 
-  it("must not be files that others write", () => {
+  it("must not be files that another section writes", () => {
     const fault = refusedFor({
       fileText: `server.tls.enabled = true\n${withDefaults({ ...sound, [key]: "server.key" })}`
     })
@@ -290,7 +289,7 @@ describe("the files of an account", () => {
     assert.include(ca.message, "local_ca.key_path")
   })
 
-  it("must not overlap: the URL of an account is stored beside its key", () => {
+  it("must not overlap with the URL of another account, which is stored next to the key", () => {
     const profiles = { a: { ...sound, [key]: "x.key" }, b: { ...sound, [key]: "x.key.kid" } }
     assert.deepInclude(refusedFor({ fileText: fileOf(profiles) }), {
       key: `profiles.b.signer.${key}`,

@@ -6,7 +6,7 @@ import { accepted, minimal, refused, refusedFor } from "./Samples.ts"
 const milliseconds = fc.integer({ min: 1, max: 2147483647 })
 
 describe("account.algorithms", () => {
-  it("must include ES256, process-wide and for each profile", () => {
+  it("must include ES256, both for the process and for each profile", () => {
     for (
       const [at = "", key = ""] of [["[account]", "account.algorithms"], [
         "[profiles.a.account]",
@@ -28,7 +28,7 @@ describe("account.algorithms", () => {
 })
 
 describe("database.read_url", () => {
-  it("is refused beside a SQLite file", () => {
+  it("is refused together with a SQLite file", () => {
     const read = `read_url = "postgres://reads:hunter2@db.example/acme"\n`
     for (const url of ["", `url = "sqlite://acme.db"\n`]) {
       assert.deepStrictEqual(refusedFor({ fileText: `[database]\n${url}${read}${minimal}` }), {
@@ -60,7 +60,7 @@ describe.each(limited)("%s", (key) => {
 })
 
 describe("challenge.timeout_ms", () => {
-  it("must be below it in each profile too, and is reported once if it is inherited", () => {
+  it("must be below server.request_timeout_ms in each profile as well, and is reported once if it is inherited", () => {
     const own = refusedFor({ fileText: "[profiles.a]\nchallenge.timeout_ms = 60000\n[profiles.b]\n" })
     assert.strictEqual(own.key, "profiles.a.challenge.timeout_ms")
     const inherited = refusedFor({ fileText: "server.request_timeout_ms = 5000\n[profiles.a]\n[profiles.b]\n" })
@@ -103,7 +103,7 @@ describe("signer.custom", () => {
     }
   })
 
-  it("may name one CA key twice, because it does not use one", () => {
+  it("may name one CA key twice, because it uses none", () => {
     const own = "[profiles.b.signer]\nlocal_ca.leaf_validity_days = 30\n"
     accepted({ fileText: custom("custom.script_path = \"sign\"\n") + own })
   })
@@ -156,7 +156,7 @@ describe("one CA key in two profiles", () => {
     assert.include(fault.message, "differ in local_ca.leaf_validity_days, local_ca.subject.state;")
   })
 
-  it("is refused if they differ in a secret alone", () => {
+  it("is refused if they differ only in a secret", () => {
     const fault = refusedFor({
       fileText: "[profiles.a]\nsigner.relay.eab.hmac_key = \"aHVudGVyMg\"\n[profiles.b]\n"
     })

@@ -13,11 +13,11 @@ export const minimal = "[profiles.default]\n"
 
 const inputs = (sources: Partial<Sources>): Sources => ({ fileText: minimal, env: {}, ...sources })
 
-/** The result of the sources. The test fails if they are refused. */
+/** Returns the result of the sources. Fails the test if they are refused. */
 export const accepted = (sources: Partial<Sources>): Resolved =>
   Result.getOrElse(resolveConfig(inputs(sources)), (refused) => assert.fail(refused.message))
 
-/** The mistakes in the sources. The test fails if there is none. */
+/** Returns the mistakes in the sources. Fails the test if there are none. */
 export const refused = (sources: Partial<Sources>): ReadonlyArray<Fault> =>
   Result.match(resolveConfig(inputs(sources)), {
     onFailure: ({ faults }) => faults,
@@ -29,27 +29,27 @@ const only = ([fault, ...more]: ReadonlyArray<Fault>): Fault => {
   return fault ?? assert.fail("no fault")
 }
 
-/** The only mistake in the sources. */
+/** Returns the only mistake in the sources. */
 export const refusedFor = (sources: Partial<Sources>): Fault => only(refused(sources))
 
-/** The mistakes that are found, whether the sources are refused for them or they are in parts that are off. */
+/** Returns the mistakes that are found, whether the sources are refused or the mistakes are in parts that are off. */
 export const found = (sources: Partial<Sources>): ReadonlyArray<Fault> =>
   Result.match(resolveConfig(inputs(sources)), {
     onFailure: ({ faults }) => faults,
     onSuccess: ({ ignored }) => ignored
   })
 
-/** The only mistake that is found. */
+/** Returns the only mistake that is found. */
 export const foundFor = (sources: Partial<Sources>): Fault => only(found(sources))
 
 const toToml = (value: Sample): string =>
   typeof value === "object" ? `[${value.map(toToml).join(", ")}]` : JSON.stringify(value)
 
-/** A file that sets one key and has the profile `default`. */
+/** Returns a file that sets one key and has the profile `default`. */
 export const fileWith = (key: string, value: Sample): string =>
   `${key} = ${toToml(value)}\n${key.startsWith("profiles.") ? "" : minimal}`
 
-/** An environment that sets one key. */
+/** Returns an environment that sets one key. */
 export const envWith = (key: string, value: Sample): Record<string, string> => ({
   [variableOf(key.split("."))]: typeof value === "object" ? value.join(",") : String(value)
 })
@@ -59,7 +59,7 @@ const plain = (value: unknown): unknown => {
   return value
 }
 
-/** The value in use of a process-wide key, or of `profiles.default.…`. */
+/** Returns the value in use of a key of the process, or of `profiles.default.…`. */
 export const valueAt = ({ config }: Resolved, key: string): unknown => {
   const [first, name, ...rest] = key.split(".")
   const start: unknown = first === "profiles" ? config.profiles.find((profile) => profile.name === name) : config

@@ -26,7 +26,7 @@ const initials: Record<string, Sample> = {
   ...Object.fromEntries(Object.entries(others).map(([key, { initial }]) => [key, initial]))
 }
 
-/** Enough room for both timeouts, so that only the tested key matters. */
+/** Returns limits that leave enough room for both timeouts, so that only the tested key matters. */
 const room = (key: string): Record<string, string> => ({
   ...key === "server.request_timeout_ms"
     ? envWith("challenge.timeout_ms", 1)
@@ -48,7 +48,7 @@ const room = (key: string): Record<string, string> => ({
     } :
     {}
 })
-/** The largest challenge timeout must still be below the largest request timeout, and the latter above the smallest. */
+/** Returns the usable range of a key: the challenge timeout must be below the request timeout at both ends. */
 const usable = (key: string, [least, most]: readonly [number, number]): readonly [number, number] => [
   key === "server.request_timeout_ms" ? least + 1 : least,
   /^(challenge\.(timeout|answer_wait)_ms|order\.finalize_wait_ms)$/.test(key) ? most - 1 : most
@@ -73,7 +73,7 @@ const bad = (key: string, value: Sample) => {
 }
 
 describe("the values of the configuration", () => {
-  it("every key has a sample here, and every sample has a key", () => {
+  it("have a sample here for every key, and a key for every sample", () => {
     const inherited = /^profiles\.<name>\..+\./
     const named = /^(?:admin\.)?(?:filter\.(?:check|rule)|notify\.(?:webhook|custom))\./
     const keys = declaredKeys(table).map(({ path }) => path.join(".")).filter((key) =>
@@ -82,7 +82,7 @@ describe("the values of the configuration", () => {
     assert.deepStrictEqual(Object.keys(initials).sort(), keys.sort())
   })
 
-  it("a profile can override order, limits, meta, signer, challenge, filter, ipam, notify, account and eab, and nothing else", () => {
+  it("can be overridden by a profile in order, limits, meta, signer, challenge, filter, ipam, notify, account and eab only", () => {
     const keys = declaredKeys(table).map(({ path }) => path)
     const sections = keys.filter(([first]) => first === "profiles").map(([, , section]) => section)
     assert.deepStrictEqual([...new Set(sections)].sort(), [
@@ -107,7 +107,7 @@ describe("the values of the configuration", () => {
     }
   })
 
-  it("the defaults are those of the documents", () => {
+  it("are by default those of the documents", () => {
     const resolved = accepted({})
     for (const [key, initial] of Object.entries(initials)) {
       assert.deepStrictEqual(valueAt(resolved, named(key)), initial, key)
@@ -117,7 +117,7 @@ describe("the values of the configuration", () => {
   })
 
   for (const [key, { range }] of Object.entries(integers)) {
-    it(`${key}: the file and the environment give the same value in its range, and other values are refused`, () => {
+    it(`are the same from the file and the environment for ${key}, and values outside its range are refused`, () => {
       const [min, max] = usable(key, range)
       fc.assert(fc.property(fc.integer({ min, max }), (value) => same(key, value)), {
         numRuns: 10,
@@ -132,7 +132,7 @@ describe("the values of the configuration", () => {
   }
 
   for (const key of Object.keys(booleans).map(named)) {
-    it(`${key}: the file and the environment give the same value, and anything but true and false is refused`, () => {
+    it(`are the same from the file and the environment for ${key}, and anything but true and false is refused`, () => {
       same(key, true)
       if (!key.startsWith("profiles.")) same(key, false)
       bad(key, "yes")
@@ -142,7 +142,7 @@ describe("the values of the configuration", () => {
   }
 
   for (const [key, { bad: unfit, good }] of Object.entries(others)) {
-    it(`${key}: the file and the environment give the same value, and unsuitable values are refused`, () => {
+    it(`are the same from the file and the environment for ${key}, and unsuitable values are refused`, () => {
       for (const value of good) same(key, value)
       for (const value of unfit) bad(key, value)
       assert.strictEqual(foundFor({ fileText: fileWith(key, 5) }).key, key)
@@ -150,24 +150,24 @@ describe("the values of the configuration", () => {
     })
   }
 
-  it("any text is read unchanged from the file and from the environment", () => {
+  it("may be any text, which is read unchanged from the file and from the environment", () => {
     fc.assert(
       fc.property(fc.string({ unit: "grapheme-ascii" }), (value) => same("signer.local_ca.subject.state", value))
     )
   })
 
-  it("any list of names is read unchanged from the file and from the environment", () => {
+  it("may be any list of names, which is read unchanged from the file and from the environment", () => {
     fc.assert(fc.property(fc.array(fc.domain()), (value) => same("meta.caa_identities", value)))
   })
 
-  it("a number in the environment that is malformed is refused by its key", () => {
+  it("are refused with the key if a number in the environment is malformed", () => {
     const notDigits = fc.string().filter((text) => !/^-?[0-9]+$/.test(text))
     fc.assert(fc.property(notDigits, (value) => bad("jobs.max_attempts", value)), {
       examples: [[""], [" 5"], ["5 "], ["+5"], ["0x5"], ["5.0"], ["5e1"], ["1_000"], ["-"]]
     })
   })
 
-  it("a value of the file keeps its type and is never converted", () => {
+  it("keep their type in the file and are never converted", () => {
     const of = (line: string) => refusedFor({ fileText: `${line}\n${minimal}` })
     assert.deepStrictEqual(of("nonce.ttl_seconds = 5.0").message, "must be an integer")
     assert.deepStrictEqual(of("nonce.ttl_seconds = \"5\"").message, "must be an integer")
@@ -189,7 +189,7 @@ describe("the values of the configuration", () => {
     assert.strictEqual(accepted({ fileText: `nonce.ttl_seconds = 0x10\n${minimal}` }).config.nonce.ttl_seconds, 16)
   })
 
-  it("a refusal lists the known words, and says which of them this build does not support", () => {
+  it("are refused with a list of the known words, which says which of them this build does not support", () => {
     const messageOf = (key: string, value: Sample) => refusedFor({ fileText: fileWith(key, value) }).message
     assert.strictEqual(
       messageOf("signer.backend", "acm"),
@@ -202,7 +202,7 @@ describe("the values of the configuration", () => {
     )
   })
 
-  it("words of a standard may be in any case, and DNS names may have blanks around them", () => {
+  it("may have words of a standard in any case, and DNS names with blanks around them", () => {
     const taken = (key: string, value: Sample) => valueAt(accepted({ fileText: fileWith(key, value) }), key)
     const dns01 = "signer.relay.dns01"
     assert.strictEqual(taken(`${dns01}.rfc2136.tsig_algorithm`, "HMAC-SHA512"), "hmac-sha512")
@@ -210,13 +210,13 @@ describe("the values of the configuration", () => {
     assert.strictEqual(taken(`${dns01}.rfc2136.zone`, "example.org. "), "example.org.")
   })
 
-  it("a CA may have no common name if it has another name, and must have at least one name", () => {
+  it("may give a CA no common name if it has another name, and must give it at least one name", () => {
     const subject = "[signer.local_ca.subject]\ncommon_name = \"\"\n"
     assert.strictEqual(refusedFor({ fileText: `${subject}${minimal}` }).key, "signer.local_ca.subject.common_name")
     accepted({ fileText: `${subject}organization = "Example"\n${minimal}` })
   })
 
-  it("a URL is quoted in its normal form, without its user part", () => {
+  it("are quoted in the normal form and without the user part if they are URLs", () => {
     const key = "signer.local_ca.crl_distribution_points"
     const [fault] = refused({ fileText: fileWith(key, ["HTTP://Crl.Example.org:80/a/../b"]) })
     assert.strictEqual(fault?.message, "entry 1 must be in normal form, which is http://crl.example.org/b")
