@@ -14,7 +14,7 @@ const src = fileURLToPath(new URL("../src", import.meta.url))
 
 interface Import {
   readonly file: string
-  /** A path below src, or the name of a package. */
+  /** A path below src or the name of a package. */
   readonly of: string
 }
 
@@ -45,12 +45,12 @@ const storeys = [
 ]
 const storeyOf = (path: string) => storeys.findIndex((storey) => path === storey || path.startsWith(`${storey}/`))
 
-/** The storey and the folder in it: `engine/sql`, `services/signing`, … */
+/** Returns the storey and the folder in it, such as `engine/sql` or `services/signing`. */
 const roomOf = (path: string) => path.split("/").length > 2 ? path.split("/").slice(0, 2).join("/") : undefined
 
 /**
- * Where a package or runtime module may be imported; everything not listed is refused. The modules of `effect` itself
- * may be imported everywhere. The modules of its folders are marked as unstable, so each folder has its rooms
+ * Where a package or a runtime module may be imported. Everything else is refused. The modules of `effect` itself may
+ * be imported everywhere. The modules of its folders are marked as unstable, so each folder has its rooms
  * (docs/decisions/effect.md).
  */
 const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
@@ -112,7 +112,7 @@ describe("src", () => {
     )
   })
 
-  it("has separate surfaces: those of operators share the entrance and the acts, and nothing else", () => {
+  it("has separate surfaces, of which those of operators share only the entrance and the acts", () => {
     const shared: { readonly [room: string]: ReadonlyArray<string> } = {
       "surfaces/panel": ["surfaces/operator"],
       "surfaces/operator": ["surfaces/cli"]
@@ -124,9 +124,9 @@ describe("src", () => {
     assert.deepStrictEqual(across.map(show), [])
   })
 
-  it("lets operators use what clients and jobs do, clients use what jobs do, and never the other way", () => {
+  it("lets operators use what clients and jobs do, and clients what jobs do, but not the other way round", () => {
     const rooms = ["work", "acme", "operator"].map((name) => `operations/${name}`)
-    // All rooms share the files that are in no room.
+    // All rooms share the files outside of rooms.
     const placeOf = (path: string) => rooms.indexOf(roomOf(path) ?? "")
     const upwards = imports.filter(({ file, of }) => isOf("operations")(file) && placeOf(of) > placeOf(file))
     assert.deepStrictEqual(upwards.map(show), [])
@@ -176,7 +176,7 @@ describe("src", () => {
       const text = readFileSync(join(src, file), "utf8")
       const found =
         text.match(/\bEffect\.run(?!ForkWith\b)\w+|\bprocess\.(?:env|argv|exit|stdout|stderr|stdin|cwd|on)\b/g) ?? []
-      // An example in the documentation has its own runtime.
+      // An example in a docstring has its own runtime.
       return found.filter((one) => !new RegExp(`^ \\* .*${one.replace(".", "\\.")}`, "m").test(text)).map((one) =>
         `${file}: ${one}`
       )
@@ -184,7 +184,7 @@ describe("src", () => {
     assert.deepStrictEqual(offending, [])
   })
 
-  it("loads nothing before the version of the runtime was checked", () => {
+  it("loads nothing before the version of the runtime is checked", () => {
     assert.deepStrictEqual(imports.filter(({ file }) => file === "app/Runtime.ts"), [])
     assert.sameMembers(imports.filter(({ file, of }) => file === "main.ts" && !isPackage(of)).map(({ of }) => of), [
       "app/Runtime.ts",
@@ -193,7 +193,7 @@ describe("src", () => {
     assert.include(readFileSync(join(src, "main.ts"), "utf8"), "await import(\"./app/Program.ts\")")
   })
 
-  it("loads a command only when it is called: no other file imports one statically", () => {
+  it("loads a command only when it is called, because no other file imports a command statically", () => {
     const always = files.filter((file) => !file.startsWith("app/commands/")).flatMap((file) =>
       [...readFileSync(join(src, file), "utf8").matchAll(/^import (?!type ).*"(.*\/commands\/.*)"$/gm)].map(([, of]) =>
         of
@@ -216,12 +216,12 @@ describe("src", () => {
     assert.deepStrictEqual(users, ["app/Addresses.ts"])
   })
 
-  it("never makes a key by generateKeyPairSync, because its export as JWK can hang for ever", () => {
+  it("never makes a key by generateKeyPairSync, because the export as JWK can hang forever", () => {
     const offending = files.filter((file) => readFileSync(join(src, file), "utf8").includes("generateKeyPairSync"))
     assert.deepStrictEqual(offending, [])
   })
 
-  it("has no service whose methods require others: its layer requires them, and its callers need not know", () => {
+  it("has no service whose methods require other services, which the layer requires instead", () => {
     const asking: Array<string> = []
     let services = 0
     for (const file of files) {
@@ -243,7 +243,7 @@ describe("src", () => {
     assert.deepStrictEqual(asking, [])
   })
 
-  it("logs, counts and supervises outside of the engine with the words of the service, which include the engine's own", () => {
+  it("logs, counts and supervises outside the engine with the words of the service, which include those of the engine", () => {
     const functions = new Set(["emit", "emitIn", "withinSpan", "count", "countIn", "begin", "supervised"])
     const ofEngine =
       /^import \{([^}]*)\} from "[^"]*\/engine\/(?:telemetry\/EngineLog|telemetry\/EngineSeries|Supervised)\.ts"$/gm
@@ -265,7 +265,7 @@ describe("src", () => {
     assert.deepStrictEqual(optional, ["engine/telemetry/Metrics.ts", "engine/telemetry/Tracing.ts"])
   })
 
-  it("starts fibers that outlive their caller only by `supervised`; every other fiber is awaited or interrupted", () => {
+  it("starts fibers that outlive their caller only by `supervised`, and awaits or interrupts every other fiber", () => {
     const starts =
       /\b(?:Effect\.(?:fork|run(?:Fork|Promise|Sync|Callback))|FiberSet\.(?:make|run)|FiberMap\.|FiberHandle\.)\w*/g
     const found = files.flatMap((file) =>
@@ -275,13 +275,13 @@ describe("src", () => {
       "engine/Supervised.ts Effect.forkScoped",
       // the program of the process
       "app/Program.ts Effect.runFork",
-      // a command line, until it ends or a signal does
+      // a command line, until it ends or is ended by a signal
       "app/Cli.ts Effect.forkDetach",
-      // the wait for a defect of the process; each step of a start is raced with it
+      // the wait for a defect of the process, with which each step of the startup is raced
       "app/commands/ServeCommand.ts Effect.forkChild",
-      // a listener, which ends with the check that waits for it
+      // a listener, which ends with the check that uses it
       "app/ListenCheck.ts Effect.forkChild",
-      // a request, which its listener counts, and the answer to a request that took too long
+      // a request, which the listener counts, and the answer to a request that took too long
       "engine/http/Listener.ts Effect.runForkWith",
       "engine/http/Listener.ts Effect.forkChild",
       // an attempt, its handler and its timers, for which the runner waits when it ends
@@ -300,12 +300,12 @@ describe("src", () => {
       "engine/net/ReverseNames.ts Effect.forkIn",
       "services/signing/PublishedCrls.ts Effect.forkIn",
       "services/signing/ReadHooks.ts Effect.forkIn",
-      // a sample; nobody waits any longer for one that takes too long
+      // a sample, for which no code waits any longer if it takes too long
       "operations/operator/BriefReading.ts Effect.forkDetach"
     ])
   })
 
-  it("sets no service and no reference of a fiber by hand, because it would end with the next `provide` and not reach waiting fibers", () => {
+  it("sets no service or reference of a fiber by hand, because the next `provide` would end it, and waiting fibers would not get it", () => {
     const setting = files.filter((file) => /\bfiber\.setContext\b/.test(readFileSync(join(src, file), "utf8")))
     assert.deepStrictEqual(setting, [])
   })
@@ -332,13 +332,13 @@ describe("src", () => {
     assert.deepStrictEqual([...new Set(folders)].filter((folder) => !/^[a-z0-9]+$/.test(folder)), [])
   })
 
-  it("has engines without a noun of ACME and without a kind of job, in names and in texts", () => {
+  it("has engines without a noun of ACME or a kind of job, both in names and in texts", () => {
     const nouns = new Set(
       ("account accounts acme authz authorizations challenge challenges crl crls csr csrs eab finalize identifiers issuance " +
         "issuer issuers kid nonce nonces ocsp orders profile profiles revocation revocations revoke " +
         "revoked signer signers upstream upstreams validation validations").split(" ")
     )
-    /** The name of the product, and the keys of services, whose first word is that name. */
+    /** Matches the name of the product, and the keys of services, which begin with that name. */
     const ofTheProduct = /acme[-_]svc|ACME_SVC|"acme\/[a-zA-Z/]+"/g
     const words = (text: string) => text.replaceAll(/([a-z])([A-Z])/g, "$1 $2").toLowerCase().match(/[a-z]+/g) ?? []
     const found = files.filter(isOf("engine")).flatMap((file) => {
@@ -352,19 +352,19 @@ describe("src", () => {
     assert.deepStrictEqual(found, [])
   })
 
-  it("has no two files of the same name", () => {
+  it("has no two files with the same name", () => {
     const names = files.map((file) => basename(file))
     assert.deepStrictEqual(names.filter((name, at) => names.indexOf(name) !== at), [])
   })
 
   /**
-   * Those of the ten longest files that nobody has reviewed. A review asks whether each of them still has one purpose.
+   * Returns those of the ten longest that were not reviewed. A review asks whether each of them still has one purpose.
    */
   const unjudged = (found: ReadonlyArray<readonly [name: string, lines: number]>, judged: ReadonlyArray<string>) =>
     [...new Set(found.toSorted(([, one], [, other]) => other - one).map(([name]) => name))].slice(0, 10)
       .filter((name) => !judged.includes(name))
 
-  it("has none among the ten longest files that nobody has reviewed", () => {
+  it("has reviewed each of the ten longest files", () => {
     const lengths = files.map((file) => [file, readFileSync(join(src, file), "utf8").split("\n").length] as const)
     assert.deepStrictEqual(
       unjudged(lengths, [
@@ -388,7 +388,7 @@ describe("src", () => {
     )
   })
 
-  it("has none among the ten longest functions that nobody has reviewed", () => {
+  it("has reviewed each of the ten longest functions", () => {
     const functions = files.flatMap((file) => {
       const source = ts.createSourceFile(file, readFileSync(join(src, file), "utf8"), ts.ScriptTarget.Latest, true)
       const lineOf = (at: number) => source.getLineAndCharacterOfPosition(at).line
@@ -425,7 +425,7 @@ describe("src", () => {
 })
 
 /**
- * The declaration whose value is an arrow function, also if calls wrap it: `const issue =
+ * Returns the declaration whose value is a function, even if calls wrap the function: `const issue =
  * Effect.fnUntraced(function*…)`.
  */
 const declarationOf = (node: ts.Node): ts.NamedDeclaration | undefined => {

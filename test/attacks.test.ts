@@ -7,7 +7,7 @@ import { assert, describe, it } from "vitest"
 
 const page = readFileSync(join(import.meta.dirname, "../docs/attacks.md"), "utf8")
 
-/** The file and the names of each `file`: "name", "name" in the last column. */
+/** The file and the names of each `file`: "name", "name" in the last column of the tables. */
 const named = page.split("\n").flatMap((line) => {
   const cell = line.startsWith("|") ? line.split("|").at(-2) ?? "" : ""
   return [...cell.matchAll(/`([^`]+)`: ((?:"[^"]+"(?:, )?)+)/g)].map(([, file = "", names = ""]) => ({
@@ -16,7 +16,7 @@ const named = page.split("\n").flatMap((line) => {
   }))
 })
 
-/** Everything that can name a test in a file: texts, the parts of templates, names of members. */
+/** Returns everything that can name a test in a file: texts, the parts of templates, and names of members. */
 const textsOf = (path: string): ReadonlyArray<string> => {
   const texts: Array<string> = []
   const visit = (node: ts.Node): void => {

@@ -3,7 +3,7 @@ import { dirname, join, resolve } from "node:path"
 import { assert, describe, it } from "vitest"
 
 /*
- * A comment that cites a document is useless once the document or its heading is gone. So this test looks up each
+ * A comment that cites a document is useless once the document or the heading is gone. So this test looks up each
  * citation of a document, in code and in documents.
  */
 
@@ -30,21 +30,21 @@ const headingsOf = (document: string): ReadonlyArray<string> =>
 const anchorOf = (heading: string): string =>
   heading.toLowerCase().replaceAll(/[^\p{L}\p{N}\s_-]/gu, "").replaceAll(" ", "-")
 
-/** The lines of a comment joined into one: a citation may continue on the next line. */
+/** Joins the lines of a comment, because a citation may continue on the next line. */
 const joined = (source: string): string => source.replaceAll(/\n[ \t]*(?:\*(?!\/)|\/\/|#)?[ \t]*/g, " ")
 
 /**
- * A path to a document, the anchor that a link adds to it, and the headings that follow it in quotes. A string that is
- * a path is not a citation.
+ * Matches a path to a document, the anchor of a link, and the headings that follow in quotes. A string that is only a
+ * path is not a citation.
  */
 const citation = /(?<!["\w./-])([\w./-]*\w\.md)\b(#[\w-]*)?`?((?:(?:,| and) "[^"\n]{2,80}")*)/g
 
-/** A link to a heading of the same document. */
+/** Matches a link to a heading of the same document. */
 const within = /\]\((#[\w-]+)\)/g
 
 /**
- * The citations in a text whose target does not exist. Links of documents are relative to the document, all others to
- * the root of the repository.
+ * Returns the citations in a text whose target does not exist. Links in documents are relative to the document, all
+ * other citations to the root of the repository.
  */
 const deadCitations = (file: string, source: string): ReadonlyArray<string> => {
   const here = isDocument(file) ? dirname(file) : "."
@@ -69,7 +69,10 @@ const deadCitations = (file: string, source: string): ReadonlyArray<string> => {
   })
 }
 
-/** RFCs are cited in one form, `RFC 8555 section 7.4`, so that all of one section are found by it. */
+/**
+ * Returns the RFCs that are not cited in the form `RFC 8555 section 7.4`, with which all citations of a section can be
+ * found.
+ */
 const oddRfcs = (source: string): ReadonlyArray<string> =>
   joined(source).match(
     /§ ?\d[\d.]*|\bRFC ?\d+, section [\d.]+|\bRFC\d+ section [\d.]+|\bRFC \d+ (?:sec\.|Section) ?[\d.]+/g
@@ -136,7 +139,7 @@ describe("a citation", () => {
     ["src/a.ts", "// jobs.md", "src/a.ts: there is no jobs.md"],
     ["docs/a.md", "See [there](jobs.md#nothing).", "docs/a.md: jobs.md has no #nothing"],
     ["docs/a.md", "# A\n\nSee [below](#b).", "docs/a.md: docs/a.md has no #b"]
-  ])("without a target is found in %s: %s", (file, source, fault) => {
+  ])("without a target is reported in %s: %s", (file, source, fault) => {
     assert.deepStrictEqual(deadCitations(file, source), [fault])
   })
 
@@ -148,7 +151,7 @@ describe("a citation", () => {
     assert.deepStrictEqual(deadCitations(file, source), [])
   })
 
-  it("of an RFC in another form is found", () => {
+  it("of an RFC in another form is reported", () => {
     assert.deepStrictEqual(oddRfcs("RFC 8555 §7.4, RFC 8555, section 7.4, RFC8555 section 7.4"), [
       "§7.4",
       "RFC 8555, section 7.4",

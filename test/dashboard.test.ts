@@ -23,7 +23,8 @@ interface Dashboard {
 const dashboard = JSON.parse(read("deploy/grafana/acme-svc.json")) as Dashboard
 const queries = dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr))
 /**
- * The expressions of the alerts, except for the alert on targets that do not answer, whose series is Prometheus's own.
+ * The expressions of the alerts, except for the alert about targets that do not answer, whose series is made by
+ * Prometheus.
  */
 const alerts = alertRules.map(({ expr }) => expr).filter((expr) => !expr.startsWith("up{"))
 

@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { freshDirectory } from "./support/Databases.ts"
 
-/* Runs `.ci/run` over an npm that only says how its programs ended, and checks what the gate makes of it. */
+/* Runs `.ci/run` with an npm that only reports how programs ended, and checks what the gate concludes. */
 
 interface Said {
   readonly output: string
@@ -16,10 +16,10 @@ interface Said {
 const green: Said = { output: "10 passed, 0 failed", code: 0 }
 const red = (failure: string): Said => ({ output: `${failure}\n9 passed, 1 failed`, code: 1 })
 
-/** The exit codes in turn, of which the last one is repeated. A program that is not named succeeds. */
+/** What each run of a program reports in turn, of which the last is repeated. A program that is not named succeeds. */
 type Programs = { readonly [words: string]: ReadonlyArray<Said> }
 
-/** How the gate ended with such programs, and which of them ran. */
+/** Returns how the gate ended with such programs, and which of them ran. */
 const gate = (programs: Programs) => {
   const place = freshDirectory()
   const at = (...path: ReadonlyArray<string>) => join(place, ...path)
@@ -91,7 +91,7 @@ describe(".ci/run", () => {
     assert.include(stdout.slice(stdout.indexOf("== What failed of npm test")), failure)
   })
 
-  it("runs nothing again if many files fail, or if something outside of tests fails", () => {
+  it("runs nothing again if many files fail, or if something other than a test fails", () => {
     const files = [1, 2, 3, 4].map((n) => `FAILED test/kernel/Some${n}.test.ts > holds: broken`)
     for (
       const output of [
@@ -120,14 +120,14 @@ describe(".ci/run", () => {
     assert.include(end, "power cut: LOST one")
   })
 
-  it("runs the simulation once beside the clients, and prints its output in its own step", () => {
+  it("runs the simulation once at the same time as the clients, and prints its output as a separate step", () => {
     const { last, ran, status, stdout } = gate({ "run interop": [{ ...green, beside: seeds }] })
     assert.deepStrictEqual([status, last], [0, "100 passed, 0 failed"], stdout)
     assert.lengthOf(ran.filter((words) => words === seeds), 1)
     assert.match(stdout, /^== npm run simulate -- --seeds 100\n10 passed, 0 failed\n== npm run simulate .*: done/m)
   })
 
-  it("counts a step that ends without numbers as one failure, and prints its end", () => {
+  it("counts a step that ends without numbers as one failure, and prints the end of the output", () => {
     const { last, status, stdout } = gate({ "run check": [{ output: "src/main.ts: no such name", code: 2 }] })
     assert.deepStrictEqual([status, last], [1, "90 passed, 1 failed"], stdout)
     assert.include(stdout.slice(stdout.indexOf("== What failed of npm run check")), "src/main.ts: no such name")

@@ -26,8 +26,9 @@ describe("package-lock.json", () => {
     assert.deepStrictEqual(entries.filter(([, { resolved }]) => resolved !== undefined).map(([path]) => path), [])
   })
 
-  // If a registry lacks the package for a platform, no digest can be recorded; the package cannot be installed either.
-  it("has the digest of everything that is installed on Linux, and of everything with which the service runs", () => {
+  // If a registry lacks the package for a platform, no digest can be recorded, and the package cannot be installed
+  // either.
+  it("has the digest of everything that is installed on Linux or with which the service runs", () => {
     const missing = entries.filter(([, { integrity }]) => integrity === undefined)
     const offending = missing.filter(([path, { dev, optional }]) =>
       optional !== true || dev !== true && !path.includes("@msgpackr-extract/") && !path.includes("@parcel/watcher")
@@ -48,8 +49,8 @@ describe("package-lock.json", () => {
     for (const [name, version] of runtimes) assert.strictEqual(packages[`node_modules/${name}`]?.version, version)
   })
 
-  // npm builds every package that has a binding.gyp, unless the entry says otherwise; `npm install` removes that again.
-  it("builds nothing at the installation, because the SQLite driver contains its binaries", () => {
+  // npm builds every package that has a binding.gyp unless the entry says otherwise, which `npm install` removes again.
+  it("causes no build at the installation, because the SQLite driver contains its binaries", () => {
     assert.strictEqual(packages["node_modules/better-sqlite3"]?.gypfile, false)
   })
 

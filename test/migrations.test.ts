@@ -13,7 +13,7 @@ import { bothDatabases, databases, postgres, sqlite, useDatabase } from "./suppo
 import { isFull } from "./support/Full.ts"
 import { column, count, eventsOf, migrationsFolder, migrationsOf, openDriver, sql } from "./support/Graph.ts"
 
-// History is frozen: a file that was applied somewhere never changes. New files are added, with their own line
+// A migration file that was applied somewhere never changes. New files are added, each with a line of its own
 // (docs/decisions/compatibility.md, "Each surface").
 const frozen = {
   postgres: {
@@ -91,7 +91,7 @@ const frozen = {
 } as const
 
 describe("the migration files", () => {
-  it.each(["postgres", "sqlite"] as const)("of %s are the frozen ones", (dialect) => {
+  it.each(["postgres", "sqlite"] as const)("of %s have not changed", (dialect) => {
     const folder = join(migrationsFolder, dialect)
     const sums = Object.fromEntries(
       readdirSync(folder).sort().map((file) => [
@@ -112,7 +112,7 @@ describe("the migration files", () => {
       assert.deepStrictEqual(versions, [...new Set(versions)].sort((one, other) => one - other))
     }))
 
-  it.effect("are read with their checksums, one statement after the other", () =>
+  it.effect("are read with their checksums, and are split into statements", () =>
     Effect.gen(function*() {
       const changing = new Set<string>()
       const all = new Set<string>()
@@ -129,7 +129,7 @@ describe("the migration files", () => {
       assert.deepStrictEqual([...changing].sort(), [...all].sort(), "one that changes neither engine")
     }))
 
-  it.effect("are refused with the folder's name if the folder cannot be read", () =>
+  it.effect("cause an error that names their folder if the folder cannot be read", () =>
     Effect.gen(function*() {
       const refused = yield* Effect.flip(Migrations.read("/nowhere", "sqlite"))
       assert.strictEqual(refused.reason, "unreadable")
@@ -214,7 +214,7 @@ const shapeOfPostgres = Effect.gen(function*() {
         }`
       ).sort(),
       indexes: indexes.map((one) => {
-        // This index has the digest of the key, because the longest keys do not fit into a B-tree page.
+        // This index contains the digest of the key, because the longest keys do not fit into a B-tree page.
         const parts = (JSON.parse(String(one.parts)) as ReadonlyArray<string>).map((part) =>
           part.replace(/^sha256\((\w+)\)$/, "$1")
         )
@@ -230,7 +230,7 @@ const shapeOfPostgres = Effect.gen(function*() {
 })
 
 describe("the schema", () => {
-  it.live("is equal on both engines: tables, columns, indexes, foreign keys", () =>
+  it.live("has equal tables, columns, indexes and foreign keys on both engines", () =>
     Effect.gen(function*() {
       const shapes: Array<ReadonlyMap<string, Shape>> = []
       for (const { dialect, freshUrl } of bothDatabases) {
@@ -251,7 +251,7 @@ describe("the schema", () => {
       assert.include(sqlite.get("jobs")?.indexes ?? [], "unique partial (kind, dedup_key)")
     }))
 
-  it.live("is STRICT for every table on SQLite", () =>
+  it.live("makes every table STRICT on SQLite", () =>
     Effect.gen(function*() {
       const driver = yield* openDriver(yield* Effect.promise(() => sqlite.freshUrl()))
       const lax = Effect.andThen(
@@ -275,7 +275,7 @@ describe("the schema", () => {
     }))
 })
 
-describe.each(databases)("migrating on $name", ({ dialect, freshUrl }) => {
+describe.each(databases)("a migration on $name", ({ dialect, freshUrl }) => {
   const fresh = Effect.flatMap(
     Effect.promise(() => freshUrl()),
     (url) => Effect.map(openDriver(url), (driver) => ({ url, driver }))
@@ -301,7 +301,7 @@ describe.each(databases)("migrating on $name", ({ dialect, freshUrl }) => {
 
   // The service limits every other statement to half a minute.
   it.live.runIf(isFull && dialect === "postgres")(
-    "waits for a statement that takes longer than any other may",
+    "waits for a statement that takes longer than other statements may",
     () =>
       Effect.gen(function*() {
         const { driver } = yield* fresh
@@ -322,7 +322,7 @@ describe.each(databases)("migrating on $name", ({ dialect, freshUrl }) => {
     90_000
   )
 
-  it.live("refuses a file whose content has changed since, and changes nothing", () =>
+  it.live("is refused and changes nothing if the content of an applied file has changed", () =>
     Effect.gen(function*() {
       const { driver } = yield* fresh
       const migrations = yield* migrationsOf(dialect)
@@ -350,7 +350,7 @@ describe.each(databases)("migrating on $name", ({ dialect, freshUrl }) => {
       yield* Effect.provideService(program, Database, driver)
     }))
 
-  it.live("--check refuses a schema that is too old, and writes nothing", () =>
+  it.live("is not done by --check, which refuses a schema that is too old and writes nothing", () =>
     Effect.gen(function*() {
       const { driver } = yield* fresh
       const migrations = yield* migrationsOf(dialect)
@@ -390,7 +390,7 @@ describe.each(databases)("migrating on $name", ({ dialect, freshUrl }) => {
       yield* Effect.provideService(program, Database, driver)
     }))
 
-  it.live("undoes a migration that fails, and reports its name", () =>
+  it.live("is undone if it fails, and the error has its name", () =>
     Effect.gen(function*() {
       const { driver } = yield* fresh
       const migrations: ReadonlyArray<Migration> = [
@@ -420,7 +420,7 @@ describe.each(databases)("migrating on $name", ({ dialect, freshUrl }) => {
       )
     }))
 
-  it.live("applies each migration once if two processes start at once", () =>
+  it.live("is applied once if two processes start at once", () =>
     Effect.gen(function*() {
       const { driver, url } = yield* fresh
       const other = yield* openDriver(url)
@@ -458,7 +458,7 @@ describe.each(databases)("the rules of the schema on $name", (backend) => {
     `INSERT INTO jobs (id, kind, dedup_key, payload, status, run_at, attempts, max_attempts, created_at, updated_at)
      VALUES (${id(n)}, 'kind', '${key}', '{}', '${status}', 0, 0, 5, 0, 0)`
 
-  it.live("audit_log refuses UPDATE and accepts inserts", () =>
+  it.live("refuse UPDATE and accept inserts in audit_log", () =>
     database.use(Effect.gen(function*() {
       const insert = "INSERT INTO audit_log (created_at, event, outcome, actor_kind) VALUES (0, 'e', 'success', 'acme')"
       yield* sql(insert)
@@ -471,7 +471,7 @@ describe.each(databases)("the rules of the schema on $name", (backend) => {
       assert.isAtLeast(yield* count("SELECT id FROM audit_log"), 3, "ids are never used again")
     })))
 
-  it.live("foreign keys are enforced, and a deletion continues from the account to its challenges", () =>
+  it.live("enforce foreign keys, and continue a deletion from the account to its challenges", () =>
     database.use(Effect.gen(function*() {
       yield* account(1)
       yield* sql(order(2, 1))
@@ -497,7 +497,7 @@ describe.each(databases)("the rules of the schema on $name", (backend) => {
       }
     })))
 
-  it.live("a state that does not exist is refused", () =>
+  it.live("refuse a state that does not exist", () =>
     database.use(Effect.gen(function*() {
       yield* account(1)
       assert.isTrue(yield* refused(order(2, 1, { status: "deactivated" })))
@@ -505,7 +505,7 @@ describe.each(databases)("the rules of the schema on $name", (backend) => {
       assert.isTrue(yield* refused("UPDATE accounts SET status = 'gone'"))
     })))
 
-  it.live("a kind and key have at most one live job, and settled jobs do not count", () =>
+  it.live("allow at most one live job for a kind and key, and do not count settled jobs", () =>
     database.use(Effect.gen(function*() {
       yield* sql(job(1, "done"))
       yield* sql(job(2, "failed"))
@@ -517,7 +517,7 @@ describe.each(databases)("the rules of the schema on $name", (backend) => {
       yield* sql(job(7, "running"))
     })))
 
-  it.live("at most one order replaces a certificate, and invalid orders do not count", () =>
+  it.live("allow at most one order to replace a certificate, and do not count invalid orders", () =>
     database.use(Effect.gen(function*() {
       yield* account(1)
       yield* sql(order(2, 1, { status: "invalid", replaces: "cert" }))
@@ -527,7 +527,7 @@ describe.each(databases)("the rules of the schema on $name", (backend) => {
       yield* sql(order(5, 1, { replaces: "cert" }))
     })))
 
-  it.live("a key has at most one account in a profile", () =>
+  it.live("allow at most one account for a key in a profile", () =>
     database.use(Effect.gen(function*() {
       yield* account(1)
       const again = (profile: string) =>

@@ -4,11 +4,11 @@ import { join, resolve } from "node:path"
 import { assert, describe, it } from "vitest"
 import { freshDirectory } from "./support/Databases.ts"
 
-/* The messages of packaging programs. The run of the packages tests the packages themselves. */
+/* The messages of the packaging programs. `npm run packages` tests the packages themselves. */
 
 const repository = resolve(import.meta.dirname, "..")
 
-/** A folder for PATH with these programs of the host, and scripts for others. */
+/** Makes a folder for PATH with these programs of the host, and with scripts for others. */
 const pathOf = (programs: ReadonlyArray<string>, scripts: Readonly<Record<string, string>> = {}): string => {
   const folder = join(freshDirectory(), "bin")
   mkdirSync(folder)
@@ -37,7 +37,7 @@ describe("npm run deb", () => {
     return { status, stderr, stdout }
   }
 
-  it("first says which programs are missing, their packages and what works without them, and builds nothing", () => {
+  it("first names the missing programs, their packages and what works without them, and builds nothing", () => {
     const path = pathOf(["sh", "git", "tar"], {
       [strip[native as "amd64"]]: "exit 0",
       npm: "echo built >&2; exit 1"
@@ -93,7 +93,7 @@ describe("postinst of the Debian package", () => {
     return stdout
   }
 
-  it("prints the next steps at the first installation only, and they are those in the configuration file of the package", () => {
+  it("prints the next steps only at the first installation, as the configuration file of the package has them", () => {
     const steps = ["acme-svc config check", "acme-svc init", "systemctl enable --now acme-svc"]
     for (const words of [[], [""]]) {
       const said = configure(...words)

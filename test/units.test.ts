@@ -15,12 +15,12 @@ import { freePort } from "./support/Ports.ts"
 import type { ProcessOptions, Server } from "./support/Server.ts"
 import { minimalConfig, runToEnd, startServer } from "./support/Server.ts"
 
-/* The service behaves as deploy/systemd says. The interop run tests the units with systemd itself. */
+/* The service behaves as the units in deploy/systemd require. The interop run tests the units with systemd itself. */
 
 const repository = resolve(import.meta.dirname, "..")
 const text = (file: string): string => readFileSync(join(repository, file), "utf8")
 
-/** The values by `Section.Key`. Only files of variables occur several times, and are joined. */
+/** The values by `Section.Key`. Only files of variables occur several times, and their values are joined. */
 type Unit = ReadonlyMap<string, string>
 
 const unitOf = (file: string): Unit => {
@@ -58,12 +58,12 @@ const reload = async (server: Server): Promise<void> => {
   await server.waitForEvent("server_config_reloaded")
 }
 
-/** An installation like that of the units and the document, in another place. */
+/** An installation like that of the units and the document, in a different place. */
 class Host {
   readonly etc = freshDirectory()
   readonly state = freshDirectory()
 
-  /** A text in which the paths of an installation are replaced by those of this host. */
+  /** Returns a text in which the paths of an installation are replaced by those of this host. */
   here(said: string): string {
     return [
       ["/etc/acme-svc", this.etc],
@@ -73,7 +73,7 @@ class Host {
     ].reduce<string>((before, [from = "", to = ""]) => before.replaceAll(from, to), said)
   }
 
-  /** The process that a unit starts. */
+  /** Returns the options of the process that a unit starts. */
   process(unit: Unit, instance = ""): ProcessOptions & { readonly directory: string } {
     const start = (unit.get("Service.ExecStart") ?? "").replaceAll("%i", instance).split(" ").map((word) =>
       this.here(word)
@@ -137,7 +137,7 @@ describe("acme-svc.service", () => {
     assert.deepStrictEqual(wordsOf("SystemCallFilter"), ["@system-service", "@pkey"])
   })
 
-  it("expects no message when the process is ready, and sends only this process the signal to end", () => {
+  it("expects no message when the process is ready, and sends the signal to end only to this process", () => {
     assert.deepStrictEqual([of("Type"), of("KillMode")], ["exec", "mixed"])
     assert.isFalse(unit.has("Service.KillSignal"), "SIGTERM")
   })
@@ -162,7 +162,7 @@ describe("acme-svc.service", () => {
 
   it("reloads the process", () => reload(server))
 
-  it("allows the process more time than it needs to end, and more files than it has connections", () => {
+  it("allows the process more time to end than it needs, and more files than it has connections", () => {
     const [, timeout] = /^#? ?request_timeout_ms = (\d+)$/m.exec(text("config.toml.example")) ?? []
     assert.isAbove(Number(of("TimeoutStopSec")), Number(timeout) / 1000 + 10)
     const connections = 4096 + 512 + 16
@@ -173,7 +173,7 @@ describe("acme-svc.service", () => {
     assert.deepStrictEqual(await server.stop("SIGTERM"), { code: 0, signal: null })
   })
 
-  it("starts the process again unless that is useless", async () => {
+  it("starts the process again unless that would be useless", async () => {
     assert.deepStrictEqual([of("Restart"), unit.get("Unit.StartLimitIntervalSec")], ["on-failure", "0"])
     const taken = createServer().listen(0, "127.0.0.1")
     await once(taken, "listening")
@@ -204,7 +204,7 @@ describe("acme-svc@.service", () => {
     assert.deepStrictEqual([...template.keys()], [...unit.keys()])
   })
 
-  it("starts every role that exists, all of them in one directory", async () => {
+  it("starts every role, all in one directory", async () => {
     await builtServer()
     const host = new Host()
     writeFileSync(join(host.etc, "config.toml"), minimalConfig)
@@ -223,7 +223,7 @@ describe("acme-svc@.service", () => {
     }
   })
 
-  it("gives each role the database URL of its own file, and not that of another role", () => {
+  it("gives each role the database URL of its own file", () => {
     const host = new Host()
     const urls = { worker: "acme_worker", acme: "acme_front", admin: "acme_admin" }
     for (const [role, user] of Object.entries(urls)) {
@@ -242,7 +242,7 @@ describe("acme-svc@.service", () => {
     const host = new Host()
     writeFileSync(join(host.etc, "config.toml"), minimalConfig)
     const worker = await startServer({ ...host.process(template, "worker"), startedBy: "job_runner_started" })
-    // InaccessiblePaths= puts such a file in place of the key. Only root could open it.
+    // InaccessiblePaths= puts such a file, which only root can open, in place of the key.
     writeFileSync(join(host.state, "ca.key"), "")
     chmodSync(join(host.state, "ca.key"), 0)
     const acme = await startServer(host.process(template, "acme"))
@@ -266,14 +266,14 @@ describe("acme-svc-acme@.service", () => {
     assert.deepStrictEqual([...shared.keys()], [...unit.keys()])
   })
 
-  it("starts several processes on one address, each of which is reloaded and ends separately", async () => {
+  it("starts several processes on one address, which are reloaded and ended separately", async () => {
     await builtServer()
     const host = new Host()
     writeFileSync(join(host.etc, "config.toml"), `${minimalConfig}\n[metrics]\nenabled = true\n`)
     const [port, servers] = [await freePort(), new Array<Server>()]
     const start = async (from: Unit, instance: string, startedBy: string): Promise<Server> => {
       const { env, ...process } = host.process(from, instance)
-      // The numbered ports of the units belong to other tests here.
+      // Other tests may use the numbered ports of the units here.
       const metrics = { ACME_SVC_METRICS__BIND_ADDRESS: `127.0.0.1:${await freePort()}` }
       const server = await startServer({ ...process, port, startedBy, env: { ...env, ...metrics } })
       servers.push(server)
@@ -293,8 +293,8 @@ describe("acme-svc-acme@.service", () => {
 
 describe("acme-svc, the command for root", () => {
   /**
-   * Runs the host's command `acme-svc` in a directory. It differs from the real one only in not changing to the user of
-   * the service, because a test may not do this.
+   * Returns a function that runs the host's command `acme-svc` in a directory. The command differs from the real one
+   * only in that it does not change to the user of the service, which a test may not do.
    */
   const commandOn = (host: Host, cwd: string) => {
     const bin = join(host.etc, "bin")
@@ -373,7 +373,7 @@ describe("acme-svc, the command for root", () => {
 })
 
 describe("docs/operations.md", () => {
-  // The ends of lines have no meaning, so they are removed.
+  // The line ends have no meaning and are removed.
   const document = text("docs/operations.md").replaceAll(/\s+/g, " ")
 
   it("lists every file of the installation", () => {
@@ -409,7 +409,7 @@ describe("nix/module.nix", () => {
     key.startsWith("Service.") && !apart.includes(key.slice("Service.".length))
   )
 
-  it("accepts any of the roles, and runs the process with them as the units do", () => {
+  it("accepts any of the roles, with which it runs the process as the units do", () => {
     const [, every = ""] = /^ +every = \[([^\]]*)\];$/m.exec(module) ?? []
     assert.deepStrictEqual([...every.matchAll(/"(\w+)"/g)].map(([, role]) => role), [...everyRole])
     assert.include(module, "type = lib.types.nonEmptyListOf (lib.types.enum every);")
@@ -429,7 +429,7 @@ describe("nix/module.nix", () => {
     assert.sameMembers(said, known.filter((key) => key !== "Environment"), "the environment is an option of its own")
   })
 
-  it.each(shared)("has %s=%s", (key, value) => {
+  it.each(shared)("has %s=%s as the unit does", (key, value) => {
     const [, said = ""] = new RegExp(`^ +${key.slice("Service.".length)} = (.*);$`, "m").exec(module) ?? []
     assert.strictEqual(said.replace(/^"(.*)"$/, "$1").replace(/^true$/, "yes"), value)
   })

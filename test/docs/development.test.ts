@@ -10,14 +10,14 @@ import { cloneInto, hasRunLinesOf, Place, settled } from "../support/Place.ts"
 
 /* The commands of the documents for developers of the service. */
 
-describe.runIf(isFull)("programs that take long", () => {
-  it("docs/operations.md installs what the service needs and nothing more", async () => {
+describe.runIf(isFull)("the documents for developers", () => {
+  it("install with docs/operations.md what the service needs and nothing more", async () => {
     await builtServer()
     const installed = await Place.make()
     for (const entry of ["package.json", "package-lock.json", ".npmrc", "runtime", "dist", "migrations"]) {
       cpSync(join(repository, entry), installed.at(entry), { recursive: true })
     }
-    // On some file systems these are links. If so, removing one leaves our files alone.
+    // On some file systems these are links, so that removing one leaves the files of this project alone.
     const modules = join(repository, "node_modules")
     const copied = spawnSync("sh", [
       "-c",
@@ -37,7 +37,7 @@ describe.runIf(isFull)("programs that take long", () => {
     assert.strictEqual(started.status, 0, started.stderr)
   })
 
-  it("npm run dev serves from the sources, and starts again when one of them has changed", async () => {
+  it("serve from the sources with npm run dev, which starts again when a source has changed", async () => {
     const place = await Place.make()
     cloneInto(place)
     const serving = await place.serve("dev", settled)
@@ -48,7 +48,7 @@ describe.runIf(isFull)("programs that take long", () => {
     assert.include(stdout, "server_shutdown_completed")
   })
 
-  it("npm run demo serves a panel with content on every page, and prints who can sign in", async () => {
+  it("serve a panel with content on every page with npm run demo, which prints who can sign in", async () => {
     const place = await Place.make()
     cloneInto(place)
     const serving = await place.serve("demo", "Ctrl-C ends it")
@@ -58,7 +58,7 @@ describe.runIf(isFull)("programs that take long", () => {
     await serving.stop()
   })
 
-  it("npm run pictures makes every picture of docs/panel.md", async () => {
+  it("make every picture of docs/panel.md with npm run pictures", async () => {
     const place = await Place.make()
     cloneInto(place)
     rmSync(place.at("docs/pictures"), { recursive: true })
@@ -67,7 +67,7 @@ describe.runIf(isFull)("programs that take long", () => {
     assert.sameMembers(readdirSync(place.at("docs/pictures")), shown)
   })
 
-  it("docs/cli.md, docs/errors.md and docs/log-events.md are generated again from the code alone", async () => {
+  it("generate docs/cli.md, docs/errors.md and docs/log-events.md again from only the code", async () => {
     const place = await Place.make()
     cloneInto(place)
     const written = ["docs/cli.md", "docs/errors.md", "docs/log-events.md"]
@@ -82,7 +82,7 @@ describe.runIf(isFull)("programs that take long", () => {
     }
   })
 
-  it("npm run walk finds the code of each operation in several rooms", async () => {
+  it("find the code of each operation in several rooms with npm run walk", async () => {
     const place = await Place.make()
     cloneInto(place)
     const rows = [...(await place.succeed("walk")).matchAll(/^ {2}(\w.*?) +(\d+) +(\d+) +(\d+)$/gm)]
@@ -93,7 +93,7 @@ describe.runIf(isFull)("programs that take long", () => {
     }
   })
 
-  it("the first change in CONTRIBUTING.md can be applied and passes the tests", async () => {
+  it("describe in CONTRIBUTING.md a first change that can be applied and passes the tests", async () => {
     const place = await Place.make()
     cloneInto(place)
     const changes = bodiesOf("CONTRIBUTING.md", "diff")
@@ -110,7 +110,7 @@ describe.runIf(isFull)("programs that take long", () => {
     assert.match(await place.succeed("firstChange"), /^\d+ passed, 0 failed$/m)
   })
 
-  it("the formatter runs and leaves the documents unchanged", async () => {
+  it("run the formatter, which leaves the documents unchanged", async () => {
     const place = await Place.make()
     cloneInto(place)
     await place.succeed("format")

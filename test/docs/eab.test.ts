@@ -21,7 +21,7 @@ describe("docs/eab.md", () => {
   })
   afterAll(() => serving.stop())
 
-  /** Makes a credential that replaces the one of the document in all following lines. */
+  /** Makes a credential that replaces the one in the document in all following lines. */
   const created = async (line: Line = "eabCreate"): Promise<Credential> => {
     const said = await place.succeed(line)
     const [, kid = ""] = /^kid +(\S+)$/m.exec(said) ?? []
@@ -30,14 +30,14 @@ describe("docs/eab.md", () => {
     place.stand("HMAC_KEY", key)
     return { kid, secret: Buffer.from(key, "base64url") }
   }
-  /** The files that the client gets. If the client is not installed, other files are made in their place. */
+  /** Returns the files that the client gets. If the client is not installed, makes other files in their place. */
   const issued = async (which: "certbot" | "lego", line: Line, path: string, credential: Credential) => {
     if (client[which]) await place.succeed(line)
     else await place.issueInItsPlace(`http://localhost:${place.port}/profile/default/directory`, path, credential)
     assert.match(readFileSync(place.at(path), "utf8"), /BEGIN CERTIFICATE/)
   }
 
-  it("turns credentials on, and a client without one is refused", async () => {
+  it("turns credentials on, so that a client without one is refused", async () => {
     const refused = await place.issueInItsPlace(`http://localhost:${place.port}/profile/default/directory`, "none.pem")
       .then(() => undefined, (error: unknown) => String(error))
     assert.include(refused, "externalAccountRequired")
@@ -61,7 +61,7 @@ describe("docs/eab.md", () => {
     assert.include(await place.succeed("eabDeactivateAccounts"), "0 kept, 2 deactivated, 0 deleted")
   })
 
-  it("deletes a credential alone, and one with accounts that have no certificates", async () => {
+  it("deletes a credential only, and a credential with accounts that have no certificates", async () => {
     await created("eabCreateScoped")
     assert.match(await place.succeed("eabShow"), /^profile +default$/m)
     assert.include(await place.succeed("eabDelete"), "Deleted the credential")

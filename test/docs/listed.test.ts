@@ -8,7 +8,7 @@ import { isBenchmark, isFaultRun, isSimulation, ofTheGate } from "../support/Doc
 import { blocks, commandsOf, documents, repository, text } from "../support/Documents.ts"
 
 /*
- * Every command of the documents is run: by a file of this folder, by the cases of `test/packages`, by the guides of
+ * Every command of the documents is run by a file of this folder, by the cases of `test/packages`, by the guides of
  * `test/interop` or by `.ci/run`.
  */
 
@@ -26,7 +26,7 @@ describe("the documents", () => {
   })
 
   it.each(all.filter(({ command }) => !isBenchmark(command) && !isFaultRun(command) && !isSimulation(command)))(
-    "$document: $command",
+    "have in $document a command that some test runs: $command",
     ({ command }) => {
       assert.include(
         [...Object.values(lines), ...ofTheGate, ...packageLines, ...guideLines] as ReadonlyArray<string>,
@@ -35,23 +35,23 @@ describe("the documents", () => {
     }
   )
 
-  it("have only commands that some test runs", () => {
+  it("contain every command that a test runs as documented", () => {
     const written = all.map(({ command }) => command)
     for (const command of [...Object.values(lines), ...ofTheGate, ...packageLines]) assert.include(written, command)
   })
 
-  it.each(Object.keys(linesOf))("have the lines that %s.test.ts must run", (home) => {
+  it.each(Object.keys(linesOf))("have lines that %s.test.ts must run", (home) => {
     assert.match(text(`test/docs/${home}.test.ts`), new RegExp(`^hasRunLinesOf\\("${home}"\\)$`, "m"))
   })
 
-  it.each(ofTheGate)(".ci/run runs %s", (command) => {
+  it.each(ofTheGate)("name %s, which .ci/run runs", (command) => {
     assert.match(
       text(".ci/run"),
       new RegExp(`(?:^|then )(?:step|steadied) ${command.replaceAll(".", "\\.")}(?:$| \\|\\||; fi$)`, "m")
     )
   })
 
-  it(".ci/run runs the full test suite", () => {
+  it("say that .ci/run runs the full test suite, which it does", () => {
     assert.match(text(".ci/run"), /^export ACME_TEST_FULL=true\nsteadied npm test$/m)
   })
 

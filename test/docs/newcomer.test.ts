@@ -7,24 +7,24 @@ import { client, gateComesBack } from "../support/Installed.ts"
 import type { Serving } from "../support/Place.ts"
 import { cloneInto, hasRunLinesOf, Place, settled, startBuilt } from "../support/Place.ts"
 
-/* The lines of README.md for newcomers. */
+/* The commands of README.md for newcomers. */
 
 describe("README.md", () => {
   let place: Place
   beforeAll(async () => {
-    // The configuration that `init` writes must be enough.
+    // The configuration that `init` writes must be sufficient.
     place = await Place.make({})
     cloneInto(place)
   })
 
-  describe("a first certificate", () => {
+  describe("with a first certificate", () => {
     let serving: Serving
     beforeAll(async () => {
       serving = await place.serve("start", settled)
     })
     afterAll(() => serving.stop())
 
-    it("prints the directory, the CA file and the lines to copy", () => {
+    it("has commands that print the directory, the CA file and the lines to copy", () => {
       const said = serving.said()
       assert.include(said, "acme-svc is ready.")
       assert.include(said, `Directory       http://localhost:${place.port}/profile/default/directory`)
@@ -35,7 +35,7 @@ describe("README.md", () => {
       assert.include(readFileSync(place.at("config.toml"), "utf8"), "port = 5002")
     })
 
-    it("certbot gets one", async () => {
+    it("lets certbot get the certificate", async () => {
       if (client.certbot) await place.succeed("certbot")
       else {await place.issueInItsPlace(
           `http://localhost:${place.port}/profile/default/directory`,
@@ -44,7 +44,7 @@ describe("README.md", () => {
       assert.match(await place.succeed("verifyCertbot"), /cert\.pem: OK/)
     })
 
-    it("lego gets one", async () => {
+    it("lets lego get the certificate", async () => {
       if (client.lego) await place.succeed("lego")
       else {await place.issueInItsPlace(
           `http://localhost:${place.port}/profile/default/directory`,
@@ -54,7 +54,7 @@ describe("README.md", () => {
     })
   })
 
-  describe("the first certificate over TLS", () => {
+  describe("with a first certificate over TLS", () => {
     let serving: Serving
     beforeAll(async () => {
       if (!isFull) {
@@ -65,24 +65,24 @@ describe("README.md", () => {
     })
     afterAll(() => serving.stop())
 
-    it("prints the CA file that clients must trust", () => {
+    it("has commands that print the CA file that clients must trust", () => {
       assert.include(serving.said(), `Directory       https://localhost:${place.port}/profile/default/directory`)
       assert.include(serving.said(), place.at("server.pem"))
     })
 
-    it("certbot gets a certificate", async () => {
+    it("lets certbot get the certificate", async () => {
       if (client.certbot) await place.succeed("certbotTls")
       else gateComesBack()
     })
 
-    it("lego gets a certificate", async () => {
+    it("lets lego get the certificate", async () => {
       if (client.lego) await place.succeed("legoTls")
       else gateComesBack()
     })
   })
 
   describe("with PostgreSQL", () => {
-    it("serves in the same way", async () => {
+    it("has a command with which the service works in the same way", async () => {
       const elsewhere = await Place.make()
       if (isFull) cloneInto(elsewhere)
       else {

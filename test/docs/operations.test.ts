@@ -19,7 +19,7 @@ describe("docs/operations.md", () => {
     assert.include(await place.succeed("profiles"), `http://localhost:${place.port}/profile/default/directory`)
   })
 
-  it("serves, and the health command reports it", async () => {
+  it("starts the service, which the health command reports as healthy", async () => {
     assert.strictEqual((await place.paste("health")).code, 1)
     const serving = await place.serve("serve", settled)
     assert.strictEqual(await place.succeed("health"), "")
@@ -28,13 +28,13 @@ describe("docs/operations.md", () => {
     assert.strictEqual((await place.paste("healthWorker")).code, 1)
   })
 
-  it("shows more when asked to", async () => {
+  it("shows more in the log on request", async () => {
     const serving = await place.serve("serveDebug", settled)
     await place.succeed("health")
     assert.match((await serving.stop()).stdout, / DEBUG request_completed .*uri=\/health/)
   })
 
-  it("migrates", async () => {
+  it("migrates the database", async () => {
     const fresh = await Place.make()
     writeFileSync(fresh.at("config.toml"), "[profiles.default]\n")
     const behind = await fresh.paste("migrateCheck")
@@ -43,7 +43,7 @@ describe("docs/operations.md", () => {
     assert.strictEqual(await fresh.succeed("migrateCheck"), "0 migration(s) pending.\n")
   })
 
-  it("makes a backup while it runs", async () => {
+  it("makes a backup while the service runs", async () => {
     const serving = await place.serve("serve", settled)
     const installed = await Place.make()
     symlinkSync(join(repository, "node_modules"), installed.at("node_modules"))
@@ -56,7 +56,7 @@ describe("docs/operations.md", () => {
     assert.strictEqual(await restored.succeed("migrateCheck"), "0 migration(s) pending.\n")
   })
 
-  it("moves to another database", async () => {
+  it("moves the service to another database", async () => {
     const target = new URL(await freshPostgresUrl())
     const moving = await Place.make({ PGPASSWORD: decodeURIComponent(target.password) })
     target.password = ""
@@ -66,7 +66,7 @@ describe("docs/operations.md", () => {
     assert.match(await moving.succeed("transfer"), /^0 row\(s\) copied\. Set database\.url/m)
   })
 
-  it("installs the completion of the shell", async () => {
+  it("installs the completion for the shell", async () => {
     const script = await place.succeed("completions")
     assert.strictEqual(spawnSync("bash", ["-n"], { input: script }).status, 0)
     assert.include(script, "complete ")

@@ -12,8 +12,8 @@ import { minimalConfig, startServer } from "../support/Server.ts"
 import { watch } from "../support/Watchdog.ts"
 
 /*
- * Runs every command of docs/admin.md and then of docs/api.md, in their order, beside one service. Only the port
- * differs from the documents.
+ * Runs every command of docs/admin.md and then of docs/api.md, in their order, with one service. Only the port differs
+ * from the documents.
  */
 
 const commandsOf = (document: string): ReadonlyArray<string> =>
@@ -63,12 +63,12 @@ describe("the documents for operators", () => {
     return { code, said: `${stdout}${stderr}` }
   }
 
-  it.each(commandsOf("docs/admin.md"))("docs/admin.md: %s", async (command) => {
+  it.each(commandsOf("docs/admin.md"))("have in docs/admin.md the working command %s", async (command) => {
     const { code, said } = await run(command)
     assert.strictEqual(code, 0, said)
   })
 
-  it.each(commandsOf("docs/api.md"))("docs/api.md: %s", async (command) => {
+  it.each(commandsOf("docs/api.md"))("have in docs/api.md the working command %s", async (command) => {
     if (!client.curl) return gateComesBack()
     const { code, said } = await run(command)
     assert.strictEqual(code, 0, said)

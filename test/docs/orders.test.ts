@@ -6,7 +6,7 @@ import { bodiesOf } from "../support/Documents.ts"
 import { patienceMs } from "../support/Patience.ts"
 import { begun, hasRunLinesOf, Place } from "../support/Place.ts"
 
-/* Documents for people who look for an order or a job. */
+/* The documents for people who look for an order or a job. */
 
 describe("docs/challenges.md", () => {
   it("has an example that the service accepts", async () => {
@@ -17,7 +17,7 @@ describe("docs/challenges.md", () => {
     assert.match(await place.succeed("profiles"), /^default .* http-01, dns-01, tls-alpn-01/m)
   })
 
-  it("finds the order that failed, and why", async () => {
+  it("has commands that find the order that failed, and the reason", async () => {
     const { place, serving } = await begun()
     const session = await AcmeSession.open(`http://localhost:${place.port}/profile/default/directory`)
     try {
@@ -40,7 +40,7 @@ describe("docs/challenges.md", () => {
 })
 
 describe("docs/jobs.md", () => {
-  it("finds the jobs of an order and the processes, and runs a sweep earlier and cancels it", async () => {
+  it("has commands that find the jobs of an order and the processes, run a sweep early, and cancel it", async () => {
     const { place, serving } = await begun()
     const session = await AcmeSession.open(`http://localhost:${place.port}/profile/default/directory`)
     try {
@@ -56,7 +56,7 @@ describe("docs/jobs.md", () => {
       place.stand("JOB_ID", /^([0-9a-f-]{36})  order_sweep  ready/m.exec(stdout)?.[1] ?? "")
       assert.match(await place.succeed("jobsShow"), /^kind +order_sweep$/m)
       assert.include(await place.succeed("jobsRunNow"), "The order_sweep job about all is due now.")
-      // The job may be running while it is cancelled. It is then due again tomorrow.
+      // The job may be running when it is cancelled, and is then due again tomorrow.
       await vi.waitFor(() => place.succeed("jobsCancel"), { timeout: patienceMs, interval: 100 })
     } finally {
       session.close()

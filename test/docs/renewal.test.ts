@@ -14,7 +14,7 @@ describe("docs/renewal.md", () => {
   const issued = async (): Promise<number> =>
     Number(/of (\d+) row/.exec(await place.succeed("ordersBelow"))?.[1] ?? Number.NaN)
 
-  it("certbot renews", async () => {
+  it("lets certbot renew", async () => {
     if (!client.certbot) return gateComesBack()
     await place.succeed("certbot")
     const before = await issued()
@@ -22,11 +22,11 @@ describe("docs/renewal.md", () => {
     assert.strictEqual(await issued(), before + 1)
   })
 
-  it("finds no certificate that ends within thirty days", async () => {
+  it("has a command that finds no certificate that expires within thirty days", async () => {
     assert.match(await place.succeed("ordersEnding"), /^0 of 0 row\(s\)\.$/m)
   })
 
-  it("lego renews", async () => {
+  it("lets lego renew", async () => {
     if (!client.lego) return gateComesBack()
     await place.succeed("lego")
     const before = await issued()
@@ -34,7 +34,7 @@ describe("docs/renewal.md", () => {
     assert.strictEqual(await issued(), before + 1)
   })
 
-  it("shows what was issued", async () => {
+  it("has a command that shows what was issued", async () => {
     assert.isAtLeast(await issued(), 0)
   })
 })

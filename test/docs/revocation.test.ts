@@ -14,7 +14,7 @@ describe("docs/revocation.md", () => {
   })
   afterAll(() => serving.stop())
 
-  /** Orders that are shown as revoked. */
+  /** Returns the number of orders that are shown as revoked. */
   const revoked = async (): Promise<number> => (await place.succeed("ordersNamed")).match(/ {2}revoked /g)?.length ?? 0
 
   it("lets certbot revoke by its account and by the certificate's key", async () => {
@@ -35,7 +35,7 @@ describe("docs/revocation.md", () => {
     assert.strictEqual(await revoked(), before + 1)
   })
 
-  it("lets an operator revoke by the order, and openssl then refuses the certificate that it accepted before", async () => {
+  it("lets an operator revoke by the order, after which OpenSSL refuses the certificate", async () => {
     await place.issueInItsPlace(`http://localhost:${place.port}/profile/default/directory`, leaf)
     assert.match(await place.succeed("verifyCrl"), /cert\.pem: OK/)
     const [, id = ""] = /^([0-9a-f-]{36})  default  valid /m.exec(await place.succeed("ordersNamed")) ?? []
@@ -66,7 +66,7 @@ describe("docs/revocation.md", () => {
   })
 
   it.each(bodiesOf("docs/revocation.md", "toml"))(
-    "shows a file that is taken: %#",
+    "shows a file that the service accepts: %#",
     async (body) => {
       const another = await Place.make()
       writeFileSync(another.at("config.toml"), body.includes("[profiles.") ? body : `${body}\n[profiles.default]\n`)

@@ -7,7 +7,7 @@ import type { Serving } from "../support/Place.ts"
 import { begun, hasRunLinesOf } from "../support/Place.ts"
 import type { Place } from "../support/Place.ts"
 
-/* Tests the parts of the runbooks that no other document has. */
+/* Tests the commands of the runbooks that are in no other document. */
 
 describe("docs/operate/runbooks", () => {
   let place: Place
@@ -63,7 +63,7 @@ describe("docs/operate/runbooks", () => {
     assert.match(await place.succeed("accountShow"), /^status +deactivated$/m)
   })
 
-  it("list certificates that were signed in vain", async () => {
+  it("list certificates that were signed for orders that had ended", async () => {
     for (const line of ["orphansWaiting", "orphansKept", "orphanJobs"] as const) await place.succeed(line)
   })
 
@@ -74,7 +74,7 @@ describe("docs/operate/runbooks", () => {
     await place.succeed("auditOfOperators")
     for (const line of ["totpReset", "totpStatus", "endSessionsOf"] as const) {
       const { code, stderr, stdout } = await place.paste(line)
-      // Nobody has a second factor here that could be removed.
+      // No operator here has a second factor that could be removed.
       assert.include(line === "totpReset" ? [0, 3] : [0], code, `${line}: ${stdout}${stderr}`)
     }
   })

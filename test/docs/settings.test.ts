@@ -6,7 +6,7 @@ import { bodiesOf } from "../support/Documents.ts"
 import { mailServer } from "../support/MailServer.ts"
 import { hasRunLinesOf, Place } from "../support/Place.ts"
 
-/* Documents of sections of the configuration. */
+/* The documents about sections of the configuration. */
 
 describe("docs/policy.md", () => {
   const files = bodiesOf("docs/policy.md", "toml")
@@ -35,7 +35,7 @@ describe("docs/policy.md", () => {
     assert.include(stdout, "nothing was looked up")
   })
 
-  it("asks the inventory for names, and reports it", async () => {
+  it("has commands that ask the inventory for names and report the answer", async () => {
     const said: unknown = JSON.parse(await place.succeed("filterInside"))
     assert.deepNestedInclude(said, { outcome: "allowed", "stages[1].rule": "own-names" })
     assert.deepNestedInclude(said, {
@@ -56,7 +56,7 @@ describe("docs/policy.md", () => {
     assert.include(lost.stdout, "Profile default: undecided.")
   })
 
-  it.each(others)("shows a file that loads: %#", async (file) => {
+  it.each(others)("shows a file that the service accepts: %#", async (file) => {
     const another = await Place.make()
     writeFileSync(another.at("config.toml"), file)
     assert.include(await another.succeed("filterShow"), "own-names")
@@ -64,7 +64,7 @@ describe("docs/policy.md", () => {
 })
 
 describe("docs/notifications.md", () => {
-  it("sends samples, and reports the answers", async () => {
+  it("has commands that send samples and report the answers", async () => {
     const place = await Place.make()
     await place.succeed("init")
     const taken = "script_path = \"/bin/true\"\nevents = [\"certificate_issued\"]\n"
@@ -77,7 +77,7 @@ describe("docs/notifications.md", () => {
     }
   })
 
-  it("sends a sample of the mail for contacts to the recipients of the section", () =>
+  it("has a command that sends a sample of the mail for contacts to the recipients of the section", () =>
     Effect.runPromise(Effect.scoped(Effect.gen(function*() {
       const mail = yield* mailServer()
       const place = yield* Effect.promise(() => Place.make())

@@ -9,7 +9,7 @@ import { runToEnd, startServer } from "../support/Server.ts"
 
 describe("docs/signers.md", () => {
   it.each(bodiesOf("docs/signers.md", "toml"))(
-    "has an example that is taken: %#",
+    "has an example that the service accepts: %#",
     async (body) => {
       await builtServer()
       const place = await Place.make()
@@ -18,7 +18,7 @@ describe("docs/signers.md", () => {
     }
   )
 
-  it("registers with a credential, relays, and shows the orders at the upstream CA", async () => {
+  it("has commands that register with a credential, and show the orders at the upstream CA", async () => {
     await builtServer()
     const config = "[challenge]\nbypass = true\n[profiles.bound]\neab.enabled = true\n"
     const upstream = await startServer({ config })
@@ -57,7 +57,7 @@ describe("docs/signers.md", () => {
     }
   })
 
-  it("distinguishes the service's answer to an unknown token from other answers", async () => {
+  it("has a command that tells the service's answer to an unknown token from other answers", async () => {
     if (!client.curl) return gateComesBack()
     await builtServer()
     const upstream = await startServer()

@@ -2,10 +2,10 @@ import { assert, describe, it } from "vitest"
 import { isSimulation, runsOf, wordsOf, written } from "../support/DocumentPrograms.ts"
 import { isFull } from "../support/Full.ts"
 
-describe.runIf(isFull)("programs that take long", () => {
+describe.runIf(isFull)("programs that take a long time", () => {
   const run = runsOf("simulate")
 
-  it.each(written(isSimulation))("%s", async (command) => {
+  it.each(written(isSimulation))("run as documented: %s", async (command) => {
     const kept = wordsOf(command, /--seeds \S+/g)
     const few = kept.includes("--planted") ? "--bug 1 --seeds 30" : kept.includes("--seed ") ? "" : "--seeds 2"
     const { code, stderr, stdout } = await run(`${kept} ${few}`)
