@@ -19,9 +19,9 @@ export const alertRules: ReadonlyArray<AlertRule> = (parse(readFileSync(rulesFil
 })
   .groups.flatMap(({ rules }) => rules)
 
-/** The families of metrics that an expression asks for. */
+/** Returns the families of metrics that an expression asks for. */
 export const familiesIn = (expr: string): ReadonlyArray<string> => expr.match(/\bacme_svc_\w+/g) ?? []
 
-/** An annotation in the form that Prometheus writes for these labels. */
+/** Returns an annotation in the form that Prometheus writes for these labels. */
 export const rendered = (template: string, labels: Readonly<Record<string, string>>): string =>
   template.replaceAll(/\{\{ \$labels\.(\w+) \}\}/g, (_, label: string) => labels[label] ?? "")

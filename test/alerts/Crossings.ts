@@ -135,6 +135,6 @@ const testOf = ({ alert, annotations: { runbook, summary }, labels: own }: Alert
   }]
 }
 
-/** The file of `promtool test rules` with all these series. */
+/** Returns the file of `promtool test rules` with all these series. */
 export const crossingsText = (rules: string): string =>
   JSON.stringify({ rule_files: [rules], evaluation_interval: "1m", tests: alertRules.flatMap(testOf) })

@@ -185,7 +185,7 @@ const caEnds: Incident = {
   }
 }
 
-/** A profile with its own CA files. */
+/** Returns a profile with its own CA files. */
 const withCa = (profile: string, name: string): string =>
   `[profiles.${profile}.signer.local_ca]
 cert_path = "${name}.pem"

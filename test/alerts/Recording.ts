@@ -13,8 +13,8 @@ interface Moment {
 const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`
 
 /**
- * A series in promtool's notation: runs of samples with the same distance, `_` for a missing sample, `stale` where the
- * series ended.
+ * Returns a series in promtool's notation: runs of samples with the same distance, `_` for a missing sample, `stale`
+ * where the series ended.
  */
 const valuesOf = (samples: ReadonlyArray<number | undefined>): string => {
   const words: Array<string> = []

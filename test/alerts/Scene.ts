@@ -128,7 +128,7 @@ export class Scene {
     return { worker, acme: await this.start("acme", { ...options, flags: ["--role", "acme"] }) }
   }
 
-  /** A new account at a process. */
+  /** Makes a new account at a process. */
   async account({ server }: Member, profile = "default"): Promise<AcmeSession> {
     const session = await AcmeSession.open(server.profileUrl(profile), { patienceMs: 10_000 })
     this.atEnd(() => session.close())

@@ -21,7 +21,7 @@ const recorded = new Set(alertRules.flatMap(({ expr }) => familiesIn(expr)).filt
 export class Issuers {
   readonly #known = new Map<string, string>()
 
-  /** A stable name: `ca-1` for the first CA that was seen, and so on. */
+  /** Returns a stable name: `ca-1` for the first CA that was seen, and so on. */
   nameOf(id: string): string {
     const name = this.#known.get(id) ?? `ca-${this.#known.size + 1}`
     this.#known.set(id, name)
@@ -32,11 +32,11 @@ export class Issuers {
 /** Ages and remaining times are recorded in whole minutes. */
 const steady = (name: string, value: number): number => name.endsWith("_seconds") ? Math.round(value / 60) * 60 : value
 
-/** The text of a series, which is the same for the same labels. */
+/** Returns the text of a series, which is the same for the same labels. */
 export const textOf = ({ labels, name }: Series): string =>
   `${name}{${Object.entries(labels).sort().map(([label, value]) => `${label}=${JSON.stringify(value)}`).join(",")}}`
 
-/** The samples of a scrape, by the text of their series. */
+/** Returns the samples of a scrape, by the text of their series. */
 export const readScrape = (
   text: string,
   target: { readonly job: string; readonly instance: string },

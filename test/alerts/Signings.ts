@@ -56,7 +56,7 @@ challenge_strategy = "bypass"
   }
 }
 
-/** A signer that hangs while the file `hang` exists, and writes its process id there. */
+/** Returns a signer that hangs while the file `hang` exists, and writes its process id there. */
 const hangingSigner = (timeoutMillis: number): string =>
   `[profiles.default.signer]
 backend = "custom"

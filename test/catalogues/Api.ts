@@ -59,7 +59,7 @@ const nameOf = (reference: string): string => reference.slice(reference.lastInde
 /** Names that the platform gives to types that are not objects of this service. */
 const plain: { readonly [name: string]: string } = { Int: "integer" }
 
-/** A type in words. Objects with a name are links. */
+/** Returns a type in words. Objects with a name are links. */
 const typeOf = ({ $ref, anyOf, enum: words, format, items, properties, type }: Schema): string => {
   if ($ref !== undefined) {
     const name = nameOf($ref)
@@ -87,7 +87,7 @@ const membersOf = ({ properties = {}, required = [] }: Schema): string =>
 
 const usual = ["400", "401", "403", "404", "405", "413", "415", "429", "500", "503"]
 
-/** The codes of this route in addition to those that every route has. */
+/** Returns the codes of this route in addition to those that every route has. */
 const ownCodes = ({ responses }: Operation): ReadonlyArray<string> =>
   Object.entries(responses).flatMap(([status, { $ref }]) => {
     if ($ref === undefined) return []
@@ -144,7 +144,7 @@ const routePart = (method: string, path: string, operation: Operation): string =
   ].join("\n\n")
 }
 
-/** The reference of `docs/api-reference.md`: every route and every object of the OpenAPI document. */
+/** Returns the reference of `docs/api-reference.md`: every route and every object of the OpenAPI document. */
 export const renderApi = (): string =>
   [
     "## Routes",

@@ -8,7 +8,7 @@ import { renderEvents } from "./Events.ts"
 import { replaced } from "./Markdown.ts"
 import { renderProblems } from "./Problems.ts"
 
-/** The first cells of all rows, without duplicates. */
+/** Returns the first cells of all rows, without duplicates. */
 const namesIn = (text: string): ReadonlyArray<string> => [
   ...new Set([...text.matchAll(/^\| (\w+) \|/gm)].map(([, name = ""]) => name))
 ]

@@ -8,7 +8,8 @@ import { events } from "../../src/domain/words/Log.ts"
 import { tableOf } from "./Markdown.ts"
 
 /**
- * A record in the log: `nonce_rejected (debug; reason=expired)`, with its level if the default filter leaves it out.
+ * Returns a record in the log: `nonce_rejected (debug; reason=expired)`, with its level if the default filter leaves it
+ * out.
  */
 export const recordText = ({ by, event }: Pick<CauseRecord, "by" | "event">): string => {
   const { level } = events[event]
@@ -16,7 +17,7 @@ export const recordText = ({ by, event }: Pick<CauseRecord, "by" | "event">): st
   return more === "" ? event : `${event} (${more})`
 }
 
-/** A cause in the words of the panel, if the panel has words for it. */
+/** Returns a cause in the words of the panel, if the panel has words for it. */
 const causeText = (failure: AcmeError, cause: string): string => {
   const error = problemOf(failure)
   const known = { orderError: error, requestId: undefined }
@@ -26,7 +27,7 @@ const causeText = (failure: AcmeError, cause: string): string => {
   return /^[a-z_\d]+$/.test(cause) ? `${cause}: ${of?.summary}` : cause
 }
 
-/** The causes of the failures that have several. */
+/** Returns the causes of the failures that have several. */
 export const renderCauses = (failures: ReadonlyArray<AcmeError>): string =>
   tableOf(
     ["Failure", "Cause", "Record"],
@@ -42,7 +43,7 @@ export const renderCauses = (failures: ReadonlyArray<AcmeError>): string =>
 /** An example of an operator error of which only the tag is known. */
 const example = { retryAfter: 60, detail: "…", panel: "https://acme.example.org/ui/", noun: "order", id: "…", count: 1 }
 
-/** The refusals of operators that have a record. */
+/** Returns the refusals of operators that have a record. */
 export const renderOperatorRecords = (): string =>
   tableOf(
     ["Refusal", "Code", "Sentence", "Cause", "Record"],

@@ -38,7 +38,10 @@ const commandPart = (node: CommandNode): string =>
     `Example: ${code(node.example ?? "")}. Exit codes: ${exitsOf(node)}.`
   ].join("\n\n")
 
-/** The command line as `docs/cli.md` has it: every command with its flags, from the tree that the parser and the help use. */
+/**
+ * Returns the command line as `docs/cli.md` has it: every command with its flags, from the tree that the parser and the
+ * help use.
+ */
 export const renderCommands = (): string =>
   [
     "### Flags of every command",

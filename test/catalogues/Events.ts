@@ -24,5 +24,5 @@ const fieldTable = (): string =>
     ])
   )
 
-/** The catalogue of `docs/log-events.md`: every record the service can write, and every field one may have. */
+/** Returns the catalogue of `docs/log-events.md`: every record the service can write, and every field one may have. */
 export const renderEvents = (): string => ["### Events", eventTable(), "### Fields", fieldTable()].join("\n\n")

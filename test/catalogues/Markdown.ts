@@ -3,7 +3,7 @@ const end = "<!-- dprint-ignore-end -->"
 
 const cell = (text: string): string => text.replaceAll("|", "\\|").replaceAll("<", "\\<")
 
-/** A table in Markdown, whatever its cells contain. */
+/** Returns a table in Markdown, whatever its cells contain. */
 export const tableOf = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>): string =>
   [head, head.map(() => "---"), ...rows.map((row) => row.map(cell))].map((row) => `| ${row.join(" | ")} |`).join("\n")
 

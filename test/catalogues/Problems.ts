@@ -51,7 +51,10 @@ const classes = Object.entries({ ...Acme, ...Http, ...Jose } as { readonly [name
   (entry): entry is [string, FailureClass] => typeof entry[1] === "function" && entry[1].prototype instanceof Error
 ).toSorted(([one], [other]) => one < other ? -1 : 1)
 
-/** The records of a failure. If it has several causes, these are the events, and a separate table has the causes. */
+/**
+ * Returns the records of a failure. If it has several causes, these are the events, and a separate table has the
+ * causes.
+ */
 const recordsText = ({ _tag }: AcmeError): string => {
   const records = recordsOf(_tag)
   const hasCauses = records.some(({ cause }) => cause !== undefined)
@@ -84,8 +87,8 @@ const rowsOf = ([tag, Failure]: [string, FailureClass]): ReadonlyArray<ReadonlyA
 }
 
 /**
- * The catalogue of `docs/errors.md`: every problem document that a client can get as an answer, or find in an order or
- * challenge; and the causes.
+ * Returns the catalogue of `docs/errors.md`: every problem document that a client can get as an answer, or find in an
+ * order or challenge; and the causes.
  */
 export const renderProblems = (): string =>
   [

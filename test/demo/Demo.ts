@@ -126,7 +126,7 @@ directory_url = "${upstream}/directory"
 bypass = true
 ${more}`
 
-/** An upstream that takes orders and never finishes one. */
+/** Starts an upstream that takes orders and never finishes one. */
 const slowUpstream = async () => {
   const orders: Array<unknown> = []
   const server = createServer(async (request, response) => {

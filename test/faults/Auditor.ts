@@ -38,7 +38,7 @@ const awaitQuiet = async ({ databaseUrl }: Site): Promise<void> => {
   }
 }
 
-/** The serials of the list that is served, in lower case. */
+/** Returns the serials of the list that is served, in lower case. */
 const listedSerials = async ({ acme }: Site): Promise<ReadonlyArray<string>> => {
   const input = await download(new URL("crl", acme.directoryUrl).href, join(acme.directory, "server.pem"))
   const said = execFileSync("openssl", ["crl", "-inform", "DER", "-noout", "-text"], { input }).toString()
@@ -56,13 +56,13 @@ const each = async <A>(items: ReadonlyArray<A>, work: (item: A) => Promise<void>
   }))
 }
 
-/** Every value that occurs more than once. */
+/** Returns every value that occurs more than once. */
 const repeated = (values: ReadonlyArray<string>): ReadonlyArray<string> => {
   const seen = new Set<string>()
   return values.filter((value) => seen.has(value) || !seen.add(value))
 }
 
-/** The mistakes in an account that its client can see. */
+/** Returns the mistakes in an account that its client can see. */
 const askAccount = async (entry: AccountEntry, lost: Array<string>, twice: Array<string>): Promise<void> => {
   const { session, url } = entry
   const answer = await session.post(url)
@@ -88,7 +88,7 @@ const isReasoned = async ({ account: { session } }: OrderEntry, order: OrderBody
   return false
 }
 
-/** The mistakes in an order that its client can see. */
+/** Returns the mistakes in an order that its client can see. */
 const askOrder = async (entry: OrderEntry, lost: Array<string>): Promise<void> => {
   const { account: { isDeactivated, session }, chain, isFinalized, name, url } = entry
   if (isDeactivated) return
@@ -109,7 +109,7 @@ const askOrder = async (entry: OrderEntry, lost: Array<string>): Promise<void> =
   if (chain !== undefined && now !== chain) lost.push(`the certificate of ${url} is another one now`)
 }
 
-/** The mistakes in the database itself, which has the records of every client. */
+/** Returns the mistakes in the database itself, which has the records of every client. */
 const lookInto = async (site: Site, { accounts, orders }: Ledger, lost: Array<string>, twice: Array<string>) => {
   const { databaseUrl } = site
   const read = async (text: string) => await sqlAt(databaseUrl, text)
@@ -171,7 +171,7 @@ const lookInto = async (site: Site, { accounts, orders }: Ledger, lost: Array<st
   for (const [id] of certified) if (!withRow.has(id)) lost.push(`the audit row of the certificate of order ${id}`)
 }
 
-/** The mistakes in the logs: events that may happen only once. */
+/** Returns the mistakes in the logs: events that may happen only once. */
 const readLogs = ({ processes }: Site, twice: Array<string>): void => {
   const records = processes.flatMap((server) => server.records())
   const told = (event: string, ...fields: ReadonlyArray<string>): ReadonlyArray<string> =>

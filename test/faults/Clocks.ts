@@ -34,7 +34,7 @@ class Clocks {
   }
 }
 
-/** Seconds until every client has received another acknowledging answer. */
+/** Returns seconds until every client has received another acknowledging answer. */
 const goesOn = async ({ load, means: { clients } }: Stage): Promise<number> => {
   const begun = performance.now()
   await load.ledger.acknowledged.more(clients)

@@ -36,7 +36,7 @@ const serversOf = (url: string, ports: ReadonlyArray<number>): string => {
 
 const at = (url: string, port: number): string => serversOf(url, [port])
 
-/** Everything that publishes a list: the processes that serve, and the files that workers export. */
+/** Returns everything that publishes a list: the processes that serve, and the files that workers export. */
 const sourcesOf = ({ fronts, workers }: Site): ReadonlyArray<ListSource> => [
   ...fronts.map(({ directory, port }, index) => ({
     name: `front ${index}`,
@@ -77,7 +77,7 @@ const idsIn = (text: string): ReadonlyArray<string> => text.match(/[0-9a-f]{8}(?
 const isStep = (text: string): boolean =>
   /\/order\/\S+ is (?:stored as )?(?:pending|ready)$|was answered and is pending$/.test(text)
 
-/** Everything that processes reported as lost: ids of accounts and orders. */
+/** Returns everything that processes reported as lost: ids of accounts and orders. */
 const namedIn = ({ processes }: Site): ReadonlySet<string> =>
   new Set(
     processes.flatMap((server) => server.records()).filter(({ fields }) => fields["event"] === "db_change_lost")

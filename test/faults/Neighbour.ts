@@ -21,7 +21,7 @@ const { connectsPerSecond, port, repeaters, request, tls } = workerData as Neigh
 const momentMillis = 20
 const stepMillis = 5
 
-/** Whether a whole answer has arrived, judged by its length. */
+/** Returns whether a whole answer has arrived, judged by its length. */
 const isWhole = (said: string): boolean => {
   const head = said.indexOf("\r\n\r\n")
   const length = /^content-length: (\d+)/im.exec(said)?.[1]

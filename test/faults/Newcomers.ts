@@ -20,7 +20,7 @@ import { siteOn, under } from "./Stage.ts"
 const mostMillis = 1000
 const giveUpMillis = 15_000
 
-/** Milliseconds until a new client has the first octets of an answer. */
+/** Returns milliseconds until a new client has the first octets of an answer. */
 const arrival = async (port: number, tls: boolean): Promise<number> => {
   const begun = performance.now()
   const at = { port, host: "127.0.0.1", localAddress: "127.0.0.3" }

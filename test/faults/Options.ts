@@ -54,7 +54,7 @@ export const readOptions = (words: ReadonlyArray<string>): Options => {
   }
 }
 
-/** The selected faults. */
+/** Returns the selected faults. */
 export const chosen = (faults: ReadonlyArray<Fault>, { but, only }: Options): ReadonlyArray<Fault> => {
   for (const part of [...only, ...but]) {
     if (!faults.some(({ name }) => name.includes(part))) throw new Error(`no fault's name has ${part} in it`)

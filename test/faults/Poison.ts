@@ -9,8 +9,8 @@ import { siteOn, under } from "./Stage.ts"
 const preload = new URL("Poisoned.ts", import.meta.url).href
 
 /**
- * Whether a loop is left out, because its work ends by itself, begins with an event that does not happen here, or uses
- * another database.
+ * Returns whether a loop is left out, because its work ends by itself, begins with an event that does not happen here,
+ * or uses another database.
  */
 const isNotPlayed = (loop: string, { database }: Means): boolean =>
   [

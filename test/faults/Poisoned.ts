@@ -22,7 +22,7 @@ const poisonOf = (loop) => {
 
 const end = process.env["ACME_TEST_POISON_END"]
 
-/** The source of a module with a change at one place. */
+/** Returns the source of a module with a change at one place. */
 const changed = (url: string, before: string, after: string, more = "") => {
   const source = readFileSync(new URL(url), "utf8")
   if (!source.includes(before)) throw new Error(`${url} has no place for a defect: ${before}`)

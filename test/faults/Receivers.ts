@@ -38,7 +38,7 @@ export interface Receivers {
 
 const keyOf = ({ account_id, hook, order_id }: Notice): string => `${hook} ${order_id ?? account_id ?? ""}`
 
-/** Everything that has happened, according to the rows. */
+/** Returns everything that has happened, according to the rows. */
 const happened = async ({ databaseUrl }: Site): Promise<ReadonlySet<string>> => {
   const of = async (event: string, text: string) =>
     (await sqlAt(databaseUrl, text)).map((row) => `${event} ${idText(row["id"])}`)
@@ -50,7 +50,7 @@ const happened = async ({ databaseUrl }: Site): Promise<ReadonlySet<string>> => 
   ])
 }
 
-/** The differences between what a receiver got and what happened. */
+/** Returns the differences between what a receiver got and what happened. */
 const compare = (name: string, notices: ReadonlyArray<Notice>, facts: ReadonlySet<string>): Findings => {
   const ids = new Map<string, Set<string>>()
   for (const notice of notices) {

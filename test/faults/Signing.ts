@@ -17,7 +17,7 @@ export const recipe = resolve(import.meta.dirname, "../../docs/recipes/sign-with
 /** How long it may take until another worker continues the order of a dead worker. */
 const promisedSeconds = 20
 
-/** An order of a profile that validates nothing, up to its finalize. */
+/** Returns an order of a profile that validates nothing, up to its finalize. */
 export const finalized = async (acme: Server, profile: string, name: string) => {
   const session = await AcmeSession.open(acme.profileUrl(profile), { patienceMs })
   await session.register()
@@ -29,7 +29,7 @@ export const finalized = async (acme: Server, profile: string, name: string) => 
   return { session, url, id: url.slice(url.lastIndexOf("/") + 1) }
 }
 
-/** The worker that signs this order. */
+/** Returns the worker that signs this order. */
 export const holderOf = async ({ databaseUrl, workers }: Site, orderId: string): Promise<Server> => {
   const [row] = await sqlAt(
     databaseUrl,

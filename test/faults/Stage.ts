@@ -62,7 +62,7 @@ const chanceOf = (seed: string): (below: number) => number => {
   return (below) => createHash("sha256").update(`${seed} ${drawn++}`).digest().readUInt32BE(0) % below
 }
 
-/** The options of a site on the selected database. */
+/** Returns the options of a site on the selected database. */
 export const siteOn = async (means: Means): Promise<Pick<SiteOptions, "databaseUrl">> =>
   means.database === "SQLite" ? {} : { databaseUrl: await means.freshPostgresUrl() }
 

@@ -24,7 +24,7 @@ const mostLooks = 3
 const median = (values: ReadonlyArray<number>): number =>
   values.toSorted((left, right) => left - right)[Math.floor(values.length / 2)] ?? Number.NaN
 
-/** The milliseconds that one issuance of a new client takes. */
+/** Returns the milliseconds that one issuance of a new client takes. */
 const issuance = async ({ site: { acme, world: { responder } } }: Stage, name: string): Promise<number> => {
   const begun = performance.now()
   const session = await AcmeSession.open(acme.directoryUrl, { patienceMs, pollMs: 50 })

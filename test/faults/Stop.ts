@@ -9,7 +9,7 @@ import { siteOn, under } from "./Stage.ts"
 /** Requests for these hosts wait at the responder, and the workers that sent them wait too. */
 const isHeld = (host: string): boolean => host.startsWith("held")
 
-/** The worker that validates this challenge. */
+/** Returns the worker that validates this challenge. */
 const holderOf = async ({ databaseUrl, workers }: Site, challengeId: string): Promise<Server> => {
   const [row] = await sqlAt(
     databaseUrl,

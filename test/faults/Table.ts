@@ -31,7 +31,7 @@ const columns = [
   "figures"
 ] as const
 
-/** A line for every fault on every database. Below it are the faults that were not tested, with the reasons. */
+/** Returns a line for every fault on every database. Below it are the faults that were not tested, with the reasons. */
 export const tableOf = (rows: ReadonlyArray<Row>): string => {
   const cells = rows.map((row) => {
     const { outcome } = row

@@ -152,7 +152,7 @@ export const runTrusting = (
   options: Surroundings
 ): Promise<string> => runCommand("unshare", trusting(bundle, command, words), options)
 
-/** Whether {@link runTrusting} works here. */
+/** Returns whether {@link runTrusting} works here. */
 export const canTrust = async (): Promise<boolean> => {
   try {
     if (!existsSync(systemBundle)) return false

@@ -61,7 +61,7 @@ const publish = async ({ relay: { server } }: Stage, token: string): Promise<voi
   )
 }
 
-/** The line of the document with the values of this forwarder. */
+/** Returns the line of the document with the values of this forwarder. */
 const documented = (port: number): string => {
   const [, line] = /^(curl .*)$/m.exec(readFileSync(join(docs, "signers.md"), "utf8")) ?? []
   if (line === undefined) throw new Error("docs/signers.md has no line for curl")
@@ -145,7 +145,7 @@ const forwardsNothingElse = async (stage: Stage): Promise<void> => {
     await server.waitForEvent("request_completed", { where: ({ span }) => span["uri"] === last })
     return completed().length
   }
-  /** The lines of the service's log about requests that arrived while `send` ran. */
+  /** Returns the lines of the service's log about requests that arrived while `send` ran. */
   const met = async (send: () => Promise<unknown>) => {
     const before = completed().length
     await send()
@@ -200,7 +200,7 @@ const goesWithout = async ({ forwarder, relay: { trust } }: Stage): Promise<void
   })
 }
 
-/** The service shows another certificate than the trusted one. */
+/** Returns the service shows another certificate than the trusted one. */
 const trustsNobodyElse = async ({ forwarder, relay: { server }, upstream }: Stage): Promise<void> => {
   const port = await freePort()
   await forwarding(forwarder, { port, backend: server.port, trust: upstream.caFile }, async () => {
@@ -223,7 +223,7 @@ const plays: ReadonlyArray<Play> = [
   { name: "says that nobody listens", play: goesWithout }
 ]
 
-/** The forwarders run one after another, so that the log of the service is about one of them. */
+/** Returns the forwarders run one after another, so that the log of the service is about one of them. */
 const playAll = async (stage: Stage, say: (text: string) => void): Promise<ReadonlyArray<Outcome>> => {
   const { forwarder, port, relay: { server, trust } } = stage
   const outcomes: Array<Outcome> = []
@@ -259,7 +259,7 @@ const relaying = (name: string, upstream: string): string =>
     ""
   ].join("\n")
 
-/** The chosen forwarders before one relay of their own. */
+/** Returns the chosen forwarders before one relay of their own. */
 const playBehind = async (
   chosen: ReadonlyArray<Forwarder>,
   tls: boolean,
@@ -305,7 +305,7 @@ const playBehind = async (
   }
 }
 
-/** The programs of {@link playForwarders}: all of them, or those whose names `isChosen` accepts. */
+/** Returns the programs of {@link playForwarders}: all of them, or those whose names `isChosen` accepts. */
 export const forwarderCommands = (isChosen: (name: string) => boolean = () => true): ReadonlyArray<string> => {
   const commands = forwarders.filter(({ name }) => isChosen(name)).map(({ command }) => command)
   return commands.length === 0 ? [] : [...commands, "curl"]

@@ -117,7 +117,7 @@ const play = async (say: (text: string) => void): Promise<void> => {
   }
 }
 
-/** The programs of {@link playFronts}, or none if `isChosen` does not accept its name. */
+/** Returns the programs of {@link playFronts}, or none if `isChosen` does not accept its name. */
 export const frontCommands = (isChosen: (name: string) => boolean = () => true): ReadonlyArray<string> =>
   isChosen(name) ? ["nginx", "openssl"] : []
 

@@ -5,7 +5,7 @@ import { join } from "node:path"
 
 /* Programs that take minutes to compile or seconds to install are made once for each set of inputs, and kept. */
 
-/** The folder with all kept programs. It may be deleted at any time between two runs. */
+/** Returns the folder with all kept programs. It may be deleted at any time between two runs. */
 export const keptIn = (env: NodeJS.ProcessEnv = process.env): string =>
   env["ACME_TEST_KEPT"] ?? join(env["XDG_CACHE_HOME"] ?? join(env["HOME"] ?? homedir(), ".cache"), "acme-svc-clients")
 
@@ -14,14 +14,14 @@ const folderOf = (name: string, madeOf: ReadonlyArray<string>, root: string): st
   return join(root, `${name}-${digest.slice(0, 16)}`)
 }
 
-/** Whether something made of these inputs is kept. */
+/** Returns whether something made of these inputs is kept. */
 export const isKept = (name: string, madeOf: ReadonlyArray<string>, root: string = keptIn()): boolean =>
   existsSync(folderOf(name, madeOf, root))
 
 /**
- * The folder of something kept; `make` fills it unless it exists. `madeOf` must determine the whole content; with
- * another list it is made again. Another run may make the same at the same time. The result of the first one to finish
- * is used.
+ * Returns the folder of something kept; `make` fills it unless it exists. `madeOf` must determine the whole content;
+ * with another list it is made again. Another run may make the same at the same time. The result of the first one to
+ * finish is used.
  */
 export const kept = async (
   name: string,
@@ -50,6 +50,6 @@ export const once = <A>(make: () => Promise<A>): () => Promise<A> => {
   return () => made ??= make()
 }
 
-/** The environment of the caller. It names the registries and the CAs that are trusted for them. */
+/** Returns the environment of the caller. It names the registries and the CAs that are trusted for them. */
 export const registryEnvironment = (): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(process.env).map(([name, value]) => [name, value ?? ""]))

@@ -79,7 +79,7 @@ const makeOperators = async ({ databaseUrl, server: { directory } }: Place): Pro
   }
 }
 
-/** A certificate that was relayed, and two accounts, each with two certificates. */
+/** Returns a certificate that was relayed, and two accounts, each with two certificates. */
 const issue = async ({ server }: Place): Promise<void> => {
   const relayed = await AcmeSession.open(server.profileUrl("relayed"))
   await relayed.register()

@@ -25,7 +25,7 @@ const packages: Readonly<Record<string, string>> = {
 /** Debian's Python, whatever other python3 is on the path. */
 const importing = (module: string) => ["/usr/bin/python3", "-c", `import ${module}`] as const
 
-/** Where Debian puts the sources of Go's libraries. */
+/** Returns where Debian puts the sources of Go's libraries. */
 const sourceOf = (library: string) => ["test", "-d", `/usr/share/gocode/src/${library}`] as const
 
 /** The way to find out whether a library is installed, which is not a program. */
@@ -55,7 +55,7 @@ const exists = (command: string): Promise<boolean> => {
 /** Packages ask this policy before they start their daemons; 101 means no. */
 const policy = "/usr/sbin/policy-rc.d"
 
-/** Whether we may remove the policy again. A policy that existed before is kept. */
+/** Returns whether we may remove the policy again. A policy that existed before is kept. */
 const forbidDaemons = (): boolean => {
   try {
     writeFileSync(policy, "#!/bin/sh\nexit 101\n", { flag: "wx", mode: 0o755 })
@@ -96,7 +96,7 @@ export const install = async (commands: ReadonlyArray<string>, say: (text: strin
   }
 }
 
-/** What Debian knows about the packages, one line for each. Empty if Debian did not install them. */
+/** Returns what Debian knows about the packages, one line for each. Empty if Debian did not install them. */
 export const versionsOf = (commands: ReadonlyArray<string>): Promise<string> =>
   runCommand("dpkg-query", ["--show", "--showformat=${Package} ${Version}\\n", ...new Set(commands.map(packageOf))])
     .then((text) => text.trim(), () => "")

@@ -30,7 +30,7 @@ const check: (holds: boolean, what: string) => asserts holds = (holds, what) => 
   if (!holds) throw new Error(what)
 }
 
-/** The block of the document that follows these words. */
+/** Returns the block of the document that follows these words. */
 const blockBehind = (words: string, language: string): string => {
   const at = document.indexOf(`\n${words}`)
   const [, block] = new RegExp(`\`\`\`${language}\n([^]*?)\`\`\``).exec(at < 0 ? "" : document.slice(at)) ?? []
@@ -175,7 +175,7 @@ const ask = ({ port, trust }: Stage, path: string, { body, from = client, header
 
 const signIn = (given = password) => ({ method: "POST", body: { username: "ann", password: given } }) as const
 
-/** The headers of requests in a session of ann. */
+/** Returns the headers of requests in a session of ann. */
 const session = async (stage: Stage) => {
   const answer = await ask(stage, "/api/session", { ...signIn(), headers: { origin } })
   check(answer.status === 200, `the sign-in was answered ${answer.status}: ${answer.text}`)
@@ -305,7 +305,7 @@ const showsCertificate = async (stage: Stage): Promise<void> => {
 
 const isMeant = (isChosen: (name: string) => boolean) => (proxy: Proxy) => isChosen(`proxy ${proxy.name}`)
 
-/** The programs of {@link playProxies}: all of them, or those whose names `isChosen` accepts. */
+/** Returns the programs of {@link playProxies}: all of them, or those whose names `isChosen` accepts. */
 export const proxyCommands = (isChosen: (name: string) => boolean = () => true): ReadonlyArray<string> =>
   proxies.filter(isMeant(isChosen)).map(({ command }) => command)
 

@@ -149,7 +149,7 @@ const killedAtRandom = async ({ database, databaseUrl, looking, server }: Stage)
   if (opened !== orders) throw new Error(`${opened} orders at the upstream for ${orders} here`)
 }
 
-/** The zone contains none of the records that were published to prove names. */
+/** Returns the zone contains none of the records that were published to prove names. */
 const nothingLeft = async ({ database, nameServer }: Stage): Promise<void> => {
   const left = (await nameServer.transfer()).filter((line) =>
     line.startsWith("_acme-challenge.k") && line.includes(`.${killedHost(database)}.`) && line.includes(" TXT ")

@@ -4,10 +4,10 @@ import { createSecureContext, createServer } from "node:tls"
 import { startHttp01Responder } from "../support/Http01Responder.ts"
 import type { Workplace } from "./Client.ts"
 
-/** Where a client without a server of its own leaves its http-01 answers, by token. */
+/** Returns where a client without a server of its own leaves its http-01 answers, by token. */
 export const tokensOf = (at: Workplace): string => join(at.home, "tokens")
 
-/** Where a client without a server of its own leaves `<name>.crt.pem` and `<name>.key.pem` for tls-alpn-01. */
+/** Returns where a client without a server of its own leaves `<name>.crt.pem` and `<name>.key.pem` for tls-alpn-01. */
 export const alpnCertificatesOf = (at: Workplace): string => join(at.home, "alpn")
 
 const listenForAlpn = async (directory: string, port: number): Promise<() => Promise<void>> => {

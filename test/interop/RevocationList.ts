@@ -34,7 +34,7 @@ export interface RevocationList {
   readonly file: string
 }
 
-/** The list the service publishes now. */
+/** Returns the list the service publishes now. */
 export const currentList = async (at: Workplace): Promise<RevocationList> => {
   const [der, file] = ["der", "pem"].map((form) => join(at.home, `crl.${form}`))
   if (der === undefined || file === undefined) throw new Error("no place for the list")
@@ -46,7 +46,7 @@ export const currentList = async (at: Workplace): Promise<RevocationList> => {
   return { number: BigInt(digits), file }
 }
 
-/** The first list found whose number is above `number`. */
+/** Returns the first list found whose number is above `number`. */
 export const listAfter = async (at: Workplace, number: bigint): Promise<RevocationList> => {
   const end = performance.now() + patienceMs
   for (;;) {

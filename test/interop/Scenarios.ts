@@ -51,7 +51,7 @@ const renew = async (stage: Stage, ...names: Names): Promise<void> => {
 
 const namesOf = (host: string): Names => [host, `www.${host}`]
 
-/** A new certificate is revoked, but the client's other certificate is not. */
+/** Returns a new certificate is revoked, but the client's other certificate is not. */
 const revoke = async (stage: Stage, host: string, how: Client["revoke"]): Promise<void> => {
   const { at, client } = stage
   await issue(stage, host)

@@ -10,7 +10,7 @@ afterEach(() => {
   process.env["PATH"] = path
 })
 
-/** The PATH has only a compiler that reports this version. */
+/** Returns the PATH has only a compiler that reports this version. */
 const only = (command: string, said: string): void => {
   const folder = freshDirectory()
   writeFileSync(join(folder, command), `#!/bin/sh\necho '${said}'\n`)

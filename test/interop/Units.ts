@@ -35,7 +35,7 @@ const inDirectory = async <A>(use: (directory: string) => Promise<A>): Promise<A
   }
 }
 
-/** The unit, unchanged except for the runtime's path, and a template as one of its instances. */
+/** Returns the unit, unchanged except for the runtime's path, and a template as one of its instances. */
 const copied = (unit: string, directory: string): string => {
   const file = join(directory, unit.replace("@.", "@worker."))
   writeFileSync(
@@ -65,7 +65,7 @@ const confines = (unit: string) => () =>
 const valuesOf = (unit: string, key: string): ReadonlyArray<string> =>
   new RegExp(`^${key}=(.*)$`, "m").exec(readFileSync(join(units, unit), "utf8"))?.[1]?.split(" ") ?? []
 
-/** The system calls of a group, including those of the groups in it. */
+/** Returns the system calls of a group, including those of the groups in it. */
 const callsOf = async (group: string): Promise<ReadonlyArray<string>> => {
   const [, ...lines] = (await runCommand("systemd-analyze", ["syscall-filter", "--no-pager", group])).split("\n")
   const entries = lines.map((line) => line.trim()).filter((line) => line !== "" && !line.startsWith("#"))
@@ -87,7 +87,8 @@ const configuration = (directory: string): string =>
   ].join("\n")
 
 /**
- * Every system call that the service makes while it starts, signs in both ways, reloads and ends, with its arguments.
+ * Returns every system call that the service makes while it starts, signs in both ways, reloads and ends, with its
+ * arguments.
  */
 const traced = (): Promise<ReadonlyArray<string>> =>
   inDirectory(async (directory) => {
@@ -128,7 +129,7 @@ const traced = (): Promise<ReadonlyArray<string>> =>
     return readFileSync(trace, "utf8").split("\n")
   })
 
-/** Whether a process may be traced here. */
+/** Returns whether a process may be traced here. */
 const canTrace = (): Promise<boolean> => runCommand("strace", ["-o", "/dev/null", "true"]).then(() => true, () => false)
 
 const lets = async (): Promise<void> => {

@@ -14,7 +14,7 @@ const layer = Layer.provide(DnsUpdate.layer, Layer.merge(Entropy.layer, Resolver
 
 const hour = 3_600_000
 
-/** A clock that is wrong by `millis` milliseconds. */
+/** Returns a clock that is wrong by `millis` milliseconds. */
 const wrongBy = (millis: number) => (clock: Clock.Clock): Clock.Clock =>
   Object.assign(Object.create(clock) as Clock.Clock, {
     currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() + millis,

@@ -60,7 +60,7 @@ const tell = (title: string, error: string, server: Server): void => {
   say(`${server.stderr().slice(-2000)}\n---`)
 }
 
-/** The scenarios of one stage in turn. After a failure no other is tried, because the others build on it. */
+/** Returns the scenarios of one stage in turn. After a failure no other is tried, because the others build on it. */
 const playAll = async (
   stage: Stage,
   database: string,

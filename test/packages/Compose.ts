@@ -42,7 +42,7 @@ interface Compose {
 
 const read = (file: string): Compose => parse(readFileSync(join(folder, file), "utf8"), { merge: true })
 
-/** What compose would refuse according to its schema. Nothing if the file is valid. */
+/** Returns what compose would refuse according to its schema. Nothing if the file is valid. */
 const faultsOf = (compose: Compose): string => {
   const formats = { duration: /^(?:\d+(?:us|ms|s|m|h))+$/, expose: true, ports: true, subnet_ip_address: true } as const
   const ajv = new Ajv({ allErrors: true, formats, strict: false })

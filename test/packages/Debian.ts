@@ -56,8 +56,8 @@ const build = async (
 }
 
 /**
- * An older package: of the last commit that lacks two migrations, built with the present program. If the history is too
- * short for that, the package is made of these sources, and an upgrade from it migrates nothing.
+ * Makes an older package: of the last commit that lacks two migrations, built with the present program. If the history
+ * is too short for that, the package is made of these sources, and an upgrade from it migrates nothing.
  */
 const buildOlder = async (out: string, say: Site["say"]): Promise<string> => {
   const made = { architecture: native, revision: 0, surroundings: "export SOURCE_DATE_EPOCH=0" }

@@ -35,7 +35,7 @@ const idle = "acme-svc@admin.service"
 
 const waiting = "[Service]\nExecStart=\nExecStart=/bin/sleep infinity\n"
 
-/** The value of a property of a unit. */
+/** Returns the value of a property of a unit. */
 const propertyOf = async ({ shell }: Machine, of: string, property: string): Promise<string> =>
   (await shell(`systemctl show --property=${property} --value ${of}`)).trim()
 

@@ -15,7 +15,7 @@ const worker = "acme-svc@worker.service"
 const fronts = ["acme-svc-acme@1.service", "acme-svc-acme@2.service"] as const
 const admin = "acme-svc@admin.service"
 
-/** The state of a unit as systemd prints it, for example `active running`. */
+/** Returns the state of a unit as systemd prints it, for example `active running`. */
 const stateOf = async ({ shell }: Machine, unit: string): Promise<string> => {
   const said = await shell(`systemctl show --property=ActiveState,SubState ${unit}`)
   const of = (name: string) => new RegExp(`^${name}=(.*)$`, "m").exec(said)?.[1] ?? ""

@@ -47,7 +47,7 @@ export const openStore = (directory: string): Store => {
   return { buildah: (...more) => runCommand("buildah", [...words, ...more], { env: everything(), timeoutMs: 600_000 }) }
 }
 
-/** The image that the Containerfile builds on. */
+/** Returns the image that the Containerfile builds on. */
 const baseName = (): string => {
   const [, name] = /^ARG BUILD_IMAGE=(\S+)$/m.exec(readFileSync(containerfile, "utf8")) ?? []
   if (name === undefined) throw new Error("the Containerfile names no image to build on")
@@ -74,7 +74,7 @@ export const makeBase = async ({ buildah }: Store, directory: string): Promise<v
   for (const made of [archive, root]) rmSync(made, { recursive: true })
 }
 
-/** The place of npm's settings during the build, with an invented password. */
+/** Returns the place of npm's settings during the build, with an invented password. */
 const settingsOf = async (directory: string, secret: string): Promise<ReadonlyArray<string>> => {
   const [registry, cache] = [await npm("config", "get", "registry"), await npm("config", "get", "cache")]
   const certificates = [await npm("config", "get", "cafile"), process.env["NODE_EXTRA_CA_CERTS"] ?? ""].find(existsSync)
@@ -115,7 +115,7 @@ export const buildImage = async (
   return name
 }
 
-/** The image's metadata, and everything that was recorded about its build. */
+/** Returns the image's metadata, and everything that was recorded about its build. */
 export const inspectImage = async (
   { buildah }: Store,
   name: string
@@ -125,7 +125,7 @@ export const inspectImage = async (
   return { config, text }
 }
 
-/** The file system of the image, as a folder. */
+/** Returns the file system of the image, as a folder. */
 export const unpackImage = async ({ buildah }: Store, name: string): Promise<string> => {
   const container = (await buildah("from", "--pull-never", name)).trim()
   return (await buildah("mount", container)).trim()

@@ -14,7 +14,7 @@ const packagesIn = (modules: string): ReadonlyArray<Installed> =>
     return folder === undefined || name === undefined ? [] : [{ name, folder: join(modules, folder) }]
   })
 
-/** The code of a package, without the packages inside it. */
+/** Returns the code of a package, without the packages inside it. */
 const codeOf = (folder: string): string =>
   readdirSync(folder, { recursive: true, encoding: "utf8" })
     .filter((file) => /\.[cm]?js$/.test(file) && !file.includes("node_modules/"))
@@ -23,7 +23,7 @@ const codeOf = (folder: string): string =>
 
 const imports = (code: string, name: string): boolean => new RegExp(`["'\`]${name}(?:/[^"'\`]*)?["'\`]`).test(code)
 
-/** The packages below a `node_modules`, and those that no other package imports. */
+/** Returns the packages below a `node_modules`, and those that no other package imports. */
 export const importedOf = (modules: string) => {
   const packages = packagesIn(modules).map((one) => ({ ...one, code: codeOf(one.folder) }))
   const names = packages.map(({ name }) => name).sort()

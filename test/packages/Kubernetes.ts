@@ -61,7 +61,7 @@ const rendered = async (): Promise<ReadonlyArray<Manifest>> =>
   parseAllDocuments(await runCommand("kubectl", ["kustomize", "deploy/kubernetes"], { cwd: repository }))
     .map((document): Manifest => document.toJS())
 
-/** The examples of the document that are objects of Kubernetes; Traefik's example is its own configuration. */
+/** Returns the examples of the document that are objects of Kubernetes; Traefik's example is its own configuration. */
 const examples = (): ReadonlyArray<Manifest> =>
   bodiesOf("docs/kubernetes.md", "yaml").filter((body) => body.startsWith("apiVersion:")).map((body): Manifest =>
     parse(body)
@@ -78,7 +78,7 @@ const fitsSchema = (manifest: Manifest): void => {
   }
 }
 
-/** The compiler's messages about the objects as literals of their types: unknown and missing fields. */
+/** Returns the compiler's messages about the objects as literals of their types: unknown and missing fields. */
 const faultsOfTypes = (manifests: ReadonlyArray<Manifest>): ReadonlyArray<string> => {
   const file = join(repository, "test/packages/manifests.ts")
   const text = manifests.map((manifest, index) => {
@@ -116,7 +116,7 @@ const podsOf = (manifests: ReadonlyArray<Manifest>): ReadonlyArray<{ readonly na
     return { name: manifest.metadata.name, pod }
   })
 
-/** The profile "restricted" of the pod security standards, and what this service also needs. */
+/** Checks the profile "restricted" of the pod security standards, and what this service also needs. */
 const isRestricted = (name: string, pod: IPodSpec): void => {
   const { initContainers = [], securityContext = {}, volumes = [] } = pod
   check(securityContext.runAsNonRoot === true && securityContext.runAsUser === 65_532, `${name} may run as root`)
@@ -162,7 +162,7 @@ const comesAsItself = (name: string, { containers, initContainers = [] }: IPodSp
   check(whole.length === 0, `${name} is given every variable of a secret`)
 }
 
-/** The value that a key has in the configuration. */
+/** Returns the value that a key has in the configuration. */
 const valueOf = (shown: string, key: string): string => {
   const { items }: { readonly items: ReadonlyArray<{ readonly key: string; readonly value: unknown }> } = JSON.parse(
     shown

@@ -8,7 +8,7 @@ import { runCommand, startForeground } from "../interop/Command.ts"
  * real units.
  */
 
-/** The release of this machine, and the mirror that apt uses for it. */
+/** Returns the release of this machine, and the mirror that apt uses for it. */
 const origin = async (): Promise<{ readonly suite: string; readonly mirror: string }> => {
   const [, suite = ""] = /^VERSION_CODENAME=(\w+)$/m.exec(readFileSync("/etc/os-release", "utf8")) ?? []
   const format = ["--format", "$(REPO_URI) $(CODENAME)"]
@@ -18,7 +18,10 @@ const origin = async (): Promise<{ readonly suite: string; readonly mirror: stri
   return { suite, mirror }
 }
 
-/** The archive of a minimal Debian system. It is made once, and is then found in the directory for temporary files. */
+/**
+ * Returns the archive of a minimal Debian system. It is made once, and is then found in the directory for temporary
+ * files.
+ */
 const archive = async (): Promise<string> => {
   const { mirror, suite } = await origin()
   const file = join(tmpdir(), `acme-debian-systemd-${suite}-${process.arch}.tar`)

@@ -43,7 +43,10 @@ const outputs = {
   packages: ["default"]
 }
 
-/** Every output of the flake, for both systems, with a nixpkgs that only has what the flake uses and builds nothing. */
+/**
+ * Evaluates every output of the flake, for both systems, with a nixpkgs that only has what the flake uses and builds
+ * nothing.
+ */
 const evaluatesWhole = async (directory: string): Promise<void> => {
   const place = ["--override-input", "nixpkgs", `path:${join(repository, "test/packages/nixpkgs")}`]
   const options = ["--offline", "--no-write-lock-file", "--store", join(directory, "store"), ...place, repository]

@@ -17,8 +17,8 @@ import { playElsewhere } from "./NpmElsewhere.ts"
 const compilers = ["cc", "c++", "gcc", "g++", "clang", "make", "cmake", "node-gyp", "python", "python3"]
 
 /**
- * The programs of the machine with the tests' runtime, without the packages of this clone, and with compilers that
- * fail.
+ * Returns the programs of the machine with the tests' runtime, without the packages of this clone, and with compilers
+ * that fail.
  */
 const pathWithoutClone = (directory: string): string => {
   const programs = join(directory, "programs")

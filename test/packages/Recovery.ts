@@ -20,13 +20,13 @@ import { recoveryLines } from "./Lines.ts"
 
 const debians = "/usr/lib/postgresql"
 
-/** Where the newest server of this machine has its programs. */
+/** Returns where the newest server of this machine has its programs. */
 const programs = (): string => {
   const [newest] = readdirSync(debians).sort((one, other) => Number(other) - Number(one))
   return join(debians, newest ?? "", "bin")
 }
 
-/** The settings of the document that contain a given word. */
+/** Returns the settings of the document that contain a given word. */
 const settingsWith = (word: string): string => {
   const [found, ...others] = bodiesOf("docs/backup.md", "text").filter((body) => body.includes(word))
   if (found === undefined || others.length > 0) {
@@ -122,7 +122,7 @@ class Cluster {
 
 const config = `${minimalConfig}[challenge]\nbypass = true\n`
 
-/** The service on a database of the cluster, in a folder that outlives the database. */
+/** Starts the service on a database of the cluster, in a folder that outlives the database. */
 const serviceIn = (directory: string) => {
   const issue = async (databaseUrl: string, ...names: ReadonlyArray<string>): Promise<void> => {
     const server = await startServer({ config, directory, databaseUrl })
@@ -141,7 +141,7 @@ const serviceIn = (directory: string) => {
     check(code === 0, `acme-svc ${words.join(" ")} ended with ${code}: ${stderr}`)
     return stdout
   }
-  /** The names that have orders, by the first label. */
+  /** Returns the names that have orders, by the first label. */
   const known = async (databaseUrl: string): Promise<string> => {
     await asked(databaseUrl, "migrate", "--check")
     const orders = await asked(databaseUrl, "order", "list", "--json")

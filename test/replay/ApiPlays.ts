@@ -34,7 +34,7 @@ const shown = (value: unknown): string => {
   return text.length > 60 ? `${text.slice(0, 40)}…(${text.length})` : text
 }
 
-/** The operations and the components of the document of the API. */
+/** Returns the operations and the components of the document of the API. */
 const partsOf = (text: string): ReadonlyArray<readonly [string, string]> => {
   const { components = {}, paths = {} } = JSON.parse(text) as {
     readonly components?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
@@ -47,7 +47,7 @@ const partsOf = (text: string): ReadonlyArray<readonly [string, string]> => {
   )
 }
 
-/** The plays of a route. Plays that test what all routes share are left out unless `isFirst`. */
+/** Returns the plays of a route. Plays that test what all routes share are left out unless `isFirst`. */
 const playsOf = (route: ApiRoute, isFirst: boolean): ReadonlyArray<RequestPlay> => {
   const [method = "GET"] = route.route.split(" ")
   const path = pathOf(route)
@@ -172,7 +172,7 @@ const playsOf = (route: ApiRoute, isFirst: boolean): ReadonlyArray<RequestPlay> 
   return plays
 }
 
-/** The plays of some routes. The first route with a body, and the first without one, get every play. */
+/** Returns the plays of some routes. The first route with a body, and the first without one, get every play. */
 const everyPlayOf = (routes: ReadonlyArray<ApiRoute>): ReadonlyArray<RequestPlay> => {
   const first = [routes.find(({ body }) => body !== undefined), routes.find(({ body }) => body === undefined)]
   return routes.flatMap((route) => playsOf(route, first.includes(route)))

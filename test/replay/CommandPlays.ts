@@ -423,7 +423,7 @@ const others: Readonly<Partial<Record<Noun, ReadonlyArray<string>>>> = {
 const wordsOf = (flags: Readonly<Record<string, Flag>>): ReadonlyArray<string> =>
   Object.entries(flags).flatMap(([name, flag]) => flag === true ? [`--${name}`] : [`--${name}`, flag[0]])
 
-/** A value in the name of a play. */
+/** Returns a value in the name of a play. */
 const shown = (value: string): string => JSON.stringify(value.slice(0, 40))
 
 /** Values that are odd for any flag. */

@@ -8,7 +8,7 @@ import { playedPaths } from "./PanelPlays.ts"
 
 /* The routes, commands, pages and forms that exist now and that no play uses. */
 
-/** The routes of a document that no play uses. */
+/** Returns the routes of a document that no play uses. */
 export const unplayedRoutes = (document: string): ReadonlyArray<string> => {
   const { paths } = JSON.parse(document) as { readonly paths: Readonly<Record<string, object>> }
   const played = new Set(apiRoutes.map(({ route }) => route))

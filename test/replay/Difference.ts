@@ -11,13 +11,13 @@ const cut = (value: unknown): string => {
   return text.length > 400 ? `${text.slice(0, 400)}…` : text
 }
 
-/** Whether two values of JSON are the same. The order of members counts, because clients see it. */
+/** Returns whether two values of JSON are the same. The order of members counts, because clients see it. */
 const same = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null
 
-/** The members that differ, by their paths. */
+/** Returns the members that differ, by their paths. */
 const apart = (before: unknown, now: unknown, path: string): ReadonlyArray<readonly [string, unknown, unknown]> => {
   if (same(before, now)) return []
   if (
@@ -37,7 +37,7 @@ const apart = (before: unknown, now: unknown, path: string): ReadonlyArray<reado
 
 const texts = new Set(["body", "stderr"])
 
-/** The lines that only one of two texts has, in the order of the texts. */
+/** Returns the lines that only one of two texts has, in the order of the texts. */
 const onlyIn = (one: string, other: string): ReadonlyArray<string> => {
   const left = other.split("\n")
   return one.split("\n").filter((line) => {
@@ -64,7 +64,7 @@ const told = ([path, before, now]: readonly [string, unknown, unknown], outcome:
   return [`  ${path}`, `    recorded  ${cut(before)}`, `    now       ${cut(now)}`]
 }
 
-/** A difference in a few lines. Empty if there is none. */
+/** Returns a difference in a few lines. Empty if there is none. */
 export const differenceOf = (before: Answer | undefined, outcome: Outcome): ReadonlyArray<string> => {
   if (before === undefined) return ["  It is not in the recording."]
   if (same(before, outcome.answer)) return []

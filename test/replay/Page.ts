@@ -41,7 +41,7 @@ const shownTag = (tag: string): string => {
   return `${isLine ? "\n" : " "}${isTold ? `[${[name, ...said].join(" ")}] ` : ""}`
 }
 
-/** The text of a page; with `isWhole` it includes the frame that all pages share. */
+/** Returns the text of a page; with `isWhole` it includes the frame that all pages share. */
 export const textOf = (html: string, isWhole: boolean): string => {
   const main = isWhole ? undefined : /<main\b[^>]*>([\s\S]*?)<\/main>/.exec(html)?.[1]
   const [, title = ""] = /<title>([^<]*)<\/title>/.exec(html) ?? []

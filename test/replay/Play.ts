@@ -57,18 +57,18 @@ export type Group =
     | { readonly surface: "cli"; readonly plays: ReadonlyArray<CommandPlay> }
   )
 
-/** The name of a group's recording. */
+/** Returns the name of a group's recording. */
 export const groupName = ({ isStrict = false, noun, surface }: Pick<Group, "isStrict" | "noun" | "surface">): string =>
   `${noun}${isStrict ? "-strict" : ""}.${surface}`
 
-/** The credentials of a session. */
+/** Returns the credentials of a session. */
 export const session = (seat: string): Pick<RequestPlay, "by" | "cookie" | "csrf"> => ({
   by: seat,
   cookie: sessionToken(seat),
   csrf: csrfToken(seat)
 })
 
-/** The credentials of a token for programs. */
+/** Returns the credentials of a token for programs. */
 export const bearer = (seat: string): Pick<RequestPlay, "by" | "headers"> => ({
   by: `token of ${seat}`,
   headers: { authorization: `Bearer ${apiToken(seat)}` }
@@ -80,7 +80,7 @@ export const nobody = { by: "nobody" } as const
 /** A role, with the seat of an operator who has it. */
 export const seatOf = { viewer: "vera", operator: "olga", admin: "anna" } as const
 
-/** The plays of a list; a repeated name gets a number. */
+/** Returns the plays of a list; a repeated name gets a number. */
 export const distinct = <P extends { readonly name: string }>(plays: ReadonlyArray<P>): ReadonlyArray<P> => {
   const seen = new Map<string, number>()
   return plays.map((play) => {

@@ -51,7 +51,7 @@ const parsed = (text: string): unknown => {
   }
 }
 
-/** A text in lines: JSON is written with one member on each. */
+/** Returns a text in lines: JSON is written with one member on each. */
 export const inLines = (text: string): string => {
   const json = parsed(text)
   return typeof json === "object" && json !== null ? JSON.stringify(json, undefined, 1) : text
@@ -59,7 +59,7 @@ export const inLines = (text: string): string => {
 
 const longest = 1900
 
-/** The recorded form of a text: the whole text if it is short, and otherwise the digests of its lines. */
+/** Returns the recorded form of a text: the whole text if it is short, and otherwise the digests of its lines. */
 export const recorded = (text: string): Recorded => {
   const json = parsed(text)
   if (text.length <= longest) return typeof json === "object" && json !== null ? json : text
@@ -67,7 +67,7 @@ export const recorded = (text: string): Recorded => {
   return { sha256: digest(text).slice(0, 32), begins: text.slice(0, 300), lines }
 }
 
-/** The lines that a long text did not have when it was recorded, and how many recorded lines are gone. */
+/** Returns the lines that a long text did not have when it was recorded, and how many recorded lines are gone. */
 export const linesApart = (
   before: unknown,
   now: string
@@ -87,7 +87,7 @@ export const linesApart = (
 
 type Line = { readonly play: string; readonly as: string } | { readonly play: string; readonly answer: string } & Answer
 
-/** The lines of a recording. */
+/** Returns the lines of a recording. */
 export const written = (outcomes: ReadonlyArray<Outcome>): string => {
   const seen = new Set<string>()
   return outcomes.map(({ answer, name }) => {
@@ -98,7 +98,7 @@ export const written = (outcomes: ReadonlyArray<Outcome>): string => {
   }).join("")
 }
 
-/** The answers of a recording, by the names of the plays. */
+/** Returns the answers of a recording, by the names of the plays. */
 export const read = (text: string): ReadonlyMap<string, Answer> => {
   const known = new Map<string, Answer>()
   return new Map(

@@ -48,7 +48,7 @@ const headersTold = [
   "www-authenticate"
 ]
 
-/** A body of a request, in a few words. */
+/** Returns a body of a request, in a few words. */
 const bodyWords = (body: unknown): string => {
   const text = body === undefined ? "" : body instanceof URLSearchParams || typeof body === "string"
     ? String(body)
@@ -66,7 +66,7 @@ const askedBy = ({ body, by, headers = {}, method = "GET", target }: RequestPlay
   return [`${method} ${path}`, bodyWords(body), ...more, `by ${by}`].filter((one) => one !== "").join(" ")
 }
 
-/** A list under this name, or nothing if the list is empty. */
+/** Returns a list under this name, or nothing if the list is empty. */
 const ifAny = <K extends string>(name: K, list: ReadonlyArray<string>): { readonly [_ in K]?: ReadonlyArray<string> } =>
   (list.length === 0 ? {} : { [name]: list }) as { readonly [_ in K]?: ReadonlyArray<string> }
 
@@ -80,7 +80,7 @@ const unlessHangs = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A | "
     })
   )
 
-/** These texts without the empty ones. */
+/** Returns these texts without the empty ones. */
 const ifSaid = (texts: Readonly<Record<"body" | "stderr", string>>): Pick<Answer, "body" | "stderr"> =>
   Object.fromEntries(
     Object.entries(texts).filter(([, text]) => text !== "").map(([name, text]) => [name, recorded(text)])
@@ -124,7 +124,7 @@ const commandOutcome = (
   return { name, asked, answer: { status: ended.code, ...ifSaid(texts) }, texts }
 }
 
-/** The parts of an answer, as separate outcomes. */
+/** Returns the parts of an answer, as separate outcomes. */
 const partsOf = ({ parts }: RequestPlay, { answer, asked, name, texts }: Outcome): ReadonlyArray<Outcome> =>
   parts === undefined ? [] : parts(texts["body"] ?? "").map(([part, text]) => ({
     name: `${name}: ${part}`,
@@ -138,7 +138,7 @@ const withAudit = (outcome: Outcome, events: ReadonlyArray<string>): Outcome => 
   answer: { ...outcome.answer, ...ifAny("audit", events) }
 })
 
-/** A directory with a database whose rows are the same for each play. */
+/** Makes a directory with a database whose rows are the same for each play. */
 const useGround = (template: string): Effect.Effect<
   { readonly directory: string; readonly rewind: () => ReadonlyArray<string> },
   never,

@@ -21,7 +21,7 @@ const folder = join(import.meta.dirname, "recordings")
 const fileOf = (name: string): string => join(folder, `${name}.jsonl`)
 const say = (text: string): boolean => process.stdout.write(`${text}\n`)
 
-/** The answers of today's build, group by group. */
+/** Returns the answers of today's build, group by group. */
 const played = async (
   { only }: Options,
   each: (name: string, outcomes: ReadonlyArray<Outcome>) => void
@@ -50,7 +50,7 @@ const record = async (options: Options): Promise<void> => {
   say(`${count} recorded`)
 }
 
-/** The recording of a group. */
+/** Returns the recording of a group. */
 const recordedOf = (name: string): ReadonlyMap<string, Answer> =>
   existsSync(fileOf(name)) ? read(readFileSync(fileOf(name), "utf8")) : new Map<string, Answer>()
 

@@ -194,7 +194,7 @@ export class Judge {
     }
   }
 
-  /** Revocations that the stored list of their issuer does not contain. */
+  /** Returns revocations that the stored list of their issuer does not contain. */
   #unlisted(): ReadonlyArray<Row> {
     return this.#store().rows("SELECT issuer, serial FROM revocations").filter(({ issuer, serial }) => {
       const der = this.#known.crls.get(String(issuer))?.["der"]
@@ -202,7 +202,7 @@ export class Judge {
     })
   }
 
-  /** The serial numbers of a list; each list is read only once. */
+  /** Returns the serial numbers of a list; each list is read only once. */
   #serialsOf(issuer: string, der: string): ReadonlySet<string> {
     const known = this.#lists.get(issuer)
     if (known?.der === der) return known.serials
@@ -216,24 +216,24 @@ export class Judge {
     return serials
   }
 
-  /** Whether only periodic jobs are left. */
+  /** Returns whether only periodic jobs are left. */
   isAtRest(): boolean {
     return this.unfinished().length === 0
   }
 
-  /** Whether a list was left to the daily sweep because every attempt to sign it was lost. */
+  /** Returns whether a list was left to the daily sweep because every attempt to sign it was lost. */
   isLeftToSweep(): boolean {
     return this.#store().rows("SELECT id FROM jobs WHERE kind = 'local_ca_crl_regenerate' AND status = 'failed'")
       .length > 0
   }
 
-  /** The second at which the daily sweep of the lists is due; undefined while the sweep runs. */
+  /** Returns the second at which the daily sweep of the lists is due; undefined while the sweep runs. */
   sweepIsDueAt(): number | undefined {
     const [row] = this.#store().rows("SELECT run_at FROM jobs WHERE kind = 'local_ca_crl_sweep' AND status = 'ready'")
     return row === undefined ? undefined : Number(row["run_at"])
   }
 
-  /** The live jobs, in a readable form. */
+  /** Returns the live jobs, in a readable form. */
   unfinished(): ReadonlyArray<string> {
     return this.#store().rows(
       `SELECT kind, dedup_key, status, run_at, attempts, last_error FROM jobs

@@ -5,7 +5,7 @@ import { acmeKey } from "../support/Handle.ts"
 
 const made = new Map<string, KeyObject>()
 
-/** A P-256 key. It is the same for the same name in every run. */
+/** Returns a P-256 key. It is the same for the same name in every run. */
 const privateKeyOf = (name: string): KeyObject => {
   const known = made.get(name)
   if (known !== undefined) return known
@@ -26,5 +26,5 @@ const privateKeyOf = (name: string): KeyObject => {
   return key
 }
 
-/** The key of a name in a form that signs requests. */
+/** Returns the key of a name in a form that signs requests. */
 export const accountKeyNamed = (name: string): AcmeKey => acmeKey(privateKeyOf(name))

@@ -10,7 +10,7 @@ export type Snapshot = { readonly [table in keyof typeof queries]: Known } & { r
 
 const byId = (rows: ReadonlyArray<Row>): Known => new Map(rows.map((row) => [String(row["id"]), row]))
 
-/** The database at present. */
+/** Returns the database at present. */
 export const snapshotOf = ({ rows }: Store): Snapshot => ({
   orders: byId(rows(queries.orders)),
   challenges: byId(rows(queries.challenges)),
@@ -23,7 +23,7 @@ export const snapshotOf = ({ rows }: Store): Snapshot => ({
 const hex = (one: string) => one.replaceAll("-", "").toLowerCase()
 const decided = ["processing", "valid", "invalid"]
 
-/** The facts of answers that the database had before a cut and no longer has, each in a sentence. */
+/** Returns the facts of answers that the database had before a cut and no longer has, each in a sentence. */
 export const lostIn = (before: Snapshot, after: Snapshot, ledger: Ledger): ReadonlyArray<string> => {
   const held = (is: (of: Snapshot) => boolean) => !is(before) || is(after)
   const lost: Array<string> = []

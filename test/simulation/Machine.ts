@@ -30,7 +30,7 @@ export class Process {
   /** How many milliseconds its clock is ahead of the machine's. */
   skew = 0
   isAlive = true
-  /** How many milliseconds its waits last longer than requested. */
+  /** Returns how many milliseconds its waits last longer than requested. */
   lateness: (millis: number) => number = () => 0
   /** The time of the machine until which the process is stopped. */
   stoppedUntil = 0
@@ -121,7 +121,7 @@ export class Machine {
     return process
   }
 
-  /** Whether the present step belongs to this process, and the process is alive. */
+  /** Returns whether the present step belongs to this process, and the process is alive. */
   isRunning(process: Process): boolean {
     return this.#running === process && process.isAlive
   }
@@ -132,7 +132,7 @@ export class Machine {
     this.#trace?.(`${String(this.steps).padStart(7)} ${new Date(this.now).toISOString()} ${line}`)
   }
 
-  /** A digest of all events so far. */
+  /** Returns a digest of all events so far. */
   digest(): string {
     return this.#digest.copy().digest("hex")
   }
@@ -217,7 +217,10 @@ export class Machine {
     return [...this.processes].filter(({ stoppedUntil, tasks }) => tasks.length > 0 && stoppedUntil <= this.now)
   }
 
-  /** The time at which a timer is due or a stopped process continues. It is in the future if no process can run now. */
+  /**
+   * Returns the time at which a timer is due or a stopped process continues. It is in the future if no process can run
+   * now.
+   */
   #nextEvent(): number {
     let next = Number.POSITIVE_INFINITY
     for (const { at } of this.#timers) next = Math.min(next, at)

@@ -179,11 +179,11 @@ const partitioned = (statement, params) =>
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 
-/** How often the guard occurs in its file. The bug can be planted only if that is exactly once. */
+/** Returns how often the guard occurs in its file. The bug can be planted only if that is exactly once. */
 export const guardsOf = ({ file, guard }: PlantedBug): number =>
   readFileSync(join(root, file), "utf8").split(guard).length - 1
 
-/** A copy of the project with a bug in it, in its own folder; `remove` deletes the folder. */
+/** Makes a copy of the project with a bug in it, in its own folder; `remove` deletes the folder. */
 export const plant = (bug: PlantedBug): { readonly folder: string; readonly remove: () => void } => {
   if (guardsOf(bug) !== 1) throw new Error(`${bug.file} has the guard ${guardsOf(bug)} times: ${bug.guard}`)
   const folder = mkdtempSync(join(tmpdir(), "acme-planted-"))

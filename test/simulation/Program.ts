@@ -41,7 +41,7 @@ export class Program {
     this.#malice = malice
   }
 
-  /** The signer that calls this program, for a process. The program signs with the CA of the given signer. */
+  /** Returns the signer that calls this program, for a process. The program signs with the CA of the given signer. */
   asked(signer: Extract<Signer, { readonly relay?: undefined }>, process: Process): Signer {
     process.onKilled.add(() => this.#ended.set(process, this.#machine.now))
     const passing = (least: number, most: number) =>

@@ -25,27 +25,27 @@ export class Random {
     return result
   }
 
-  /** A random number, uniform in [0, 1). */
+  /** Returns a random number, uniform in [0, 1). */
   fraction(): number {
     return this.#next() / 2 ** 32
   }
 
-  /** A whole number from 0 up to but not including `limit`. */
+  /** Returns a whole number from 0 up to but not including `limit`. */
   below(limit: number): number {
     return Math.floor(this.fraction() * limit)
   }
 
-  /** A whole number within bounds, both inclusive. */
+  /** Returns a whole number within bounds, both inclusive. */
   between(least: number, most: number): number {
     return least + this.below(most - least + 1)
   }
 
-  /** True with this probability. */
+  /** Returns true with this probability. */
   chance(probability: number): boolean {
     return this.fraction() < probability
   }
 
-  /** A random member of a list. */
+  /** Returns a random member of a list. */
   pick<A>(from: readonly [A, ...ReadonlyArray<A>] | ReadonlyArray<A>): A {
     const one = from[this.below(from.length)]
     if (one === undefined) throw new Error("there is nothing to pick from")

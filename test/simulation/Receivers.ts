@@ -51,7 +51,7 @@ export class Receivers {
     return Effect.callback<void>((resume) => this.#machine.after(millis, () => resume(Effect.void)))
   })
 
-  /** The real backends, which can reach only these receivers. */
+  /** Returns the real backends, which can reach only these receivers. */
   readonly layer = (): Layer.Layer<Deliveries> =>
     Deliveries.layerScripted(({ entry, fields }) =>
       Effect.gen({ self: this }, function*() {

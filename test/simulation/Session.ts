@@ -25,11 +25,11 @@ export interface Surroundings {
 
 /** The number of times that an unanswered request is sent again. */
 export const patience = 60
-/** The id at the end of a URL. */
+/** Returns the id at the end of a URL. */
 export const idOf = (url: string): string => url.split("/").at(-1) ?? ""
-/** The path of a URL. */
+/** Returns the path of a URL. */
 export const pathOf = (url: string): string => new URL(url).pathname
-/** The body of an answer. */
+/** Returns the body of an answer. */
 export const jsonOf = <A>(answer: Answer): A => JSON.parse(String(answer.body)) as A
 
 /** An account and its signed requests, with its nonces, its repeated requests and its lost answers. */
@@ -47,12 +47,12 @@ export class Session {
     this.key = this.nextKey()
   }
 
-  /** A key that the account has not had before. */
+  /** Returns a key that the account has not had before. */
   protected nextKey(): AcmeKey {
     return accountKeyNamed(`${this.at.name}/${this.#keys++}`)
   }
 
-  /** The URL of a resource in its profile. */
+  /** Returns the URL of a resource in its profile. */
   protected target(path: string): string {
     return `/profile/${this.#profile}${path}`
   }

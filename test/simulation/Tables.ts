@@ -30,12 +30,12 @@ export const authorizationMoves: { readonly [from: string]: ReadonlyArray<string
   revoked: []
 }
 
-/** A column of 16 octets, as text. */
+/** Returns a column of 16 octets, as text. */
 export const id = (column: string) => `lower(hex(${column}))`
-/** An id in the form that it has in URLs. */
+/** Returns an id in the form that it has in URLs. */
 export const uuid = (hex: string): string =>
   `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
-/** A serial number in one form, however it was written. */
+/** Returns a serial number in one form, however it was written. */
 export const bare = (serial: unknown): string => String(serial).toLowerCase().replace(/^0+/, "")
 
 /** Reads all columns of a table that are checked. */

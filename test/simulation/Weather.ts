@@ -18,7 +18,7 @@ const latestMillis = 2000
 // The loops that look for work and for its end wait no longer than this.
 const shortMillis = 1000
 
-/** The faults of a seed: how often each of them occurs. */
+/** Returns the faults of a seed: how often each of them occurs. */
 export const climateOf = (random: Random) => {
   const rate = (worst: number) => random.chance(0.4) ? 0 : worst * random.fraction()
   const climate = {
@@ -134,7 +134,7 @@ export class Weather implements Mishaps {
     return rows.flatMap(() => left.splice(this.#random.below(left.length), 1))
   }
 
-  /** How many milliseconds the next wait of a process lasts too long, which should last `millis`. */
+  /** Returns how many milliseconds the next wait of a process lasts too long, which should last `millis`. */
   readonly lateness = (millis: number): number => {
     if (!this.#strikes(this.#climate.late)) return 0
     this.faults["wait late"] = (this.faults["wait late"] ?? 0) + 1
@@ -143,24 +143,27 @@ export class Weather implements Mishaps {
     return late
   }
 
-  /** Whether a short wait that is too long may still be under way. */
+  /** Returns whether a short wait that is too long may still be under way. */
   isLate(): boolean {
     return this.#machine.now < this.#lateUntil
   }
 
-  /** The time of all clocks, in milliseconds; undefined while they differ, or while a fault may still delay work. */
+  /**
+   * Returns the time of all clocks, in milliseconds; undefined while they differ, or while a fault may still delay
+   * work.
+   */
   calmClock(): number | undefined {
     if (this.#machine.now < this.#troubledUntil) return undefined
     const isOne = this.#members().every(({ process }) => process.skew === this.hostSkew)
     return isOne ? this.#machine.now + this.hostSkew : undefined
   }
 
-  /** The time of the clock that is furthest ahead, in milliseconds. */
+  /** Returns the time of the clock that is furthest ahead, in milliseconds. */
   latestClock(): number {
     return this.#machine.now + Math.max(this.hostSkew, ...this.#members().map(({ process }) => process.skew))
   }
 
-  /** Whether a fault may have caused a failure. If not, the service caused it. */
+  /** Returns whether a fault may have caused a failure. If not, the service caused it. */
   excuses(process: Process, begun: number): boolean {
     return this.#machine.now <= this.#stalledUntil || (this.#lastMishap.get(process) ?? -1) >= begun - 2000
   }

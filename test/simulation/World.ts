@@ -79,8 +79,8 @@ export class World {
   }
 
   /**
-   * The signers of a process. Each takes some time, as a signer outside of the process does. A program signs for the
-   * profile `other`.
+   * Returns the signers of a process. Each takes some time, as a signer outside of the process does. A program signs
+   * for the profile `other`.
    */
   readonly signing = (signers: Signers["Service"], process: Process): Signers["Service"] => ({
     ...signers,
@@ -94,7 +94,7 @@ export class World {
       })
   })
 
-  /** The outside world in the form that the validators use. */
+  /** Returns the outside world in the form that the validators use. */
   readonly layer = (): Layer.Layer<Resolver | HttpGet | AlpnPeer> => {
     const addresses: Resolver["Service"]["addresses"] = (name) =>
       this.#slowly(() => {

@@ -1,7 +1,7 @@
 import * as acme from "acme-client"
 import type { Http01Responder } from "./Http01Responder.ts"
 
-/** The client acme-client of npm with its own key. It polls again after this many milliseconds. */
+/** Returns the client acme-client of npm with its own key. It polls again after this many milliseconds. */
 export const acmeClient = async (
   directoryUrl: string,
   options: Partial<acme.ClientOptions> = {}
@@ -15,7 +15,10 @@ export const acmeClient = async (
     ...options
   })
 
-/** A certificate that acme-client got by http-01, with its key; without a responder, nothing answers the challenge. */
+/**
+ * Returns a certificate that acme-client got by http-01, with its key; without a responder, nothing answers the
+ * challenge.
+ */
 export const issueByHttp01 = async (
   client: acme.Client,
   responder: Http01Responder | undefined,

@@ -24,14 +24,14 @@ export interface AcmeKey {
 
 const digests = { ES256: "sha256", RS256: "sha256", ES384: "sha384", ES512: "sha512", EdDSA: null } as const
 
-/** An {@link AcmeKey} from a private key: P-256 signs with ES256, RSA with RS256. */
+/** Returns an {@link AcmeKey} from a private key: P-256 signs with ES256, RSA with RS256. */
 export const acmeKeyFrom = async (privateKey: KeyObject): Promise<AcmeKey> => {
   const jwk = await exportJWK(createPublicKey(privateKey))
   const alg = privateKey.asymmetricKeyType === "rsa" ? "RS256" : "ES256"
   return { privateKey, jwk, alg, thumbprint: await calculateJwkThumbprint(jwk) }
 }
 
-/** A new key; P-256 unless RSA is requested. */
+/** Returns a new key; P-256 unless RSA is requested. */
 export const makeAcmeKey = (type: "ec" | "rsa" = "ec"): Promise<AcmeKey> =>
   acmeKeyFrom(
     type === "ec"
@@ -148,7 +148,7 @@ export interface Issued {
 
 const problemPrefix = "urn:ietf:params:acme:error:"
 
-/** The problem type of an answer without its URN prefix; `undefined` if it is not an ACME problem. */
+/** Returns the problem type of an answer without its URN prefix; `undefined` if it is not an ACME problem. */
 export const problemType = (answer: HttpAnswer): string | undefined => {
   const type = (answer.json as ProblemBody | undefined)?.type
   return type?.startsWith(problemPrefix) === true ? type.slice(problemPrefix.length) : undefined
@@ -227,7 +227,7 @@ export class AcmeSession {
     return new AcmeSession(directoryUrl, answer.json as DirectoryBody, key, http, options)
   }
 
-  /** A session with another key, the same directory and the same connections. */
+  /** Returns a session with another key, the same directory and the same connections. */
   async another(key?: AcmeKey): Promise<AcmeSession> {
     const { http, patienceMs, pollMs } = this
     return new AcmeSession(this.directoryUrl, this.directory, key ?? await makeAcmeKey(), http, {
@@ -241,7 +241,7 @@ export class AcmeSession {
     if (this.ownsHttp) this.http.close()
   }
 
-  /** An unused nonce: the last one that an answer carried, otherwise one from newNonce. */
+  /** Returns an unused nonce: the last one that an answer carried, otherwise one from newNonce. */
   async nonce(): Promise<string> {
     const kept = this.nonces.pop()
     if (kept !== undefined) return kept
@@ -249,12 +249,15 @@ export class AcmeSession {
     return header(answer, "replay-nonce")
   }
 
-  /** An unsigned GET. */
+  /** Sends an unsigned GET. */
   get(url: string): Promise<HttpAnswer> {
     return this.http.send(url)
   }
 
-  /** The body of a signed request, before {@link Deviation.body} changes it. Without a payload it is a POST-as-GET. */
+  /**
+   * Returns the body of a signed request, before {@link Deviation.body} changes it. Without a payload it is a
+   * POST-as-GET.
+   */
   async sign(url: string, payload?: object, deviation: Deviation = {}): Promise<string> {
     const key = deviation.key ?? this.key
     const identify = deviation.identify ?? (this.kid === undefined ? "jwk" : "kid")
@@ -289,8 +292,8 @@ export class AcmeSession {
   }
 
   /**
-   * {@link postOnce}, repeated while the session's patience lasts, and in any case once with another nonce, as every
-   * client does (RFC 8555 section 6.5).
+   * Repeats {@link postOnce}, repeated while the session's patience lasts, and in any case once with another nonce, as
+   * every client does (RFC 8555 section 6.5).
    */
   async post(url: string, payload?: object, deviation: Deviation = {}): Promise<HttpAnswer> {
     const deadline = Date.now() + this.patienceMs
@@ -349,7 +352,7 @@ export class AcmeSession {
     return (await this.expect([200], url)).json as AuthorizationBody
   }
 
-  /** The body http-01 serves for a token. */
+  /** Returns the body http-01 serves for a token. */
   keyAuthorization(token: string): string {
     return `${token}.${this.key.thumbprint}`
   }

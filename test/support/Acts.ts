@@ -42,9 +42,9 @@ export interface Act {
 /** The password of the caller, which changes of operators need. */
 export const step = { password }
 
-/** The acts on a database, and the subjects of some of them. */
+/** Returns the acts on a database, and the subjects of some of them. */
 export const actsOn = (dialect: Dialect, config: Config) => {
-  /** The literal of a credential's id, which both databases store as octets. */
+  /** Returns the literal of a credential's id, which both databases store as octets. */
   const octets = (kid: string) => {
     const hex = kid.replaceAll("-", "")
     return dialect === "sqlite" ? `X'${hex}'` : `'\\x${hex}'`

@@ -26,10 +26,10 @@ import { pending } from "./Pending.ts"
 
 export const ACME_IDENTIFIER = "1.3.6.1.5.5.7.1.31"
 
-/** The value of acmeIdentifier for a key authorization (RFC 8737 section 3). */
+/** Returns the value of acmeIdentifier for a key authorization (RFC 8737 section 3). */
 export const digestOf = (keyAuthorization: string): Buffer => der(0x04, hash("sha256", keyAuthorization, "buffer"))
 
-/** The acmeIdentifier extension. It is the only critical one. */
+/** Returns the acmeIdentifier extension. It is the only critical one. */
 export const acmeIdentifier = (keyAuthorization: string): Buffer =>
   ext(ACME_IDENTIFIER, digestOf(keyAuthorization), true)
 
@@ -56,7 +56,7 @@ const algorithmOf = (key: KeyObject) => {
     : { id: algorithms.ecdsa, digest: "sha256" }
 }
 
-/** A validation certificate in DER. It is right in every part that is not given. It expired long ago. */
+/** Returns a validation certificate in DER. It is right in every part that is not given. It expired long ago. */
 export const validationCertificate = (parts: ValidationCertificateParts): Buffer => {
   const key = parts.key ?? ecKey
   const signer = parts.signer ?? key
@@ -118,7 +118,7 @@ export interface ResponderOptions {
   readonly hold?: Promise<void>
 }
 
-/** The numbers of the extensions of a ClientHello that came in one record (RFC 8446 section 4.1.2). */
+/** Returns the numbers of the extensions of a ClientHello that came in one record (RFC 8446 section 4.1.2). */
 const extensionsOf = (record: Buffer): ReadonlyArray<number> => {
   let at = 5 + 4 + 2 + 32
   at += 1 + record.readUInt8(at)
@@ -216,8 +216,8 @@ const product = (factors: ReadonlyArray<bigint>): bigint => factors.reduce((all,
 const widthOf = (value: bigint): number => value.toString(2).length
 
 /**
- * A working RSA key of this many bits, a multiple of 1024. Two primes of this size would take minutes to find. Products
- * of small primes take their place, and the arithmetic of signatures is the same with them.
+ * Returns a working RSA key of this many bits, a multiple of 1024. Two primes of this size would take minutes to find.
+ * Products of small primes take their place, and the arithmetic of signatures is the same with them.
  */
 export const wideRsaKey = (bits: number): KeyObject => {
   const primes = Array.from({ length: bits / 1024 - 1 }, () => generatePrimeSync(1024, { bigint: true }))

@@ -14,7 +14,7 @@ import { useStore } from "./UseTests.ts"
 
 /* The API of operators without a socket: tests send their requests directly to the app that the listener serves. */
 
-/** The API of a configuration, and a function that calls it. */
+/** Returns the API of a configuration, and a function that calls it. */
 export const apiOf = Effect.fnUntraced(function*(config: Config) {
   const sources = new Map<string, "default" | "file" | "env">()
   const names = yield* ReverseNames

@@ -54,7 +54,7 @@ const parsed = (text: string): unknown => {
   }
 }
 
-/** The function that sends requests to an app. */
+/** Returns the function that sends requests to an app. */
 export const asking = <R>(app: App<R>, { admin }: Pick<Config, "admin">) =>
   Effect.fnUntraced(function*(target: string, asked: Ask = {}) {
     const { body, clientIp = "192.0.2.1", cookie, csrf, headers = {}, isLate = false, method = "GET" } = asked
@@ -93,6 +93,6 @@ export const asking = <R>(app: App<R>, { admin }: Pick<Config, "admin">) =>
     return told
   })
 
-/** The cookie that an answer sets. */
+/** Returns the cookie that an answer sets. */
 export const cookieOf = ({ headers }: Told): string =>
   new RegExp(`${sessionCookie}=([^;]*)`).exec(headers["set-cookie"] ?? "")?.[1] ?? ""

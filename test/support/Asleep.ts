@@ -25,7 +25,7 @@ export const wakenedUntil = Effect.fnUntraced(function*(isSo: () => boolean) {
   while (!isSo()) yield* (yield* isAsleep) ? TestClock.adjust("250 millis") : Effect.yieldNow
 })
 
-/** The result of a fiber. The clock advances while the fiber sleeps, and stands still while it reads. */
+/** Returns the result of a fiber. The clock advances while the fiber sleeps, and stands still while it reads. */
 export const wakened = Effect.fnUntraced(function*<A, E>(fiber: Fiber.Fiber<A, E>) {
   yield* wakenedUntil(() => fiber.pollUnsafe() !== undefined)
   return yield* Fiber.join(fiber)

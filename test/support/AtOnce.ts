@@ -7,7 +7,7 @@ export const atOnce = <A, E extends { readonly _tag: string }, R>(times: number,
     (results) => results.map((one) => Result.isFailure(one) ? one.failure._tag : undefined)
   )
 
-/** How often each member occurs in a list. */
+/** Returns how often each member occurs in a list. */
 export const tally = (members: ReadonlyArray<string | undefined>): Readonly<Record<string, number>> => {
   const counts: Record<string, number> = {}
   for (const member of members) counts[member ?? "done"] = (counts[member ?? "done"] ?? 0) + 1

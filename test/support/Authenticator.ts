@@ -2,7 +2,7 @@ import { totpCode } from "../../src/crypto/Totp.ts"
 
 /* An authenticator app, also for programs that are not tests. */
 
-/** The octets of a secret in base32. */
+/** Returns the octets of a secret in base32. */
 export const secretOf = (base32: string): Uint8Array => {
   const bits = [...base32].map((letter) =>
     "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".indexOf(letter).toString(2).padStart(5, "0")
@@ -10,5 +10,5 @@ export const secretOf = (base32: string): Uint8Array => {
   return Buffer.from((bits.match(/.{8}/g) ?? []).map((octet) => Number.parseInt(octet, 2)))
 }
 
-/** The code that an authenticator shows now. */
+/** Returns the code that an authenticator shows now. */
 export const totpNow = (base32: string): string => totpCode(secretOf(base32), Math.floor(Date.now() / 1000))

@@ -23,7 +23,7 @@ export interface BindingDeviation {
   readonly digest?: "sha256" | "sha384" | "sha512"
 }
 
-/** The binding of an account key to a credential, for newAccount at `url`. */
+/** Returns the binding of an account key to a credential, for newAccount at `url`. */
 export const bindingOf = (
   { kid, secret }: Credential,
   jwk: object,

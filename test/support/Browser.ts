@@ -41,7 +41,7 @@ export interface Window {
   readonly close: () => Promise<void>
 }
 
-/** The reports of the browser and of htmx about an answer that the panel refused on purpose. */
+/** Returns the reports of the browser and of htmx about an answer that the panel refused on purpose. */
 const isRefusal = (text: string): boolean =>
   /^(?:Failed to load resource: the server responded with a status of|Response Status Error Code) 4\d\d/.test(text)
 
@@ -81,7 +81,7 @@ export const openWindow = async (browser: Browser, options: WindowOptions = {}):
   }
 }
 
-/** The operator of a demo with this role. */
+/** Returns the operator of a demo with this role. */
 export const operatorOf = (role: DemoOperator["role"]): DemoOperator => {
   const found = operators.find((one) => one.role === role)
   if (found === undefined) throw new Error(`the demo has no ${role}`)

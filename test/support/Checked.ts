@@ -4,7 +4,7 @@ import type { Page } from "playwright-core"
 
 /* Checkers of pages that other people wrote. */
 
-/** The faults that axe finds in a page, by rule and place. */
+/** Returns the faults that axe finds in a page, by rule and place. */
 export const accessFaults = async (page: Page): Promise<ReadonlyArray<string>> => {
   // The policy of the page forbids inline scripts, but an evaluation is not an inline script.
   if (!await page.evaluate("'axe' in globalThis")) await page.evaluate(axe.source)
@@ -25,7 +25,7 @@ const validator = new HtmlValidate({
   }
 })
 
-/** The faults that the validator finds in a document. */
+/** Returns the faults that the validator finds in a document. */
 export const htmlFaults = async (html: string): Promise<ReadonlyArray<string>> => {
   const { results } = await validator.validateString(html)
   return results.flatMap(({ messages }) =>
@@ -62,8 +62,8 @@ const watchFocus = `(() => {
 })()`
 
 /**
- * What cannot be done on a page without a mouse. Tab must reach every control and link, in the order of the page, and
- * each element must show that it has the focus. Returns the first three mistakes.
+ * Returns what cannot be done on a page without a mouse. Tab must reach every control and link, in the order of the
+ * page, and each element must show that it has the focus. Returns the first three mistakes.
  */
 export const keyboardFaults = async (page: Page): Promise<ReadonlyArray<string>> => {
   const expected = await page.evaluate<ReadonlyArray<string>>(watchFocus)

@@ -41,7 +41,8 @@ const inThisProcess = async (words: ReadonlyArray<string>, options: ProcessOptio
 const seen = new Set<string>()
 
 /**
- * Whether no process has yet run this command in this file. The words before the first option or id identify a command.
+ * Returns whether no process has yet run this command in this file. The words before the first option or id identify a
+ * command.
  */
 const isFirst = (words: ReadonlyArray<string>, { env = {} }: ProcessOptions): boolean => {
   const end = words.findIndex((word) => !/^[a-z][a-z-]*$/.test(word))

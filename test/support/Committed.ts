@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 import { join, resolve } from "node:path"
 
-/** A file of the repository, by its path from the root. */
+/** Returns a file of the repository, by its path from the root. */
 export const committed = (file: string): string =>
   readFileSync(join(resolve(import.meta.dirname, "../.."), file), "utf8")

@@ -2,8 +2,8 @@ import { Effect } from "effect"
 import { Metrics } from "../../src/engine/telemetry/Metrics.ts"
 
 /**
- * The value of a series among the process's own counters. The series is named `name{labels}`, as in a scrape. Undefined
- * if there is none.
+ * Returns the value of a series among the process's own counters. The series is named `name{labels}`, as in a scrape.
+ * Undefined if there is none.
  */
 export const counted = (series: string) =>
   Effect.gen(function*() {

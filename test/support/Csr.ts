@@ -23,7 +23,7 @@ export const der = (tag: number, ...content: ReadonlyArray<Uint8Array>): Buffer 
 const sequence = (...content: ReadonlyArray<Uint8Array>) => der(0x30, ...content)
 const set = (...content: ReadonlyArray<Uint8Array>) => der(0x31, ...content)
 
-/** An OBJECT IDENTIFIER from its dotted form. */
+/** Returns an OBJECT IDENTIFIER from its dotted form. */
 export const oid = (dotted: string): Buffer => {
   const [first = 0, second = 0, ...rest] = dotted.split(".").map(Number)
   const bytes = [first * 40 + second]
@@ -66,10 +66,10 @@ export interface CsrRequest {
   readonly version?: number
 }
 
-/** A new P-256 private key. */
+/** Returns a new P-256 private key. */
 const ecKey = (): KeyObject => newEcKey()
 
-/** A PKCS#10 request in DER and its private key. */
+/** Returns a PKCS#10 request in DER and its private key. */
 export const makeCsr = (request: CsrRequest): { readonly csr: Buffer; readonly key: KeyObject } => {
   const key = request.key ?? ecKey()
   const digest = request.digest ?? "sha256"

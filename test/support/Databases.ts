@@ -16,7 +16,7 @@ const askRun = async (service: "postgres" | "build"): Promise<string> => {
   return text
 }
 
-/** The URL of a PostgreSQL database that nobody else uses; it is dropped when the test file has ended. */
+/** Returns the URL of a PostgreSQL database that nobody else uses; it is dropped when the test file has ended. */
 export const freshPostgresUrl = async (): Promise<string> => {
   const adminUrl = await askRun("postgres")
   const url = await createPostgresDatabase(adminUrl)
@@ -24,14 +24,14 @@ export const freshPostgresUrl = async (): Promise<string> => {
   return url
 }
 
-/** A temporary directory, removed when the test file has ended. */
+/** Makes a temporary directory, removed when the test file has ended. */
 export const freshDirectory = (): string => {
   const directory = mkdtempSync(join(tmpdir(), "acme-test-"))
   afterFile(() => rmSync(directory, { recursive: true, force: true, maxRetries: 3 }))
   return directory
 }
 
-/** The URL of a SQLite file that does not exist yet, in a temporary directory. */
+/** Returns the URL of a SQLite file that does not exist yet, in a temporary directory. */
 const freshSqliteUrl = (): Promise<string> => Promise.resolve(`sqlite://${join(freshDirectory(), "acme.db")}`)
 
 /** A database backend in the form that tests get. */

@@ -200,7 +200,7 @@ export const unasked: Resolver["Service"] = {
   texts: never
 }
 
-/** A name server that lives as long as its scope. */
+/** Starts a name server that lives as long as its scope. */
 export const dnsAnswerer = (options: DnsAnswererOptions = {}): Effect.Effect<DnsAnswerer, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.promise(() => startDnsAnswerer(options)),

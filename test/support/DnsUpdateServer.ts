@@ -68,7 +68,7 @@ const nameOf = (name: string) =>
     Buffer.of(0)
   ])
 
-/** The end of an uncompressed name. */
+/** Returns the end of an uncompressed name. */
 const endOfName = (octets: Buffer, at: number): number => {
   for (let next = at;;) {
     const size = octets[next] ?? 0
@@ -77,7 +77,7 @@ const endOfName = (octets: Buffer, at: number): number => {
   }
 }
 
-/** Everything before the last record of the additional section, and that record. */
+/** Returns everything before the last record of the additional section, and that record. */
 const splitSignature = (octets: Buffer) => {
   const counts = [4, 6, 8, 10].map((at) => octets.readUInt16BE(at))
   let at = 12
@@ -169,7 +169,7 @@ export const startDnsUpdateServer = async (
     }
   }
 
-  /** The answer to a message; `undefined` for none. */
+  /** Returns the answer to a message; `undefined` for none. */
   const answerTo = (octets: Buffer, transport: "udp" | "tcp"): Buffer | undefined => {
     const { fault } = state
     if (fault === "silent") return undefined

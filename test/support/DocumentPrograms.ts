@@ -35,18 +35,18 @@ export const isSimulation = isRunOf("simulate")
 /** Benchmarks, with any options. They run with a few issuances instead of for a few minutes, and without the floor. */
 export const isBenchmark = isRunOf("bench")
 
-/** The selected commands of all documents, each once. */
+/** Returns the selected commands of all documents, each once. */
 export const written = (chosen: (command: string) => boolean): ReadonlyArray<string> => [
   ...new Set(documents.flatMap(commandsOf).filter(chosen))
 ]
 
-/** The words after the name of a program, without these options. */
+/** Returns the words after the name of a program, without these options. */
 export const wordsOf = (command: string, without: RegExp): string =>
   (command.split(" -- ")[1] ?? "").replaceAll(without, "").replaceAll(/\s+/g, " ").trim()
 
 const { scripts } = JSON.parse(text("package.json")) as { readonly scripts: Readonly<Record<string, string>> }
 
-/** The command that `npm run` executes for a program, after the build. */
+/** Returns the command that `npm run` executes for a program, after the build. */
 const programOf = (name: string): string => {
   const [, program] = /^(?:npm run --silent build && )?(node \S+)$/.exec(scripts[name] ?? "") ?? []
   return program ?? assert.fail(`npm run ${name} is not a build and a program: ${scripts[name]}`)

@@ -32,12 +32,12 @@ interface Response {
 
 const escaped = (step: string): string => encodeURIComponent(step.replaceAll("~", "~0").replaceAll("/", "~1"))
 
-/** A place in a document, in the form that references have. */
+/** Returns a place in a document, in the form that references have. */
 const pointer = (steps: ReadonlyArray<string>): string => `#${steps.map((step) => `/${escaped(step)}`).join("")}`
 
 const methods = new Set(["get", "post", "put", "patch", "delete"])
 
-/** Every schema of a document in a place where OpenAPI allows one, by its place. */
+/** Returns every schema of a document in a place where OpenAPI allows one, by its place. */
 export const schemasOf = (document: OpenApiDocument): ReadonlyArray<ReadonlyArray<string>> => {
   const found: Array<ReadonlyArray<string>> = Object.keys(document.components["schemas"] ?? {}).map((name) => [
     "components",
@@ -56,7 +56,7 @@ export const schemasOf = (document: OpenApiDocument): ReadonlyArray<ReadonlyArra
   return found
 }
 
-/** All routes of a document. */
+/** Returns all routes of a document. */
 export const operationsOf = ({ paths }: OpenApiDocument) =>
   Object.entries(paths).flatMap(([pattern, of]) =>
     Object.entries(of).filter(([method]) => methods.has(method)).map(([method, operation]) => ({
@@ -94,7 +94,7 @@ export const makeDocumented = (document: OpenApiDocument) => {
     return [document.components[to[1] ?? ""]?.[to[2] ?? ""] as Response, to]
   }
 
-  /** The parts of an answer that the document does not describe. */
+  /** Returns the parts of an answer that the document does not describe. */
   const faultOf = ({ headers, method, pattern, status, text }: Received): string | undefined => {
     const word = method.toLowerCase()
     const declared = document.paths[pattern]?.[word === "head" ? "get" : word]?.responses[status]

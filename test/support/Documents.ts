@@ -5,7 +5,7 @@ import { join, resolve } from "node:path"
 
 export const repository = resolve(import.meta.dirname, "../..")
 
-/** The text of a file of the repository. */
+/** Returns the text of a file of the repository. */
 export const text = (file: string): string => readFileSync(join(repository, file), "utf8")
 
 export const documents: ReadonlyArray<string> = [
@@ -24,7 +24,7 @@ interface Block {
   readonly body: string
 }
 
-/** The fenced blocks of a text, each with the last line before it. */
+/** Returns the fenced blocks of a text, each with the last line before it. */
 export const bodiesIn = (markdown: string) =>
   [...markdown.matchAll(/^( *)```(\w*)\n(.*?)^\1```$/gms)].map((
     { 1: indent = "", 2: language = "", 3: body = "", index }
@@ -40,19 +40,22 @@ const blocksOf = (document: string): ReadonlyArray<Block> =>
 /** The fenced blocks of all documents. */
 export const blocks: ReadonlyArray<Block> = documents.flatMap(blocksOf)
 
-/** The contents of the blocks of a document in this language. */
+/** Returns the contents of the blocks of a document in this language. */
 export const bodiesOf = (document: string, language: string): ReadonlyArray<string> =>
   blocks.filter((block) => block.document === document && block.language === language).map(({ body }) => body)
 
-/** A text in one line, with single spaces. */
+/** Returns a text in one line, with single spaces. */
 export const oneLine = (command: string): string => command.replaceAll(/\s+/g, " ").trim()
 
-/** The commands of a block in their order; `a && b` is two commands, and a line that ends in a backslash continues. */
+/**
+ * Returns the commands of a block in their order; `a && b` is two commands, and a line that ends in a backslash
+ * continues.
+ */
 export const commandsIn = (body: string): ReadonlyArray<string> =>
   body.replaceAll(/\\\n/g, " ").split("\n")
     .flatMap((line) => line.split(" && "))
     .map(oneLine)
     .filter((command) => command !== "" && !command.startsWith("#"))
 
-/** The commands of a document. */
+/** Returns the commands of a document. */
 export const commandsOf = (document: string): ReadonlyArray<string> => bodiesOf(document, "sh").flatMap(commandsIn)

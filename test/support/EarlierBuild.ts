@@ -24,7 +24,7 @@ const migrationsOf = (folder: string): ReadonlyArray<string> =>
 const git = async (...words: ReadonlyArray<string>): Promise<string> =>
   (await run("git", ["-C", thisBuild, ...words])).stdout.trim()
 
-/** The commit before the one that added a migration. */
+/** Returns the commit before the one that added a migration. */
 const commitBefore = async (migration: string): Promise<string> => {
   const path = `migrations/sqlite/${migration}.sql`
   const bringing = await git("log", "--diff-filter=A", "--format=%H", "--", path).catch(() => "")

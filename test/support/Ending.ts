@@ -19,7 +19,7 @@ export const setOrder = Effect.fnUntraced(function*(id: OrderId, set: string) {
   yield* sql(`UPDATE orders SET ${set} WHERE id = ${idLiteral(dialect, id)}`)
 })
 
-/** An order of this account whose certificate expires `days` days after {@link madeAt}. */
+/** Returns an order of this account whose certificate expires `days` days after {@link madeAt}. */
 export const ending = Effect.fnUntraced(function*(caller: Caller, days: number, ...names: ReadonlyArray<string>) {
   const { id } = yield* orderOf(caller, ...names)
   const end = madeAt + days * daySeconds
@@ -27,7 +27,7 @@ export const ending = Effect.fnUntraced(function*(caller: Caller, days: number, 
   return id
 })
 
-/** A new account with these contacts. */
+/** Returns a new account with these contacts. */
 export const accountWith = Effect.fnUntraced(function*(
   config: Config,
   contact: ReadonlyArray<string> = [],

@@ -6,7 +6,7 @@ import type { Connection } from "../../src/engine/sql/Driver.ts"
 /** A statement in the engine's form. */
 export type Sent = readonly [text: string, params?: ReadonlyArray<unknown>]
 
-/** The rows of each statement, or the code and the text of the engine's error. */
+/** Returns the rows of each statement, or the code and the text of the engine's error. */
 export const answersTo =
   (statements: ReadonlyArray<Sent>) =>
   (connection: Pick<Connection, "execute">): Effect.Effect<ReadonlyArray<unknown>> =>

@@ -33,9 +33,9 @@ export const mend = (dialect: Driver["dialect"]): Effect.Effect<void, never, Dat
 const dead = new SqlError({ cause: new Error("killed"), message: "killed" })
 
 /**
- * The driver of a process that is killed after this many statements. From then on none of its statements arrives, and
- * its open transaction is rolled back. `killed` completes at the first statement that the process could not send any
- * more.
+ * Returns the driver of a process that is killed after this many statements. From then on none of its statements
+ * arrives, and its open transaction is rolled back. `killed` completes at the first statement that the process could
+ * not send any more.
  */
 export const killedAfter = (driver: Driver, statements: number) =>
   Effect.map(Deferred.make<void>(), (killed): { readonly driver: Driver; readonly killed: Deferred.Deferred<void> } => {
@@ -59,8 +59,8 @@ export const killedAfter = (driver: Driver, statements: number) =>
   })
 
 /**
- * A driver whose first look-up with this text finds nothing, as if the winner of a race were about to commit. It also
- * reports whether that has happened.
+ * Returns a driver whose first look-up with this text finds nothing, as if the winner of a race were about to commit.
+ * It also reports whether that has happened.
  */
 export const blindOnce = (driver: Driver, text: string) => {
   let blind = true

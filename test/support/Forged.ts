@@ -3,8 +3,8 @@ import type { Ask, Held } from "./Asked.ts"
 /* Operator requests that must reach no handler, for attacks on every route of a surface. */
 
 /**
- * Paths that are similar to this one, which begins with `root`: `/api/` or `/ui/`. Slashes are doubled or trail, dots
- * lead away and back, letters are encoded or in another case, and one path is in absolute form.
+ * Returns paths that are similar to this one, which begins with `root`: `/api/` or `/ui/`. Slashes are doubled or
+ * trail, dots lead away and back, letters are encoded or in another case, and one path is in absolute form.
  */
 export const crookedPathsOf = (path: string, root: string): ReadonlyArray<string> => {
   const name = root.slice(1, -1)

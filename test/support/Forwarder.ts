@@ -93,7 +93,7 @@ export const startForwarder = async (target: number): Promise<Forwarder> => {
   return forwarder
 }
 
-/** The same URL, but through a relay. */
+/** Returns the same URL, but through a relay. */
 export const through = (url: string, { port }: { readonly port: number }): string => {
   const parsed = new URL(url)
   parsed.port = `${port}`

@@ -9,12 +9,12 @@ import { isFull } from "./Full.ts"
 const asked = process.env["FUZZ_RUNS"]
 const seed = Number(process.env["FUZZ_SEED"] ?? "0")
 
-/** How many attacks to make if a full run makes `many`. */
+/** Returns how many attacks to make if a full run makes `many`. */
 export const runsOf = (many: number): number =>
   asked === undefined ? isFull ? many : Math.min(many, 50 + Math.ceil(many / 20)) : Number(asked)
 
-/** The seed of a test that has its own. */
+/** Returns the seed of a test that has its own. */
 export const seedOf = (own: number): number => own + seed
 
-/** The parameters of a property with this many attacks in a full run. */
+/** Returns the parameters of a property with this many attacks in a full run. */
 export const fuzz = <T>(many: number): fc.Parameters<T> => ({ numRuns: runsOf(many), seed: seedOf(1) })

@@ -63,7 +63,7 @@ export const panelFiles: PanelFiles = {
   htmx: fileURLToPath(new URL("../../node_modules/htmx.org/dist/htmx.min.js", import.meta.url))
 }
 
-/** The migrations of an engine. */
+/** Returns the migrations of an engine. */
 export const migrationsOf = (dialect: "sqlite" | "postgres") => Effect.orDie(Migrations.read(migrationsFolder, dialect))
 
 /** Brings the schema up to date. */
@@ -72,29 +72,29 @@ export const migrated: Effect.Effect<void, never, Database> = Effect.orDie(Effec
   yield* Migrations.migrate(yield* migrationsOf(dialect))
 }))
 
-/** The first column of the first row, as a number. */
+/** Returns the first column of the first row, as a number. */
 export const count = (text: string): Effect.Effect<number, never, Database> =>
   Effect.map(sql(text), ([row]) => Number(Object.values(row ?? { nothing: Number.NaN })[0]))
 
-/** The first column of every row, as text. */
+/** Returns the first column of every row, as text. */
 export const column = (text: string): Effect.Effect<ReadonlyArray<string>, never, Database> =>
   Effect.map(sql(text), (rows) => rows.map((row) => String(Object.values(row)[0])))
 
-/** A configuration with the profiles `default` and `other`; `toml` goes before them. */
+/** Returns a configuration with the profiles `default` and `other`; `toml` goes before them. */
 export const configOf = (toml = ""): Config =>
   Result.getOrThrowWith(
     resolveConfig({ fileText: `${toml}\n[profiles.default]\n[profiles.other]\n`, env: {} }),
     ({ message }) => new Error(message)
   ).config
 
-/** A profile of a configuration. */
+/** Returns a profile of a configuration. */
 export const profileOf = (config: Config, name = "default"): ProfileConfig => {
   const profile = config.profiles.find((one) => one.name === name)
   if (profile === undefined) throw new Error(`there is no profile ${name}`)
   return profile
 }
 
-/** A signer that decides by a function; `profiles` are those that it serves. */
+/** Returns a signer that decides by a function; `profiles` are those that it serves. */
 const manualSigners = (signer: Signer, profiles = ["default", "other"]): Layer.Layer<Signers> =>
   Layer.succeed(Signers, {
     bySection: new Map(),
@@ -146,7 +146,7 @@ export interface Script {
   readonly policies?: Layer.Layer<Policies>
 }
 
-/** All services that requests and jobs need, over a database. */
+/** Returns all services that requests and jobs need, over a database. */
 export const world = (script: Script = {}) =>
   Layer.mergeAll(
     Layer.provideMerge(
@@ -194,10 +194,10 @@ export const world = (script: Script = {}) =>
 /** The services of a {@link world}. */
 export type World = Layer.Success<ReturnType<typeof world>>
 
-/** A private P-256 key. */
+/** Returns a private P-256 key. */
 export const newPrivateKey = (): KeyObject => newEcKey()
 
-/** The account key of a private key, by default a new one. */
+/** Returns the account key of a private key, by default a new one. */
 export const accountKeyOf = (key: KeyObject = newPrivateKey()): AccountKey =>
   importSpki(createPublicKey(key).export({ type: "spki", format: "der" }))
 
@@ -217,7 +217,7 @@ export const registerKey = (profile: ProfileConfig, key: AccountKey, client: Cli
     client
   })
 
-/** A new account at a profile, as its own caller. */
+/** Makes a new account at a profile, as its own caller. */
 export const callerAt = Effect.fnUntraced(function*(profile: ProfileConfig, key: AccountKey = accountKeyOf()) {
   const { account } = yield* registerKey(profile, key)
   const caller: Caller = {
@@ -230,7 +230,7 @@ export const callerAt = Effect.fnUntraced(function*(profile: ProfileConfig, key:
   return caller
 })
 
-/** A new order for these names. */
+/** Places a new order for these names. */
 export const orderOf = (caller: Caller, ...names: ReadonlyArray<string>) =>
   orders.create(caller, {
     identifiers: names.map((value) => ({ type: "dns", value })),
@@ -238,7 +238,7 @@ export const orderOf = (caller: Caller, ...names: ReadonlyArray<string>) =>
     notAfter: undefined
   })
 
-/** A new order whose columns are set directly: `status = 'valid'`. */
+/** Places a new order whose columns are set directly: `status = 'valid'`. */
 export const orderWith = Effect.fnUntraced(function*(caller: Caller, set: string, ...names: ReadonlyArray<string>) {
   const { id } = yield* orderOf(caller, ...names.length === 0 ? ["a.example"] : names)
   const { dialect } = yield* Database
@@ -246,9 +246,9 @@ export const orderWith = Effect.fnUntraced(function*(caller: Caller, set: string
   return id
 })
 
-/** The logged events, in order. */
+/** Returns the logged events, in order. */
 export const eventsOf = (records: ReadonlyArray<Record>): ReadonlyArray<string> => records.map(({ event }) => event)
 
-/** The fields of every log record of an event. */
+/** Returns the fields of every log record of an event. */
 export const fieldsOf = (records: ReadonlyArray<Record>, event: Record["event"]): ReadonlyArray<Record["fields"]> =>
   records.filter((record) => record.event === event).map(({ fields }) => fields)

@@ -40,7 +40,7 @@ export interface Ground extends Pick<World, "dns" | "responder"> {
   readonly dispose: () => Promise<void>
 }
 
-/** The database of a server, read without the service. */
+/** Returns the database of a server, read without the service. */
 const databaseUrlOf = ({ directory }: Server, { databaseUrl, env }: ServerOptions): string => {
   const url = databaseUrl ?? env?.["ACME_SVC_DATABASE__URL"] ?? "sqlite://sqlite.db"
   return url.startsWith("sqlite://") ? `sqlite://${resolve(directory, url.slice("sqlite://".length))}` : url
@@ -70,7 +70,9 @@ export const startGround = async (
   }
 }
 
-/** A second server on the database of a ground. It has the same directory and the same world, but its own port. */
+/**
+ * Starts a second server on the database of a ground. It has the same directory and the same world, but its own port.
+ */
 export const startBeside = ({ dns, responder, server }: Ground, databaseUrl: string): Promise<Server> =>
   startServer({
     databaseUrl,

@@ -13,7 +13,7 @@ import { accountKeyOf, newPrivateKey, sender } from "./Graph.ts"
 
 /* The ACME surface in the form that the listener calls, and requests to it that are made without a socket. */
 
-/** The surface over the profiles of a configuration. */
+/** Returns the surface over the profiles of a configuration. */
 export const surfaceOf = ({ filter, profiles, server }: Config, slots = 100) =>
   Effect.gen(function*() {
     const endpoints = new Map(profiles.map((profile) => [profile.name, new Endpoint(profile, server.base_url)]))
@@ -38,13 +38,13 @@ const asked = <R>(app: App<R>): Asked<R> => ({
 /** The base URL of the profile `default`, unless another one is configured. */
 export const defaultBase = "http://localhost:3000/profile/default"
 
-/** A path below the profile `default`. */
+/** Returns a path below the profile `default`. */
 export const at = (path: string): string => `/profile/default${path}`
 
-/** The absolute URL of a target. */
+/** Returns the absolute URL of a target. */
 export const urlOf = (target: string): string => `http://localhost:3000${target}`
 
-/** A request in the form in which the listener passes it on. */
+/** Returns a request in the form in which the listener passes it on. */
 export const requestOf = (method: string, target: string, more: Partial<Request> = {}): Request => ({
   id: sender.request_id ?? "",
   method,
@@ -57,14 +57,14 @@ export const requestOf = (method: string, target: string, more: Partial<Request>
   ...more
 })
 
-/** A signed POST of a body given as text. */
+/** Returns a signed POST of a body given as text. */
 export const posted = (target: string, body: string, headers: Request["headers"] = {}): Request =>
   requestOf("POST", target, {
     headers: { "content-type": "application/jose+json", ...headers },
     body: Effect.succeed(Buffer.from(body))
   })
 
-/** The key that signs; by default a new P-256 key. */
+/** Returns the key that signs; by default a new P-256 key. */
 export const acmeKey = (privateKey: KeyObject = newPrivateKey()): AcmeKey => {
   const { algorithm, key, thumbprint } = accountKeyOf(privateKey)
   const { crv = "", e = "", kty = "", n = "", x = "", y = "" } = key.export({ format: "jwk" })
@@ -72,7 +72,7 @@ export const acmeKey = (privateKey: KeyObject = newPrivateKey()): AcmeKey => {
   return { privateKey, jwk, alg: algorithm, thumbprint }
 }
 
-/** The payload of a signed request. An object is serialised, and `undefined` makes a POST-as-GET. */
+/** Returns the payload of a signed request. An object is serialised, and `undefined` makes a POST-as-GET. */
 export const signed = (key: AcmeKey, header: object, payload?: object | string): string =>
   JSON.stringify(signJws(
     key,
@@ -80,14 +80,14 @@ export const signed = (key: AcmeKey, header: object, payload?: object | string):
     typeof payload === "string" ? payload : payload === undefined ? "" : JSON.stringify(payload)
   ))
 
-/** A header of an answer that must occur once. */
+/** Returns a header of an answer that must occur once. */
 export const headerOf = (answer: Answer, name: string): string => {
   const value = answer.headers[name]
   if (typeof value !== "string") throw new Error(`no single header ${name}: ${answer.status} ${String(answer.body)}`)
   return value
 }
 
-/** The JSON of an answer. */
+/** Returns the JSON of an answer. */
 export const bodyOf = (answer: Answer): ProblemBody => JSON.parse(String(answer.body)) as ProblemBody
 
 /** A nonce that nobody has received. */
@@ -105,7 +105,7 @@ export const register = <R>(surface: Asked<R>, key: AcmeKey): Effect.Effect<stri
     return headerOf(answer, "location")
   })
 
-/** A request of an account that is correct in every part. */
+/** Returns a request of an account that is correct in every part. */
 export const byAccount = (
   key: AcmeKey,
   kid: string,
@@ -114,7 +114,7 @@ export const byAccount = (
 ): Effect.Effect<Request, never, Nonces> =>
   Effect.map(freshNonce, (nonce) => posted(target, signed(key, { kid, url: urlOf(target), nonce }, payload)))
 
-/** A new account, and a function that sends its requests; `more` is added to each of them. */
+/** Makes a new account, and a function that sends its requests; `more` is added to each of them. */
 export const newClient = <R>(app: Asked<R>, more: Partial<Request> = {}) =>
   Effect.gen(function*() {
     const key = acmeKey()

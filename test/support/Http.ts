@@ -48,7 +48,7 @@ const piecesOf = (body: HttpRequest["body"]): ReadonlyArray<Uint8Array> => {
   return Array.from({ length: count }, (_, index) => bytes.subarray(index * piece, (index + 1) * piece))
 }
 
-/** A client on Node's own HTTP. It adds nothing, follows no redirects and does not retry. */
+/** Returns a client on Node's own HTTP. It adds nothing, follows no redirects and does not retry. */
 export const makeHttpClient = (): HttpClient => {
   const plain = new HttpAgent({ keepAlive: true })
   const secure = new HttpsAgent({ keepAlive: true, rejectUnauthorized: false })

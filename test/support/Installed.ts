@@ -6,7 +6,7 @@ import { text } from "./Documents.ts"
 
 /* Clients that may be absent. */
 
-/** Whether a client is installed. */
+/** Returns whether a client is installed. */
 export const isInstalled = (name: "certbot" | "curl" | "lego" | "pebble"): boolean =>
   spawnSync("sh", ["-c", `command -v ${name}`], { stdio: "ignore" }).status === 0
 
@@ -19,12 +19,12 @@ export const postgresPrograms: string | undefined =
     process.env["ACME_TEST_POSTGRES_BIN"]
   )
 
-/** A line for PostgreSQL's programs, which only that step of the gate has. */
+/** Returns a line for PostgreSQL's programs, which only that step of the gate has. */
 export const gateHasPostgres = (): void => assert.match(text(".ci/run"), /^steadied npm run postgres$/m)
 
 /**
- * A line for an absent client. The gate installs the client for its interop run, and runs the documents once more after
- * that.
+ * Returns a line for an absent client. The gate installs the client for its interop run, and runs the documents once
+ * more after that.
  */
 export const gateComesBack = (): void =>
   assert.match(

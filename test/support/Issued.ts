@@ -26,14 +26,14 @@ import { watched } from "./Watched.ts"
 
 /* Certificates that the service itself has signed and stored, and the jobs that follow. */
 
-/** The profiles `default` and `other`, which sign with one CA in a directory. */
+/** Returns the profiles `default` and `other`, which sign with one CA in a directory. */
 export const profilesIn = (
   directory: string,
   more: Partial<LocalCaSettings> = {}
 ): ReadonlyArray<SigningProfile & { readonly name: string }> =>
   ["default", "other"].map((name) => ({ name, signer: signerOf(settingsIn(directory, more)) }))
 
-/** The files of {@link profilesIn} for the exported revocation list and the old ledger. */
+/** Returns the files of {@link profilesIn} for the exported revocation list and the old ledger. */
 export const filesIn = (directory: string) => ({ crl: join(directory, "ca.crl"), ledger: join(directory, "ca.json") })
 
 const config = configOf()

@@ -3,7 +3,7 @@ import { createPrivateKey, generateKeyPairSync } from "node:crypto"
 
 /* Keys of the tests. The JWK export of a new key can hang for ever, so each key is encoded and read back first. */
 
-/** A P-256 key. */
+/** Returns a P-256 key. */
 export const newEcKey = (): KeyObject =>
   createPrivateKey(
     generateKeyPairSync("ec", {
@@ -13,7 +13,7 @@ export const newEcKey = (): KeyObject =>
     }).privateKey
   )
 
-/** An RSA key of 2048 bits. */
+/** Returns an RSA key of 2048 bits. */
 export const newRsaKey = (): KeyObject =>
   createPrivateKey(
     generateKeyPairSync("rsa", {

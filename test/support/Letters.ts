@@ -15,14 +15,17 @@ const headers = [
   "to"
 ]
 
-/** The header lines of a mail, unfolded. */
+/** Returns the header lines of a mail, unfolded. */
 const headOf = (raw: string): ReadonlyArray<readonly [name: string, value: string]> =>
   raw.slice(0, raw.indexOf("\r\n\r\n")).replaceAll(/\r\n(?=[ \t])/g, "").split("\r\n").map((line) => {
     const at = line.indexOf(":")
     return [line.slice(0, at).toLowerCase(), line.slice(at + 1).trim()] as const
   })
 
-/** The faults of a mail as it was sent: what a server might refuse or change, and what differs from the documents. */
+/**
+ * Returns the faults of a mail as it was sent: what a server might refuse or change, and what differs from the
+ * documents.
+ */
 export const letterFaults = ({ mail, raw }: Taken): ReadonlyArray<string> => {
   const head = headOf(raw)
   const valueOf = (name: string) => head.find(([one]) => one === name)?.[1] ?? ""

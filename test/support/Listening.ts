@@ -4,7 +4,7 @@ import { once } from "node:events"
 import type { Server } from "node:http"
 import type { AddressInfo } from "node:net"
 
-/** The port of 127.0.0.1 at which an HTTP server listens until the scope ends. */
+/** Returns the port of 127.0.0.1 at which an HTTP server listens until the scope ends. */
 export const listening = (server: Server): Effect.Effect<number, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.promise(async () => {

@@ -29,7 +29,7 @@ import { configOf, newPrivateKey } from "./Graph.ts"
 export const madeAt = Date.UTC(2026, 0, 1) / 1000
 export const daySeconds = 86_400
 
-/** A `signer` section for a local CA. */
+/** Returns a `signer` section for a local CA. */
 export const signerOf = (local_ca: LocalCaSettings): SigningProfile["signer"] => ({
   backend: "local_ca",
   local_ca,
@@ -64,7 +64,7 @@ export const settingsIn = (directory: string, more: Partial<LocalCaSettings> = {
   ...more
 })
 
-/** A request to a backend for these names, with a key of the test. */
+/** Returns a request to a backend for these names, with a key of the test. */
 export const issueRequest = (names: ReadonlyArray<string>, more: Partial<IssueRequest> = {}): IssueRequest => ({
   orderId: "order",
   csr: Result.getOrThrow(parseCsr(csrOf({ extensions: [sanOf(...names.map((name) => dns(name)))] }))),
@@ -78,7 +78,7 @@ export const issueRequest = (names: ReadonlyArray<string>, more: Partial<IssueRe
 /** The key in the CSR of {@link issueRequest}. */
 export const requestedKey: KeyObject = ecKey
 
-/** A private key in PKCS#8 PEM. */
+/** Returns a private key in PKCS#8 PEM. */
 export const keyPem = (key: KeyObject): string => key.export({ type: "pkcs8", format: "pem" }).toString()
 
 const identifierOf = (key: KeyObject): Buffer => createHash("sha1").update(spkiOf(key)).digest()

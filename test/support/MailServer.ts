@@ -23,7 +23,7 @@ export interface MailServer {
   readonly connections: () => number
 }
 
-/** A failure that the server answers with. */
+/** Returns a failure that the server answers with. */
 export const answering = (code: number, words = "no"): Error => Object.assign(new Error(words), { responseCode: code })
 
 /**

@@ -18,7 +18,7 @@ interface Outside {
   readonly names?: { readonly [name: string]: ReadonlyArray<string> }
 }
 
-/** The real backends of a configuration. Webhooks go through its `[proxy]`. */
+/** Returns the real backends of a configuration. Webhooks go through its `[proxy]`. */
 export const deliveriesOf = (config: Config, { names = {} }: Outside = {}) =>
   Deliveries.layer(sectionsOf(config), installationOf(config)).pipe(
     Layer.provide(Layer.mergeAll(
@@ -28,13 +28,13 @@ export const deliveriesOf = (config: Config, { names = {} }: Outside = {}) =>
     ))
   )
 
-/** The backends for the text of a configuration. */
+/** Returns the backends for the text of a configuration. */
 export const deliveries = (toml: string, outside?: Outside) => deliveriesOf(configOf(toml), outside)
 
 /** The id of every {@link payload}. */
 export const deliveryId = "019064f0-0000-7000-8000-000000000001"
 
-/** An event with some members. */
+/** Returns an event with some members. */
 export const payload = (hook: MessageKind, members: Readonly<Record<string, unknown>> = {}): Payload => ({
   hook,
   profile: hook.startsWith("admin_") ? "__admin__" : "default",
@@ -43,7 +43,7 @@ export const payload = (hook: MessageKind, members: Readonly<Record<string, unkn
   ...members
 })
 
-/** The event of an issuance. */
+/** Returns the event of an issuance. */
 export const issued = (members: Readonly<Record<string, unknown>> = {}): Payload =>
   payload("certificate_issued", {
     order_id: "o1",

@@ -25,7 +25,7 @@ const openDatabase = (
     })
     : Postgres.layer({ url: Redacted.make(url), pool_max: poolMax, acquire_timeout_ms: acquireMillis })
 
-/** The driver of a database that is open as long as the scope. */
+/** Returns the driver of a database that is open as long as the scope. */
 export const openDriver = (
   url: string,
   poolMax?: number,
@@ -39,7 +39,7 @@ export interface RawRow {
   readonly [column: string]: unknown
 }
 
-/** The rows of a statement that is sent as it is. They are not decoded. */
+/** Returns the rows of a statement that is sent as it is. They are not decoded. */
 export const sql = (
   text: string,
   params: ReadonlyArray<unknown> = []
@@ -59,11 +59,11 @@ export const sqlAt = (url: string, text: string, params?: ReadonlyArray<unknown>
     Effect.flatMap(openDriver(url, 1), (driver) => Effect.provideService(sql(text, params), Database, driver))
   ))
 
-/** An id as a literal of a statement. */
+/** Returns an id as a literal of a statement. */
 export const idLiteral = (dialect: Driver["dialect"], id: string): string =>
   dialect === "sqlite" ? `X'${id.replaceAll("-", "")}'` : `'${id}'`
 
-/** The id that an engine has stored, in the form that it has in URLs and in the log. */
+/** Returns the id that an engine has stored, in the form that it has in URLs and in the log. */
 export const idText = (raw: unknown): string => {
   const hex = raw instanceof Uint8Array ? Buffer.from(raw).toString("hex") : String(raw).replaceAll("-", "")
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5")

@@ -7,11 +7,11 @@ import { promisify } from "node:util"
 
 const certificatePattern = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
-/** The certificates of a PEM chain, in its order. */
+/** Returns the certificates of a PEM chain, in its order. */
 export const certificatesOf = (pem: string): ReadonlyArray<X509Certificate> =>
   (pem.match(certificatePattern) ?? []).map((text) => new X509Certificate(text))
 
-/** The first certificate of a PEM chain. */
+/** Returns the first certificate of a PEM chain. */
 export const leafOf = (pem: string): X509Certificate => {
   const [leaf] = certificatesOf(pem)
   if (leaf === undefined) throw new Error("the chain holds no certificate")
@@ -49,7 +49,7 @@ export const verifyChain = async (pem: string, caFile: string, host: string, crl
   }
 }
 
-/** The name of a certificate in renewal information (RFC 9773 section 4.1), read by openssl. */
+/** Returns the name of a certificate in renewal information (RFC 9773 section 4.1), read by openssl. */
 export const renewalIdOf = (pem: string): string => {
   const said = execFileSync("openssl", ["x509", "-noout", "-serial", "-ext", "authorityKeyIdentifier"], { input: pem })
     .toString()

@@ -3,7 +3,7 @@ import * as users from "../../src/store/operators/Users.ts"
 
 /* Rows of operators in the form that their statements write. The tests of those statements use them. */
 
-/** An id that ends with this number. */
+/** Returns an id that ends with this number. */
 export const idOf = (number: number): string => `01890a5d-ac96-774b-bcce-${String(number).padStart(12, "0")}`
 
 /** The ids of two operators. */
@@ -37,5 +37,5 @@ export const token = {
   allowedAddresses: []
 } as const
 
-/** Whether a statement returned a row. */
+/** Returns whether a statement returned a row. */
 export const is = (found: unknown): boolean => found !== undefined

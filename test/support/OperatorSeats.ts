@@ -97,7 +97,7 @@ const jsonOf = (answer: Answer) =>
     readonly recoveryCodes: ReadonlyArray<string>
   }
 
-/** The API. */
+/** Returns the API. */
 export const apiSurface = (url: string): OperatorSurface => {
   const to = asking(url, false)
   const routes = {
@@ -158,7 +158,7 @@ const keyIn = ({ text: page }: Answer): string =>
 const codesIn = ({ text: page }: Answer): ReadonlyArray<string> =>
   [...page.matchAll(/<li>([A-Z2-7]{5}-[A-Z2-7]{5})/g)].map(([, one = ""]) => one)
 
-/** The panel, with requests as its forms send them. */
+/** Returns the panel, with requests as its forms send them. */
 export const panelSurface = (url: string): OperatorSurface => {
   const to = asking(url, true)
   const routes = {

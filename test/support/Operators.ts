@@ -45,11 +45,11 @@ export const all = { limit: 50, offset: 0 }
 /** The keys with counted attempts, without those that were given back. */
 export const counted = column("SELECT key FROM login_attempts WHERE attempts > 0")
 
-/** The tag of an effect's failure. */
+/** Returns the tag of an effect's failure. */
 export const tagOf = <A, E extends { readonly _tag: string }, R>(self: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.flip(self), ({ _tag }) => _tag)
 
-/** A request that comes from an address. */
+/** Returns a request that comes from an address. */
 export const from = (ip: string, more: Partial<Requester> = {}): Requester => ({
   client: { ip, user_agent: "test/1", request_id: "request-1" },
   surface: "api",
@@ -61,7 +61,7 @@ export const here = from("192.0.2.1")
 
 const iterations = 4
 
-/** A password in the form in which it is typed. */
+/** Returns a password in the form in which it is typed. */
 export const typed = (text: string) => Redacted.make(text)
 
 /** Tests over operators; `rounds` counts the computed iterations of PBKDF2. */
@@ -106,7 +106,7 @@ export const half = (username: string, requester: Requester = here, settings = c
       signedIn._tag === "Pending" ? Effect.succeed(signedIn) : Effect.die(new Error("no factor is asked for"))
   )
 
-/** The code that an authenticator shows `later` seconds from now. */
+/** Returns the code that an authenticator shows `later` seconds from now. */
 export const codeOf = (secret: Uint8Array, later = 0) =>
   Effect.map(currentSeconds, (now) => totpCode(secret, now + later))
 

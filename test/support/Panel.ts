@@ -15,7 +15,7 @@ import { useStore } from "./UseTests.ts"
 
 /* The panel without a socket or a browser. */
 
-/** The panel of a configuration, and a function that calls it. */
+/** Returns the panel of a configuration, and a function that calls it. */
 export const panelOf = Effect.fnUntraced(function*(config: Config, admit?: CheckServices["admit"]) {
   const sources = new Map<string, "default" | "file" | "env">()
   const names = yield* ReverseNames
@@ -42,7 +42,7 @@ export const usePanel = (backend: Backend, toml = "") => {
   }
 }
 
-/** The fields of a form. */
+/** Returns the fields of a form. */
 export const form = (fields: Readonly<Record<string, string>>) => new URLSearchParams(fields)
 
 /** Makes an operator and signs the operator in; returns the session as a browser holds it. */
@@ -67,11 +67,11 @@ export const send = (
   fields: Readonly<Record<string, string>> = {}
 ) => ask(target, { method: "POST", body: form(fields), headers: { "hx-request": "true" }, ...held })
 
-/** Whether an answer shows a refusal with this code beside its form. */
+/** Returns whether an answer shows a refusal with this code beside its form. */
 export const isBeside = ({ headers, status, text }: Told, expected: number, code: string): boolean =>
   status === expected && headers["hx-retarget"] === "find .refusal" && text.includes(`<code>${code}</code>`)
 
-/** The text of a page without its tags, with single spaces. */
+/** Returns the text of a page without its tags, with single spaces. */
 export const wordsOf = ({ text }: Told): string =>
   text.replaceAll(/<title>[^<]*<\/title>/g, "").replaceAll(/<[^>]*>/g, " ").replaceAll("&#x2f;", "/").replaceAll(
     "&#x27;",

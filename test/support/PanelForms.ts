@@ -58,14 +58,14 @@ const kept = [
   "SELECT id FROM jobs WHERE kind = 'signer_issue' AND status = 'ready' AND run_at > unixepoch() + 600 ORDER BY id"
 ]
 
-/** The last part of a URL in the form that the pages write. */
+/** Returns the last part of a URL in the form that the pages write. */
 const idOf = (url: string): string => url.split("/").at(-1) ?? ""
 
-/** The CSRF token that a page has for its forms. */
+/** Returns the CSRF token that a page has for its forms. */
 const csrfOf = async (page: Page, url: string): Promise<string> =>
   /X-CSRF-Token":"([\w-]+)"/.exec(await (await page.request.get(`${url}/ui/`)).text())?.[1] ?? ""
 
-/** The ground of a demo. `page` is a page of an admin. */
+/** Returns the ground of a demo. `page` is a page of an admin. */
 export const groundOf = (demo: Demo, client: AcmeSession, page: Page): Ground => {
   const database = new SqliteDatabase(join(demo.directory, "sqlite.db"), { timeout: 10_000 })
   const send = async (path: string, form: Fields): Promise<string> => {
@@ -157,7 +157,7 @@ const atCora = (change = "") => (ground: Ground): string => {
 const enrolled = "totp_secret = zeroblob(20)"
 const token = { name: "backup", role: "viewer", expiresInDays: "30" }
 
-/** The form of a page with this pattern. If it is hidden, this opens it. */
+/** Returns the form of a page with this pattern. If it is hidden, this opens it. */
 export const formOf = async (page: Page, pattern: string): Promise<Locator> => {
   const actions = await page.locator("form[method=post]").evaluateAll((forms) =>
     forms.map((form) => form.getAttribute("action") ?? "")
@@ -167,7 +167,7 @@ export const formOf = async (page: Page, pattern: string): Promise<Locator> => {
   return page.locator("form[method=post]").nth(at)
 }
 
-/** The element that hides a form until it is opened. */
+/** Returns the element that hides a form until it is opened. */
 export const foldOf = (form: Locator): Locator => form.locator("xpath=ancestor::details[1]/summary")
 
 /** Opens the element that hides a form, if there is one. */
@@ -187,7 +187,7 @@ export const fill = async (form: Locator, fields: Fields): Promise<void> => {
   }
 }
 
-/** The value that the first button of a form sends. */
+/** Returns the value that the first button of a form sends. */
 export const buttonOf = (form: Locator): Locator => form.locator("button[type=submit]").first()
 
 const begin = async (page: Page): Promise<void> => {

@@ -53,7 +53,7 @@ interface More {
   readonly at?: Place["at"]
 }
 
-/** A page that also exists on a new installation. */
+/** Returns a page that also exists on a new installation. */
 const page = (pattern: string, says: string, saysEmpty = says, more: More = {}): PageRow => ({
   kind: "page",
   pattern,
@@ -64,7 +64,7 @@ const page = (pattern: string, says: string, saysEmpty = says, more: More = {}):
   ...more
 })
 
-/** The page of one record, which a list leads to. */
+/** Returns the page of one record, which a list leads to. */
 const record = (pattern: string, linkedFrom: string, says: string, what?: string): PageRow => ({
   kind: "page",
   pattern,
@@ -176,5 +176,5 @@ export const rows: ReadonlyArray<Row> = [
   file("/ui/static/{name}", "image/svg+xml", { from: "none", at: { linkedFrom: "/ui/login" }, isSaved: false })
 ]
 
-/** The name of a row in the table. */
+/** Returns the name of a row in the table. */
 export const nameOf = ({ pattern, what }: Row): string => what === undefined ? pattern : `${pattern} (${what})`

@@ -11,7 +11,7 @@ export const panelRoutes: ReadonlyArray<Guarded> = routesOf({ config: configOf()
   answer: () => undefined
 })
 
-/** The patterns of every route with this method. */
+/** Returns the patterns of every route with this method. */
 export const patternsOf = (method: "GET" | "POST"): ReadonlyArray<string> =>
   panelRoutes.filter((route) => route.method === method).map(({ pattern }) => pattern).toSorted()
 

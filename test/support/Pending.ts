@@ -1,4 +1,4 @@
-/** A promise, and the function that resolves it. */
+/** Returns a promise, and the function that resolves it. */
 export const pending = () => {
   let resolve: () => void = () => {}
   const promise = new Promise<void>((settle) => {

@@ -24,8 +24,8 @@ import { watch } from "./Watchdog.ts"
  */
 
 /**
- * The arguments of a line that only calls `acme-svc`, split in the same way as by a shell; undefined if the line needs
- * a shell.
+ * Returns the arguments of a line that only calls `acme-svc`, split in the same way as by a shell; undefined if the
+ * line needs a shell.
  */
 const argumentsOf = (command: string): ReadonlyArray<string> | undefined => {
   const word = /"([^"$`\\]*)"|'([^']*)'|([\w./:=,@%+-]+)/
@@ -92,7 +92,7 @@ export class Place {
     this.replacements.splice(0, this.replacements.length, ...others, [word, text])
   }
 
-  /** The text of a line in the form in which it is run here. */
+  /** Returns the text of a line in the form in which it is run here. */
   rewritten(line: Line): string {
     return replaced(lines[line], this.replacements)
   }
@@ -202,7 +202,7 @@ export const startBuilt = "sh -c 'acme-svc init && exec acme-svc serve'"
 /** The end of the output of the server at its start. */
 export const settled = "--domains demo.localhost run\n"
 
-/** A place where the service was set up, and the service that runs there. */
+/** Makes a place where the service was set up, and the service that runs there. */
 export const begun = async (): Promise<{ readonly place: Place; readonly serving: Serving }> => {
   await builtServer()
   const place = await Place.make()
@@ -210,7 +210,7 @@ export const begun = async (): Promise<{ readonly place: Place; readonly serving
   return { place, serving: await place.serve("serve", settled) }
 }
 
-/** A clone: everything in the repository that is needed to build, to run and to format. */
+/** Makes a clone: everything in the repository that is needed to build, to run and to format. */
 export const cloneInto = (place: Place): void => {
   const folders = ["src", "test", "tools", "runtime", "migrations", "panel", "docs"]
   const files = ["package.json", "package-lock.json", "tsconfig.json", ".npmrc", ".dprint.json"]
@@ -224,7 +224,7 @@ export const cloneInto = (place: Place): void => {
 /** The slow lines, which only a full run runs. */
 const inFull: ReadonlyArray<Line> = Object.keys(linesOf.development) as ReadonlyArray<Line>
 
-/** Whether a line needs a client that is absent. */
+/** Returns whether a line needs a client that is absent. */
 const isOfAbsent = (line: Line): boolean => {
   const [, name] = /^(?:\w+=\S+ )*(certbot|curl|lego) /.exec(lines[line]) ?? []
   return (name === "certbot" || name === "curl" || name === "lego") && !client[name]

@@ -322,7 +322,7 @@ const plain = (value: unknown): unknown =>
     ? String(value)
     : value
 
-/** Every row of a table, read by this module in a form that is the same for both engines. */
+/** Returns every row of a table, read by this module in a form that is the same for both engines. */
 export const dump = (name: string) =>
   Effect.gen(function*() {
     const columns = tables.find((table) => table.name === name)?.columns ?? []

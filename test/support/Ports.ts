@@ -39,9 +39,9 @@ const isFree = (port: number): Promise<boolean> =>
   })
 
 /**
- * A TCP port of 127.0.0.1 on which no process listens, and which no other process gets. It is below the range that the
- * kernel gives to outgoing connections: while a server is down for a restart, none of its own clients can be given its
- * port.
+ * Returns a TCP port of 127.0.0.1 on which no process listens, and which no other process gets. It is below the range
+ * that the kernel gives to outgoing connections: while a server is down for a restart, none of its own clients can be
+ * given its port.
  */
 export const freePort = async (): Promise<number> => {
   for (let attempt = 0; attempt < 100; attempt++) {

@@ -112,7 +112,7 @@ interface Credentials {
   readonly gid?: number
 }
 
-/** The user for PostgreSQL, which refuses to run as root. Any other user that exists will do. */
+/** Returns the user for PostgreSQL, which refuses to run as root. Any other user that exists will do. */
 const unprivileged = (): Credentials => {
   if (process.getuid?.() !== 0) return {}
   for (const name of ["postgres", "nobody"]) {
@@ -152,9 +152,10 @@ const runs = (directory: string, as: Credentials): boolean =>
   )
 
 /**
- * The directory of the server's binaries, in a form that `as` can use: those that `ACME_TEST_POSTGRES_BIN` names, or
- * else those of the package. An installation without scripts lacks the symlinks to libraries, and this function repairs
- * them. Another user cannot reach a checkout in a closed home directory, so this function copies the binaries.
+ * Returns the directory of the server's binaries, in a form that `as` can use: those that `ACME_TEST_POSTGRES_BIN`
+ * names, or else those of the package. An installation without scripts lacks the symlinks to libraries, and this
+ * function repairs them. Another user cannot reach a checkout in a closed home directory, so this function copies the
+ * binaries.
  */
 const usableBinaries = (as: Credentials, scratch: string): string => {
   const chosen = process.env["ACME_TEST_POSTGRES_BIN"]
@@ -172,7 +173,7 @@ const usableBinaries = (as: Credentials, scratch: string): string => {
   return join(copy, "native/bin")
 }
 
-/** The major version of the server. Older servers lack some settings and functions. */
+/** Returns the major version of the server. Older servers lack some settings and functions. */
 const majorOf = (binaries: string): number => {
   const said = execFileSync(join(binaries, "postgres"), ["--version"], { encoding: "utf8" })
   const [, major] = /\) (\d+)/.exec(said) ?? []
@@ -365,7 +366,7 @@ const cutOff = (server: string, follower: string): Promise<void> =>
     })
   })
 
-/** The URL of another database on the same server as `url`. */
+/** Returns the URL of another database on the same server as `url`. */
 const withDatabase = (url: string, database: string): string => {
   const parsed = new URL(url)
   parsed.pathname = `/${database}`

@@ -11,8 +11,8 @@ import * as fc from "fast-check"
 type Arbitraries<T extends ReadonlyArray<unknown>> = { readonly [I in keyof T]: fc.Arbitrary<T[I]> }
 
 /**
- * A test that a property holds for the values of the arbitraries. If it does not hold, the property returns false or
- * throws.
+ * Declares a test that a property holds for the values of the arbitraries. If it does not hold, the property returns
+ * false or throws.
  */
 export const prop = <const T extends ReadonlyArray<unknown>>(
   name: string,
@@ -21,7 +21,7 @@ export const prop = <const T extends ReadonlyArray<unknown>>(
   parameters: fc.Parameters<[T]> = {}
 ): void => it(name, () => fc.assert(fc.property(tupleOf(arbitraries), property), parameters))
 
-/** A test of a property that is an effect. Each run has its own scope. */
+/** Declares a test of a property that is an effect. Each run has its own scope. */
 export const effectProp = <const T extends ReadonlyArray<unknown>>(
   name: string,
   arbitraries: Arbitraries<T>,

@@ -5,7 +5,7 @@ import type { Client } from "pg"
  * only if the file says so.
  */
 
-/** The statements of a file, without comments and without psql's own commands. */
+/** Returns the statements of a file, without comments and without psql's own commands. */
 const statementsOf = (file: string): ReadonlyArray<string> => {
   const found: Array<string> = []
   let statement = ""

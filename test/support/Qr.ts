@@ -1,7 +1,7 @@
 import jsQr from "jsqr"
 import { PNG } from "pngjs"
 
-/** The text of the QR code in a picture. */
+/** Returns the text of the QR code in a picture. */
 export const qrTextOf = async (png: Buffer): Promise<string> => {
   const { data, height, width } = PNG.sync.read(png)
   const found = jsQr.default(new Uint8ClampedArray(data), width, height)

@@ -20,8 +20,8 @@ export interface RawServer {
 }
 
 /**
- * A server that calls `reply` once a connection has sent a whole request head. With `tls`, it speaks TLS with these
- * options.
+ * Starts a server that calls `reply` once a connection has sent a whole request head. With `tls`, it speaks TLS with
+ * these options.
  */
 export const rawServer = (
   reply: (socket: Socket, head: string) => void,

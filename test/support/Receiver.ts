@@ -17,7 +17,7 @@ export interface Receiver {
   readonly asked: ReadonlyArray<Asked>
 }
 
-/** A receiver that `answer` answers for. It speaks TLS if it gets a certificate. */
+/** Starts a receiver that `answer` answers for. It speaks TLS if it gets a certificate. */
 export const receiver = (
   answer: (response: ServerResponse, asked: Asked) => void,
   pair?: { readonly cert: string; readonly key: string }

@@ -83,7 +83,7 @@ export const relaysBy = (
         : new ProfileNotMounted({ profile })
   })
 
-/** A finalized order; only its validation is left out. */
+/** Makes a finalized order; only its validation is left out. */
 export const finalized = Effect.fnUntraced(
   function*(
     profile = "default",

@@ -49,8 +49,8 @@ const rows: { readonly [A in Access]: Row } = {
 }
 
 /**
- * The result of the checks before the operation. Routes that ask for a password or begin a session are closed to
- * tokens.
+ * Returns the result of the checks before the operation. Routes that ask for a password or begin a session are closed
+ * to tokens.
  */
 export const cellOf = ({ access, isStepUp, isWithoutCsrf }: Route, sender: Sender): Cell =>
   sender.startsWith("token ") && (isStepUp || isWithoutCsrf) ? 403 : rows[access][sender]

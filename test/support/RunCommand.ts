@@ -44,7 +44,7 @@ export interface Place {
   readonly run: (words: ReadonlyArray<string>, around?: Around) => Effect.Effect<Ended>
 }
 
-/** The host, which stores everything that is written to the streams. */
+/** Returns the host, which stores everything that is written to the streams. */
 export const hostOf = (
   directory: string,
   said: { out: string; err: string },
@@ -95,7 +95,7 @@ export const hostOf = (
   }
 })
 
-/** A new place with a configuration and without a database. With `null` there is no configuration file. */
+/** Makes a new place with a configuration and without a database. With `null` there is no configuration file. */
 export const freshPlace = (config: ((directory: string) => string) | null = () => minimalConfig): Place => {
   const directory = freshDirectory()
   if (config !== null) writeFileSync(join(directory, "config.toml"), config(directory))

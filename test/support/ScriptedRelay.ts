@@ -16,7 +16,7 @@ import { ca, upstreamWith } from "./ScriptedUpstream.ts"
 /** The answers of the upstream's paths, in order. */
 export type Paths = { readonly [path: string]: ReadonlyArray<Said> }
 
-/** A `signer.relay` section whose account key does not exist yet. */
+/** Returns a `signer.relay` section whose account key does not exist yet. */
 export const relaySettings = (more: Partial<RelaySettings> = {}): RelaySettings => ({
   ...configOf().signer.relay,
   directory_url: `${ca}/directory`,
@@ -29,7 +29,7 @@ export const noUpdates: Layer.Layer<DnsUpdate> = Layer.succeed(DnsUpdate, { upda
 
 const registering: Paths = { "/account": [{ status: 201, json: {}, headers: { location: `${ca}/acct/1` } }] }
 
-/** A relay, or the reason why there is none. Its requests and log records are those from its start on. */
+/** Returns a relay, or the reason why there is none. Its requests and log records are those from its start on. */
 export const relayOf = (paths: Paths = {}, settings = relaySettings()) =>
   Effect.gen(function*() {
     const records: Array<LogRecord> = []
@@ -39,7 +39,7 @@ export const relayOf = (paths: Paths = {}, settings = relaySettings()) =>
     return { made, world, asked, records }
   })
 
-/** A refusal with this type of problem. */
+/** Returns a refusal with this type of problem. */
 export const refusal = (type: string, status = 403): Said => ({
   status,
   json: { type: `urn:ietf:params:acme:error:${type}`, detail: "no" }

@@ -70,7 +70,7 @@ export const directory: Json = {
   revokeCert: `${ca}/revoke`
 }
 
-/** An order for `a.example`. */
+/** Returns an order for `a.example`. */
 export const order = (status: string, more: Json = {}): Json => ({
   status,
   identifiers: [{ type: "dns", value: "a.example" }],
@@ -81,7 +81,7 @@ export const order = (status: string, more: Json = {}): Json => ({
 
 /** A challenge. */
 export const challenge = { type: "http-01", url: `${ca}/chall`, status: "pending", token: "token" }
-/** An authorization of `a.example`. */
+/** Returns an authorization of `a.example`. */
 export const authorization = (status: string, more: Json = {}): Json => ({
   status,
   identifier: { type: "dns", value: "a.example" },
@@ -105,7 +105,7 @@ export const honest: { readonly [path: string]: ReadonlyArray<Said> } = {
   "/cert": [{ text: "the chain" }]
 }
 
-/** An upstream that is {@link honest} except at some paths, with the requests that it got. */
+/** Returns an upstream that is {@link honest} except at some paths, with the requests that it got. */
 export const upstreamWith = (paths: { readonly [path: string]: ReadonlyArray<Said> }) => {
   const asked = new Array<WebRequest>()
   const said = { ...honest, ...paths }
@@ -132,8 +132,8 @@ export const upstreamWith = (paths: { readonly [path: string]: ReadonlyArray<Sai
 }
 
 /**
- * The record of an order at the upstream. It has everything if the URL of the order is known, and otherwise only the
- * number of requests for it.
+ * Returns the record of an order at the upstream. It has everything if the URL of the order is known, and otherwise
+ * only the number of requests for it.
  */
 export const storedAt = (orderUrl: string | undefined, asks = 0, askedAt?: number): StoredUpstreamOrder => ({
   orderUrl,
@@ -143,18 +143,18 @@ export const storedAt = (orderUrl: string | undefined, asks = 0, askedAt?: numbe
   askedAt
 })
 
-/** The targets of signed requests, in order. */
+/** Returns the targets of signed requests, in order. */
 export const postsOf = (asked: ReadonlyArray<WebRequest>): ReadonlyArray<string> =>
   asked.filter(({ method }) => method === "POST").map(({ url }) => url.href.replace(ca, ""))
 
-/** The payload of the last signed request at a path. */
+/** Returns the payload of the last signed request at a path. */
 export const payloadAt = (asked: ReadonlyArray<WebRequest>, path: string): unknown => {
   const request = asked.findLast(({ method, url }) => method === "POST" && url.href === `${ca}${path}`)
   const { payload } = JSON.parse(String(request?.body)) as { readonly payload: string }
   return JSON.parse(Buffer.from(payload, "base64url").toString("utf8")) as unknown
 }
 
-/** The result of a run against an upstream. */
+/** Returns the result of a run against an upstream. */
 export const play = (
   paths: { readonly [path: string]: ReadonlyArray<Said> },
   more: Partial<Wanted> & { readonly claimed?: ReadonlyArray<string>; readonly strategy?: Strategy } = {}

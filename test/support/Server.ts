@@ -97,7 +97,7 @@ const parseRecord = (line: string): LogRecord | undefined => {
   }
 }
 
-/** The records among the lines that a process wrote. */
+/** Returns the records among the lines that a process wrote. */
 export const recordsOf = (stdout: string): ReadonlyArray<LogRecord> =>
   stdout.split("\n").flatMap((line) => parseRecord(line) ?? [])
 
@@ -199,7 +199,9 @@ class Run {
   }
 }
 
-/** The working directory of a process with its configuration, and a function that removes what was made for it. */
+/**
+ * Returns the working directory of a process with its configuration, and a function that removes what was made for it.
+ */
 export const prepare = (options: ProcessOptions): { readonly directory: string; readonly remove: () => void } => {
   const directory = options.directory ?? mkdtempSync(join(tmpdir(), "acme-server-"))
   const config = options.config === undefined ? minimalConfig : options.config

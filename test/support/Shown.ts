@@ -15,7 +15,9 @@ export interface Pair {
   readonly key: string
 }
 
-/** A self-signed certificate for a host. It is valid for ten years, from an hour before the epoch second `at`. */
+/**
+ * Returns a self-signed certificate for a host. It is valid for ten years, from an hour before the epoch second `at`.
+ */
 export const selfSigned = (host: string, at = Math.floor(Date.now() / 1000)): Effect.Effect<Pair> =>
   Effect.map(
     Effect.orDie(
@@ -24,7 +26,7 @@ export const selfSigned = (host: string, at = Math.floor(Date.now() / 1000)): Ef
     ({ certificatePem, privateKeyPem }) => ({ cert: certificatePem, key: privateKeyPem })
   )
 
-/** A certificate for some hosts from a CA that is made for it. */
+/** Returns a certificate for some hosts from a CA that is made for it. */
 export const ofOwnCa = (...hosts: ReadonlyArray<string>): Pair & { readonly ca: string } => {
   const directory = freshDirectory()
   const at = (name: string) => join(directory, name)

@@ -87,11 +87,11 @@ const keeping = (noun: Noun<unknown>, declared: AnyAct<unknown>): Kept => {
   return kept
 }
 
-/** All acts of some nouns. */
+/** Returns all acts of some nouns. */
 export const actsIn = (all: ReadonlyArray<unknown>): ReadonlyArray<Kept> =>
   (all as ReadonlyArray<Noun<unknown>>).flatMap((noun) => noun.acts.map((act) => keeping(noun, act)))
 
-/** The method, the path and the parameters of an act's route. Undefined if it has none. */
+/** Returns the method, the path and the parameters of an act's route. Undefined if it has none. */
 export const routeIn = ({ act }: Kept): ActRoute<never> | undefined => routeOf(act)[0]
 
 // No act asks for a password here, so the service that compares passwords is not needed.
@@ -110,7 +110,7 @@ const verdictOf = <R>(kept: Kept, doing: Effect.Effect<unknown, OperatorError, R
     }
   ) as Effect.Effect<Verdict, never, Exclude<R, StepUpServices> | Database>
 
-/** A request that did not come from a socket. */
+/** Returns a request that did not come from a socket. */
 export const requestOf = (method: string, target: string, body = "", type = "application/json"): Request => ({
   id: "1",
   method,
@@ -135,8 +135,8 @@ export const sender = {
 } as const
 
 /**
- * A text as a value of JSON. If the member is a number or a boolean and the text is one, it is written as such. Every
- * other text is written as a string.
+ * Returns a text as a value of JSON. If the member is a number or a boolean and the text is one, it is written as such.
+ * Every other text is written as a string.
  */
 const jsonOf = ({ form }: Field<unknown>, text: string): string => {
   if ((form === "integer" || form === "code") && readWhole(text) !== undefined) {
@@ -163,7 +163,7 @@ export const sent = (kept: Kept, { path, query = "", body }: {
   return verdictOf(kept, answerOf(requestOf(route.method, target, body), entered, 1_000_000))
 }
 
-/** A text as it is written in a form or a query. Half of a surrogate pair becomes octets that are not UTF-8. */
+/** Returns a text as it is written in a form or a query. Half of a surrogate pair becomes octets that are not UTF-8. */
 const percents = (text: string): string => text.split(/\p{Surrogate}/u).map(encodeURIComponent).join("%ED%A0%80")
 
 const encodedOf = (written: Written, isThere: (member: string) => boolean): string =>
@@ -175,7 +175,7 @@ const isOfPath = (kept: Kept, member: string): boolean => Object.hasOwn(routeIn(
 
 const nothing = Effect.succeed(undefined)
 
-/** All spellings of an act. */
+/** Returns all spellings of an act. */
 export const spellingsOf = (kept: Kept, place: Place): ReadonlyArray<Spelling> => {
   const { act } = kept
   const { cli, input } = act
@@ -236,12 +236,12 @@ const windowless = (input: AnyAct<never>["input"]) =>
 
 const hyphened = (member: string): string => member.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 
-/** The word for a member on a command line. */
+/** Returns the word for a member on a command line. */
 const wordOf = ({ act: { cli } }: Kept, member: string): string => cli?.flags?.[member]?.flag ?? hyphened(member)
 
 const argsOf = (kept: Kept): ReadonlyArray<string> => kept.act.cli?.args ?? Object.keys(routeIn(kept)?.path ?? {})
 
-/** The words that give a text to a flag. Undefined if no words can. */
+/** Returns the words that give a text to a flag. Undefined if no words can. */
 const flagWith = (kept: Kept, member: string, text: string): ReadonlyArray<string> | undefined => {
   const { cli, input } = kept.act
   if (cli?.omits?.includes(member) === true) return undefined
@@ -254,13 +254,13 @@ const flagWith = (kept: Kept, member: string, text: string): ReadonlyArray<strin
   return text.trim() === "true" ? [`--${wordOf(kept, member)}`] : undefined
 }
 
-/** Whether no system can pass this text to a program. */
+/** Returns whether no system can pass this text to a program. */
 const isUnspeakable = (text: string): boolean => text.includes("\u0000") || /\p{Surrogate}/u.test(text)
 
-/** Whether a member is read from a file or from standard input, so that a command line does not contain it. */
+/** Returns whether a member is read from a file or from standard input, so that a command line does not contain it. */
 const isSecretIn = ({ act: { input } }: Kept, member: string): boolean => input[member]?.isSecret === true
 
-/** The words of a command line. Undefined if no words can express the texts. */
+/** Returns the words of a command line. Undefined if no words can express the texts. */
 const wordsOf = (kept: Kept, written: Written): ReadonlyArray<string> | undefined => {
   const args = argsOf(kept)
   const words: Array<string> = kept.act.cli?.command.split(" ") ?? []

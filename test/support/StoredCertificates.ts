@@ -5,7 +5,7 @@ import { Database } from "../../src/engine/sql/Database.ts"
 import { openDriver, sql } from "./OpenDatabase.ts"
 import { certificatesOf } from "./Openssl.ts"
 
-/** The values in an order's row, and the same values in its certificate. */
+/** Returns the values in an order's row, and the same values in its certificate. */
 const faultOf = (row: { readonly [column: string]: unknown }, anchors: ReadonlyArray<X509Certificate>) => {
   const [leaf, ...issuers] = certificatesOf(String(row["certificate"]))
   const issuer = issuers[0]

@@ -56,7 +56,7 @@ key_path = "${authority}/ca.key"
 crl_path = "${authority}/ca.crl"
 `
 
-/** The configuration without receivers, in the form for the start and in the form for the reload. */
+/** Returns the configuration without receivers, in the form for the start and in the form for the reload. */
 export const profiles = ({ authority, signer, upstream }: Means, isReloaded: boolean): string =>
   `[signer.local_ca]
 leaf_validity_days = 5

@@ -42,8 +42,8 @@ const wrongly = async (
 }
 
 /**
- * The rows of a surface. `part` says whether they come before or after the reload that requires a second factor of
- * everybody.
+ * Returns the rows of a surface. `part` says whether they come before or after the reload that requires a second factor
+ * of everybody.
  */
 export const operatorWays = (
   surface: OperatorSurface["name"],

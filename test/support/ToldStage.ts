@@ -120,7 +120,7 @@ export class Stage {
     return stage
   }
 
-  /** The parts of the stage that are made once. */
+  /** Returns the parts of the stage that are made once. */
   async once<A>(name: string, make: () => Promise<A>): Promise<A> {
     if (!this.kept.has(name)) this.kept.set(name, await make())
     return this.kept.get(name) as A
@@ -160,7 +160,7 @@ export class Stage {
     return stdout
   }
 
-  /** A session of an operator. It causes no notification. */
+  /** Begins a session of an operator. It causes no notification. */
   seat(surface: OperatorSurface, username: string, address = "127.0.0.1"): Promise<Seat> {
     return this.once(`${surface.name} ${username}`, () => surface.signIn(username, password, address))
   }
@@ -169,7 +169,7 @@ export class Stage {
     return this.seat(surface, `${surface.name.toLowerCase()}-root`)
   }
 
-  /** A new account. It causes a notification. */
+  /** Makes a new account. It causes a notification. */
   async account(profile: string, contact: ReadonlyArray<string> = []): Promise<Owner> {
     return (await this.registered(profile, contact)).owner
   }
@@ -203,7 +203,7 @@ export class Stage {
     return { kid, secret: Buffer.from(hmacKey, "base64url") }
   }
 
-  /** A certificate. It causes a notification. */
+  /** Issues a certificate. It causes a notification. */
   async issued({ id, profile, session }: Owner, names: ReadonlyArray<string>, key = newEcKey()) {
     const made: { one?: { readonly leaf: X509Certificate; readonly orderId: string } } = {}
     const [told] = await this.telling(
@@ -264,14 +264,14 @@ export class Stage {
     }
   }
 
-  /** Deliveries by the status of their jobs. */
+  /** Returns deliveries by the status of their jobs. */
   async deliveries(): Promise<Readonly<Record<string, number>>> {
     const text = "SELECT status, count(*) AS many FROM jobs WHERE kind = 'notify_deliver' GROUP BY status"
     const rows = await sqlAt(this.databaseUrl, text)
     return Object.fromEntries(rows.map(({ many, status }) => [String(status), Number(many)]))
   }
 
-  /** The number of records in the log about a delivery. */
+  /** Returns the number of records in the log about a delivery. */
   logged(deliveryId: string, backend: string): number {
     return this.server.records().filter(({ fields }) =>
       fields["event"] === "notify_delivered" && fields["delivery_id"] === deliveryId && fields["backend"] === backend
@@ -286,11 +286,11 @@ export class Stage {
   }
 }
 
-/** An expectation that is not undefined. */
+/** Returns an expectation that is not undefined. */
 export const given = (one: Expected | undefined): Expected => {
   if (one === undefined) throw new Error("nothing is noted")
   return one
 }
 
-/** The last part of a URL. */
+/** Returns the last part of a URL. */
 export const lastOf = (url: string): string => url.slice(url.lastIndexOf("/") + 1)

@@ -33,7 +33,7 @@ export const long = { isShort: false }
 /** A contact that neither a mail header nor SMTP can contain as it is. */
 export const contacts = ["mailto:zoe@bücher.example", "mailto:o'hara@example.org"]
 
-/** The notification about a revocation. Without an address, somebody did it at the keyboard. */
+/** Returns the notification about a revocation. Without an address, somebody did it at the keyboard. */
 export const revocation = (
   { leaf, names, orderId, owner: { id, profile } }: Awaited<ReturnType<Stage["issued"]>>,
   reason: number | undefined,
@@ -52,7 +52,7 @@ export const revocation = (
     }
   }) as const
 
-/** The notification about a deactivated account. */
+/** Returns the notification about a deactivated account. */
 export const deactivation = (profile: string, id: string, from = "127.0.0.1") =>
   ({
     event: "account_deactivated",
@@ -60,13 +60,13 @@ export const deactivation = (profile: string, id: string, from = "127.0.0.1") =>
     members: { account_id: id, ...from === "" ? {} : { client_ip: from } }
   }) as const
 
-/** The first of the recorded notifications. */
+/** Returns the first of the recorded notifications. */
 export const only = ([one]: ReadonlyArray<Expected>): Expected => given(one)
 
-/** A certificate in the form that revokeCert takes. */
+/** Returns a certificate in the form that revokeCert takes. */
 export const inBase64 = (leaf: X509Certificate): string => leaf.raw.toString("base64url")
 
-/** The notification about an operator. */
+/** Returns the notification about an operator. */
 export const ofOperator = (
   event: "admin_credential_changed" | "admin_sign_in",
   username: string,

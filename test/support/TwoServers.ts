@@ -50,7 +50,7 @@ export const switchOver = async ({ at, follower }: TwoServers): Promise<void> =>
   await follower.promote()
 }
 
-/** How many of the service's connections a server has. */
+/** Returns how many of the service's connections a server has. */
 export const connectionsAt = async (url: string): Promise<number> => {
   const rows = await sqlAt(
     url,

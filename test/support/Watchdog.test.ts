@@ -11,7 +11,7 @@ process.stdout.write("running\\n")
 setInterval(() => undefined, 60_000)
 `
 
-/** A process that has started a program. Its output ends when both are gone. */
+/** Starts a process that has started a program. Its output ends when both are gone. */
 const parent = async (scope: "process" | "group") => {
   const child = spawn(process.execPath, ["--input-type=module", "--eval", orphanage(scope)], {
     stdio: ["ignore", "pipe", "inherit", "ipc"]

@@ -32,7 +32,7 @@ const idOf = (table: 1 | 2 | 5, number: number): string => {
   return `${time.slice(0, 8)}-${time.slice(8)}-7000-800${table}-${hex(number, 12)}`
 }
 
-/** The values that the reads ask for. The numbers of the rows determine them. */
+/** Returns the values that the reads ask for. The numbers of the rows determine them. */
 export const facts = ({ accounts, orders }: BusyPopulation) => {
   // The newest order that renewed a name of the first account and has a certificate: number 10 (j / 9) + j % 9 + 1.
   const names = namesOf(orders)

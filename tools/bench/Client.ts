@@ -38,8 +38,8 @@ interface Credentials {
 const encode = (text: string): string => Buffer.from(text).toString("base64url")
 
 /**
- * A key pair that was encoded and read back. Node 20 deadlocks if it exports a generated KeyObject while the garbage
- * collector frees the job that generated the key, because both need the lock of that key.
+ * Makes a key pair that was encoded and read back. Node 20 deadlocks if it exports a generated KeyObject while the
+ * garbage collector frees the job that generated the key, because both need the lock of that key.
  */
 const p256 = () => {
   const { privateKey, publicKey } = generateKeyPairSync("ec", {

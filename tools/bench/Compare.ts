@@ -196,7 +196,7 @@ const burdensOf = ({ concurrency }: Options, withProof: boolean): ReadonlyArray<
   }))
 ]
 
-/** The name of a burden. */
+/** Returns the name of a burden. */
 export const nameOf = ({ act, concurrency, isProved }: Burden): string =>
   `${act === "issue" ? isProved ? "http-01" : "bypass" : act}, ${concurrency} client${concurrency === 1 ? "" : "s"}`
 

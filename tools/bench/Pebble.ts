@@ -12,7 +12,7 @@ import { Connection, targetOf } from "./Wire.ts"
  * Runs Pebble, the test server of Let's Encrypt, for comparison. Pebble keeps everything in memory, and uses only TLS.
  */
 
-/** Whether `pebble` is on the path, where Debian's package installs it. */
+/** Returns whether `pebble` is on the path, where Debian's package installs it. */
 export const isInstalled = (): boolean => spawnSync("pebble", ["-version"], { stdio: "ignore" }).error === undefined
 
 const isAnswering = async (directoryUrl: string): Promise<boolean> => {

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs"
 
 /* Reads from /proc the CPU time that processes have used. This works only on Linux. */
 
-/** Whether this machine offers these figures. */
+/** Returns whether this machine offers these figures. */
 export const isAvailable = (): boolean => existsSync("/proc/self/stat")
 
 const ticksPerSecond = (): number => {

@@ -180,7 +180,7 @@ const latency = (label: string, given: Percentiles | undefined): ReadonlyArray<R
     ? []
     : [[label, ...[given.p50, given.p95, given.p99].map((ms) => ms.toFixed(1)), String(given.count)]]
 
-/** The figures as tables. */
+/** Returns the figures as tables. */
 export const queueReport = (paint: Paint, costs: ReadonlyArray<QueueCost>): string =>
   costs.map(({ alone, histories, name, polled, told }) => {
     const [empty] = histories

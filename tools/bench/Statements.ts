@@ -224,7 +224,7 @@ const compileStep = ({ keep, sql }: Step, dialect: Dialect): ReadonlyArray<Compi
   return text === "" ? [] : [{ text, order, keep }]
 }
 
-/** Whether a group belongs to newAccount, which is also measured separately. */
+/** Returns whether a group belongs to newAccount, which is also measured separately. */
 export const isOfNewAccount = ({ label }: { readonly label: string }): boolean => label.startsWith("newAccount:")
 
 /** Returns the groups in the SQL of an engine. */

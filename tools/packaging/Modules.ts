@@ -30,8 +30,8 @@ export const run = (program: string, words: ReadonlyArray<string>, cwd = reposit
 }
 
 /**
- * Whether a file is left out. Files for compiling are left out because the drivers are compiled already. Documents,
- * types and source maps are left out because only developers need them.
+ * Returns whether a file is left out. Files for compiling are left out because the drivers are compiled already.
+ * Documents, types and source maps are left out because only developers need them.
  */
 const isLeftOut = (path: string): boolean =>
   /better-sqlite3\/(?:deps|src|binding\.gyp|node_modules)(?:\/|$)|\.(?:md|markdown|ts|map|gyp)$|node_modules\/node-addon-api(?:\/|$)/

@@ -24,7 +24,7 @@ const start = "import sys; from certbot.main import main; sys.exit(main())"
 // Files that Python and earlier runs have left are not copied.
 const isSource = (path: string): boolean => !/^(?:\.git|__pycache__|.*\.egg-info|venv.*)$/.test(basename(path))
 
-/** Where the modules of a part are: newer releases have them one folder deeper. */
+/** Returns where the modules of a part are: newer releases have them one folder deeper. */
 const modulesOf = (part: string): string => existsSync(join(part, "src")) ? join(part, "src") : part
 
 const versionIn = (folder: string): string => {

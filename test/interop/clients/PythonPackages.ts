@@ -16,7 +16,7 @@ const pins = new Map(
   )
 )
 
-/** The version that is installed of a package. */
+/** Returns the version that is installed of a package. */
 export const pythonPackageVersion = (name: string): string => {
   const version = pins.get(name)
   if (version === undefined) throw new Error(`${requirements} does not name ${name}`)

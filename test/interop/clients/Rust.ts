@@ -41,7 +41,7 @@ const run = async (program: Program, at: Workplace, step: string, ...words: Read
   return runCommand(join(await build(), program), all, { cwd: home, env: { HOME: home, ...bound } })
 }
 
-/** Where the program leaves the answers to challenges, for servers beside it. */
+/** Returns where the program leaves the answers to challenges, for servers beside it. */
 const placeOf = (at: Workplace): string =>
   ({ "http-01": tokensOf(at), "dns-01": at.nameServer.script, "tls-alpn-01": alpnCertificatesOf(at) })[at.challenge]
 

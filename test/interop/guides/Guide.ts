@@ -20,7 +20,7 @@ const stepsOf = (section: string): ReadonlyArray<Step> =>
     return path === undefined ? [] : [{ kind: "file", path, body }]
   })
 
-/** The steps of each section of a document, by its heading; sections without a command are left out. */
+/** Returns the steps of each section of a document, by its heading; sections without a command are left out. */
 export const guideOf = (document: string): ReadonlyMap<string, ReadonlyArray<Step>> => {
   const sections = text(document).split(/^#+ (?=[^\n]+\n\n)/m).slice(1)
   const guide = sections.map((section) => [section.slice(0, section.indexOf("\n")), stepsOf(section)] as const)

@@ -10,14 +10,14 @@ const spaces = ["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-
 const isMeant = (isChosen: (name: string) => boolean) => ({ heading }: { readonly heading: string }) =>
   isChosen(`guide ${heading}`)
 
-/** The programs of {@link playGuides}: those of every recipe, or of those whose names `isChosen` accepts. */
+/** Returns the programs of {@link playGuides}: those of every recipe, or of those whose names `isChosen` accepts. */
 export const guideCommands = (isChosen: (name: string) => boolean = () => true): ReadonlyArray<string> => {
   const chosen = recipes.filter(isMeant(isChosen))
   const ground = recipes.slice(0, 1)
   return chosen.length === 0 ? [] : [...[...ground, ...chosen].flatMap(({ commands }) => commands), "ip"]
 }
 
-/** Whether machines can be made here. */
+/** Returns whether machines can be made here. */
 const canMake = (): Promise<boolean> => runCommand("unshare", [...spaces, "true"]).then(() => true, () => false)
 
 /** Carries out every chosen recipe. */

@@ -33,7 +33,7 @@ const verifies = (file: string, host = name): ReadonlyArray<string> => [
 /** Connects with the trust of this host, and tries again until that succeeds. */
 const shows = `curl --silent --show-error --retry 60 --retry-delay 1 --retry-all-errors https://${name}/ > /dev/null`
 
-/** The command that cron would run. */
+/** Returns the command that cron would run. */
 const cron = (file: string): string =>
   `sed -n 's/^[0-9].* root  *//p' /etc/cron.d/${file} > /run/line && sh -eu /run/line`
 

@@ -51,7 +51,7 @@ const manifest: { readonly devDependencies: Readonly<Record<string, string>> } =
 
 const [yes, no, unknown] = ["yes", "no", "not known"] as const
 
-/** The table's data about a client of the run that is not Debian's. */
+/** Returns the table's data about a client of the run that is not Debian's. */
 const pinned = (client: Client): Tried => ({ package: "", version: "", ...client.pinned, client })
 
 /**

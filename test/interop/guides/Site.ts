@@ -56,7 +56,7 @@ const startNameServer = async (directory: string) => {
   return startForeground("named", words, { cwd: directory, ready: / running$/ })
 }
 
-/** A pair for the listener of the service, signed by its own CA. */
+/** Makes a pair for the listener of the service, signed by its own CA. */
 const certify = (directory: string) =>
   runCommand("sh", [
     "-euc",

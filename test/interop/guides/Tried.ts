@@ -35,12 +35,12 @@ const cellsOf = ({ ari, byHand, dns01, eab, name, set, tried }: Row): ReadonlyAr
   ]
 }
 
-/** The table's cells, line by line. */
+/** Returns the table's cells, line by line. */
 export const triedClients = (): ReadonlyArray<ReadonlyArray<string>> => rows.map(cellsOf)
 
 /**
- * The rows of docs/clients.md whose version differs from these lines of packages, each with its version as Debian
- * writes it.
+ * Returns the rows of docs/clients.md whose version differs from these lines of packages, each with its version as
+ * Debian writes it.
  */
 export const otherVersions = (packages: string): ReadonlyArray<string> => {
   const here = new Map(packages.split("\n").map((line) => line.split(" ", 2) as [string, string]))

@@ -21,7 +21,7 @@ const filled = (text: string, words: Words): string =>
     text
   )
 
-/** The steps of a recipe: its assumptions, the section as it stands, the checks, and a renewal. */
+/** Returns the steps of a recipe: its assumptions, the section as it stands, the checks, and a renewal. */
 const stepsOf = ({ before = [], document, heading, holds, later }: Recipe, words: Words): ReadonlyArray<Step> => {
   const section = guideOf(document).get(heading)
   if (section === undefined) throw new Error(`${document} has no commands below ${heading}`)

@@ -72,7 +72,7 @@ interface Place {
   readonly tlsPort: number
 }
 
-/** A condition about a sign-in that set these variables. */
+/** Returns a condition about a sign-in that set these variables. */
 const isAccount = (user: string, password: string): string =>
   `\${if and{{eq{${user}}{${account.username}}}{eq{${password}}{${account.password}}}}}`
 

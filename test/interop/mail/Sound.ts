@@ -7,7 +7,7 @@ export const check: (holds: boolean, what: string) => asserts holds = (holds, wh
   if (!holds) throw new Error(what)
 }
 
-/** Whether a message has a subject like this one. */
+/** Returns whether a message has a subject like this one. */
 export const isOf = (subject: RegExp) => ({ headers }: Message): boolean => subject.test(headers["subject"]?.[0] ?? "")
 
 const everybody = [["", `pki@${domain}`], ["Zweite für Post", `second@${domain}`]] as const

@@ -90,12 +90,12 @@ const parsed = (text: string): unknown => {
   }
 }
 
-/** The leaf of a chain, as its DER in base64url. */
+/** Returns the leaf of a chain, as its DER in base64url. */
 const leafOf = (chain: string): string | undefined =>
   /-----BEGIN CERTIFICATE-----([^-]*)-----END/.exec(chain)?.[1]?.replaceAll(/\s/g, "")
     .replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")
 
-/** The certificate that a signed request asks to revoke. */
+/** Returns the certificate that a signed request asks to revoke. */
 const toRevoke = (body: Buffer): unknown => {
   const signed = parsed(body.toString()) as { readonly payload?: string } | undefined
   const payload = parsed(Buffer.from(signed?.payload ?? "", "base64url").toString())

@@ -30,7 +30,7 @@ const slugOf = ({ name }: Upstream): string => name.toLowerCase()
 /** How many upstreams are tried at a time. A play mostly waits. */
 const width = 2
 
-/** The lines by which a relay proves names in the zone. */
+/** Returns the lines by which a relay proves names in the zone. */
 const proofsOf = (index: number, { address, tsigKeys: [key] }: NameServer): ReadonlyArray<string> =>
   key === undefined ? [] : [
     `[profiles.lane${index}.signer.relay.dns01.rfc2136]`,
@@ -89,7 +89,7 @@ const tableOf = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
   )
 }
 
-/** The plays of each lane; the last lane, whose proxy withholds nonces, has the plays of newNonce. */
+/** Returns the plays of each lane; the last lane, whose proxy withholds nonces, has the plays of newNonce. */
 const shared = (plays: ReadonlyArray<Play>): ReadonlyArray<ReadonlyArray<Play>> => {
   const others = plays.filter(({ at }) => at !== "newNonce")
   const parts = Array.from(

@@ -183,7 +183,7 @@ const some: ReadonlySet<string> = new Set([
 ])
 const few: ReadonlySet<string> = new Set(["429, wait 1 h", "500, a page", "answer lost"])
 
-/** Every play at an upstream, or only the plays of the gate, which end within a minute. */
+/** Returns every play at an upstream, or only the plays of the gate, which end within a minute. */
 export const playsOf = (
   isFull: boolean,
   { isReference, lists }: Pick<Upstream, "isReference" | "lists">

@@ -9,12 +9,12 @@ import { runCommand } from "../Command.ts"
 const keptFolder = process.env["ACME_UPSTREAMS"] ??
   join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "acme-svc", "upstreams")
 
-/** The folder of one program in one version, so that another version is fetched anew. */
+/** Returns the folder of one program in one version, so that another version is fetched anew. */
 export const keptAt = (name: string, version: string): string => join(keptFolder, `${name}-${version}`)
 
 const longestMillis = 900_000
 
-/** The environment, from which go and pip learn about proxies and mirrors. */
+/** Returns the environment, from which go and pip learn about proxies and mirrors. */
 const surroundings = () => process.env as Record<string, string>
 
 /** Builds Go programs, `module/path@version`, into a folder. */

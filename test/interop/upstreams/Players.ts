@@ -30,7 +30,7 @@ const longestMillis = 150_000
 
 const suffixOf = ({ type = "" }: ProblemBody): string => type.slice(type.lastIndexOf(":") + 1)
 
-/** How long after a fault the next request of its kind came, in milliseconds; undefined if none came. */
+/** Returns how long after a fault the next request of its kind came, in milliseconds; undefined if none came. */
 const soonest = (seen: ReadonlyArray<Seen>, play: Play): number | undefined => {
   const times = seen.filter(({ at }) => at === play.at)
   const gaps = times.flatMap(({ fault, millis }, index) => {

@@ -10,7 +10,7 @@ import type { Upstream } from "./Upstream.ts"
 /** Every upstream that can be tried. */
 export const upstreams: ReadonlyArray<Upstream> = [pebble, caddyCa, stepCa, openBao]
 
-/** A key pair for proxies on loopback, which relays are told to trust. */
+/** Makes a key pair for proxies on loopback, which relays are told to trust. */
 export const makePair = (directory: string) => {
   const [certificate, key] = [join(directory, "proxy.pem"), join(directory, "proxy.key")]
   const request = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost".split(" ")

@@ -32,7 +32,9 @@ const record = async (pattern: string, method: string, response: Response): Prom
   appendFileSync(given.answers, `${JSON.stringify(answer)}\n`)
 }
 
-/** A client with a session, a token or nothing. If an answer begins or ends a session, the client does the same. */
+/**
+ * Returns a client with a session, a token or nothing. If an answer begins or ends a session, the client does the same.
+ */
 export const clientOf = (held: Held) => {
   const client = createClient<paths>({ baseUrl: given.baseUrl })
   client.use({
@@ -67,7 +69,7 @@ interface Answered {
   readonly response: Response
 }
 
-/** The answer to a request. Anything except a success ends the program. */
+/** Returns the answer to a request. Anything except a success ends the program. */
 export const done = async <A extends Answered>(asked: Promise<A>): Promise<Exclude<A["data"], undefined>> => {
   const { data, error, response } = await asked
   if (!response.ok) throw new Error(`${response.url}: ${response.status} ${JSON.stringify(error)}`)

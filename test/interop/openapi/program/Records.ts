@@ -148,7 +148,7 @@ export const records = {
   "notifications": notifications
 }
 
-/** The other data that a caller can read. */
+/** Returns the other data that a caller can read. */
 export const otherReads = async (caller: Program) => {
   const { items: [profile] } = await done(caller.GET("/api/profiles"))
   check(profile?.name === "default", "there is no profile")

@@ -33,7 +33,7 @@ const session = async () => {
   check(sessions.items.some(({ current }) => current === true), "no session is this one")
 }
 
-/** The code of a time step that has not been used yet. The service also accepts the next step. */
+/** Returns the code of a time step that has not been used yet. The service also accepts the next step. */
 const codeIn = (seconds: number) => generate({ secret, epoch: Math.floor(Date.now() / 1000) + seconds })
 
 const secondFactor = async () => {
