@@ -4,7 +4,7 @@ import { parse } from "yaml"
 /** The rules for Prometheus that come with the service. */
 export const rulesFile = new URL("../../deploy/prometheus/alerts.yml", import.meta.url)
 
-/** One rule of {@link rulesFile}. */
+/** A rule of {@link rulesFile}. */
 export interface AlertRule {
   readonly alert: string
   readonly expr: string
@@ -19,7 +19,7 @@ export const alertRules: ReadonlyArray<AlertRule> = (parse(readFileSync(rulesFil
 })
   .groups.flatMap(({ rules }) => rules)
 
-/** Returns the families of metrics that an expression asks for. */
+/** Returns the families of metrics that an expression uses. */
 export const familiesIn = (expr: string): ReadonlyArray<string> => expr.match(/\bacme_svc_\w+/g) ?? []
 
 /** Returns an annotation in the form that Prometheus writes for these labels. */

@@ -53,14 +53,14 @@ const recordingOf = (incident: string): Recorded["tests"][number] => {
 
 describe("the alerts", () => {
   it.each(alertRules)(
-    "$alert says in words what there is, and names a page that names it",
+    "contain $alert, which says in words what has happened, and links to a page that names it",
     ({ alert, annotations, expr, labels }) => {
       assert.match(annotations.summary, /^(?:[A-Z]|\{\{).+\.$/)
       assert.isTrue(existsSync(join(repository, annotations.runbook)), annotations.runbook)
       const [named = ""] = /^\*\*Alert:\*\* .*$/m.exec(text(annotations.runbook)) ?? []
       assert.include(named, `\`${alert}\``)
       assert.include(["info", "warning", "critical"], labels["severity"])
-      // Prometheus writes nothing in place of a label that the expression drops.
+      // For a label that the expression drops, Prometheus writes nothing.
       for (const [, label = ""] of annotations.summary.matchAll(/\$labels\.(\w+)/g)) {
         const kept = /\bby \(([^)]*)\)/.exec(expr)?.[1]?.split(", ") ??
           (expr.startsWith("up{") ? ["instance", "job"] : [])
@@ -73,7 +73,7 @@ describe("the alerts", () => {
     assert.strictEqual(new Set(alertRules.map(({ alert }) => alert)).size, alertRules.length)
   })
 
-  it.each(pages)(`${folder}/%s is linked from the alerts that it names, and is in the list`, (page) => {
+  it.each(pages)(`link to ${folder}/%s if that page names them, and the page is in the list`, (page) => {
     const [named = ""] = /^\*\*Alert:\*\* .*$/m.exec(text(`${folder}/${page}`)) ?? []
     const named_by = alertRules.filter(({ annotations }) => annotations.runbook === `${folder}/${page}`)
     assert.sameMembers([...named.matchAll(/`(\w+)`/g)].map(([, alert]) => alert), named_by.map(({ alert }) => alert))
@@ -90,7 +90,7 @@ describe("the recordings", () => {
     assert.sameMembers(readdirSync(recordings), incidents.map((incident) => `${incident}.yml`))
   })
 
-  it.each(incidents)("of %s triggers an alert that links to its page, and none before and after", (incident) => {
+  it.each(incidents)("trigger for %s an alert that links to its page, and no alert before and after", (incident) => {
     const expected = recordingOf(incident).alert_rule_test
     const fired = expected.flatMap(({ exp_alerts }) => exp_alerts)
     assert.include(fired.map(({ exp_annotations }) => exp_annotations["runbook"]), pageOf(incident))
@@ -98,7 +98,7 @@ describe("the recordings", () => {
     assert.isAtLeast(moments.length, 3)
     for (const moment of moments) {
       const of = expected.filter(({ eval_time }) => eval_time === moment)
-      // An alert that is not listed here could fire unnoticed.
+      // An alert that is not listed here could fire without being noticed.
       assert.sameMembers(of.map(({ alertname }) => alertname), alertRules.map(({ alert }) => alert), moment)
       const isEdge = moment === moments[0] || moment === moments.at(-1)
       const firing = of.filter(({ exp_alerts }) => exp_alerts.length > 0)
@@ -106,7 +106,7 @@ describe("the recordings", () => {
     }
   })
 
-  it.each(incidents)("of %s has the series that the rules use, and nothing that depends on the run", (incident) => {
+  it.each(incidents)("have for %s the series that the rules use, and nothing that depends on the run", (incident) => {
     const asked = new Set(alertRules.flatMap(({ expr }) => familiesIn(expr)))
     for (const { series } of recordingOf(incident).input_series) {
       const [name = ""] = series.split("{")

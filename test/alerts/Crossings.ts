@@ -2,8 +2,8 @@ import type { AlertRule } from "./AlertRules.ts"
 import { alertRules, rendered } from "./AlertRules.ts"
 
 /*
- * The rules that fire in no recording, each with series that cross its limits. Without these series, nobody would
- * notice a rule that can never fire because one of its limits or labels is wrong.
+ * The rules that fire in no recording, each with series that exceed its limits. These series reveal a rule that can
+ * never fire because a limit or a label is wrong.
  */
 
 /** The alert does not fire at `quiet`, and fires with these labels at `fires`. */

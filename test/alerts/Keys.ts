@@ -148,7 +148,7 @@ const layCa = async (scene: Scene, secondsLeft: number, name = "ca") => {
   rmSync(join(scene.directory, `${name}.crl`), { force: true })
 }
 
-/** Places orders at a process whose clock is far ahead. The account is therefore new at that process. */
+/** Places an order with a new account, because the clock of the process is far ahead. */
 const issueAnew = async (scene: Scene, main: Member, name: string) => scene.issue(await scene.account(main), name)
 
 const caEnds: Incident = {
@@ -168,7 +168,7 @@ const caEnds: Incident = {
     await scene.minutes(10)
     scene.expect("it has half a day left", { AuthorityEndsIn1Day: [{ issuer: "ca-1" }] })
     scene.skip(daySeconds)
-    // A worker reports itself every few seconds, and counts as present if it was seen within half a minute.
+    // A worker reports its presence every few seconds, and counts as present if it was seen within half a minute.
     await main.server.waitForEvent("profile_degraded")
     await scene.degraded(main, "default")
     await scene.still(10)
@@ -185,7 +185,7 @@ const caEnds: Incident = {
   }
 }
 
-/** Returns a profile with its own CA files. */
+/** Returns the configuration of a profile with CA files of its own. */
 const withCa = (profile: string, name: string): string =>
   `[profiles.${profile}.signer.local_ca]
 cert_path = "${name}.pem"

@@ -24,7 +24,7 @@ const diskFull: Incident = {
       session.postOnce(session.directory.newOrder, { identifiers: [{ type: "dns", value: "during.example" }] })
     // The first orders still fit into the free part of the database file. Then one needs more space on the disk.
     for (let status = 201; status === 201;) status = (await order()).status
-    // Each failed answer uses up a nonce of the client, and the service issues no new nonces.
+    // Each failed request uses up a nonce of the client, and the service issues no new nonces.
     await scene.minutes(8, () => order().catch(() => undefined))
     scene.expect("the disk of the database is full, and a client goes on", {
       DiskFull: [{ instance: main.instance }]

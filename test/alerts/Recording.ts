@@ -1,7 +1,7 @@
 import type { AlertRule } from "./AlertRules.ts"
 import { alertRules, rendered } from "./AlertRules.ts"
 
-/** The alerts that fire at a moment, by name. Each has the labels that the expression of its rule returns. */
+/** The alerts that fire at one time, by name. Each has the labels that the expression of its rule returns. */
 export type Firing = Readonly<Record<string, ReadonlyArray<Readonly<Record<string, string>>>>>
 
 interface Moment {
@@ -13,8 +13,8 @@ interface Moment {
 const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`
 
 /**
- * Returns a series in promtool's notation: runs of samples with the same distance, `_` for a missing sample, `stale`
- * where the series ended.
+ * Returns a series in promtool's notation, as runs of samples with equal differences, with `_` for a missing sample and
+ * `stale` where the series ended.
  */
 const valuesOf = (samples: ReadonlyArray<number | undefined>): string => {
   const words: Array<string> = []
@@ -23,14 +23,14 @@ const valuesOf = (samples: ReadonlyArray<number | undefined>): string => {
     let length = 1
     if (value === undefined) {
       while (at + length < samples.length && samples[at + length] === undefined) length++
-      // Prometheus writes this mark if a scrape lacks a series that the previous scrape had.
+      // Prometheus marks a series as stale if a scrape lacks it and the previous scrape had it.
       const missing = at === 0 ? length : length - 1
       if (at > 0) words.push("stale")
       if (missing > 0) words.push(missing === 1 ? "_" : `_x${missing}`)
     } else {
       const step = next === undefined ? 0 : next - value
       while (at + length < samples.length && samples[at + length] === value + step * length) length++
-      // A run has at least three samples, unless its samples are equal.
+      // A run has at least three samples unless its samples are equal.
       if (length === 2 && step !== 0) length = 1
       words.push(length === 1 ? `${value}` : `${value}${step < 0 ? "-" : "+"}${Math.abs(step)}x${length - 1}`)
     }
@@ -61,7 +61,7 @@ const expectationOf = (rule: AlertRule, { firing, minute }: Moment): ReadonlyArr
 }
 
 /**
- * The samples that were scraped during an incident, one for each series and minute, and the alerts that must fire at
+ * The samples that were scraped during an incident, one for each series and minute, with the alerts that must fire at
  * certain minutes.
  */
 export class Recording {
@@ -78,14 +78,14 @@ export class Recording {
     this.#minutes++
   }
 
-  /** Records that at the minute added last these alerts fire, and no other. */
+  /** Records that only these alerts fire at the minute that was added last. */
   expect(what: string, firing: Firing): void {
     const unknown = Object.keys(firing).filter((name) => !alertRules.some(({ alert }) => alert === name))
     if (unknown.length > 0) throw new Error(`no such alerts: ${unknown.join(", ")}`)
     this.#moments.push({ minute: this.#minutes - 1, what, firing })
   }
 
-  /** Returns a file for `promtool test rules`; `rules` is the path of the rules relative to that file. */
+  /** Returns a file for `promtool test rules`. `rules` is the path of the rules relative to that file. */
   text(title: string, rules: string): string {
     return [
       `# Recorded by \`npm run alerts -- --record ${title}\`; not written by hand.`,

@@ -26,24 +26,21 @@ interface Target extends Member {
 
 /** How a process is started. */
 export interface MemberOptions extends Pick<ServerOptions, "databaseUrl" | "env" | "flags" | "startedBy"> {
-  /** The working directory, if it is not that of the scene. */
+  /** The working directory, by default that of the scene. */
   readonly directory?: string
 }
 
 const clock = new URL("../support/ShiftedClock.ts", import.meta.url).pathname
 
-/**
- * The processes compare the time with their timers every 20 ms. Work that is due by then must be done before the
- * scrape.
- */
+/** The processes look for due timers every 20 ms. Work that is due must be done before the scrape. */
 const pauseMillis = 150
 const minuteMillis = 60_000
 const job = "acme-svc"
 const scrapeTimeoutMillis = 10_000
 
 /**
- * The place where an incident is played. A scene has processes of the built service and moves their clocks. It scrapes
- * their metrics once for each minute of those clocks, and records them.
+ * The place where an incident is played. A scene runs processes of the built service and moves their clocks. For each
+ * minute of these clocks, the scene scrapes the metrics once and records them.
  */
 export class Scene {
   readonly recording = new Recording()
@@ -64,7 +61,7 @@ export class Scene {
     this.#set()
   }
 
-  /** Opens a scene with this `config.toml`. */
+  /** Makes a scene with this `config.toml`. */
   static async open(config: string): Promise<Scene> {
     const directory = mkdtempSync(join(tmpdir(), "acme-alerts-"))
     const scene = new Scene(directory, await startWorld())
@@ -74,7 +71,7 @@ export class Scene {
     return scene
   }
 
-  /** Writes `config.toml` and adds metrics to it; a process reads the file when it starts. */
+  /** Writes `config.toml` with a section for metrics. A process reads the file when it starts. */
   configure(config: string): void {
     writeFileSync(join(this.directory, "config.toml"), `[metrics]\nenabled = true\n${config}`)
   }
@@ -93,12 +90,12 @@ export class Scene {
     }
   }
 
-  /** Epoch seconds of the scene. */
+  /** The time of the scene in epoch seconds. */
   get now(): number {
     return Math.floor((Date.now() + this.#ahead) / 1000)
   }
 
-  /** Cleanup functions that run at the end, the last one first. */
+  /** Adds a cleanup function. At the end, the last one runs first. */
   atEnd(undo: () => Promise<void> | void): void {
     this.#ends.unshift(undo)
   }
@@ -136,12 +133,12 @@ export class Scene {
     return session
   }
 
-  /** Gets a certificate for an account; returns the chain. */
+  /** Gets a certificate for an account, and returns the chain. */
   async issue(session: AcmeSession, name: string): Promise<string> {
     return (await session.issue([name], this.world.responder.tokens)).chain
   }
 
-  /** Runs a command beside the service, which has to succeed; returns its output. */
+  /** Runs a command that must succeed while the service runs, and returns the output. */
   async command(words: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}): Promise<string> {
     const { code, stderr, stdout } = await runToEnd(words, {
       config: null,
@@ -173,8 +170,8 @@ export class Scene {
   }
 
   /**
-   * Scrapes this many times, once for each minute, while the clocks do not advance. Processes report some facts every
-   * few seconds, and other facts would be too old if the clock jumped.
+   * Scrapes this many times, as if once for each minute, while the clocks stand still. Processes report some facts
+   * every few seconds, which would be too old after a jump of the clocks.
    */
   async still(count: number): Promise<void> {
     for (let minute = 0; minute < count; minute++) await this.#record()
@@ -185,7 +182,7 @@ export class Scene {
     this.recording.add(new Map(scraped.flatMap((one) => [...one])))
   }
 
-  /** Lets `count` minutes pass. Calls `during` at the beginning of each and scrapes at its end. */
+  /** Lets `count` minutes pass. Calls `during` at the beginning of each minute and scrapes at the end. */
   async minutes(count: number, during: (minute: number) => Promise<unknown> = () => Promise.resolve()): Promise<void> {
     for (let minute = 0; minute < count; minute++) {
       this.#ahead += minuteMillis
@@ -196,7 +193,7 @@ export class Scene {
     }
   }
 
-  /** Waits until a process reports that nobody can sign for a profile. */
+  /** Waits until a process reports that a profile has no working signer. */
   async degraded({ instance }: Member, profile: string): Promise<void> {
     const target = this.#members.find((member) => member.instance === instance)
     if (target === undefined) throw new Error(`${instance} is not scraped`)
@@ -208,12 +205,12 @@ export class Scene {
     }
   }
 
-  /** Records that these alerts fire now, and no other. */
+  /** Records that only these alerts fire now. */
   expect(what: string, firing: Firing = {}): void {
     this.recording.expect(what, firing)
   }
 
-  /** Ends everything. */
+  /** Ends the processes and cleans up. */
   async close(): Promise<void> {
     for (const undo of this.#ends) await undo()
     rmSync(this.#home, { recursive: true, force: true })

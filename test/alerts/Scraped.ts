@@ -1,19 +1,19 @@
 import { alertRules, familiesIn } from "./AlertRules.ts"
 
 /*
- * A scrape in the form in which it is recorded: only the series that the rules ask for, without values that differ in
- * every run.
+ * Reads a scrape into the form in which it is recorded, with only the series that the rules use and without values that
+ * differ in every run.
  */
 
-/** One series: its name, and its labels in the sequence of their names. */
+/** A series, with its labels in the order of their names. */
 export interface Series {
   readonly name: string
   readonly labels: Readonly<Record<string, string>>
 }
 
 /**
- * Durations of requests depend on the machine, so they are not recorded, and the alert on slow requests does not fire
- * in every recording.
+ * The families that are recorded. Durations of requests depend on the machine and are left out, so that the alert about
+ * slow requests fires in no recording.
  */
 const recorded = new Set(alertRules.flatMap(({ expr }) => familiesIn(expr)).filter((name) => !name.endsWith("_bucket")))
 
@@ -21,7 +21,7 @@ const recorded = new Set(alertRules.flatMap(({ expr }) => familiesIn(expr)).filt
 export class Issuers {
   readonly #known = new Map<string, string>()
 
-  /** Returns a stable name: `ca-1` for the first CA that was seen, and so on. */
+  /** Returns a stable name, which is `ca-1` for the first CA that was seen, and so on. */
   nameOf(id: string): string {
     const name = this.#known.get(id) ?? `ca-${this.#known.size + 1}`
     this.#known.set(id, name)
@@ -29,7 +29,7 @@ export class Issuers {
   }
 }
 
-/** Ages and remaining times are recorded in whole minutes. */
+/** Rounds ages and remaining times to whole minutes. */
 const steady = (name: string, value: number): number => name.endsWith("_seconds") ? Math.round(value / 60) * 60 : value
 
 /** Returns the text of a series, which is the same for the same labels. */

@@ -8,7 +8,7 @@ import type { Scene } from "./Scene.ts"
 
 /* Incidents about signers and clients. */
 
-/** Finalizes an order and returns its URL, whether the order succeeds or not. */
+/** Finalizes an order, and returns its URL whether the order succeeds or not. */
 const finalized = async (scene: Scene, session: AcmeSession, name: string): Promise<string> => {
   const { body, url } = await session.newOrder([name])
   await session.authorize(body, scene.world.responder.tokens)
@@ -56,7 +56,7 @@ challenge_strategy = "bypass"
   }
 }
 
-/** Returns a signer that hangs while the file `hang` exists, and writes its process id there. */
+/** Returns a program that signs, but hangs while the file `hang` exists, and writes its process id into a file. */
 const hangingSigner = (timeoutMillis: number): string =>
   `[profiles.default.signer]
 backend = "custom"

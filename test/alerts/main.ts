@@ -16,16 +16,16 @@ import { signings } from "./Signings.ts"
 
 /*
  * `npm run alerts` runs promtool, which checks the alerts and, with the recordings of incidents, whether they fire when
- * they should. Alerts that no incident fires are tested with invented series. `--record` first plays the incidents
- * against the built service and writes their recordings again: those with one of the words in their names, or all. See
- * docs/development.md, "The alerts".
+ * they should. Alerts that fire in no incident are tested with invented series. `--record` first plays the incidents
+ * with the built service and writes their recordings again, for all incidents or those whose names contain one of the
+ * words. See docs/development.md, "The alerts".
  */
 
 const incidents: ReadonlyArray<Incident> = [...machines, ...signings, ...keys]
 const folder = resolve(import.meta.dirname, "recorded")
 const rules = "../../../deploy/prometheus/alerts.yml"
 
-/** Incidents spend most of their time waiting, so several are played at a time. */
+/** How many incidents are played at a time, since they mostly wait. */
 const width = 2
 
 const say = (text: string): void => {

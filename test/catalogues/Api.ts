@@ -59,7 +59,7 @@ const nameOf = (reference: string): string => reference.slice(reference.lastInde
 /** Names that the platform gives to types that are not objects of this service. */
 const plain: { readonly [name: string]: string } = { Int: "integer" }
 
-/** Returns a type in words. Objects with a name are links. */
+/** Returns a type in words. Objects with a name become links. */
 const typeOf = ({ $ref, anyOf, enum: words, format, items, properties, type }: Schema): string => {
   if ($ref !== undefined) {
     const name = nameOf($ref)
@@ -87,7 +87,7 @@ const membersOf = ({ properties = {}, required = [] }: Schema): string =>
 
 const usual = ["400", "401", "403", "404", "405", "413", "415", "429", "500", "503"]
 
-/** Returns the codes of this route in addition to those that every route has. */
+/** Returns the error codes of this route in addition to those of every route. */
 const ownCodes = ({ responses }: Operation): ReadonlyArray<string> =>
   Object.entries(responses).flatMap(([status, { $ref }]) => {
     if ($ref === undefined) return []

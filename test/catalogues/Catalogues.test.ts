@@ -15,7 +15,7 @@ const namesIn = (text: string): ReadonlyArray<string> => [
 
 describe("a catalogue", () => {
   it.each(Object.entries(catalogues))(
-    "of %s is what the code says; if not, run `npm run catalogues`",
+    "of %s agrees with the code, or else `npm run catalogues` must be run",
     (file, render) => {
       assert.strictEqual(committed(file), replaced(committed(file), render()))
     }
@@ -42,11 +42,11 @@ describe("a catalogue", () => {
     )
   })
 
-  it("says nothing that the example alone says", () => {
+  it("contains no text of a missing value", () => {
     assert.notMatch(renderProblems(), /undefined|NaN|\[object/)
   })
 
-  it("has its place in the document", () => {
+  it("is not written into a document without marks", () => {
     assert.throws(() => replaced("no marks", "text"), "dprint-ignore-start")
   })
 })

@@ -8,8 +8,8 @@ import { events } from "../../src/domain/words/Log.ts"
 import { tableOf } from "./Markdown.ts"
 
 /**
- * Returns a record in the log: `nonce_rejected (debug; reason=expired)`, with its level if the default filter leaves it
- * out.
+ * Returns a log record in the form `nonce_rejected (debug; reason=expired)`, with the level if the default filter
+ * leaves the record out.
  */
 export const recordText = ({ by, event }: Pick<CauseRecord, "by" | "event">): string => {
   const { level } = events[event]
@@ -27,7 +27,7 @@ const causeText = (failure: AcmeError, cause: string): string => {
   return /^[a-z_\d]+$/.test(cause) ? `${cause}: ${of?.summary}` : cause
 }
 
-/** Returns the causes of the failures that have several. */
+/** Returns the causes of the failures that have several causes. */
 export const renderCauses = (failures: ReadonlyArray<AcmeError>): string =>
   tableOf(
     ["Failure", "Cause", "Record"],
@@ -43,7 +43,7 @@ export const renderCauses = (failures: ReadonlyArray<AcmeError>): string =>
 /** An example of an operator error of which only the tag is known. */
 const example = { retryAfter: 60, detail: "…", panel: "https://acme.example.org/ui/", noun: "order", id: "…", count: 1 }
 
-/** Returns the refusals of operators that have a record. */
+/** Returns the refusals of requests of operators that have a log record. */
 export const renderOperatorRecords = (): string =>
   tableOf(
     ["Refusal", "Code", "Sentence", "Cause", "Record"],

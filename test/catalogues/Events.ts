@@ -24,5 +24,8 @@ const fieldTable = (): string =>
     ])
   )
 
-/** Returns the catalogue of `docs/log-events.md`: every record the service can write, and every field one may have. */
+/**
+ * Returns the catalogue of `docs/log-events.md`: every record that the service can write, and every field that a record
+ * may have.
+ */
 export const renderEvents = (): string => ["### Events", eventTable(), "### Fields", fieldTable()].join("\n\n")

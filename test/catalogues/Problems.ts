@@ -8,7 +8,7 @@ import * as Http from "../../src/engine/http/HttpRefused.ts"
 import { recordText, renderCauses, renderOperatorRecords } from "./Causes.ts"
 import { tableOf } from "./Markdown.ts"
 
-/** A placeholder for a sentence that is written where the failure is made. */
+/** Stands for a sentence that is written where the failure is made. */
 const ownWords = "…"
 
 const identifier = { type: "dns", value: "www.example.org" }
@@ -52,8 +52,8 @@ const classes = Object.entries({ ...Acme, ...Http, ...Jose } as { readonly [name
 ).toSorted(([one], [other]) => one < other ? -1 : 1)
 
 /**
- * Returns the records of a failure. If it has several causes, these are the events, and a separate table has the
- * causes.
+ * Returns the log records of a failure, or only the events if the failure has several causes, for which there is a
+ * separate table.
  */
 const recordsText = ({ _tag }: AcmeError): string => {
   const records = recordsOf(_tag)
@@ -61,7 +61,10 @@ const recordsText = ({ _tag }: AcmeError): string => {
   return [...new Set(records.map((record) => hasCauses ? record.event : recordText(record)))].join(", ")
 }
 
-/** A time that the failure carries differs between two examples; a fixed time is the same in both. */
+/**
+ * Returns the Retry-After of a failure. A time that the failure carries differs between the two examples, and a fixed
+ * time is the same in both.
+ */
 const retryOf = (one: AcmeError, other: AcmeError): string => {
   const seconds = retryAfter(one)
   if (seconds === undefined) return ""
@@ -87,8 +90,8 @@ const rowsOf = ([tag, Failure]: [string, FailureClass]): ReadonlyArray<ReadonlyA
 }
 
 /**
- * Returns the catalogue of `docs/errors.md`: every problem document that a client can get as an answer, or find in an
- * order or challenge; and the causes.
+ * Returns the catalogue of `docs/errors.md`: every problem document that a client can get as an answer or find in an
+ * order or a challenge, and the causes.
  */
 export const renderProblems = (): string =>
   [

@@ -3,7 +3,7 @@ import { join, resolve } from "node:path"
 import { catalogues } from "./Catalogues.ts"
 import { replaced } from "./Markdown.ts"
 
-/* `npm run catalogues`: writes the catalogues into their documents. */
+/* `npm run catalogues` writes the catalogues into their documents. */
 
 const repository = resolve(import.meta.dirname, "../..")
 

@@ -13,8 +13,8 @@ import { runToEnd, startServer } from "../support/Server.ts"
 import { writeHistory } from "./History.ts"
 
 /*
- * An instance of the service that has something on every page. People look at it, the browser tests use it, and the
- * pictures of the documents show it.
+ * An instance of the service with content on every page, for people to look at, for the browser tests, and for the
+ * pictures of the documents.
  */
 
 /** A person who can sign in. */
@@ -39,7 +39,7 @@ export interface Demo {
   readonly acmeUrl: string
   /** The directory with the configuration, the database and the CAs. */
   readonly directory: string
-  /** An ACME session with its own account at an endpoint. */
+  /** Registers an account at an endpoint, and returns the ACME session. */
   readonly client: (profile: string) => Promise<AcmeSession>
   /** Makes another operator. */
   readonly enlist: (operator: DemoOperator) => Promise<void>
@@ -52,7 +52,7 @@ export interface DemoOptions {
   readonly adminPort?: number
   /** Further sections of the configuration. */
   readonly toml?: string
-  /** A demo without history and without certificates, like a new installation. */
+  /** Whether the demo has no history and no certificates, like a new installation. */
   readonly isEmpty?: boolean
   /** Reports the progress. */
   readonly tell?: (text: string) => void
@@ -187,7 +187,7 @@ const populate = async (client: Demo["client"], tell: (text: string) => void) =>
   return { corp, issued, relayed }
 }
 
-/** Starts a demo; it is complete when this resolves. */
+/** Starts a demo, which is complete when the promise resolves. */
 export const startDemo = async (options: DemoOptions = {}): Promise<Demo> => {
   const { isEmpty = false, tell = () => {}, toml = "" } = options
   const upstream = await slowUpstream()

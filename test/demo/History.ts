@@ -1,13 +1,13 @@
 import Database from "better-sqlite3"
 
 /*
- * Rows of the past, which no client can create today: issuances of a month, and orders and jobs with every possible
- * end.
+ * Rows of the past, which clients cannot create today: the issuances of a month, and orders and jobs with every
+ * possible end.
  */
 
 const daySeconds = 86_400
 
-/** Numbers that are the same in every demo. */
+/** Returns a source of numbers that are the same in every demo. */
 const numbersFrom = (seed: number) => {
   let state = seed
   return () => {
@@ -150,7 +150,7 @@ const jobs = [
   }
 ]
 
-/** Finished deliveries: the event, and the receiver's answer if it did not accept the event. */
+/** Finished deliveries, with the event, and with the receiver's answer if the event was not accepted. */
 const deliveries = [
   { event: "certificate_issued", status: "done", error: null, attempts: 1 },
   { event: "certificate_revoked", status: "failed", error: "not_delivered: 404 no such channel", attempts: 1 },

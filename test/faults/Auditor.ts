@@ -12,9 +12,9 @@ import type { AccountEntry, Ledger, OrderEntry } from "./Ledger.ts"
 import { patienceMs } from "./Load.ts"
 import type { Site } from "./Site.ts"
 
-/** The findings after a fault, each in words. */
+/** What was found after a fault, in words. */
 export interface Findings {
-  /** Acknowledged facts that are not stored any more. */
+  /** Acknowledged facts that are no longer stored. */
   readonly lost: ReadonlyArray<string>
   /** Facts that occurred more than once. */
   readonly twice: ReadonlyArray<string>
@@ -22,13 +22,10 @@ export interface Findings {
 
 const idOf = (url: string): string => url.slice(url.lastIndexOf("/") + 1)
 
-/**
- * This is more than a day. A clock that is a day ahead may have written a job's time, and the audit still waits for
- * that job.
- */
+/** More than a day, because the audit also waits for jobs whose time was written by a clock that was a day ahead. */
 const farSeconds = 90_000
 
-/** Waits until the queue has only periodic jobs. This includes the jobs that a dead process held. */
+/** Waits until the queue has only periodic jobs. Even the jobs that a dead process held must be done. */
 const awaitQuiet = async ({ databaseUrl }: Site): Promise<void> => {
   const alive = "SELECT kind, dedup_key, status FROM jobs WHERE status IN ('ready', 'running') AND dedup_key <> 'all'"
   for (const end = Date.now() + patienceMs;; await delay(200)) {
@@ -62,7 +59,7 @@ const repeated = (values: ReadonlyArray<string>): ReadonlyArray<string> => {
   return values.filter((value) => seen.has(value) || !seen.add(value))
 }
 
-/** Returns the mistakes in an account that its client can see. */
+/** Returns the mistakes in an account that the client can see. */
 const askAccount = async (entry: AccountEntry, lost: Array<string>, twice: Array<string>): Promise<void> => {
   const { session, url } = entry
   const answer = await session.post(url)
@@ -88,7 +85,7 @@ const isReasoned = async ({ account: { session } }: OrderEntry, order: OrderBody
   return false
 }
 
-/** Returns the mistakes in an order that its client can see. */
+/** Returns the mistakes in an order that the client can see. */
 const askOrder = async (entry: OrderEntry, lost: Array<string>): Promise<void> => {
   const { account: { isDeactivated, session }, chain, isFinalized, name, url } = entry
   if (isDeactivated) return
@@ -171,7 +168,7 @@ const lookInto = async (site: Site, { accounts, orders }: Ledger, lost: Array<st
   for (const [id] of certified) if (!withRow.has(id)) lost.push(`the audit row of the certificate of order ${id}`)
 }
 
-/** Returns the mistakes in the logs: events that may happen only once. */
+/** Returns the mistakes in the logs, which are repeated events that may happen only once. */
 const readLogs = ({ processes }: Site, twice: Array<string>): void => {
   const records = processes.flatMap((server) => server.records())
   const told = (event: string, ...fields: ReadonlyArray<string>): ReadonlyArray<string> =>
@@ -182,8 +179,8 @@ const readLogs = ({ processes }: Site, twice: Array<string>): void => {
 }
 
 /**
- * Compares the service with the ledger when its queue is empty except for periodic jobs: over ACME, in the database and
- * in the logs.
+ * Waits until the queue has only periodic jobs, and then compares the service with the ledger, over ACME, in the
+ * database and in the logs.
  */
 export const audit = async (site: Site, ledger: Ledger): Promise<Findings> => {
   await awaitQuiet(site)

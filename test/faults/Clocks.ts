@@ -12,7 +12,7 @@ const promisedSeconds = 20
 
 const shim = pathToFileURL(join(import.meta.dirname, "../support/ShiftedClock.ts")).href
 
-/** Clocks of processes, each set by a file. */
+/** The clocks of processes, each of which a file sets. */
 class Clocks {
   private readonly directory = mkdtempSync(join(tmpdir(), "acme-clock-"))
 
@@ -72,7 +72,7 @@ export const clockJumps: Fault = {
           heldTo(stage, "went on after", await goesOn(stage))
           await load.ledger.acknowledged.more(2 * clients)
         }
-        // The audit waits until the queue has only periodic jobs, so it finds a job that waits for a time of the wrong
+        // The audit waits until the queue has only periodic jobs, and so finds a job that waits for a time of the wrong
         // clock.
         return 2 * rounds
       })

@@ -4,7 +4,7 @@ import { startPostgres } from "../support/Postgres.ts"
 import type { Fault, Means, Outcome } from "./Stage.ts"
 import { under } from "./Stage.ts"
 
-/** PostgreSQL is stopped and started: once like a crash, and the next time like a restart by an administrator. */
+/** PostgreSQL is stopped and started, by turns as in a crash and as in a restart by an administrator. */
 export const restartedDatabase: Fault = {
   name: "PostgreSQL restarted",
   databases: ["PostgreSQL"],
@@ -33,7 +33,7 @@ export const restartedDatabase: Fault = {
   }
 }
 
-/** One failover: the service knows an address that leads to the follower as soon as the first server is gone. */
+/** Makes one failover. The service uses an address that belongs to the follower as soon as the first server is gone. */
 const failOver = async (means: Means): Promise<Outcome> => {
   const cluster = await startPostgres({ followed: true })
   let address: Forwarder | undefined
@@ -61,7 +61,7 @@ const failOver = async (means: Means): Promise<Outcome> => {
   }
 }
 
-/** PostgreSQL crashes and the server that follows it takes its place. */
+/** PostgreSQL crashes, and the server that follows takes over. */
 export const failedOver: Fault = {
   name: "PostgreSQL failed over to a standby",
   databases: ["PostgreSQL"],

@@ -6,16 +6,16 @@ import type { Fault, Means, Stage } from "./Stage.ts"
 import { siteOn, under } from "./Stage.ts"
 
 /*
- * A receiver of all events is unavailable, or the service is killed during a delivery. Each event must arrive under one
- * id, no event may arrive that did not happen, and orders must not be affected.
+ * A receiver of all events is unavailable, or the service is killed during a delivery. Each event must arrive with only
+ * one id, no event may arrive that did not happen, and orders must not be affected.
  */
 
-/** More attempts than any outage here lasts. */
+/** More attempts than are made during any outage here. */
 const patient = { ACME_SVC_JOBS__MAX_ATTEMPTS: "1000", ACME_SVC_JOBS__RETRY_MAX_SECONDS: "2" }
 
 /**
- * How many times as long an issuance may take while receivers are away. It may exceed 1 because two cores do all the
- * work.
+ * How many times as long an issuance may take while receivers are away. The limit exceeds 1 because two cores do all
+ * the work.
  */
 const mostTimes = 4
 
@@ -25,7 +25,7 @@ const at = (times: ReadonlyArray<number>, fraction: number): number =>
 const telling = (
   answerMillis: number,
   inject: (stage: Stage, receivers: Receivers) => Promise<number>,
-  /** Checks what arrived, when everything has arrived. */
+  /** Checks what has arrived once everything has arrived. */
   arrived: (receivers: Receivers, measured: Stage["measured"]) => void = () => {}
 ) =>
 async (means: Means) => {
@@ -54,7 +54,7 @@ async (means: Means) => {
   }
 }
 
-/** The receivers are unavailable, each time in another way. */
+/** The receivers are unavailable, each time in a different way. */
 export const receiversAway: Fault = {
   name: "receivers of notifications away",
   databases: ["SQLite", "PostgreSQL"],
@@ -99,7 +99,7 @@ export const killWhileDelivering: Fault = {
     }
     return rounds
   }, (receivers, measured) => {
-    // At every kill, the answer to the last notification is cut off at least.
+    // Each kill cuts off at least the answer to the last notification.
     if (receivers.repeats() === 0) throw new Error("nothing that was cut off was told again")
     measured(`${receivers.repeats()} told again`)
   })

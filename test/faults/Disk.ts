@@ -14,7 +14,7 @@ const mounted = (megabytes: number): SmallDisk => {
   }
 }
 
-/** Fills the disk under load until requests fail, and frees it again. */
+/** Fills the disk under load until requests fail, and then frees the space again. */
 const filling =
   (disk: SmallDisk, room: number, mend: () => Promise<void>) =>
   async ({ chance, load, means: { clients, rounds }, site: { acme } }: Stage): Promise<number> => {
@@ -64,7 +64,7 @@ const onPostgres = async (means: Means): Promise<Outcome> => {
   }
 }
 
-/** The disk of the database becomes full, and is freed while the service runs. */
+/** The disk of the database becomes full, and the space is freed while the service runs. */
 export const fullDisk: Fault = {
   name: "full disk of the database",
   databases: ["SQLite", "PostgreSQL"],

@@ -17,15 +17,15 @@ import type { Fault, Means, Outcome, Stage } from "./Stage.ts"
 import { under } from "./Stage.ts"
 
 /*
- * A primary is killed under load, and its standby takes its place. Two processes serve, two workers are on hosts of
- * their own, and one process is for operators. The URL names both servers.
+ * A primary is killed under load, and its standby takes over. Two processes serve, two workers have hosts of their own,
+ * and one process is for operators. The URL names both servers.
  */
 
-/** How the standby follows, and what has to hold. */
+/** How the standby follows, and what must be true afterwards. */
 interface Following {
   readonly isAsynchronous: boolean
   readonly delaySeconds?: number
-  /** Whether a third server follows the second one and takes its place too. */
+  /** Whether a third server follows the second one and takes over from it as well. */
   readonly isTwice?: boolean
 }
 
@@ -36,7 +36,7 @@ const serversOf = (url: string, ports: ReadonlyArray<number>): string => {
 
 const at = (url: string, port: number): string => serversOf(url, [port])
 
-/** Returns everything that publishes a list: the processes that serve, and the files that workers export. */
+/** Returns every source of a list: the processes that serve, and the files that workers export. */
 const sourcesOf = ({ fronts, workers }: Site): ReadonlyArray<ListSource> => [
   ...fronts.map(({ directory, port }, index) => ({
     name: `front ${index}`,
@@ -73,23 +73,28 @@ const listedSoon = async (load: Load, lists: ListWatch, count: number): Promise<
 
 const idsIn = (text: string): ReadonlyArray<string> => text.match(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g) ?? []
 
-/** An order or a challenge that is there, at an earlier step than the client was told. Clients repeat such a step. */
+/**
+ * Returns whether a text is about an order or a challenge that exists, but at an earlier step than the client was told.
+ * Clients repeat such a step.
+ */
 const isStep = (text: string): boolean =>
   /\/order\/\S+ is (?:stored as )?(?:pending|ready)$|was answered and is pending$/.test(text)
 
-/** Returns everything that processes reported as lost: ids of accounts and orders. */
+/** Returns the ids of the accounts and orders that processes reported as lost. */
 const namedIn = ({ processes }: Site): ReadonlySet<string> =>
   new Set(
     processes.flatMap((server) => server.records()).filter(({ fields }) => fields["event"] === "db_change_lost")
       .flatMap(({ fields }) => [String(fields["account_id"]), String(fields["order_id"])])
   )
 
-/** How long processes may take until they have reported everything: the time of two searches on a busy machine. */
+/**
+ * How long processes may take until they have reported everything, which is the time of two searches on a busy machine.
+ */
 const namedWithinMs = 30_000
 
 /**
- * The standby lacked some data, which is lost. The processes must have reported it. Everything that was acknowledged
- * before the standby was cut off must exist. `before` has the ids of those accounts and orders.
+ * Judges the loss of the data that the standby lacked. The processes must have reported all of it. Everything that was
+ * acknowledged before the standby was cut off must exist. `before` has the ids of those accounts and orders.
  */
 const judgeLoss = async (
   { load: { forgotten, ledger }, measured, site }: Stage,
@@ -120,7 +125,7 @@ const judgeLoss = async (
   if (rows.length !== events) throw new Error(`${rows.length} rows of the trail for ${events} events`)
   return {
     lost: [...unnamed(), ...gone.filter((text) => isGone(text) && before.has(subjectOf(text)))],
-    // An issuance that was lost with its certificate is made again.
+    // A certificate whose record was lost is issued again.
     twice: twice.filter((text) => !idsIn(text).some((id) => named.has(id) || named.has(orderOf.get(id) ?? "")))
   }
 }
@@ -128,7 +133,7 @@ const judgeLoss = async (
 interface Servers {
   readonly primary: PostgresCluster
   readonly first: PostgresFollower
-  /** The port of the server that follows the promoted one. */
+  /** The port of the server that follows the promoted standby. */
   readonly second: number
 }
 
@@ -172,7 +177,7 @@ const failOver = async (
       await listedSoon(load, lists, 2)
     }
     await load.finish()
-    // What was revoked and not listed before an asynchronous failover is lost. All else gets onto every list.
+    // Revocations that were not listed before an asynchronous failover are lost. All others get onto every list.
     const isLost = (entry: OrderEntry) =>
       isAsynchronous && acknowledged.includes(entry) && !lists.isListed(serialOf(entry))
     const listed = revoked(load).filter((entry) => !isLost(entry))

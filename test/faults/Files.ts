@@ -11,8 +11,7 @@ import { NotPossible, siteOn, under } from "./Stage.ts"
 const fileOf = (databaseUrl: string): string => databaseUrl.slice("sqlite://".length)
 
 /**
- * The file of the database is removed while the service runs, and the service must notice it. Then the file is put
- * back.
+ * The file of the database is removed while the service runs, which the service must notice. Then the file is put back.
  */
 export const databaseFileGone: Fault = {
   name: "file of the database taken away",
@@ -23,7 +22,7 @@ export const databaseFileGone: Fault = {
       const file = fileOf(site.databaseUrl)
       for (let round = 0; round < rounds; round++) {
         await load.ledger.acknowledged.more(clients)
-        // Work that has begun ends in the open files, and these files are put back.
+        // Work that has begun is completed in the open files, and these files are put back.
         for (const suffix of ["", "-wal", "-shm"]) {
           if (existsSync(file + suffix)) renameSync(file + suffix, `${file}.away${suffix}`)
         }
@@ -90,7 +89,7 @@ const limit = (pid: number, files: number): void => {
 
 const openFiles = (pid: number): number => readdirSync(`/proc/${pid}/fd`).length
 
-/** For a while, no file and no socket can be opened. This must affect no order. */
+/** For a while, no file and no socket can be opened, which must affect no order. */
 export const descriptorsGone: Fault = {
   name: "descriptors used up",
   databases: ["SQLite", "PostgreSQL"],

@@ -9,10 +9,12 @@ import { runToEnd } from "../support/Server.ts"
 import { patienceMs } from "./Load.ts"
 import type { Site } from "./Site.ts"
 
-/** The profile of a filled service that asks for credentials, and validates nothing. */
+/** The profile of a filled service that requires credentials and validates nothing. */
 export const boundProfile = "[profiles.bound.eab]\nenabled = true\n[profiles.bound.challenge]\nbypass = true\n"
 
-/** Runs a command of a build beside the service, and returns its output; fails unless it ends with `code`. */
+/**
+ * Runs a command of a build while the service runs, and returns the output. Fails unless the command ends with `code`.
+ */
 export const command = async (
   { acme: { directory }, databaseUrl }: Site,
   build: string,
@@ -53,7 +55,7 @@ const fillOrders = async ({ world: { responder: { tokens } } }: Site, another: (
   const placed = async (name: string): Promise<PlacedOrder> => session.newOrder([name])
   const finish = async ({ body, url }: PlacedOrder, name: string) => {
     const finalized = await session.finalize(body, makeCsr({ names: [name] }).csr)
-    // The answer to the first of several tries may have been lost.
+    // The answer to an earlier try may have been lost.
     if (finalized.status !== 200 && problemType(finalized) !== "orderNotReady") {
       throw new UnexpectedAnswer(name, finalized)
     }
@@ -79,7 +81,7 @@ const fillOrders = async ({ world: { responder: { tokens } } }: Site, another: (
 
 /**
  * Puts data into a service with a build of its version: an account that is bound to a credential, and orders that are
- * pending, ready and valid. Returns what must be true of them later.
+ * pending, ready and valid. Returns the checks that must succeed later.
  */
 export const fill = async (
   site: Site,
@@ -93,8 +95,8 @@ export const fill = async (
 }
 
 /**
- * Makes an operator with a session, and a token for a program, with a build of its version. Returns what must be true
- * of them later.
+ * Makes an operator with a session, and a token for a program, with a build of the service's version. Returns the
+ * checks that must succeed later.
  */
 export const fillOperators = async (site: Site, build: string, api: string): Promise<() => Promise<void>> => {
   const file = join(site.acme.directory, "password.txt")

@@ -9,14 +9,14 @@ import type { Fault, Stage } from "./Stage.ts"
 import { siteOn, under } from "./Stage.ts"
 
 /**
- * The connections come in waves. Each wave is accepted before the next begins, because nothing closes connections that
- * overflow the kernel's queue.
+ * The number of connections in a wave. Each wave is accepted before the next begins, because connections that overflow
+ * the kernel's queue are never closed.
  */
 const waveSize = 100
 
 /**
- * One of five connections sends one request and stays open. A client that has a further request does the same. The
- * others send nothing.
+ * Returns whether a connection sends one request and stays open, as that of a client with a further request does. This
+ * is one in five, and the others send nothing.
  */
 const isKept = (index: number): boolean => index % 5 === 0
 
@@ -34,9 +34,10 @@ const fillUp = async ({ load, means: { clients, rounds }, site: { acme } }: Stag
     }
   }
   await Promise.all([flood(), load.ledger.acknowledged.more(2 * clients)])
-  // The silent connections alone exceed the limit for connections before their first request.
+  // The number of silent connections exceeds the limit for connections before their first request.
   if (rounds >= 1000) await acme.waitForEvent("server_connection_refused")
-  // The silent connections are cut off. Those that sent a request may stay, up to the limit, and are closed here.
+  // The service closes the silent connections. Those that sent a request may stay, up to the limit, and are closed
+  // here.
   await Promise.all(idle.flatMap(({ ended }, index) => isKept(index) ? [] : [ended]))
   const fresh = await AcmeSession.open(acme.directoryUrl, { patienceMs })
   await fresh.register()
@@ -84,13 +85,13 @@ const askForNonces = async ({ load, means: { clients, rounds, say }, site }: Sta
   const stored = async () =>
     Number((await sqlAt(databaseUrl, `SELECT count(*) AS n FROM nonces WHERE created_at <= ${lastAt}`))[0]?.["n"])
   const rows = await stored()
-  // The most nonces that may be stored: those that were asked for, by the flood and by others, and the batches that
-  // were made ahead. A batch is discarded when a tenth of its validity is over, even if it has unused nonces.
+  // The largest number of nonces that may be stored: those that the flood and other clients requested, and the prepared
+  // batches. A batch is discarded when a tenth of its validity is over, even if it has unused nonces.
   const batches = 2 + Math.floor((performance.now() - begun) / (ttlSeconds * 100))
   const most = seen.size + load.answers.value + batches * largestBatch
   if (rows > most) throw new Error(`${rows} nonces are stored, where ${most} were asked for`)
   say(`${seen.size} nonces handed out, ${rows} stored`)
-  // The rows must be deleted. The test makes the sweep due at once, and does not wait half a minute for it.
+  // The rows must be deleted. The test makes the sweep due at once, so that it need not wait for half a minute.
   await (await load.another()).poll(
     async () => {
       await sqlAt(databaseUrl, "UPDATE jobs SET run_at = 0 WHERE kind = 'nonce_sweep' AND status = 'ready'")

@@ -5,8 +5,8 @@ import { siteOn, under } from "./Stage.ts"
 import { shared } from "./Syncs.ts"
 
 /**
- * Kills one of the processes and starts it again. The number of answers determines the moments, so that they come
- * during work.
+ * Kills one of the processes and starts it again. The number of answers determines the times, so that the process is at
+ * work then.
  */
 const killing = (workers: number | undefined, env: SiteOptions["env"] = {}) => async (means: Means) =>
   under(
@@ -34,7 +34,7 @@ export const killOne: Fault = {
   run: killing(undefined)
 }
 
-/** `kill -9` of the process that serves or of the worker beside it. */
+/** `kill -9` of the process that serves or of the worker. */
 export const killApart: Fault = {
   name: "kill -9 of acme or worker",
   databases: ["SQLite", "PostgreSQL"],

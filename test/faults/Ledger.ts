@@ -1,14 +1,14 @@
 import type { AcmeSession } from "../support/AcmeSession.ts"
 import { Tally } from "./Tally.ts"
 
-/** The facts that a client knows about its account. A fact is set when the answer with it arrives. */
+/** The facts that a client knows about its account. A fact is set when the answer that contains it arrives. */
 export interface AccountEntry {
   readonly url: string
   /** The session with the present key of the account. */
   session: AcmeSession
   keyChanges: number
   isDeactivated: boolean
-  /** A request that was never answered has changed this account. */
+  /** Whether a request that was never answered may have changed this account. */
   isHearsay: boolean
 }
 
@@ -27,7 +27,7 @@ export interface OrderEntry {
 
 /**
  * Everything that clients learned, recorded as the answers arrive. The service must not lose any recorded fact. A fact
- * that is not recorded may be true or not.
+ * that is not recorded may be true or false.
  */
 export class Ledger {
   readonly accounts: Array<AccountEntry> = []

@@ -6,14 +6,14 @@ import { join } from "node:path"
 import { setTimeout as delay } from "node:timers/promises"
 import { promisify } from "node:util"
 
-/* Watches the revocation lists that several processes serve. It reads them again and again, as relying parties do. */
+/* Watches the revocation lists that several processes serve, by reading them again and again as relying parties do. */
 
 const run = promisify(execFile)
 
-/** The source of a list, and how it is read. `undefined` means that there is no list now. */
+/** The source of a list, and how the list is read. `undefined` means that there is no list now. */
 export interface ListSource {
   readonly name: string
-  /** Whether new lists arrive late at this source, so that only {@link ListWatch.hasEverywhere} waits for them. */
+  /** Whether new lists reach this source late, so that only {@link ListWatch.hasEverywhere} waits for them. */
   readonly isLate?: true
   readonly read: () => Promise<Buffer | undefined>
 }
@@ -28,7 +28,7 @@ interface Seen {
 
 /** The observations of the watch so far. */
 export interface ListWatch {
-  /** The mistakes in lists, in words. */
+  /** The mistakes that were found in lists, in words. */
   readonly wrong: ReadonlyArray<string>
   /** The number of different lists that were verified. */
   readonly verified: () => number
@@ -43,17 +43,17 @@ export interface ListWatch {
   readonly hasEverywhere: (serials: ReadonlyArray<string>) => Promise<void>
   /** Whether a source has a list with this serial number. */
   readonly isListed: (serial: string) => boolean
-  /** Fails unless openssl, with the last list of each source, refuses these certificates as revoked. */
+  /** Fails unless OpenSSL refuses these certificates as revoked with the last list of each source. */
   readonly refuses: (certificates: ReadonlyArray<string>) => Promise<void>
   readonly stop: () => Promise<void>
 }
 
 const pauseMs = 100
 
-/** Converts a serial number that openssl prints to the form that the watch uses. */
+/** Converts a serial number that OpenSSL prints to the form that the watch uses. */
 export const plainSerial = (serial: string): string => serial.toLowerCase().replace(/^0+/, "")
 
-/** Begins to read every source until {@link ListWatch.stop}. Each new list is verified by openssl. */
+/** Begins to read every source until {@link ListWatch.stop}. OpenSSL verifies each new list. */
 export const watchLists = (sources: ReadonlyArray<ListSource>, caFile: string): ListWatch => {
   const directory = mkdtempSync(join(tmpdir(), "acme-lists-"))
   const wrong: Array<string> = []

@@ -9,7 +9,7 @@ import type { AccountEntry, OrderEntry } from "./Ledger.ts"
 import { Ledger } from "./Ledger.ts"
 import { Tally } from "./Tally.ts"
 
-/** How long one step may take, including faults and the leases they leave behind. */
+/** How long one step may take, including faults and the leases that they leave behind. */
 export const patienceMs = 480_000
 
 /** The target and the number of the honest clients. */
@@ -17,20 +17,20 @@ export interface LoadOptions {
   readonly directoryUrl: string
   readonly responder: Http01Responder
   readonly clients: number
-  /** The ports that requests use by turns instead of the service's own. */
+  /** The ports that requests use by turns instead of the port of the service. */
   readonly ports?: ReadonlyArray<number>
   /**
-   * Whether the service may have lost an account or an order. The client then begins again with a new account.
-   * Otherwise it gives up.
+   * Whether the service may lose an account or an order. If so, the client then begins again with a new account.
+   * Otherwise the client gives up.
    */
   readonly isForgetful?: boolean
-  /** How long they repeat a request that fails; {@link patienceMs} when not given. */
+  /** How long clients repeat a request that fails, by default {@link patienceMs}. */
   readonly triesForMs?: number
-  /** How long a client pauses before each order. There is no pause if this is absent. */
+  /** How long a client pauses before each order, by default not at all. */
   readonly restMs?: number
 }
 
-/** The honest clients. Each request is repeated until it is answered, and the clients rely on that answer. */
+/** The honest clients. They repeat each request until it is answered, and rely on the answer. */
 export interface Load {
   readonly ledger: Ledger
   /** The number of answers of any kind. */
@@ -41,17 +41,17 @@ export interface Load {
   readonly broken: Tally
   /** The number of orders that ended without a certificate. */
   readonly refused: Tally
-  /** The number of accounts and orders that the service did not know any more. */
+  /** The number of accounts and orders that the service no longer knew. */
   readonly forgotten: Tally
   /** The number of answers that differ from the documentation. */
   readonly oddities: ReadonlyArray<string>
   /** Milliseconds from newOrder to the certificate, of each order that got one. */
   readonly issuances: ReadonlyArray<number>
-  /** Runs `work`. Fails if a client gives up in the meantime. */
+  /** Waits for `work`. Fails if a client gives up in the meantime. */
   readonly beside: <A>(work: Promise<A>) => Promise<A>
   /** Lets every client finish its current work. */
   readonly finish: () => Promise<void>
-  /** A session of another account, over the same connections. */
+  /** Registers another account that uses the same connections. */
   readonly another: () => Promise<AcmeSession>
   readonly close: () => void
 }
@@ -65,7 +65,7 @@ const oddityOf = (answer: HttpAnswer, isHead: boolean): string | undefined => {
   return isProblem && isKnown ? undefined : `${answer.status} ${answer.text.slice(0, 200)}`
 }
 
-/** Starts the clients. Each makes one account after the other until {@link Load.finish}. */
+/** Starts the clients. Each registers one account after another until {@link Load.finish}. */
 export const startLoad = async (options: LoadOptions): Promise<Load> => {
   const { clients, directoryUrl, ports = [], responder: { tokens } } = options
   const { origin } = new URL(directoryUrl)
@@ -119,7 +119,8 @@ export const startLoad = async (options: LoadOptions): Promise<Load> => {
       return entry
     }
     const finalized = await session.finalize(placed.body, makeCsr({ names: [name] }).csr)
-    // A finalize whose answer was lost has moved the order out of `ready`, so the repetition gets that answer.
+    // If the answer to finalize was lost, the order is no longer `ready`, and the repeated request is answered with
+    // orderNotReady.
     if (finalized.status !== 200 && problemType(finalized) !== "orderNotReady") {
       throw new UnexpectedAnswer("finalize", finalized)
     }
@@ -148,7 +149,8 @@ export const startLoad = async (options: LoadOptions): Promise<Load> => {
     const session = await account.session.another(key)
     session.kid = account.url
     const isHearsay = answer.status !== 200
-    // If the answer to the change was lost, the old key no longer signs; the new key shows whether it was done.
+    // If the answer to the change was lost, the old key may no longer be valid. A request with the new key shows
+    // whether the key was changed.
     if (isHearsay) {
       const told = await session.post(account.url)
       if (told.status !== 200) throw new UnexpectedAnswer(`keyChange, then ${told.status}`, answer)
@@ -193,7 +195,7 @@ export const startLoad = async (options: LoadOptions): Promise<Load> => {
   }
   const working = Promise.all(Array.from({ length: clients }, (_, index) => work(index)))
   const gaveUp = new Promise<never>((_, reject) => working.catch(reject))
-  gaveUp.catch(() => undefined) // The caller that waits beside it handles this failure.
+  gaveUp.catch(() => undefined) // The caller of `beside` handles this failure.
 
   return {
     ledger,

@@ -5,16 +5,19 @@ import { patienceMs } from "./Load.ts"
 import type { Fault, Stage } from "./Stage.ts"
 import { siteOn, under } from "./Stage.ts"
 
-/** One of ten jobs is not due at first. */
+/** Returns how many of the jobs are due at first, which are nine in ten. */
 const dueOf = (rounds: number): number => rounds - Math.floor(rounds / 10)
 
 /** The longest wait that this kind may ask for. A later due time would come from a wrong clock. */
 const laterSeconds = 1800
 
-/** The rate at which the jobs were added, per second. */
+/** The number of jobs that were added per second. */
 const perSecond = 25
 
-/** Validations of challenges that do not exist. A worker claims each, looks it up, and has finished it. */
+/**
+ * Adds validations of challenges that do not exist. A worker claims each job, looks up the challenge, and is then
+ * finished.
+ */
 const queueUp = async (databaseUrl: string, directory: string, rounds: number): Promise<void> => {
   const migrated = await runToEnd(["init"], { directory, env: { ACME_SVC_DATABASE__URL: databaseUrl } })
   if (migrated.code !== 0) throw new Error(`init: ${migrated.stderr}`)
@@ -39,7 +42,7 @@ const queueUp = async (databaseUrl: string, directory: string, rounds: number): 
        ${now} + CASE WHEN n > ${dueOf(rounds)} THEN ${laterSeconds} ELSE -n / ${perSecond} END, 0, 5, ${now}, ${now}
      FROM numbers`
   )
-  // Autovacuum would do this within a minute. A plan that was made before does not know of the backlog.
+  // Autovacuum would do this within a minute. The planner would not know of the long queue before.
   if (!isSqlite) await sqlAt(databaseUrl, "ANALYZE jobs")
 }
 
@@ -56,7 +59,7 @@ const drain = async ({ load, means: { rounds, say }, site: { acme, databaseUrl }
   const left = await count("status = 'ready' AND run_at < 4000000000 AND attempts = 0")
   say(`${left} are left when clients have their first certificates`)
   const poll = await AcmeSession.open(acme.directoryUrl, { pollMs: 500 })
-  // A run at full size takes longer, and its own time shows how busy the machine is.
+  // A run at full size takes longer, in proportion to the rounds.
   const patience = patienceMs * Math.max(1, rounds / 20_000)
   await poll.poll(() => count("status = 'done'"), (done) => done >= dueOf(rounds), patience)
   poll.close()
@@ -72,7 +75,7 @@ const drain = async ({ load, means: { rounds, say }, site: { acme, databaseUrl }
   return rounds
 }
 
-/** A queue became long while no worker ran. */
+/** A queue has become long while no worker ran. */
 export const longQueue: Fault = {
   name: "queued jobs",
   databases: ["SQLite", "PostgreSQL"],

@@ -3,15 +3,17 @@ import type { TLSSocket } from "node:tls"
 import { connect as connectTls } from "node:tls"
 import { workerData } from "node:worker_threads"
 
-/* A peer that loads a listener. It has its own thread, so that it does not slow down the measurement of new clients. */
+/*
+ * A peer that keeps a listener busy, in a thread of its own, so that the measurement of new clients is not slowed down.
+ */
 
-/** The load that a neighbour causes. */
+/** The load that this peer causes. */
 export interface Neighbourly {
   readonly port: number
   readonly tls: boolean
-  /** How many connections are opened in each second. Each sends nothing, and is closed after a moment. */
+  /** How many connections are opened in each second. Each sends nothing and is soon closed. */
   readonly connectsPerSecond: number
-  /** A whole request that `repeaters` connections send again as soon as it is answered. */
+  /** A whole request that `repeaters` connections send again and again, as soon as it is answered. */
   readonly request: string
   readonly repeaters: number
 }

@@ -9,13 +9,14 @@ import type { Fault, Stage } from "./Stage.ts"
 import { siteOn, under } from "./Stage.ts"
 
 /*
- * Other clients keep a listener busy and fill its queue for connections. A new client must be served nevertheless
- * (docs/decisions/shares.md). It waits until it is accepted, for the TLS handshake, and for one small answer.
+ * Other clients keep a listener busy and fill its queue of connections. A new client must be served nevertheless
+ * (docs/decisions/shares.md). Its wait includes the acceptance of the connection, the TLS handshake, and one small
+ * answer.
  */
 
 /**
- * The longest wait that half of the new clients may have. The machine has other work too, so the slowest one proves
- * nothing.
+ * The longest wait that half of the new clients may have. The slowest one proves nothing, because the machine has other
+ * work as well.
  */
 const mostMillis = 1000
 const giveUpMillis = 15_000
@@ -38,7 +39,10 @@ const arrival = async (port: number, tls: boolean): Promise<number> => {
   return performance.now() - begun
 }
 
-/** Several new clients, one after the other: the wait of half of them, and of the slowest. */
+/**
+ * Measures several new clients, one after the other. Returns the longest wait of the faster half, and the wait of the
+ * slowest.
+ */
 const arrivals = async (count: number, port: number, tls: boolean) => {
   const times: Array<number> = []
   for (let at = 0; at < count; at++) {
@@ -52,7 +56,7 @@ const arrivals = async (count: number, port: number, tls: boolean) => {
   return { median, text: `${median.toFixed(0)} ms, at most ${slowest.toFixed(0)} ms` }
 }
 
-/** A new account with a signature that does not verify. */
+/** Returns a request for a new account with a signature that does not verify. */
 const refused = (directoryUrl: string): string => {
   const url = directoryUrl.replace(/directory$/, "newAccount")
   const { publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" })
@@ -69,7 +73,7 @@ const refused = (directoryUrl: string): string => {
 
 const among = (tls: boolean) => async (stage: Stage): Promise<number> => {
   const { load, means: { rounds, say }, site: { acme: { directoryUrl, port } } } = stage
-  await load.finish() // only the load of the other clients is left
+  await load.finish() // From here on, only the other clients cause load.
   const alone = await arrivals(5, port, tls)
   const request = refused(directoryUrl)
   const neighbours = [{ repeaters: 60, connectsPerSecond: 0 }, { repeaters: 0, connectsPerSecond: 500 }].map((of) => {
@@ -78,7 +82,7 @@ const among = (tls: boolean) => async (stage: Stage): Promise<number> => {
   })
   try {
     await Promise.all(neighbours.map((neighbour) => once(neighbour, "online")))
-    await delay(2000) // A queue that fills does so within this time.
+    await delay(2000) // Within this time, a queue that fills becomes full.
     const beside = await arrivals(rounds, port, tls)
     stage.measured(`${beside.text}; alone ${alone.text}`)
     say(`newcomers waited ${beside.text}; alone ${alone.text}`)
@@ -97,5 +101,5 @@ const newcomers = (tls: boolean): Fault => ({
   run: async (means) => under(means, { ...await siteOn(means), tls }, among(tls))
 })
 
-/** New clients come while others connect and send requests that are refused, each as fast as they can. */
+/** New clients come while others open connections and send requests that are refused, both as fast as they can. */
 export const queueing: ReadonlyArray<Fault> = [newcomers(false), newcomers(true)]

@@ -4,7 +4,7 @@ import type { Fault } from "./Stage.ts"
 
 /** The options of `npm run faults`. */
 export interface Options {
-  /** The number of repetitions, instead of the fault's own. */
+  /** The number of repetitions, instead of the number of the fault. */
   readonly rounds: number | undefined
   /** The size of floods and waves, as a fraction of the full size. */
   readonly share: number

@@ -37,7 +37,8 @@ const until = async (what: string, holds: () => Promise<boolean>, giveUpMs = pat
 }
 
 /**
- * Ends each loop once by a defect. The loop is logged, counted and started again, and clients get their certificates.
+ * Ends each loop once with a defect. The end must be logged and counted, the loop must be started again, and clients
+ * must get their certificates.
  */
 const each = async (stage: Stage, folder: string, metrics: string): Promise<number> => {
   const { load, means, site } = stage
@@ -58,7 +59,10 @@ const each = async (stage: Stage, folder: string, metrics: string): Promise<numb
   return played.length
 }
 
-/** Ends a loop again and again. The process becomes unready and then ends, and the next process issues certificates. */
+/**
+ * Ends a loop again and again. The process must become unready and then end, and the next process must issue
+ * certificates.
+ */
 const forGood = async ({ load, means, measured, site: { acme } }: Stage, folder: string): Promise<number> => {
   writeFileSync(join(folder, "job_claims"), "always")
   const begun = performance.now()
@@ -75,7 +79,7 @@ const forGood = async ({ load, means, measured, site: { acme } }: Stage, folder:
   return 1
 }
 
-/** A defect in each piece of background work, one after the other, and one defect that stays. */
+/** A defect in each piece of background work, one after the other, and a defect that persists. */
 export const poison: Fault = {
   name: "poison for background work",
   databases: ["SQLite", "PostgreSQL"],

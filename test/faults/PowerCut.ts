@@ -19,16 +19,16 @@ const mounted = (): LoopDisk => {
   }
 }
 
-/** A program that writes to the disk beside the service. */
+/** A program other than the service that writes to the disk. */
 interface Neighbour {
-  /** Stops the program, calls `keep`, and ends the program. */
+  /** Stops the program, calls `keep`, and then ends the program. */
   readonly cut: (keep: () => void) => Promise<void>
   readonly begin: () => Promise<void>
 }
 
 /**
- * Cuts the power under load: the writing processes are stopped, the disk's content is kept, and everything is started
- * on that content. A copy that is made while processes write would mix the contents of several moments.
+ * Cuts the power under load: stops the writing processes, keeps the synced content of the disk, and starts everything
+ * with that content. A copy that is made while processes write would mix contents of different times.
  */
 const cutting =
   (disk: LoopDisk, neighbour: Neighbour, begun: (pid: number) => Promise<unknown> = async () => {}) =>
@@ -72,14 +72,14 @@ const onPostgres = async (means: Means, disk: LoopDisk): Promise<Outcome> => {
   const cluster = await startPostgres({ within: disk.directory, durable: true })
   try {
     const databaseUrl = await cluster.createDatabase()
-    disk.sync() // This syncs the empty database, because no process has waited for that.
+    disk.sync() // This syncs the empty database, which no process has done.
     return await under(means, { databaseUrl }, cutting(disk, { cut: cluster.cutPower, begin: cluster.resume }))
   } finally {
     await cluster.stop()
   }
 }
 
-/** The power is cut: unsynced data is lost, and everything that was acknowledged must still exist. */
+/** The power is cut. Unsynced data is lost, but everything that was acknowledged must still exist. */
 export const powerCut: Fault = {
   name: "power cut",
   databases: ["SQLite", "PostgreSQL"],

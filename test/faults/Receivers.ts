@@ -18,18 +18,18 @@ interface Notice {
   readonly order_id?: string
 }
 
-/** The way in which a webhook is unavailable. */
+/** The ways in which a webhook is unavailable. */
 export const absences = ["refuses connections", "answers 503", "never answers"] as const
 
-/** A webhook and a program that get every notification, and that can be made unavailable. */
+/** A webhook and a program that get every notification and can be made unavailable. */
 export interface Receivers {
   /** The lines of the configuration that name the receivers. */
   readonly toml: string
-  /** The number of notifications that the webhook has read. It may not have answered them yet. */
+  /** The number of notifications that the webhook has read but perhaps not answered yet. */
   readonly arrived: Tally
   readonly leave: (how: (typeof absences)[number]) => Promise<void>
   readonly comeBack: () => Promise<void>
-  /** Compares what they received with the database, when the queue has only periodic jobs. */
+  /** Compares what the receivers got with the database once the queue has only periodic jobs. */
   readonly audit: (site: Site) => Promise<Findings>
   /** The number of notifications that were sent again. */
   readonly repeats: () => number
@@ -38,7 +38,7 @@ export interface Receivers {
 
 const keyOf = ({ account_id, hook, order_id }: Notice): string => `${hook} ${order_id ?? account_id ?? ""}`
 
-/** Returns everything that has happened, according to the rows. */
+/** Returns the events that have happened, according to the rows. */
 const happened = async ({ databaseUrl }: Site): Promise<ReadonlySet<string>> => {
   const of = async (event: string, text: string) =>
     (await sqlAt(databaseUrl, text)).map((row) => `${event} ${idText(row["id"])}`)

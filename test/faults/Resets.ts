@@ -3,7 +3,7 @@ import { startForwarder, through } from "../support/Forwarder.ts"
 import type { Fault } from "./Stage.ts"
 import { under } from "./Stage.ts"
 
-/** Resets the connection of the next octets that fit, before or after they have arrived. */
+/** Resets the connection that carries the next octets that fit, before or after these have arrived. */
 const breakNext = (relay: Forwarder, fits: (sent: Buffer) => boolean, isBefore: boolean): Promise<void> =>
   new Promise((resolve) => {
     relay.judge = (sent) => {
@@ -17,8 +17,8 @@ const breakNext = (relay: Forwarder, fits: (sent: Buffer) => boolean, isBefore: 
 const isCommit = (sent: Buffer): boolean => sent.includes("COMMIT")
 
 /**
- * Connections to PostgreSQL are reset. In two of three cases this happens at a COMMIT, so that either the COMMIT or its
- * answer is lost.
+ * Connections to PostgreSQL are reset, in two of three cases at a COMMIT, so that either the COMMIT or the answer is
+ * lost.
  */
 export const databaseResets: Fault = {
   name: "resets between service and database",

@@ -11,13 +11,13 @@ import type { Site } from "./Site.ts"
 import type { Fault, Means, Stage } from "./Stage.ts"
 import { siteOn, under } from "./Stage.ts"
 
-/** The recipe of a program that signs. */
+/** The path of the recipe for a program that signs. */
 export const recipe = resolve(import.meta.dirname, "../../docs/recipes/sign-with-openssl.sh")
 
 /** How long it may take until another worker continues the order of a dead worker. */
 const promisedSeconds = 20
 
-/** Returns an order of a profile that validates nothing, up to its finalize. */
+/** Places an order at a profile that validates nothing, and finalizes the order. */
 export const finalized = async (acme: Server, profile: string, name: string) => {
   const session = await AcmeSession.open(acme.profileUrl(profile), { patienceMs })
   await session.register()
@@ -41,10 +41,10 @@ export const holderOf = async ({ databaseUrl, workers }: Site, orderId: string):
   return holder
 }
 
-/** The process that takes the order over: the restarted one, or only the other one. */
+/** The process that takes over the order, which is the restarted worker or only the other one. */
 type Heir = "itself" | "neighbour"
 
-/** Kills the worker that has the order, waits until the order continues, and returns the time that took. */
+/** Kills the worker that has the order, waits until the order continues, and returns how long this took. */
 const killed = async (
   { load, measured, site }: Stage,
   order: Awaited<ReturnType<typeof finalized>>,
@@ -102,7 +102,7 @@ export const killWhileSigning: Fault = {
   }
 }
 
-/** A worker is killed while the upstream CA delays its answer to it. */
+/** A worker is killed while the upstream CA delays its answer. */
 export const killWhileRelaying: Fault = {
   name: "kill -9 while relaying",
   databases: ["SQLite", "PostgreSQL"],
@@ -111,7 +111,7 @@ export const killWhileRelaying: Fault = {
     const home = mkdtempSync(join(tmpdir(), "acme-faults-"))
     const at = join(home, "upstream")
     mkdirSync(at)
-    // Both use one CA, so that every stored certificate is checked against it.
+    // Both use one CA, with which every stored certificate is checked.
     const made = await runToEnd(["init"], { directory: home })
     if (made.code !== 0) throw new Error(`init: ${made.stderr}`)
     for (const file of ["ca.pem", "ca.key"]) copyFileSync(join(home, file), join(at, file))

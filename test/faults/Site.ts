@@ -13,15 +13,15 @@ export type DatabaseName = "SQLite" | "PostgreSQL"
 
 /** The processes and files of the service. */
 export interface SiteOptions {
-  /** By default, a separate SQLite file. */
+  /** The database, by default a separate SQLite file. */
   readonly databaseUrl?: string
-  /** The number of worker processes, beside those that serve. By default one process has all roles. */
+  /** The number of worker processes in addition to those that serve. By default, one process has all roles. */
   readonly workers?: number
-  /** The number of processes that serve beside workers, each at its own port; one by default. */
+  /** The number of processes that serve in addition to workers, each at a port of its own, by default one. */
   readonly fronts?: number
   /** Whether each worker has its own directory, as on its own host, with the same CA. */
   readonly areApart?: boolean
-  /** Whether a process for operators runs too. */
+  /** Whether there is also a process for operators. */
   readonly hasAdmin?: boolean
   readonly tls?: boolean
   readonly env?: Readonly<Record<string, string>>
@@ -30,16 +30,16 @@ export interface SiteOptions {
    * serves.
    */
   readonly envOf?: (index: number) => Readonly<Record<string, string>>
-  /** The directory with the configuration, keys, and the SQLite file; a temporary one by default. */
+  /** The directory with the configuration, the keys and the SQLite file, by default a temporary one. */
   readonly home?: string
   /** The text of `config.toml`. With `null`, the file that already exists is used. */
   readonly config?: string | null
   readonly web?: Http01ResponderOptions
-  /** The folder of the build with which its processes start; the folder of the sources by default. */
+  /** The folder of the build from which the processes start, by default the folder of the sources. */
   readonly build?: string
-  /** Whether its processes run the build or the sources; the build by default. */
+  /** Whether the processes run the build or the sources, by default the build. */
   readonly from?: ServerOptions["from"]
-  /** A change of the database before the service starts. */
+  /** Changes the database before the service starts. */
   readonly prepare?: (databaseUrl: string, directory: string) => Promise<void>
 }
 
@@ -47,23 +47,23 @@ export interface SiteOptions {
 export interface Site {
   readonly world: World
   readonly databaseUrl: string
-  /** When its processes were started, by this process's clock. */
+  /** When the processes were started, by the clock of this process. */
   readonly begun: number
-  /** The process that serves ACME clients; the first, if there are several. */
+  /** The process that serves ACME clients, or the first of several. */
   readonly acme: Server
   /** Every process that serves ACME clients. */
   readonly fronts: ReadonlyArray<Server>
-  /** The processes that run jobs; the process that serves, if there is only one. */
+  /** The processes that run jobs, or the process that serves if there are no others. */
   readonly workers: ReadonlyArray<Server>
   readonly processes: ReadonlyArray<Server>
-  /** Starts one more process, which serves at the address of {@link acme}. */
+  /** Starts one more process that serves at the address of {@link acme}. */
   readonly beside: (options: ServerOptions) => Promise<Server>
-  /** Ends the processes; databases and files stay until {@link dispose}. */
+  /** Ends the processes. Databases and files stay until {@link dispose}. */
   readonly stop: () => Promise<void>
   readonly dispose: () => Promise<void>
 }
 
-// Settings with which validations end soon and are soon repeated.
+// Settings with which validations end soon and are repeated soon.
 const haste = {
   ACME_SVC_CHALLENGE__TIMEOUT_MS: "2000",
   ACME_SVC_JOBS__RETRY_BASE_SECONDS: "1",
@@ -78,7 +78,7 @@ export const startSite = async (options: SiteOptions): Promise<Site> => {
   const begun = performance.now()
   const world = await startWorld(options.web)
   const stop = async () => {
-    // A process that is stopped would not notice the signal to end.
+    // A stopped process would not notice the signal to end.
     for (const server of processes) server.signal("SIGCONT")
     await Promise.all(processes.map((server) => server.stop()))
   }
@@ -114,7 +114,7 @@ export const startSite = async (options: SiteOptions): Promise<Site> => {
       const alone = { acme, fronts: [acme], workers: [acme] }
       return { world, databaseUrl, begun, ...alone, processes, beside: besideOf(acme), stop, dispose }
     }
-    /** Makes a directory for a process that has its own, with these files of the first worker. */
+    /** Makes a directory for one process, with these files of the first worker. */
     const place = (name: string, files: ReadonlyArray<string>): string => {
       const own = join(directory, name)
       mkdirSync(own)
@@ -129,7 +129,7 @@ export const startSite = async (options: SiteOptions): Promise<Site> => {
     const fronts: Array<Server> = []
     for (let index = 0; index < (options.fronts ?? 1); index++) {
       const home = place(`front${index}`, ["ca.pem"])
-      // They are one service, so the URLs of their resources have one address.
+      // The processes are one service, so the URLs of its resources have one address.
       const env = fronts[0] === undefined ? {} : { ACME_SVC_SERVER__BASE_URL: fronts[0].baseUrl }
       fronts.push(await start(home, index === 0 ? 0 : options.workers + index, { flags: ["--role", "acme"] }, env))
     }

@@ -7,7 +7,7 @@ import { siteOn, under } from "./Stage.ts"
 const hello = "\u0016\u0003\u0001\u0002\u0000\u0001\u0000\u0001\u00fc\u0003\u0003"
 
 interface Attack {
-  /** Begins one connection that never completes its request. */
+  /** Opens a connection that never completes its request. */
   readonly begin: (port: number, path: string) => Raw
   /** The answer of the service before it closes the connection. */
   readonly answered: RegExp
@@ -28,8 +28,8 @@ const attacks = {
 } as const satisfies Record<string, Attack>
 
 /**
- * One wave: all connections at once, until the service has closed every one of them. Honest clients must not be
- * affected.
+ * Opens all connections of a wave at once, and waits until the service has closed every one of them. Honest clients
+ * must not be affected.
  */
 const wave =
   (attack: Attack) => async ({ load, means: { clients, rounds }, site: { acme } }: Stage): Promise<number> => {
@@ -51,7 +51,7 @@ const wave =
 const attacking = (attack: Attack, tls: boolean) => async (means: Means) =>
   under(means, { ...await siteOn(means), tls }, wave(attack))
 
-/** The header fields of requests arrive at one octet a second. */
+/** The header fields of requests arrive at the rate of one octet a second. */
 export const slowHeads: Fault = {
   name: "slow-loris on heads",
   databases: ["SQLite"],
@@ -60,7 +60,7 @@ export const slowHeads: Fault = {
   run: attacking(attacks.heads, false)
 }
 
-/** The bodies of requests arrive at one octet a second. */
+/** The bodies of requests arrive at the rate of one octet a second. */
 export const slowBodies: Fault = {
   name: "slow-loris on bodies",
   databases: ["SQLite"],
@@ -69,7 +69,7 @@ export const slowBodies: Fault = {
   run: attacking(attacks.bodies, false)
 }
 
-/** The handshakes arrive at one octet a second. */
+/** The handshakes arrive at the rate of one octet a second. */
 export const slowHandshakes: Fault = {
   name: "slow-loris on handshakes",
   databases: ["SQLite"],

@@ -6,21 +6,21 @@ import { startLoad } from "./Load.ts"
 import type { DatabaseName, Site, SiteOptions } from "./Site.ts"
 import { startSite } from "./Site.ts"
 
-/** The input of a run of one fault. */
+/** What the run of a fault gets. */
 export interface Means {
   readonly database: DatabaseName
-  /** How often it is injected: the number of kills, resets, connections of a wave, or jobs. */
+  /** How often the fault is injected: the number of kills, resets, connections of a wave, or jobs. */
   readonly rounds: number
   readonly seed: string
   /** The number of honest clients at a time. */
   readonly clients: number
-  /** A PostgreSQL database that nobody else uses. */
+  /** Makes a PostgreSQL database that nothing else uses. */
   readonly freshPostgresUrl: () => Promise<string>
   /** Reports the progress. */
   readonly say: (text: string) => void
 }
 
-/** The result of a fault. */
+/** The result of a run. */
 export interface Outcome extends Findings {
   readonly injected: number
   readonly acknowledged: number
@@ -28,17 +28,17 @@ export interface Outcome extends Findings {
   readonly figures?: string
 }
 
-/** A fault: its name, the databases on which it can be injected, and the function that does it. */
+/** A fault, with its name, the databases on which it can be injected, and the function that injects it. */
 export interface Fault {
   readonly name: string
   readonly databases: ReadonlyArray<DatabaseName>
-  /** How often it is injected in a full run. */
+  /** How often the fault is injected in a full run. */
   readonly rounds: number
   /** Whether the count is the size of one injection, such as the connections of a flood. */
   readonly isSize?: true
   /** Whether the fault compares two times. Such a fault runs alone. */
   readonly isTimed?: true
-  /** Fails if the service differs from its documentation, apart from losses and duplicates. */
+  /** Injects the fault. Fails if the service differs from the documentation, apart from losses and duplicates. */
   readonly run: (means: Means) => Promise<Outcome>
 }
 
@@ -49,14 +49,14 @@ export class NotPossible extends Error {}
 export interface Stage {
   readonly site: Site
   readonly load: Load
-  /** A random number from 0 up to but not including `below`, which the seed determines. */
+  /** Returns a random number from 0 up to but not including `below`, which the seed determines. */
   readonly chance: (below: number) => number
   readonly means: Means
   /** Records a figure for the table. */
   readonly measured: (figure: string) => void
 }
 
-/** Random numbers that are the same for the same seed. */
+/** Returns a source of random numbers that are the same for the same seed. */
 const chanceOf = (seed: string): (below: number) => number => {
   let drawn = 0
   return (below) => createHash("sha256").update(`${seed} ${drawn++}`).digest().readUInt32BE(0) % below
@@ -70,16 +70,16 @@ export const siteOn = async (means: Means): Promise<Pick<SiteOptions, "databaseU
 export const under = async (
   means: Means,
   options: SiteOptions & {
-    /** Honest clients use this port, which forwards to the service's own. */
+    /** Returns the port that honest clients use, which forwards to the port of the service. */
     readonly front?: (port: number) => Promise<number>
     /** How long honest clients repeat a request that fails, and how long they pause before each order. */
     readonly manners?: Pick<LoadOptions, "triesForMs" | "restMs" | "isForgetful">
-    /** Looks for further losses and duplicates, when the queue has only periodic jobs. */
+    /** Looks for further losses and duplicates once the queue has only periodic jobs. */
     readonly afterwards?: (site: Site) => Promise<Findings>
-    /** Judges the findings, if the fault may cause some losses. */
+    /** Judges what was found if the fault may cause losses. */
     readonly judge?: (stage: Stage, findings: Findings) => Promise<Findings>
   },
-  /** Returns how often the fault was injected. */
+  /** Injects the fault, and returns how often. */
   inject: (stage: Stage) => Promise<number>
 ): Promise<Outcome> => {
   const site = await startSite(options)

@@ -13,11 +13,14 @@ import type { Fault, Means, Stage } from "./Stage.ts"
 import { siteOn, under } from "./Stage.ts"
 
 /*
- * One client takes everything that it can get. Again and again an honest client arrives, each time over a new
- * connection. Its time is compared with the time that it needs alone.
+ * One client takes everything that it can get. Again and again, an honest client comes over a new connection. The time
+ * that this client needs is compared with the time that it needs without the attack.
  */
 
-/** How many times as long it may take. The goal is twice. The limit is higher because two cores do all the work. */
+/**
+ * How many times as long an issuance may take. The goal is twice. The limit is higher because two cores do all the
+ * work.
+ */
 const [aimedAt, mostTimes] = [2, 4]
 const mostLooks = 3
 
@@ -54,13 +57,13 @@ const several = async (stage: Stage, label: string): Promise<number> => {
 }
 
 /**
- * An attack. It reports when it has taken everything, and keeps that until it is stopped. It is never faster than the
- * service's answers.
+ * An attack, which calls `taken` when it has taken everything, and keeps everything until it is stopped. An attack
+ * never goes faster than the service answers.
  */
 type Attack = (stage: Stage, isOver: () => boolean, taken: () => void) => Promise<void>
 
 const compare = (attack: Attack) => async (stage: Stage): Promise<number> => {
-  await stage.load.finish() // Only the attack and the honest client are left.
+  await stage.load.finish() // From here on, only the attack and the honest client send requests.
   const alone = await several(stage, "alone")
   let over = false
   let taken = () => {}
@@ -72,8 +75,8 @@ const compare = (attack: Attack) => async (stage: Stage): Promise<number> => {
   try {
     await full
     let beside = Number.POSITIVE_INFINITY
-    // A successful attack delays the new client in each round. Other load on the machine is gone in one of the next
-    // rounds.
+    // A successful attack delays the new client in each round, whereas other load on the machine ends before one of the
+    // next rounds.
     for (let time = 0; time < mostLooks && beside > aimedAt * alone; time++) {
       beside = Math.min(beside, await several(stage, `beside${time}`))
     }
@@ -103,7 +106,7 @@ const starved = (
 
 const mostInFlight = 32
 
-/** Accounts that order only names whose server never answers. */
+/** Accounts order only names whose server never answers. */
 const silentNames: Attack = async ({ site: { acme, world: { dns } } }, isOver, taken) => {
   const accounts = 6
   let [at, ready] = [0, 0]
@@ -117,8 +120,7 @@ const silentNames: Attack = async ({ site: { acme, world: { dns } } }, isOver, t
       const { challenges } = await session.authorization(body.authorizations[0] ?? "")
       const answer = await session.post(challenges[0]?.url ?? "", {})
       if (answer.status !== 200 && answer.status !== 429) throw new Error(`a trigger: ${answer.status}`)
-      // At first an account begins as many validations as it may have in progress. Then it begins enough to keep that
-      // number.
+      // At first an account begins as many validations as it may have in progress, and then enough to keep that number.
       if (round < mostInFlight) continue
       if (round === mostInFlight && ++ready === accounts) taken()
       await delay(3750)
@@ -130,7 +132,7 @@ const silentNames: Attack = async ({ site: { acme, world: { dns } } }, isOver, t
 
 const hoarder = "127.0.0.66"
 
-/** One address that holds connections, and request bodies that it does not finish. */
+/** One address holds connections, and request bodies that it does not finish. */
 const hoard = (of: number, first: string): Attack => async ({ site: { acme } }, isOver, taken) => {
   const held = new Set<Raw>()
   let opened = 0
@@ -150,7 +152,10 @@ const hoard = (of: number, first: string): Attack => async ({ site: { acme } }, 
 const upload =
   "POST /profile/default/newOrder HTTP/1.1\r\nHost: x\r\nContent-Type: application/jose+json\r\nContent-Length: 100000\r\n\r\n{"
 
-/** Orders of a hundred names, each with as many labels as possible of the type that is most expensive to read. */
+/**
+ * Requests have orders of a hundred names, each with as many labels as possible of the type that takes the longest to
+ * read.
+ */
 const labelBombs: Attack = async ({ site: { acme } }, isOver, taken) => {
   const one = async () => {
     const session = await AcmeSession.open(acme.directoryUrl, { patienceMs })
@@ -163,7 +168,7 @@ const labelBombs: Attack = async ({ site: { acme } }, isOver, taken) => {
       }))
       await session.post(session.directory.newOrder, { identifiers })
       taken()
-      await delay(250) // The test is about the cost of an order and not about the number of orders.
+      await delay(250) // The attack is the cost of each order and not the number of orders.
     }
     session.close()
   }
@@ -173,7 +178,7 @@ const labelBombs: Attack = async ({ site: { acme } }, isOver, taken) => {
 const account = "00000000-0000-7000-8000-00000000aaaa"
 const crowd = 4000
 
-/** One account with thousands of certificates, as one account for a large number of servers has. */
+/** Makes one account with thousands of certificates, as an account for a large number of servers has. */
 const crowded = async (databaseUrl: string, directory: string): Promise<void> => {
   const migrated = await runToEnd(["init"], { directory, env: { ACME_SVC_DATABASE__URL: databaseUrl } })
   if (migrated.code !== 0) throw new Error(`init: ${migrated.stderr}`)
@@ -200,7 +205,7 @@ const crowded = async (databaseUrl: string, directory: string): Promise<void> =>
   if (!isSqlite) await sqlAt(databaseUrl, "ANALYZE orders")
 }
 
-/** The address of each run's metrics listener. */
+/** The ports of the metrics listeners, by run. */
 const ports = new Map<string, number>()
 
 const scrapes: Attack = async ({ means: { database }, site: { databaseUrl } }, isOver, taken) => {
@@ -227,7 +232,7 @@ const measured = async ({ database }: Means): Promise<Partial<SiteOptions>> => {
   }
 }
 
-/** Every tested way to use up the resources of the service. */
+/** Every attack on the resources of the service that is tested. */
 export const starving: ReadonlyArray<Fault> = [
   starved("scrapes over a large account", ["SQLite", "PostgreSQL"], scrapes, measured),
   starved("names nobody answers for", ["SQLite", "PostgreSQL"], silentNames),

@@ -6,7 +6,7 @@ import type { Site } from "./Site.ts"
 import type { Fault, Means, Stage } from "./Stage.ts"
 import { siteOn, under } from "./Stage.ts"
 
-/** Requests for these hosts wait at the responder, and the workers that sent them wait too. */
+/** Returns whether requests for this host wait at the responder, with the workers that sent them. */
 const isHeld = (host: string): boolean => host.startsWith("held")
 
 /** Returns the worker that validates this challenge. */
@@ -21,7 +21,9 @@ const holderOf = async ({ databaseUrl, workers }: Site, challengeId: string): Pr
   return holder
 }
 
-/** Stops the worker. On SQLite this is not done while the worker writes, because then no other process could write. */
+/**
+ * Stops the worker. On SQLite, waits until the worker does not write, because otherwise no other process could write.
+ */
 const stopIt = async (worker: Server, { databaseUrl }: Site): Promise<void> => {
   for (;;) {
     worker.signal("SIGSTOP")
@@ -32,7 +34,7 @@ const stopIt = async (worker: Server, { databaseUrl }: Site): Promise<void> => {
   }
 }
 
-/** One validation whose worker is stopped until another worker has taken the validation over. */
+/** Makes one validation, and stops its worker until another worker has taken over the validation. */
 const round = async ({ load, site }: Stage, host: string, gate: Gate): Promise<void> => {
   const { responder } = site.world
   const session = await load.another()
@@ -58,7 +60,7 @@ const round = async ({ load, site }: Stage, host: string, gate: Gate): Promise<v
   const settled = await session.awaitOrder(placed.url, ["ready", "invalid"], patienceMs)
   if (settled.status !== "ready") throw new Error(`${host} is ${settled.status}`)
   stopped.signal("SIGCONT")
-  // The result of the stopped worker no longer counts, and the worker must notice that.
+  // The result of the stopped worker no longer counts, which the worker must notice.
   const [row] = await sqlAt(site.databaseUrl, `SELECT id FROM jobs WHERE dedup_key = '${challengeId}'`)
   const jobId = idText(row?.["id"])
   await stopped.waitForEvent("job_lease_lost", {
@@ -80,9 +82,7 @@ const makeGate = (): Gate => {
   return { opened, open }
 }
 
-/**
- * A worker that holds jobs gets SIGSTOP until its lease has ended, and SIGCONT when another worker has done the jobs.
- */
+/** A worker that has jobs gets SIGSTOP, and SIGCONT after its lease has ended and another worker has done the jobs. */
 export const stopWorker: Fault = {
   name: "SIGSTOP of a worker beyond its leases",
   databases: ["SQLite", "PostgreSQL"],

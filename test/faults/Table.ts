@@ -13,7 +13,7 @@ export interface Row {
   readonly notRun?: string
 }
 
-/** The fault was tested, and every fact was there exactly once. */
+/** Returns whether the fault was tested and every fact existed exactly once. */
 export const hasPassed = ({ error, outcome }: Row): boolean =>
   error === undefined && outcome !== undefined && outcome.lost.length === 0 && outcome.twice.length === 0
 
@@ -31,7 +31,10 @@ const columns = [
   "figures"
 ] as const
 
-/** Returns a line for every fault on every database. Below it are the faults that were not tested, with the reasons. */
+/**
+ * Returns a table with a line for every fault on every database. Below the table are the faults that were not tested,
+ * with the reasons.
+ */
 export const tableOf = (rows: ReadonlyArray<Row>): string => {
   const cells = rows.map((row) => {
     const { outcome } = row

@@ -14,7 +14,7 @@ import { NotPossible, siteOn, under } from "./Stage.ts"
 
 /**
  * A few clients, as between two upgrades of a real service. A client that a person runs tries for a minute. A client
- * that a timer runs comes back the next day.
+ * that a timer runs tries again the next day.
  */
 const clients = 4
 const manners = { triesForMs: 60_000, restMs: 500 }
@@ -28,7 +28,7 @@ const earlierBuild = (): Promise<EarlierBuild> =>
 /** Lets every client get several answers. */
 const aWhile = ({ load }: Stage) => load.beside(load.ledger.acknowledged.more(2 * clients))
 
-/** A new process that may not migrate refuses the old schema, and says what to do. */
+/** Checks that a new process that may not migrate refuses the old schema and says what to do. */
 const refusesOldSchema = async ({ acme: { directory }, databaseUrl }: Site, lacks: ReadonlyArray<string>) => {
   const { code, records, stderr } = await runToEnd(["serve", "--role", "acme"], {
     config: null,
@@ -47,12 +47,12 @@ const migrated = async (site: Site, { folder, lacks }: EarlierBuild) => {
   await refusesOldSchema(site, lacks)
   const applied = await command(site, thisBuild, ["migrate"])
   if (!applied.includes(`${lacks.length} migration(s) applied`)) throw new Error(`migrate said: ${applied}`)
-  // The previous version does not know these migrations, so to it the schema is complete.
+  // The previous version does not know these migrations, so that it finds the schema complete.
   await command(site, folder, ["migrate", "--check"])
 }
 
 /**
- * The processes are upgraded one after the other: the schema, one worker, the process that serves beside its successor,
+ * The service is upgraded in steps: the schema, one worker, the process that serves while its successor already serves,
  * and the last worker while it has a job.
  */
 export const upgradedApart: Fault = {
@@ -90,7 +90,7 @@ export const upgradedApart: Fault = {
       const [first] = site.workers.filter((worker) => worker !== last)
       await first?.restart(thisBuild)
       await aWhile(stage)
-      // Both processes listen on one address. Then the old one finishes its requests.
+      // Both processes listen on one address until the old one has finished its requests.
       await site.beside({ flags: ["--role", "acme"], build: thisBuild })
       await aWhile(stage)
       const { code } = await site.acme.stop()
@@ -112,8 +112,8 @@ export const upgradedApart: Fault = {
 }
 
 /**
- * The only process is stopped and started in the new version, which migrates. Then it is started in the old version,
- * and then once more in the new one.
+ * The only process is stopped and started in the new version, which migrates, then in the old version, and then in the
+ * new one again.
  */
 export const upgradedWhole: Fault = {
   name: "upgrade and back, by restarts",

@@ -12,11 +12,11 @@ import type { Row } from "./Table.ts"
 import { hasPassed, tableOf } from "./Table.ts"
 
 /*
- * `npm run faults`: processes of the built server are killed, stopped, disconnected and overloaded while clients get
- * certificates. Then everything that clients learned is checked. See docs/faults.md.
+ * `npm run faults` kills, stops, disconnects and overloads processes of the built server while clients get
+ * certificates. Then it checks everything that clients learned. See docs/faults.md.
  */
 
-/** This many faults run at a time, because most of the time they wait for time-outs or for periodic work. */
+/** How many faults run at a time. Most of the time they wait for time-outs or for periodic work. */
 const width = 3
 
 const say = (text: string): void => {
@@ -82,7 +82,7 @@ const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
   }
 }
 
-// Running programs and mounted disks end with this process.
+// Running programs are ended and disks are unmounted with this process.
 for (const [signal, code] of [["SIGINT", 130], ["SIGTERM", 143]] as const) {
   process.once(signal, () => process.exit(code))
 }

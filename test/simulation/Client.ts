@@ -9,7 +9,7 @@ import { idOf, jsonOf, pathOf, patience, Session } from "./Session.ts"
 const hosts = ["a", "b", "c", "d", "e"].map((letter) => `${letter}.example.org`)
 const serialOf = (certificate: X509Certificate): string => certificate.serialNumber.toLowerCase().replace(/^0+/, "")
 
-/** A client that orders, proves, finalizes and revokes. Now and then it does something that is not allowed. */
+/** A client that orders, proves, finalizes and revokes. Sometimes the client does something that is not allowed. */
 export class Client extends Session {
   readonly #certificates: Array<{ readonly order: string; readonly der: Buffer; readonly key: AcmeKey }> = []
 
@@ -126,8 +126,8 @@ export class Client extends Session {
     const path = this.target("/keyChange")
     const inner = signed(after, { jwk: after.jwk, url: urlOf(path) }, { account: this.kid, oldKey: before.jwk })
     const answer = yield* this.post(path, JSON.parse(inner) as object)
-    // If there was no answer, either key may be valid. The client tries the new one, and keeps it if the account has
-    // it.
+    // If there was no answer, either key may be valid. The client tries the new key, and keeps it if the account has
+    // that key.
     const probe = yield* this.post(this.target("/newAccount"), { onlyReturnExisting: true }, {
       key: after,
       kid: undefined

@@ -2,9 +2,10 @@ import { timeoutMillis } from "./Receivers.ts"
 import type { Store } from "./Store.ts"
 
 /*
- * Limits on waiting. No account's job waits behind those of another. An account without a running job of a kind gets
- * the next slot of that kind, and slots are reserved for such accounts. So a due job that is alone in its account
- * begins within one poll and the time of one claim. Nor does a job wait for a time that only a wrong clock has set.
+ * Limits how long jobs wait. The jobs of an account do not wait behind those of another account: an account without a
+ * running job of a kind gets the next slot of that kind, and slots are reserved for such accounts. So a due job that is
+ * the only one of its account begins within one poll and the time of one claim. Nor does a job wait for a time that
+ * only a wrong clock has set.
  */
 
 /**
@@ -12,8 +13,8 @@ import type { Store } from "./Store.ts"
  */
 const longestWait = 12_000
 
-// A flooded process makes two deliveries at once, but each of the two profiles has two receivers. So before a receiver
-// gets its turn, two attempts for other receivers may use the same slot, each until its time limit.
+// A flooded process makes two deliveries at once, but each of the two profiles has two receivers. So two attempts for
+// other receivers may use the same slot before a receiver gets its turn, each attempt until its time limit.
 const turnsOfOthers = 2 * timeoutMillis
 // A program that signs may use its whole time limit in the only slot.
 const signingMillis = 60_000
@@ -52,8 +53,8 @@ export class Delays {
   }
 
   /**
-   * Checks the jobs if a check is due. `calmClock` is the time on which all clocks agree. While they disagree, every
-   * wait is measured from its beginning.
+   * Checks the jobs if a check is due. `calmClock` returns the time on which all clocks agree. While the clocks
+   * disagree, every wait is measured from its beginning.
    */
   look(now: number, calmClock: () => number | undefined): void {
     // Uncommitted rows are not checked.

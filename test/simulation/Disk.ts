@@ -8,12 +8,12 @@ import type { SqliteOptions } from "../../src/engine/sql/Sqlite.ts"
 import * as Sqlite from "../../src/engine/sql/Sqlite.ts"
 
 /*
- * The database after a power cut. A synced commit is still there, and so is every commit before it. Of the unsynced
- * commits, the last ones are lost. This file does not decide which commits are synced: it asks the service's own layer,
- * over a file.
+ * The database after a power cut. A synced commit is kept, as is every commit before it. Of the unsynced commits, the
+ * last ones are lost. This file does not decide which commits are synced, but asks the service's own layer with a real
+ * file.
  */
 
-/** The number of commits between two checkpoints. A checkpoint syncs, so no more than these are ever lost. */
+/** The number of commits between two checkpoints. A checkpoint syncs, so no more commits than these are ever lost. */
 const mostUnsynced = 30
 
 const full = 2
@@ -87,7 +87,9 @@ export class Disk {
     this.#first += states
   }
 
-  /** Cuts the power: takes back some of the last commits, but never a synced one; returns their number. */
+  /**
+   * Cuts the power, which undoes some of the last commits but never a synced one. Returns the number of undone commits.
+   */
   cut(below: (limit: number) => number): number {
     const unsynced = this.#states.length - 1
     if (unsynced < 1) return 0

@@ -1,8 +1,8 @@
 import type { Store } from "./Store.ts"
 
 /*
- * What happened, according to the commits, and who had to be notified: the audit trail and the receivers of
- * notifications.
+ * The changes that were committed. The audit trail must record each of them, and the receivers of notifications must be
+ * told of it.
  */
 
 /** A change that was committed. */
@@ -61,7 +61,8 @@ export class Facts {
   }
 
   /**
-   * Records that a notification has arrived. It must be about a committed change, and have the one id of that change.
+   * Records that a notification has arrived. The notification must be about a committed change, and have the only id of
+   * that change.
    */
   told(receiver: string, notice: Notice): void {
     const key = keyOf(factOf(notice))
@@ -74,7 +75,7 @@ export class Facts {
     this.#told.add(`${receiver} ${key}`)
   }
 
-  /** Remembers which deliveries were given up, before their rows are swept. */
+  /** Remembers which deliveries were given up before their rows are swept. */
   settled({ rows }: Store): void {
     const failed = rows(`SELECT payload, attempts, max_attempts, last_error FROM jobs
       WHERE kind = 'notify_deliver' AND status = 'failed'`)
@@ -106,7 +107,7 @@ export class Facts {
     }
   }
 
-  /** Checks that each receiver got each change, or that the delivery job was given up. */
+  /** Checks that each receiver was notified of each change, or that the delivery job was given up. */
   areTold(): void {
     for (const fact of this.#facts.filter(({ event }) => told.has(event))) {
       for (const receiver of this.#receivers) {

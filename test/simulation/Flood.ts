@@ -4,7 +4,7 @@ import { idOf, jsonOf, pathOf, Session } from "./Session.ts"
 import type { Surroundings } from "./Session.ts"
 import { stuckZone } from "./World.ts"
 
-/** An account that asks for more validations than there are slots. The servers of its names never answer. */
+/** An account that requests more validations than there are slots, for names whose servers never answer. */
 export class Flood extends Session {
   readonly #names: number
 

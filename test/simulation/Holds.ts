@@ -1,5 +1,5 @@
 /*
- * Limits how long a held poll waits. A process that serves learns of the end of its own jobs at once. It looks for the
+ * Limits how long a held poll waits. A process that serves learns of the end of its own jobs at once, and looks for the
  * end of other jobs after pauses of up to half a second.
  */
 

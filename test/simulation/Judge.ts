@@ -9,18 +9,18 @@ import type { Known } from "./Tables.ts"
 import { authorizationMoves, bare, challengeMoves, id, orderMoves, queries, uuid } from "./Tables.ts"
 
 /*
- * Checks the invariants. After each commit it compares the tables with their state before. At the end, when no work is
- * left, it compares them with the answers that clients got.
+ * Checks the invariants. After each commit, the judge compares the tables with their previous state. At the end, when
+ * no work is left, it compares the tables with the answers that clients got.
  */
 
-/** A judge of one run. It calls `violated` with each violation. */
+/** A judge of one run, which calls `violated` with each violation. */
 export class Judge {
   readonly #store: () => Store
   readonly #ledger: Ledger
   readonly #facts: Facts
   readonly #shown: ReadonlySet<string>
   readonly #program: Program
-  /** Serial numbers of certificates that were signed in vain, according to the log. */
+  /** Serial numbers of certificates that belong to no order, according to the log. */
   readonly #told = new Set<string>()
   readonly #violated: (what: string) => void
   readonly #lapsedBefore: () => number
@@ -74,7 +74,7 @@ export class Judge {
     }
   }
 
-  /** Compares the tables a transaction wrote to with their state before it. */
+  /** Compares the tables to which a transaction wrote with their state before the transaction. */
   committed(written: ReadonlySet<string>): void {
     const fact = (event: string, subject: unknown) => this.#facts.happened(event, subject)
     if (written.has("accounts")) {
@@ -107,13 +107,13 @@ export class Judge {
     if (["revocations", "crls", "jobs"].some((table) => written.has(table))) this.#checkLists()
   }
 
-  /** Compares the database with the clients' answers, across a power cut that `cut` makes. */
+  /** Compares the database before and after a power cut, which `cut` makes, with the clients' answers. */
   outlives(cut: () => void): void {
     const before = snapshotOf(this.#store())
     cut()
     const after = snapshotOf(this.#store())
     for (const lost of lostIn(before, after, this.#ledger)) this.#violated(lost)
-    // The judge forgets rows that the power cut lost. It remembers rows that were swept, because they existed.
+    // The judge forgets rows that the power cut lost, but remembers rows that were swept, because they existed.
     for (const table of ["orders", "challenges", "authorizations", "accounts", "crls"] as const) {
       for (const key of before[table].keys()) {
         const row = after[table].get(key)
@@ -160,7 +160,7 @@ export class Judge {
     ) this.#violated(`the revocation of the order ${name} changed`)
   }
 
-  /** For every record that waits for work there is a job. */
+  /** Checks that there is a job for every record that waits for work. */
   #checkWork(): void {
     const lost = this.#store().rows(`
       SELECT 'order' AS what, ${
@@ -181,7 +181,8 @@ export class Judge {
   }
 
   /**
-   * For each revocation that is on no list, a job will sign a list, or a failed job has left this to the daily sweep.
+   * Checks that each revocation that is on no list has a job that will sign a list, or a failed job that left this to
+   * the daily sweep.
    */
   #checkLists(): void {
     const unlisted = this.#unlisted()
@@ -202,7 +203,7 @@ export class Judge {
     })
   }
 
-  /** Returns the serial numbers of a list; each list is read only once. */
+  /** Returns the serial numbers of a list. Each list is read only once. */
   #serialsOf(issuer: string, der: string): ReadonlySet<string> {
     const known = this.#lists.get(issuer)
     if (known?.der === der) return known.serials
@@ -227,7 +228,7 @@ export class Judge {
       .length > 0
   }
 
-  /** Returns the second at which the daily sweep of the lists is due; undefined while the sweep runs. */
+  /** Returns the second at which the daily sweep of the lists is due, or undefined while the sweep runs. */
   sweepIsDueAt(): number | undefined {
     const [row] = this.#store().rows("SELECT run_at FROM jobs WHERE kind = 'local_ca_crl_sweep' AND status = 'ready'")
     return row === undefined ? undefined : Number(row["run_at"])
@@ -260,7 +261,7 @@ export class Judge {
     }
   }
 
-  /** Records that the log reports a certificate as signed in vain. */
+  /** Records that the log reports a certificate that belongs to no order. */
   told(serial: string): void {
     this.#told.add(bare(serial))
   }

@@ -5,7 +5,7 @@ import { acmeKey } from "../support/Handle.ts"
 
 const made = new Map<string, KeyObject>()
 
-/** Returns a P-256 key. It is the same for the same name in every run. */
+/** Returns a P-256 key, which is the same for the same name in every run. */
 const privateKeyOf = (name: string): KeyObject => {
   const known = made.get(name)
   if (known !== undefined) return known

@@ -3,7 +3,7 @@ import type { Row, Store } from "./Store.ts"
 import type { Known } from "./Tables.ts"
 import { bare, queries } from "./Tables.ts"
 
-/* Facts that clients had learned and that a power cut has destroyed. */
+/* Finds the facts that clients had learned and that a power cut has destroyed. */
 
 /** The tables that are judged, and the nonces that are still valid. */
 export type Snapshot = { readonly [table in keyof typeof queries]: Known } & { readonly nonces: ReadonlySet<string> }
@@ -23,7 +23,7 @@ export const snapshotOf = ({ rows }: Store): Snapshot => ({
 const hex = (one: string) => one.replaceAll("-", "").toLowerCase()
 const decided = ["processing", "valid", "invalid"]
 
-/** Returns the facts of answers that the database had before a cut and no longer has, each in a sentence. */
+/** Returns the facts from answers that the database had before a power cut and no longer has, each as a sentence. */
 export const lostIn = (before: Snapshot, after: Snapshot, ledger: Ledger): ReadonlyArray<string> => {
   const held = (is: (of: Snapshot) => boolean) => !is(before) || is(after)
   const lost: Array<string> = []

@@ -6,10 +6,10 @@ import { countNative, native } from "./Native.ts"
 import type { Random } from "./Random.ts"
 
 /*
- * One simulated computer. Several processes run on it in turn, a few operations at a time, in an order that a seed
- * determines. Everything that the processes wait for is a task or a timer of this machine, so nothing depends on the
- * speed of the real machine. Only time, randomness, the outside world and the order of events are simulated. The code
- * is the service's own.
+ * One simulated computer. Several processes run on the computer in turn, a few operations at a time, in an order that a
+ * seed determines. The processes wait only for tasks and timers of this computer, so that nothing depends on the speed
+ * of the real machine. Only time, randomness, the outside world and the order of events are simulated. The code is that
+ * of the service.
  */
 
 /** The milliseconds within which files and threads answer. */
@@ -27,10 +27,10 @@ interface Timer {
 export class Process {
   readonly name: string
   readonly clock: Clock.Clock
-  /** How many milliseconds its clock is ahead of the machine's. */
+  /** How many milliseconds the clock of the process is ahead of that of the machine. */
   skew = 0
   isAlive = true
-  /** Returns how many milliseconds its waits last longer than requested. */
+  /** Returns how many milliseconds longer than requested a wait lasts. */
   lateness: (millis: number) => number = () => 0
   /** The time of the machine until which the process is stopped. */
   stoppedUntil = 0
@@ -48,8 +48,8 @@ export class Process {
     this.#scheduler = {
       executionMode: "async",
       shouldYield: () => {
-        // Without this, a fiber would continue inside whatever resumes it: a timer, a promise or another process. Here
-        // it waits for the next step of its own process.
+        // Otherwise a fiber would continue at once when a timer, a promise or another process resumes it. Here the
+        // fiber waits for the next step of its own process.
         if (!machine.isRunning(this)) return true
         if (this.#operations-- > 0) return false
         this.#operations = random.below(longestRun)
@@ -137,7 +137,7 @@ export class Machine {
     return this.#digest.copy().digest("hex")
   }
 
-  /** Calls `fire` after `millis` milliseconds of the machine's time; the returned effect cancels that. */
+  /** Calls `fire` after `millis` milliseconds of the machine's time. The returned effect cancels the call. */
   after(millis: number, fire: () => void): Effect.Effect<void> {
     const timer: Timer = { at: this.now + Math.max(millis, 0), fire }
     this.#timers.push(timer)
@@ -171,13 +171,13 @@ export class Machine {
     this.#running = process
     task?.()
     this.#running = undefined
-    // Now and then, the work itself takes time.
+    // Sometimes the work itself takes time.
     if (this.#random.chance(0.01)) this.pass(this.#random.below(20))
   }
 
   /**
-   * Runs until `isOver` returns true. Returns false if nothing is left to do or to wait for. Between any two steps it
-   * calls `isOver`, and `between`, which may kill and stop processes and change clocks.
+   * Runs until `isOver` returns true. Returns false if nothing is left to do or to wait for. Between any two steps,
+   * calls `isOver` and then `between`, which may kill and stop processes and change clocks.
    */
   async run(isOver: () => boolean, between: () => void): Promise<boolean> {
     const immediate = (task: (...args: ReadonlyArray<unknown>) => void, ...args: ReadonlyArray<unknown>) => {
@@ -194,13 +194,13 @@ export class Machine {
         if (isOver()) return true
         between()
         if (this.#fireDue()) {
-          await turn() // a timer may have resolved a promise, which makes a task or a request
+          await turn() // A timer may have resolved a promise, which makes a task or a request.
           continue
         }
         const able = this.#able()
         if (able.length > 0) this.#step(able)
         else {
-          await turn() // a promise that is resolved at once makes a task without any request
+          await turn() // A promise that is resolved at once makes a task without any request.
           if (native.pending > 0 || this.#able().length > 0) continue
           const next = this.#nextEvent()
           if (next === Number.POSITIVE_INFINITY) return false
@@ -218,8 +218,8 @@ export class Machine {
   }
 
   /**
-   * Returns the time at which a timer is due or a stopped process continues. It is in the future if no process can run
-   * now.
+   * Returns the time at which a timer is due or a stopped process continues. This time is in the future if no process
+   * can run now.
    */
   #nextEvent(): number {
     let next = Number.POSITIVE_INFINITY

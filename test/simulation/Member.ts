@@ -43,7 +43,7 @@ import type { Receivers } from "./Receivers.ts"
 import type { Store } from "./Store.ts"
 import type { World } from "./World.ts"
 
-/** The input of every process of the service at its start. */
+/** What every process of the service gets when it starts. */
 export interface Installation {
   readonly seed: string
   readonly config: Config
@@ -54,13 +54,16 @@ export interface Installation {
   readonly logged: (process: Process, record: Record) => void
 }
 
-/** A process of the service: the layers that `serve` builds, without the sockets and the outside world. */
+/** A process of the service, with the layers that `serve` builds but without the sockets and the outside world. */
 export interface Member {
   readonly process: Process
   readonly roles: Roles
   /** Whether the process already answers requests. */
   readonly serves: () => boolean
-  /** Answers a request; nothing if the process ends first. An interruption simulates a client that disconnects. */
+  /**
+   * Answers a request, or returns nothing if the process ends first. An interruption simulates a client that
+   * disconnects.
+   */
   readonly request: (request: Request) => Effect.Effect<Answer | undefined>
   /** Ends the process as SIGTERM does. */
   readonly terminate: () => void
@@ -86,7 +89,7 @@ const drainMillis = 30_000
 
 type Served = (request: Request) => Effect.Effect<Answer>
 
-/** Starts a process. If it cannot start, it ends by itself as a real process does. */
+/** Starts a process. A process that cannot start ends by itself, as a real one does. */
 export const startMember = (installation: Installation, process: Process, roles: Roles): Member => {
   const { config, profiles, receivers, store, world } = installation
   const owner = ownerOf({ place: undefined, begun: () => undefined }, { host: "machine", pid: 1, uuid: process.name })
@@ -142,7 +145,7 @@ export const startMember = (installation: Installation, process: Process, roles:
       if (roles.has("acme")) serve = yield* serving
       yield* Deferred.await(stopping)
       serve = undefined
-      // Listeners do the same: earlier requests are answered before the services that they need are closed.
+      // As with listeners, earlier requests are answered before the services that they need are closed.
       const answered = Effect.timeoutOption(Effect.forEach([...asked], Fiber.await, { discard: true }), drainMillis)
       yield* Effect.all([answered, runner?.stop ?? Effect.void], { concurrency: 2 })
     }).pipe(

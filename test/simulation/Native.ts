@@ -3,14 +3,14 @@ import fs from "node:fs/promises"
 import { syncBuiltinESMExports } from "node:module"
 
 /*
- * Work that the runtime does outside the event loop: files, and signatures that its threads make and verify. How long
- * it takes is not repeatable. So a simulation has to know whether any of it is in progress, and decides itself when it
- * is over.
+ * Work that the runtime does outside the event loop: access to files, and signatures that its threads make and verify.
+ * How long such work takes is not repeatable. So the simulation must know whether any is in progress, and itself
+ * decides when the work is over.
  */
 
 type Anything = (...args: ReadonlyArray<unknown>) => unknown
 
-/** The number of requests that were begun and are not answered yet. */
+/** The number of requests to the runtime that are not answered yet. */
 export const native = { pending: 0 }
 
 type Give = () => void
@@ -68,7 +68,7 @@ const opened = (open: typeof fs.open): Anything => async (...args) => {
   return file
 }
 
-/** Counts the requests from now on, until the returned function is called. `later` calls each `give` once. */
+/** Counts the requests until the returned function is called. `later` calls each `give` once. */
 export const countNative = (later: (give: Give) => void): () => void => {
   giveLater = later
   const undo = [

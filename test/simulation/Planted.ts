@@ -3,9 +3,9 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 
-/* Planted bugs that the simulation must find: each removes one guard that the service relies on. */
+/* Planted bugs that the simulation must find. Each removes one guard on which the service relies. */
 
-/** A guard, as in the source, and the source without it. */
+/** A guard in the source, and the source without the guard. */
 export interface PlantedBug {
   readonly name: string
   readonly file: string
@@ -179,11 +179,11 @@ const partitioned = (statement, params) =>
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 
-/** Returns how often the guard occurs in its file. The bug can be planted only if that is exactly once. */
+/** Returns how often the guard occurs in its file. The bug can be planted only if the guard occurs exactly once. */
 export const guardsOf = ({ file, guard }: PlantedBug): number =>
   readFileSync(join(root, file), "utf8").split(guard).length - 1
 
-/** Makes a copy of the project with a bug in it, in its own folder; `remove` deletes the folder. */
+/** Makes a copy of the project with a bug, in a folder that `remove` deletes. */
 export const plant = (bug: PlantedBug): { readonly folder: string; readonly remove: () => void } => {
   if (guardsOf(bug) !== 1) throw new Error(`${bug.file} has the guard ${guardsOf(bug)} times: ${bug.guard}`)
   const folder = mkdtempSync(join(tmpdir(), "acme-planted-"))

@@ -5,9 +5,9 @@ import type { Machine, Process } from "./Machine.ts"
 import type { Random } from "./Random.ts"
 
 /*
- * A program of the operator that signs. It is sometimes slow, so that an order ends while it signs. For an order that
- * it has already signed for, it returns the same certificate again. Its records contain the certificates that it
- * signed, the processes that got them, and the revocations.
+ * A program of the operator that signs. The program is sometimes so slow that an order ends while it signs. For an
+ * order that already has a certificate, the program returns the same certificate again. The program records the
+ * certificates that it signed, the processes that got them, and the revocations.
  */
 
 /** A certificate that a process got. */
@@ -19,12 +19,12 @@ interface Given {
   readonly at: number
 }
 
-/** The milliseconds within which a process has to report what happened to a certificate that it got. */
+/** The milliseconds within which a process must report what happened to a certificate that it got. */
 const settledWithin = 120_000
 
 const bare = (serial: string): string => serial.toLowerCase().replace(/^0+/, "")
 
-/** The program, which all processes share. */
+/** The program that all processes share. */
 export class Program {
   readonly #signed = new Map<string, Issued>()
   readonly #given: Array<Given> = []
@@ -41,7 +41,7 @@ export class Program {
     this.#malice = malice
   }
 
-  /** Returns the signer that calls this program, for a process. The program signs with the CA of the given signer. */
+  /** Returns the signer with which a process calls this program. The program signs with the CA of the given signer. */
   asked(signer: Extract<Signer, { readonly relay?: undefined }>, process: Process): Signer {
     process.onKilled.add(() => this.#ended.set(process, this.#machine.now))
     const passing = (least: number, most: number) =>

@@ -7,8 +7,8 @@ import type { Random } from "./Random.ts"
 import type { World } from "./World.ts"
 
 /*
- * The receivers of events: webhooks that are slow, refuse events for a while, or accept an event but answer so late
- * that it is sent again.
+ * The receivers of events, which are webhooks that are slow, refuse events for a while, or accept an event but answer
+ * so late that it is sent again.
  */
 
 /** How long a receiver may take to answer. */
@@ -25,7 +25,7 @@ webhook_enabled = ${JSON.stringify(receiverNames)}
 ${receiverNames.map((name) => `[notify.webhook.${name}]\nurl = "https://${name}.example.org/"`).join("\n")}
 `
 
-/** The receivers of a run. Every event that arrives is recorded as a fact, even if its answer is lost. */
+/** The receivers of a run. Every event that arrives is recorded as a fact, even if the answer is lost. */
 export class Receivers {
   readonly #machine: Machine
   readonly #random: Random
@@ -35,7 +35,7 @@ export class Receivers {
   constructor(given: {
     readonly machine: Machine
     readonly random: Random
-    /** The receivers fail as often as the rest of the outside world. */
+    /** The outside world, which determines how often the receivers fail. */
     readonly world: World
     readonly facts: Facts
   }) {

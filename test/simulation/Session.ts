@@ -13,7 +13,7 @@ export interface Surroundings {
   readonly random: Random
   readonly world: World
   readonly ledger: Ledger
-  /** Sends a request to some process. Returns nothing if no answer arrived. */
+  /** Sends a request to any process. Returns nothing if no answer arrived. */
   readonly send: (request: Request) => Effect.Effect<Answer | undefined>
   readonly note: (line: string) => void
   readonly violated: (what: string) => void
@@ -32,7 +32,7 @@ export const pathOf = (url: string): string => new URL(url).pathname
 /** Returns the body of an answer. */
 export const jsonOf = <A>(answer: Answer): A => JSON.parse(String(answer.body)) as A
 
-/** An account and its signed requests, with its nonces, its repeated requests and its lost answers. */
+/** An account that signs and sends requests, keeps nonces, and repeats requests whose answers were lost. */
 export class Session {
   protected readonly at: Surroundings
   readonly #profile: string
@@ -47,7 +47,7 @@ export class Session {
     this.key = this.nextKey()
   }
 
-  /** Returns a key that the account has not had before. */
+  /** Returns a key that the account has not used before. */
   protected nextKey(): AcmeKey {
     return accountKeyNamed(`${this.at.name}/${this.#keys++}`)
   }
@@ -82,7 +82,7 @@ export class Session {
     return undefined
   })
 
-  /** One request with the given signer; nothing if no answer arrived. */
+  /** Sends one request with the given signer. Returns nothing if no answer arrived. */
   #once(request: Request, nonce: string) {
     const { ledger, mischief, note, random, send, violated } = this.at
     const judged = Effect.map(send(request), (answer) => {
@@ -90,7 +90,7 @@ export class Session {
       this.#heard(answer)
       const isStale = String(answer.body).includes("acme:error:badNonce")
       note(`${this.at.name} ${request.path.replace(/[^/]{20,}/, "*")} ${answer.status}${isStale ? " badNonce" : ""}`)
-      // If the answer is a refusal, the service may not have checked the nonce.
+      // A request that is refused may have been refused before the nonce was checked.
       if (answer.status < 300) {
         if (ledger.spent.has(nonce)) violated(`the nonce ${nonce} was accepted twice`)
         ledger.spent.add(nonce)
@@ -98,7 +98,7 @@ export class Session {
       return answer
     })
     if (random.chance(mischief)) {
-      // Sends the same bytes twice. Whatever the second answer is, the request must not be done twice.
+      // Sends the same bytes twice. Whatever the second answer is, the request must take effect only once.
       return Effect.map(Effect.all([judged, judged], { concurrency: 2 }), ([one, other]) => {
         const isGood = (answer: Answer | undefined) => answer !== undefined && answer.status < 300
         return isGood(one) ? one : isGood(other) ? other : one ?? other
@@ -110,7 +110,7 @@ export class Session {
     return judged
   }
 
-  /** Sends a signed request until the answer is something other than a lost connection, a stale nonce or a 5xx. */
+  /** Sends a signed request until there is an answer that is neither badNonce nor a 5xx. */
   protected post(
     path: string,
     payload: object | undefined,
@@ -135,7 +135,7 @@ export class Session {
     })
   }
 
-  /** Gets an account, unless the service refuses. */
+  /** Registers an account, unless the service refuses. */
   protected readonly register = Effect.gen({ self: this }, function*() {
     const answer = yield* this.post(this.target("/newAccount"), { termsOfServiceAgreed: true }, {
       key: this.key,

@@ -25,7 +25,7 @@ import { openStore, plantedDefect } from "./Store.ts"
 import { climateOf, Weather } from "./Weather.ts"
 import { World } from "./World.ts"
 
-/* One seed, from the start of the first process to the end of the last job. */
+/* Runs one seed, from the start of the first process to the end of the last job. */
 
 /** The result of a run. */
 export interface Outcome {
@@ -33,7 +33,7 @@ export interface Outcome {
   /** A digest that is the same for the same seed and the same code. */
   readonly digest: string
   readonly steps: number
-  /** The number of answers that the service has to keep. */
+  /** The number of answers whose facts the service must keep. */
   readonly acknowledged: number
   readonly certificates: number
   /** The number of notifications that arrived, without repetitions. */
@@ -51,12 +51,12 @@ const topologies: ReadonlyArray<ReadonlyArray<string>> = [
 const mostSteps = 2_000_000
 const restMillis = 6 * 3_600_000
 const daySeconds = 86_400
-/** The least time at the end during which the service is checked. */
+/** The minimum time without faults at the end, in which the service is checked. */
 const calmMillis = 50_000
 /** The number of validations in a flood, for each worker. A worker has sixteen slots during a flood. */
 const floodOf = 20
 
-/** Makes the CA that every simulation signs with; returns its folder. */
+/** Makes the CA with which every simulation signs. Returns its folder. */
 export const makeCa = async (): Promise<string> => {
   const directory = mkdtempSync(join(tmpdir(), "acme-simulation-"))
   const machine = new Machine({ now: madeAt * 1000, random: new Random("ca", "order") })
@@ -181,7 +181,7 @@ ${receiversToml}`)
     }
   }
 
-  // The processes. Each is started again after its end.
+  // Each process is started again after its end.
   const restarts = random("restarts")
   let started = 0
   const start = (place: number, roles: string): void => {
@@ -264,7 +264,7 @@ ${receiversToml}`)
     if (machine.now >= restUntil) return true
     if (!judge.isAtRest()) return false
     if (!judge.isLeftToSweep()) return true
-    // The next daily sweep must sign the lists that were left to it.
+    // The next daily sweep must sign the lists that were left to the sweep.
     const dueAt = judge.sweepIsDueAt()
     if (dueAt === undefined) return false
     if (sweptAt === undefined) {

@@ -14,22 +14,24 @@ import { Disk, syncsCommits } from "./Disk.ts"
 import type { Process } from "./Machine.ts"
 
 /*
- * The one database of a simulation, and the connections that processes have to it. If a process ends, its transaction
- * is rolled back and its place in the queue is freed. A real server does the same when a connection is gone.
+ * The only database of a simulation, and the connections of processes to it. If a process ends, its transaction is
+ * rolled back and its place in the queue is freed, as a real server does when a connection is gone.
  */
 
 /** A row as SQLite returns it. */
 export type Row = { readonly [column: string]: unknown }
 
-/** The failures of the database. These functions are called before each statement and each commit of a process. */
+/**
+ * Decides the failures of the database. These functions are called before each statement and each commit of a process.
+ */
 export interface Mishaps {
   /** Whether the statement is lost before it arrives. */
   readonly statement: (process: Process) => boolean
-  /** Whether the fiber that sends the statement ends by a defect. */
+  /** Whether the fiber that sends the statement ends with a defect. */
   readonly defect: (process: Process) => boolean
   /**
-   * `undone`: nothing was committed, and the process learns that. `unheard`: everything was committed, but the process
-   * is told the opposite.
+   * With `undone`, nothing is committed, and the process learns that. With `unheard`, everything is committed, but the
+   * process is told the opposite.
    */
   readonly commit: (process: Process) => "undone" | "unheard" | undefined
   /** Decides the order of rows of statements without ORDER BY. */
@@ -59,7 +61,7 @@ interface Turn {
   readonly resume: () => void
 }
 
-/** The text of a planted defect. The log records about everything that this defect ends contain it. */
+/** The text of a planted defect. All log records about what this defect ends contain the text. */
 export const plantedDefect = "a planted defect"
 
 const planted = new SqlError({ cause: new Error("planted"), message: "planted" })
@@ -76,22 +78,22 @@ const tablesWritten = (text: string): ReadonlyArray<string> => {
   return found
 }
 
-// RETURNING returns rows in no fixed order, whatever the order in which the write found them.
+// RETURNING has no fixed order of rows, whatever the order in which the statement found them.
 const isOrdered = (text: string): boolean => /\bORDER BY\b/.test(text) && !/\bRETURNING\b/.test(text)
 
 /** The database with its schema. */
 export interface Store {
   /** Whether there are uncommitted writes. */
   readonly isInTransaction: () => boolean
-  /** Cuts the power while no process has a connection. Returns how many transactions that has undone. */
+  /** Cuts the power while no process has a connection. Returns how many transactions are undone. */
   readonly cut: (below: (limit: number) => number) => number
   /**
-   * Leaves a job that is due at this second and whose deadline no process can read. A change by hand or a bad disk may
-   * do the same.
+   * Adds a job that is due at this second and whose deadline no process can read, as a change by hand or a bad disk may
+   * leave one.
    */
   readonly spoil: (key: string, second: number) => void
   /**
-   * Loses the row of an authorization of an unfinished order, as a partial restore may do. Returns the id of the row,
+   * Deletes the row of an authorization of an unfinished order, as a partial restore may do. Returns the id of the row,
    * if there is one.
    */
   readonly lose: (below: (limit: number) => number) => string | undefined
@@ -102,8 +104,8 @@ export interface Store {
 }
 
 /**
- * Opens a store. For each committed transaction `committed` is called with the tables that the transaction wrote to,
- * before the next statement of any process.
+ * Opens a store. After each committed transaction, before the next statement of any process, `committed` is called with
+ * the tables to which the transaction wrote.
  */
 export const openStore = (
   synchronous: Sqlite.SqliteOptions["synchronous"],

@@ -1,6 +1,6 @@
 import type { Row } from "./Store.ts"
 
-/* The knowledge about the tables that the checks need: how their rows may change, and how they are read. */
+/* What the checks need to know about the tables: how their rows may change, and how the rows are read. */
 
 /** Rows by id. */
 export type Known = Map<string, Row>
@@ -44,7 +44,7 @@ export const queries = {
     id("account_id")
   } AS account, status, cert_serial, revoked_at, revocation_reason, created_at, json_array_length(identifiers) AS names,
     certificate IS NOT NULL AS has_certificate, error IS NOT NULL AS has_error FROM orders`,
-  // If a validation is given up, that is the service's own failure, and nobody is notified of it.
+  // A validation that is given up is a failure of the service, about which no notification is sent.
   challenges: `SELECT ${id("id")} AS id, token, status,
     status = 'invalid' AND error NOT LIKE '%:serverInternal%' AS is_refused FROM challenges`,
   authorizations: `SELECT ${id("id")} AS id, ${id("order_id")} AS order_id, status FROM authorizations`,

@@ -2,20 +2,20 @@ import type { Machine, Process } from "./Machine.ts"
 import type { Random } from "./Random.ts"
 import type { Mishaps } from "./Store.ts"
 
-/* The faults: when they occur, and which failures they may cause. */
+/* Decides when faults occur, and which failures they may cause. */
 
 const daySeconds = 86_400
 const hourSeconds = 3600
 
-/** The time that the service has after a fault to find interrupted work, to take it over and to start it again. */
+/** The time after a fault in which the service must find interrupted work, take it over and start it again. */
 const recoveryMillis = 30_000
-/** After this time the first processes are ready. */
+/** The time after which the first processes are ready. */
 const startMillis = 3000
-/** The time that a process needs to drain when it is asked to stop. */
+/** The time that a process needs to drain when it is stopped. */
 const drainMillis = 35_000
 /** The longest delay of a wait. */
 const latestMillis = 2000
-// The loops that look for work and for its end wait no longer than this.
+// The loops that look for work, or for the end of work, wait no longer than this.
 const shortMillis = 1000
 
 /** Returns the faults of a seed: how often each of them occurs. */
@@ -36,7 +36,7 @@ export const climateOf = (random: Random) => {
     isUnordered: random.chance(0.5),
     late: random.chance(0.7) ? 0 : 0.3 * random.fraction()
   }
-  // A delay that affects everybody would hide which job waits for which other.
+  // A delay of all processes would hide which job waits for which other one.
   const isCalm = climate.isFlooded && random.chance(0.6)
   return isCalm ? { ...climate, statement: 0, undone: 0, unheard: 0, defect: 0, event: 0 } : climate
 }
@@ -50,7 +50,7 @@ interface Struck {
 /** The faults of a run. */
 export class Weather implements Mishaps {
   readonly faults: { [fault: string]: number } = {}
-  /** How many milliseconds the clock of the host is ahead, and with it the clock of every process that starts there. */
+  /** How many milliseconds the clock of the host is ahead, as is the clock of every process that starts there. */
   hostSkew = 0
   isHealed = false
   readonly #climate: ReturnType<typeof climateOf>
@@ -61,8 +61,8 @@ export class Weather implements Mishaps {
   readonly #spoil: (key: string) => boolean
   readonly #lose: () => boolean
   readonly #lastMishap = new Map<Process, number>()
-  // A process has no time for its work while it is stopped, or while it waits for a stopped process that holds the lock
-  // of the database.
+  // A process cannot work while it is stopped, or while it waits for a stopped process that holds the lock of the
+  // database.
   #stalledUntil = 0
   #lateUntil = 0
   #troubledUntil: number
@@ -134,7 +134,7 @@ export class Weather implements Mishaps {
     return rows.flatMap(() => left.splice(this.#random.below(left.length), 1))
   }
 
-  /** Returns how many milliseconds the next wait of a process lasts too long, which should last `millis`. */
+  /** Returns how many milliseconds too long the next wait of a process lasts, which should last `millis`. */
   readonly lateness = (millis: number): number => {
     if (!this.#strikes(this.#climate.late)) return 0
     this.faults["wait late"] = (this.faults["wait late"] ?? 0) + 1
@@ -143,13 +143,13 @@ export class Weather implements Mishaps {
     return late
   }
 
-  /** Returns whether a short wait that is too long may still be under way. */
+  /** Returns whether a short wait that lasts too long may still be in progress. */
   isLate(): boolean {
     return this.#machine.now < this.#lateUntil
   }
 
   /**
-   * Returns the time of all clocks, in milliseconds; undefined while they differ, or while a fault may still delay
+   * Returns the time of all clocks in milliseconds, or undefined while they differ or while a fault may still delay
    * work.
    */
   calmClock(): number | undefined {
@@ -163,7 +163,7 @@ export class Weather implements Mishaps {
     return this.#machine.now + Math.max(this.hostSkew, ...this.#members().map(({ process }) => process.skew))
   }
 
-  /** Returns whether a fault may have caused a failure. If not, the service caused it. */
+  /** Returns whether a fault may have caused a failure. Otherwise the service caused the failure. */
   excuses(process: Process, begun: number): boolean {
     return this.#machine.now <= this.#stalledUntil || (this.#lastMishap.get(process) ?? -1) >= begun - 2000
   }
@@ -217,7 +217,7 @@ export class Weather implements Mishaps {
         return this.#jump(process)
       case "cut":
         this.#struck("power cut", undefined)
-        // No process notices this change of the clock: the clock is correct for the processes that start later.
+        // No process notices this change, because the clock is correct only for processes that start later.
         if (this.#random.chance(0.5)) this.hostSkew = 0
         return this.#cutPower()
       case "spoil": {
@@ -236,7 +236,7 @@ export class Weather implements Mishaps {
     }
   }
 
-  /** From now on no fault occurs, and every clock is correct. */
+  /** Ends all faults, and corrects every clock. */
   heal(): void {
     this.isHealed = true
     this.hostSkew = 0

@@ -11,8 +11,8 @@ import { Program } from "./Program.ts"
 import type { Random } from "./Random.ts"
 
 /*
- * The hosts of clients as the service sees them: a DNS server that is slow or returns wrong answers, and web servers
- * with the proofs that clients publish.
+ * The hosts of clients as the service sees them, which are a DNS server that is slow or returns wrong answers, and web
+ * servers with the proofs that clients publish.
  */
 
 /** A proof that a client has published. */
@@ -31,7 +31,7 @@ const hostAddress = "203.0.113.10"
 const strangerAddress = "203.0.113.66"
 
 /**
- * The outside world of a run. It keeps, for each token, every answer that the service saw and that may count as a
+ * The outside world of a run, which keeps, for each token, every answer that the service saw and that may count as a
  * proof.
  */
 export class World {
@@ -79,8 +79,8 @@ export class World {
   }
 
   /**
-   * Returns the signers of a process. Each takes some time, as a signer outside of the process does. A program signs
-   * for the profile `other`.
+   * Returns the signers of a process. Each signer takes some time, as a signer outside the process does. A program
+   * signs for the profile `other`.
    */
   readonly signing = (signers: Signers["Service"], process: Process): Signers["Service"] => ({
     ...signers,

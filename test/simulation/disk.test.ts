@@ -45,11 +45,11 @@ describe("the disk of a simulation", () => {
     return { gone, left: store.rows("SELECT value FROM nonces ORDER BY value").map(({ value }) => value) }
   }
 
-  it("keeps every commit with the setting full", async () => {
+  it("keeps every commit if the setting is full", async () => {
     expect(await afterCut("full")).toEqual({ gone: 0, left: ["a", "b", "c"] })
   })
 
-  it("loses the last commits with the setting normal", async () => {
+  it("loses the last commits if the setting is normal", async () => {
     expect(await afterCut("normal")).toEqual({ gone: 2, left: ["a"] })
   })
 

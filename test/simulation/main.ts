@@ -156,7 +156,7 @@ const main = async (words: ReadonlyArray<string>): Promise<boolean> => {
 const words = process.argv.slice(2)
 if (words[0] === shardOption) await shard()
 else {
-  // Without this, the waits of the simulated processes would keep the real process alive.
+  // Otherwise the waits of the simulated processes would keep the real process alive.
   const end = (code: number) => process.stdout.write("", () => process.exit(code))
   try {
     end(await main(words) ? 0 : 1)

@@ -5,7 +5,7 @@ import { readOptions } from "./Options.ts"
 import { guardsOf, plantedBugs } from "./Planted.ts"
 import { makeCa, simulate } from "./Simulation.ts"
 
-describe("simulation", () => {
+describe("the simulation", () => {
   let ca = ""
   let ninth: Awaited<ReturnType<typeof simulate>>
   beforeAll(async () => {
@@ -15,7 +15,7 @@ describe("simulation", () => {
   afterAll(() => rmSync(ca, { recursive: true, force: true }))
 
   it.each(Array.from({ length: isFull ? 12 : 2 }, (_, at) => String(at + 1)))(
-    "seed %s breaks nothing",
+    "finds no violation with seed %s",
     async (seed) => {
       const { acknowledged, violations } = await simulate(seed, ca)
       expect(violations).toEqual([])
@@ -23,7 +23,7 @@ describe("simulation", () => {
     }
   )
 
-  it("repeats itself for the same seed, and differs for another seed", async () => {
+  it("has the same events for the same seed, and other events for another seed", async () => {
     const lines: Array<string> = []
     const first = await simulate("5", ca)
     const second = await simulate("5", ca, (line) => void lines.push(line))
@@ -32,7 +32,7 @@ describe("simulation", () => {
     expect(lines.length).toBeGreaterThan(100)
   })
 
-  it("is the same with another CA, because no decision depends on a signature", async () => {
+  it("has the same events with another CA, because no decision depends on a signature", async () => {
     const another = await makeCa()
     try {
       expect(await simulate("9", another)).toEqual(ninth)
@@ -41,14 +41,14 @@ describe("simulation", () => {
     }
   })
 
-  it.each(plantedBugs)("finds the guard to remove in the source: $name", (bug) => {
+  it.each(plantedBugs)("finds in the source the guard to remove: $name", (bug) => {
     expect(bug.without).not.toBe(bug.guard)
     expect(guardsOf(bug)).toBe(1)
   })
 })
 
-describe("options of npm run simulate", () => {
-  it("has defaults", () => {
+describe("the options of npm run simulate", () => {
+  it("have defaults", () => {
     expect(readOptions([])).toMatchObject({ from: 1, seeds: 100, trace: false, planted: false })
   })
 
@@ -61,7 +61,7 @@ describe("options of npm run simulate", () => {
     [["--seed"], "--seed wants a whole number of at least 0, not \"\""],
     [["--from", "-1"], "--from wants a whole number of at least 0, not \"-1\""],
     [["--sedes", "3"], "--sedes is no option: npm run simulate"]
-  ])("refuses %j", (words, sentence) => {
+  ])("are refused if they are %j", (words, sentence) => {
     expect(() => readOptions(words)).toThrow(sentence)
   })
 })
